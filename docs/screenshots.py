@@ -26,6 +26,9 @@ STRIPESIM = [sys.executable, "-m", "stripesim"]
 # GitHub shows a README about 900 pixels wide.
 WIDTH = 980
 TIMELINE_WIDTH = 1300
+DESK = (1280, 2600)
+PHONE = (360, 900)
+PHONE_WIDTH_MAX = 500
 SIMULATION_WAIT_S = 300
 SERVER_WAIT_S = 60
 
@@ -38,10 +41,21 @@ def browser() -> Chrome:
     options = ChromeOptions()
     options.binary_location = "/usr/bin/chromium"
     for argument in (
-        "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--window-size={WIDTH},2600",
+        "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
     ):  # fmt: skip
         options.add_argument(argument)
     return Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+
+
+def resize(driver: Chrome, width: int, height: int) -> None:
+    """Set the size of the page, which a window cannot be as narrow as."""
+    metrics = {
+        "width": width,
+        "height": height,
+        "deviceScaleFactor": 1,
+        "mobile": width < PHONE_WIDTH_MAX,
+    }
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
 
 def save(driver: Chrome, name: str, *, first: str, last: str, number: int = 0) -> None:
@@ -56,7 +70,7 @@ def save(driver: Chrome, name: str, *, first: str, last: str, number: int = 0) -
 
 
 def live_page(driver: Chrome) -> None:
-    """Compare the two options that ``stripesim serve`` opens with, and simulate both."""
+    """Take the page of ``stripesim serve`` on a desk and on a phone, when both options are simulated."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -68,15 +82,25 @@ def live_page(driver: Chrome) -> None:
                 if client.connect_ex(("127.0.0.1", port)) == 0:
                     break
             time.sleep(0.2)
+        resize(driver, *DESK)
         driver.get(f"http://127.0.0.1:{port}/")
-        driver.find_element(By.XPATH, "//button[contains(., 'Simulate')]").click()
-        WebDriverWait(driver, SIMULATION_WAIT_S).until(
-            lambda page: "6 of 6" in page.find_element(By.TAG_NAME, "body").text
-        )
-        save(driver, "live-page.png", first="#results", last="#job")
+        wait_until_simulated(driver)
+        save(driver, "live-page.png", first="header", last="#picture-failure")
+        resize(driver, *PHONE)
+        driver.refresh()
+        wait_until_simulated(driver)
+        (STATIC / "live-page-phone.png").write_bytes(driver.get_screenshot_as_png())
     finally:
         server.terminate()
         server.wait()
+
+
+def wait_until_simulated(driver: Chrome) -> None:
+    """Wait until the page has simulated both options, and is still."""
+    WebDriverWait(driver, SIMULATION_WAIT_S).until(
+        lambda page: "Simulated 8 of 8" in page.find_element(By.TAG_NAME, "body").text
+    )
+    time.sleep(1)
 
 
 def played_write(driver: Chrome) -> None:
@@ -88,6 +112,7 @@ def played_write(driver: Chrome) -> None:
              "--generation", "squid", "--no-steps", "--html", str(page)],
             check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
+        resize(driver, WIDTH, DESK[1])
         driver.get(f"{page.as_uri()}#step={PLAYED_STEP}")
         time.sleep(1)
         save(

@@ -47,6 +47,7 @@ def explain(
     sets: Overrides = (),
     stripe_unit_bytes: int | None = None,
     direct_reads: bool = False,
+    with_parameters: bool = True,
 ) -> list[Timeline]:
     """Run one request alone, once for each release and scheme, and return all its steps.
 
@@ -77,6 +78,8 @@ def explain(
         Bytes of one stripe on one shard [B]. Defaults to the value of the scenario.
     direct_reads : bool
         If True, the client reads shards of erasure-coded objects directly, in those releases that offer it.
+    with_parameters : bool
+        If False, leave out the parameters that set each duration. Finding them takes most of the time.
 
     Returns
     -------
@@ -120,7 +123,9 @@ def explain(
         if not pools:
             wanted = "a scheme such as rep:3 or rs:6,3"
             raise of_release.problem("schemes", "none, a bare device", wanted)
-        timelines += [_timeline(question, of_release, scheme) for scheme in pools]
+        timelines += [
+            _timeline(question, of_release, scheme, with_parameters) for scheme in pools
+        ]
     return timelines
 
 
@@ -163,7 +168,9 @@ def _wrong(place: str, got: object, wanted: str) -> ExplainError:
     return ExplainError(f"{place}: got {got}, wanted {wanted}")
 
 
-def _timeline(question: Question, scenario: Scenario, scheme: str) -> Timeline:
+def _timeline(
+    question: Question, scenario: Scenario, scheme: str, with_parameters: bool
+) -> Timeline:
     """Run the request under one scheme."""
     one_request = with_one_request(
         scenario,
@@ -176,7 +183,7 @@ def _timeline(question: Question, scenario: Scenario, scheme: str) -> Timeline:
     check_schemes(one_request, models)
     request = place_request(question, one_request, models)
     try:
-        timeline = _record(request, request.pool.cluster.models)
+        timeline = _record(request, request.pool.cluster.models, with_parameters)
     except StepsError as error:
         raise steps_problem(scenario, scheme, error) from None
     return replace(
@@ -186,7 +193,7 @@ def _timeline(question: Question, scenario: Scenario, scheme: str) -> Timeline:
     )
 
 
-def _record(request: PlacedRequest, models: Models) -> Timeline:
+def _record(request: PlacedRequest, models: Models, with_parameters: bool) -> Timeline:
     """Run the request on the reference engine and return its timeline, without the release."""
     question = request.question
     pool = request.pool
@@ -206,7 +213,11 @@ def _record(request: PlacedRequest, models: Models) -> Timeline:
         replanned.source.take(1)
         return [replanned.book.templates[graph] for graph in graphs]
 
-    shares, parameters = shares_of(templates_with, models)
+    if with_parameters:
+        shares, parameters = shares_of(templates_with, models)
+    else:
+        shares = [[[] for _ in range(graph.steps)] for graph in templates_with(models)]
+        parameters = {}
     primary = int(pool.primaries[0])
     method = {}
     if plan.rounds > 1:

@@ -1,7 +1,10 @@
-"""Serve a page that compares two options as a planner types.
+"""Serve a laboratory: inputs on the left, pictures of two options on the right.
 
-Start with `stripesim.web.app`, which routes requests. `guard` rejects foreign requests and oversized forms,
-`fields` and `state` turn a form into two options, `comparison` lays them out next to each other, and `jobs`
-and `worker` run long computations. This package contains no physics: capacity, bounds, nines and runs come
-from `stripesim.scenarios.planning`.
+Start with `app`, which routes requests. `state` holds everything that the address of the page holds, in the
+terms of `controls` and `fields`. `options` turns the values of an option into a scenario and computes what
+needs no simulation. `jobs` runs the `experiments` of both options in the processes of `worker` while a page
+shows them. `pictures` draws answers as SVG, with the help of `svg`, and `comparison` sets numbers side by
+side. `uploads` reads files, and `guard` rejects foreign requests and oversized forms.
+
+This package contains no physics: everything is computed by `stripesim.scenarios`.
 """

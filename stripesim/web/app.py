@@ -1,13 +1,15 @@
-"""Route requests to the page, its results, jobs, downloads and uploads."""
+"""Route requests to the page, its answers, jobs, downloads and uploads."""
 
-import hashlib
+import secrets
+import tempfile
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import anyio
 from anyio import CapacityLimiter
@@ -28,32 +30,36 @@ from stripesim.scenarios.schema.loader import load_scenario, shipped_scenarios
 from stripesim.scenarios.schema.toml_bounds import TEXT_MAX
 from stripesim.web.comparison import (
     csv_of_options,
+    headline,
     job_rows,
     number_rows,
     report_of_options,
 )
+from stripesim.web.controls import SIDES, groups
+from stripesim.web.experiments import Settings, warm_up
+from stripesim.web.fields import FormProblems
 from stripesim.web.guard import FormReader, Guard
-from stripesim.web.jobs import Job, JobQueue, QueueFullError
-from stripesim.web.state import (
-    PlanOption,
-    controls,
-    invalid_options,
-    options_of,
-    read_report,
-    read_upload,
-    toml_of,
+from stripesim.web.jobs import WORKERS, Job, JobBoard, TooManyJobsError, job_id
+from stripesim.web.options import PlanOption, option_of, toml_of
+from stripesim.web.pictures import (
+    closed_form_pictures,
+    load_curve,
+    simulated_pictures,
 )
+from stripesim.web.state import LabState
+from stripesim.web.uploads import Uploads, is_report, read_upload
 from stripesim.web.worker import WorkError, call
 
 #: Largest form, scenario, and report (enough for a cluster of several thousand OSDs) [B].
 FORM_BYTES_MAX: Final = 1 << 16
 UPLOAD_BYTES_MAX: Final = TEXT_MAX
 REPORT_BYTES_MAX: Final = 64 << 20
-UPLOADS_KEPT: Final = 16
-#: Time limits for computing both options without simulation, and for reading an upload [s].
+#: Time limits for computing an option without simulation, and for reading an upload [s].
 OPTIONS_WALL_S_MAX: Final = 60.0
 UPLOAD_WALL_S_MAX: Final = 60.0
+_OPTIONS_KEPT: Final = 256
 _PROBLEM_CHARACTERS_MAX: Final = 2000
+_TAB_CHARACTERS_MAX: Final = 32
 _STATIC: Final[Mapping[str, tuple[str, str, str]]] = {
     "page.css": ("stripesim.scenarios.report.page", "page.css", "text/css"),
     "serve.css": ("stripesim.web", "static/serve.css", "text/css"),
@@ -63,173 +69,194 @@ _STATIC: Final[Mapping[str, tuple[str, str, str]]] = {
 }
 
 
-class _Upload(NamedTuple):
-    """An uploaded scenario, with notes on how it was read and simplified."""
+class _Base(NamedTuple):
+    """A scenario that the page can start from."""
 
+    name: str
     scenario: Scenario
     notes: list[str]
 
 
 class _Pages:
-    """Request handlers and their shared state: uploaded scenarios and jobs."""
+    """Request handlers and what they share: uploads, computed options and jobs."""
 
-    def __init__(self, own: Scenario | None, jobs: JobQueue) -> None:
-        self._own = None
-        self._own_notes: list[str] = []
+    def __init__(self, own: Scenario | None, uploads: Uploads, board: JobBoard) -> None:
+        self._served: _Base | None = None
         if own is not None:
-            self._own, self._own_notes = with_equal_hosts(own)
-        self._jobs = jobs
-        self._uploads: OrderedDict[str, _Upload] = OrderedDict()
+            self._served = _Base("served", *with_equal_hosts(own))
+        self._uploads = uploads
+        self._board = board
         self._forms = FormReader()
         self._computing = CapacityLimiter(2)
         self._uploading = CapacityLimiter(1)
+        self._computed: OrderedDict[Any, PlanOption] = OrderedDict()
 
-    def _base(self, query: Mapping[str, str]) -> tuple[str, Scenario]:
+    def _base(self, query: Mapping[str, str]) -> _Base:
         """Return the scenario that a query starts from: uploaded, shipped, or the one given to `serve`."""
         name = query.get("base", "")
-        if name in self._uploads:
-            return name, self._uploads[name].scenario
+        upload = self._uploads.scenarios.get(name)
+        if upload is not None and upload.scenario is not None:
+            return _Base(name, upload.scenario, upload.notes)
         if name in _bases():
-            return name, _bases()[name]
-        if self._own is not None:
-            return "served", self._own
-        return "plan", _bases()["plan"]
+            return _Base(name, _bases()[name], [])
+        return self._served or _Base("plan", _bases()["plan"], [])
 
-    def _notes(self, name: str) -> list[str]:
-        """Return the simplifications made in the scenario that a query starts from."""
-        if name in self._uploads:
-            return self._uploads[name].notes
-        return self._own_notes if name == "served" else []
+    def _state(self, query: Mapping[str, str]) -> LabState:
+        base = self._base(query)
+        own = self._uploads.own_sets(base.scenario)
+        return LabState.read(query, base.name, base.scenario, own)
 
-    async def _options(self, query: Mapping[str, str]) -> dict[str, PlanOption]:
-        _, base = self._base(query)
-        try:
-            return await call(
-                options_of,
-                base,
-                dict(query),
-                limiter=self._computing,
-                wall_s=OPTIONS_WALL_S_MAX,
-            )
-        except WorkError as error:
-            return invalid_options(base, query, str(error))
+    async def _options(self, state: LabState) -> dict[str, PlanOption]:
+        """Compute both options without simulation, side by side."""
+        base = self._base({"base": state.base}).scenario
+        options: dict[str, PlanOption] = {}
+
+        async def compute(side: str) -> None:
+            options[side] = await self._option(base, state, side)
+
+        async with anyio.create_task_group() as tasks:
+            for side in SIDES:
+                tasks.start_soon(compute, side)
+        return {side: options[side] for side in SIDES}
+
+    async def _option(self, base: Scenario, state: LabState, side: str) -> PlanOption:
+        values = state.values[side]
+        problems = state.problems(side)
+        if problems:
+            return PlanOption(values, problems=FormProblems(problems))
+        key = (base.hash(), tuple(values.items()))
+        option = self._computed.get(key)
+        if option is None:
+            try:
+                option = await call(
+                    option_of,
+                    base,
+                    values,
+                    self._uploads.files,
+                    limiter=self._computing,
+                    wall_s=OPTIONS_WALL_S_MAX,
+                )
+            except WorkError as error:
+                # Not kept, because it may be a matter of time or memory.
+                return PlanOption(values, problems=FormProblems(others=(str(error),)))
+        self._computed[key] = option
+        self._computed.move_to_end(key)
+        if len(self._computed) > _OPTIONS_KEPT:
+            self._computed.popitem(last=False)
+        return option
+
+    async def warm_up(self) -> None:
+        """Compute the first page and start the processes, so that pages open and simulate fast."""
+        await self._options(self._state({}))
+        every = CapacityLimiter(self._computing.total_tokens + WORKERS)
+
+        async def start() -> None:
+            # A page that needs the process says what is wrong.
+            with suppress(WorkError):
+                await call(warm_up, limiter=every, wall_s=OPTIONS_WALL_S_MAX)
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(int(every.total_tokens)):
+                tasks.start_soon(start)
 
     async def page(self, request: Request) -> Response:
-        """Show the page with its results, so that it also works without scripts."""
+        """Show the page with its answers, so that it also works without scripts."""
         query = dict(request.query_params)
-        name, base = self._base(query)
-        options = await self._options(query)
-        served = [] if self._own is None else ["served"]
+        base = self._base(query)
+        state = self._state(query)
+        options = await self._options(state)
+        served = [] if self._served is None else ["served"]
         problem = query.get("problem", "")[:_PROBLEM_CHARACTERS_MAX]
         asked = query.get("base", "")
-        if asked not in ("", name):
-            problem = f'"{asked[:40]}" is no longer available: upload it again. This page starts from {name}.'
+        if asked not in ("", base.name):
+            gone = f'"{asked[:40]}" is no longer available: upload it again.'
+            problem = f"{gone} This page starts from {base.name}."
         return _html(
             "index.html.j2",
+            **_answers(state, options),
             version=__version__,
-            bases=[*_bases(), *served, *self._uploads],
-            base=name,
-            title=base.name,
-            controls=controls(base),
-            options=options,
-            rows=number_rows(options),
-            query=_query(name, options),
+            tab=secrets.token_urlsafe(9),
+            bases=[*_bases(), *served, *self._uploads.scenarios],
+            title=base.scenario.name,
             schemes=dict.fromkeys(
-                (*base.schemes, "rep:3", "rs:4,2", "rs:6,3", "rs:8,3", "lrc:10,6,5")
+                (*base.scenario.schemes, "rep:3", "rs:4,2", "rs:6,3", "rs:8,3", "lrc:10,6,5")
             ),
             problem=problem,
-            notes=self._notes(name),
-        )
+            notes=base.notes,
+            curve=load_curve(options),
+        )  # fmt: skip
 
     async def compare(self, request: Request) -> Response:
-        """Return results and field errors while values are typed, and update the address of the page."""
+        """Return answers and field errors while values change, and stop simulating earlier values."""
         query = dict(request.query_params)
-        options = await self._options(query)
-        name, base = self._base(query)
-        address = _query(name, options)
-        answer = _html(
-            "compare.html.j2",
-            rows=number_rows(options),
-            query=address,
-            options=options,
-            controls=controls(base),
-        )
-        answer.headers["HX-Push-Url"] = f"/?{address}"
-        return answer
+        state = self._state(query)
+        options = await self._options(state)
+        self._board.leave(_tab(query), unless=_job_of(state, options))
+        return _html("compare.html.j2", **_answers(state, options))
 
     async def simulate(self, request: Request) -> Response:
-        """Queue a simulation of both options."""
+        """Simulate both options for a tab, instead of what it showed before, and update its address."""
         async with self._forms.read(request, FORM_BYTES_MAX) as form:
             query = {key: text for key, text in form.items() if isinstance(text, str)}
-        options = await self._options(query)
-        scenarios = {
-            side: option.scenario
-            for side, option in options.items()
-            if option.scenario is not None
-        }
-        notes = tuple(
-            f"Option {side.upper()} is invalid and was not simulated: see its fields."
-            for side in options
-            if side not in scenarios
-        )
-        if not scenarios:
-            return _job(None, " ".join(notes), status=422)
+        state = self._state(query)
+        answer = self._simulate(_tab(query), state, await self._options(state))
+        current = urlsplit(request.headers.get("hx-current-url", "")).query
+        if self._state(dict(parse_qsl(current, keep_blank_values=True))) != state:
+            answer.headers["HX-Push-Url"] = f"/?{state.query}"
+        return answer
+
+    def _simulate(
+        self, tab: str, state: LabState, options: Mapping[str, PlanOption]
+    ) -> Response:
+        valid = _valid(options)
+        if not valid:
+            self._board.leave(tab)
+            return _no_job("Nothing is simulated: see the marked fields.")
         try:
-            return _job(self._jobs.submit(scenarios, notes))
-        except QueueFullError:
-            return _job(
-                None,
-                "Too many simulations are waiting: try again when one has finished.",
-                status=429,
-            )
+            return _job(self._board.show(tab, valid, _settings(state)))
+        except TooManyJobsError:
+            problem = "Too many pages are simulating: change a value to try again."
+            return _no_job(problem, status=429)
 
     async def job(self, request: Request) -> Response:
-        """Show the finished rows of a job."""
-        job = self._jobs.get(request.path_params["job_id"])
-        return _job(
-            job,
-            "This simulation is no longer available." if job is None else job.problem,
-        )
+        """Show what a job has simulated, or nothing if the page has shown it already."""
+        job = self._board.get(request.path_params["job_id"])
+        if job is None:
+            return _no_job("This simulation is no longer available.")
+        if request.query_params.get("seen") == str(job.version):
+            return Response(status_code=204)
+        return _job(job)
 
     async def upload(self, request: Request) -> Response:
-        """Accept a scenario or a report, and keep it only in memory."""
+        """Accept a scenario, a report or a parameter set."""
         async with self._forms.read(request, REPORT_BYTES_MAX) as form:
             file = form.get("file")
             if not isinstance(file, UploadFile):
                 raise HTTPException(
-                    400, "got no file, wanted a TOML scenario or a JSON report"
+                    400, "got no file, wanted a TOML file or a JSON report"
                 )
+            content = await file.read()
+            if len(content) > UPLOAD_BYTES_MAX and not is_report(content):
+                raise HTTPException(413, f"got more than {UPLOAD_BYTES_MAX:,} bytes")
             try:
-                key = await self._keep(file)
-            except WorkError as error:
-                problem = str(error)[:_PROBLEM_CHARACTERS_MAX]
-                return RedirectResponse(
-                    "/?" + urlencode({"problem": problem}), status_code=303
+                upload = await call(
+                    read_upload,
+                    content,
+                    limiter=self._uploading,
+                    wall_s=UPLOAD_WALL_S_MAX,
                 )
-        return RedirectResponse("/?" + urlencode({"base": key}), status_code=303)
-
-    async def _keep(self, file: UploadFile) -> str:
-        """Read an uploaded file and return the key that it is kept under."""
-        content = await file.read()
-        is_report = content.lstrip()[:1] == b"{"
-        if len(content) > UPLOAD_BYTES_MAX and not is_report:
-            raise HTTPException(413, f"got more than {UPLOAD_BYTES_MAX:,} bytes")
-        read = read_report if is_report else _read_scenario
-        scenario, notes = await call(
-            read, content, limiter=self._uploading, wall_s=UPLOAD_WALL_S_MAX
-        )
-        key = "upload-" + hashlib.sha256(content).hexdigest()[:12]
-        self._uploads[key] = _Upload(scenario, notes)
-        while len(self._uploads) > UPLOADS_KEPT:
-            self._uploads.popitem(last=False)
-        return key
+                chosen = self._uploads.keep(content, upload)
+            except WorkError as error:
+                chosen = {"problem": str(error)[:_PROBLEM_CHARACTERS_MAX]}
+        return RedirectResponse("/?" + urlencode(chosen), status_code=303)
 
     async def download(self, request: Request) -> Response:
         """Send one option as a scenario, both as CSV, or a report to share."""
         query = dict(request.query_params)
         name = request.path_params["what"]
-        options = await self._options(query)
-        job = self._jobs.get(query.get("job", ""))
+        state = self._state(query)
+        options = await self._options(state)
+        job = self._board.get(_job_of(state, options))
         if name in ("a.toml", "b.toml"):
             option = options[name[0]]
             if option.scenario is None:
@@ -242,13 +269,55 @@ class _Pages:
         raise HTTPException(404)
 
 
-def _read_scenario(content: bytes) -> tuple[Scenario, list[str]]:
-    return with_equal_hosts(read_upload(content.decode("utf-8-sig")))
+def _valid(options: Mapping[str, PlanOption]) -> dict[str, PlanOption]:
+    return {
+        side: option for side, option in options.items() if option.scenario is not None
+    }
 
 
-def _job(job: Job | None, problem: str = "", status: int = 200) -> Response:
-    rows = [] if job is None else job_rows(job)
-    return _html("job.html.j2", status=status, job=job, rows=rows, problem=problem)
+def _settings(state: LabState) -> Settings:
+    values = state.values["a"]
+    return Settings(
+        failure=values["failure"],
+        added_hosts=int(float(values["added_hosts"])),
+        stored_bytes=float(values["stored_tb"]) * 1e12,
+    )
+
+
+def _job_of(state: LabState, options: Mapping[str, PlanOption]) -> str:
+    """Return the id of the job of a state, or "" if both options are invalid."""
+    valid = _valid(options)
+    return job_id(valid, _settings(state)) if valid else ""
+
+
+def _tab(query: Mapping[str, str]) -> str:
+    return query.get("tab", "")[:_TAB_CHARACTERS_MAX]
+
+
+def _answers(state: LabState, options: Mapping[str, PlanOption]) -> dict[str, Any]:
+    """Return what the templates show of both options without simulation."""
+    return {
+        "state": state,
+        "groups": groups(state.own),
+        "options": options,
+        "headline": headline(options),
+        "rows": number_rows(options),
+        "pictures": closed_form_pictures(options),
+    }
+
+
+def _job(job: Job) -> Response:
+    return _html(
+        "job.html.j2",
+        job=job,
+        curve=load_curve(job.options, job),
+        rows=job_rows(job),
+        pictures=simulated_pictures(job),
+    )
+
+
+def _no_job(problem: str, status: int = 200) -> Response:
+    return _html("job.html.j2", status=status, job=None, problem=problem)
 
 
 @cache
@@ -256,15 +325,6 @@ def _bases() -> dict[str, Scenario]:
     """Return the shipped scenarios that refer to no files."""
     loaded = {name: load_scenario(name) for name in shipped_scenarios()}
     return {name: base for name, base in loaded.items() if not base.files()}
-
-
-def _query(base: str, options: Mapping[str, PlanOption]) -> str:
-    """Encode the state of the page as a query string."""
-    pairs = {"base": base}
-    for control in controls():
-        for side, option in options.items():
-            pairs[control.key(side)] = option.values[control.name]
-    return urlencode(pairs)
 
 
 def _html(template: str, *, status: int = 200, **context: Any) -> HTMLResponse:
@@ -287,32 +347,32 @@ async def _static(request: Request) -> Response:
     )
 
 
-def create_app(
-    scenario: Scenario | None = None, *, jobs: JobQueue | None = None
-) -> Starlette:
+def create_app(scenario: Scenario | None = None) -> Starlette:
     """Build the application.
 
     Parameters
     ----------
     scenario
         Scenario that the page starts from. None uses the shipped scenario `plan`.
-    jobs
-        Queue of simulations. None uses a queue with default limits.
 
     Returns
     -------
     Starlette
         The application. Its lifespan runs the jobs and cancels them at the end.
     """
-    queue = jobs or JobQueue()
-    pages = _Pages(scenario, queue)
+    # Removed at the end of the process: uploaded parameter sets, and reports of running jobs.
+    folder = tempfile.TemporaryDirectory(prefix="stripesim-serve-")
+    board = JobBoard(Path(folder.name))
+    pages = _Pages(scenario, Uploads(Path(folder.name)), board)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(queue.run)
+            tasks.start_soon(board.run)
+            tasks.start_soon(pages.warm_up)
             yield
             tasks.cancel_scope.cancel()
+        folder.cleanup()
 
     return Starlette(
         routes=[

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from stripesim._version import __version__
+from stripesim.scenarios.planning.bound import resource_words
 from stripesim.scenarios.report.page.render import Table, render
-from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.units import number_text
 from stripesim.sim.observe.intervals import student_interval
 from stripesim.sim.observe.limits import resource_name
+from stripesim.web.controls import BY_DEPTH, controls
 from stripesim.web.jobs import Job
-from stripesim.web.state import Number, PlanOption, controls, difference
+from stripesim.web.options import Number, PlanOption, difference
 
 _NOTHING: Final = "–"
 _PENDING: Final = "…"
@@ -23,6 +24,12 @@ _SUMMARISED: Final = {
     "iops": "served [1/s]",
     "latency_p99_ns": "p99 [ms]",
     "limit": "near its limit",
+}
+# Numbers of the headline.
+_HEADLINE: Final = {
+    "safe": "usable capacity",
+    "bound": "highest rate",
+    "nines": "nines",
 }
 # Spreadsheets interpret text with these first characters as a formula.
 _FORMULA_STARTS: Final = ("=", "+", "-", "@")
@@ -67,27 +74,41 @@ def _difference(key: str, first: Number | None, second: Number | None) -> str:
     return difference(first_value, second_value)
 
 
+def headline(options: Mapping[str, PlanOption]) -> str:
+    """Describe the difference of the second option from the first in a sentence."""
+    invalid = [side.upper() for side, option in options.items() if option.problems]
+    if invalid:
+        return f"Option {' and '.join(invalid)}: see the marked fields."
+    first, second = (option.values["scheme"] for option in options.values())
+    differences = {row.known.key: row.difference for row in number_rows(options)}
+    parts = [
+        f"{label} {differences[key]}"
+        for key, label in _HEADLINE.items()
+        if key in differences
+    ]
+    return f"B {second} against A {first}: {', '.join(parts)}."
+
+
 def job_rows(job: Job) -> list[dict[str, str]]:
     """Return one row per option of a job, with means and 95 % intervals over the finished seeds."""
     return [
-        _job_row(side, scenario, job.rows_of(side))
-        for side, scenario in job.options.items()
+        _job_row(side, option, job.of("load", side))
+        for side, option in job.options.items()
     ]
 
 
 def _job_row(
-    side: str, scenario: Scenario, rows: Sequence[Mapping[str, Any]]
+    side: str, option: PlanOption, rows: Sequence[Mapping[str, Any]]
 ) -> dict[str, str]:
-    cluster = scenario.cluster
-    described = (
-        f"{scenario.schemes[0]} on {cluster.host_count} × {cluster.osds_per_host} OSDs"
-    )
-    line = {"side": side.upper(), "what": described, "runs": str(len(rows))}
+    line = {"side": side.upper(), "scheme": option.values["scheme"]}
     for key, factor in _MEASURED.items():
         line[key] = _mean_text([row[key] for row in rows], factor)
-    bottlenecks = dict.fromkeys(resource_name(str(row["bottleneck"])) for row in rows)
+    kinds = (str(row["bottleneck"]) for row in rows)
+    bottlenecks = dict.fromkeys(
+        resource_words(kind) or resource_name(kind) for kind in kinds
+    )
     line["limit"] = ", ".join(bottlenecks) or _PENDING
-    line["verdict"] = _verdict(rows)
+    line["verdict"] = _verdict(rows, option.values["arrivals"])
     return line
 
 
@@ -102,9 +123,11 @@ def _mean_text(values: Sequence[float], factor: float) -> str:
     return f"{number_text(mean, factor)} ± {half}"
 
 
-def _verdict(rows: Sequence[Mapping[str, Any]]) -> str:
+def _verdict(rows: Sequence[Mapping[str, Any]], arrivals: str) -> str:
     if not rows:
         return _PENDING
+    if arrivals == BY_DEPTH:
+        return "the most at this depth"
     if any(row["saturated"] for row in rows):
         return "saturated: cannot serve the rate"
     return "serves the rate"

@@ -1,16 +1,16 @@
-"""Define the fields of the form: their valid values, and the scenario keys that they set."""
+"""Define a field of the form: its valid values, and the scenario keys that it sets."""
 
 import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 #: Longest value of a field [characters].
 TEXT_MAX: Final = 40
 #: Fields that hold counts, and fields that may be empty.
 _WHOLE: Final = frozenset(
-    {"hosts", "osds_per_host", "racks", "cores_per_host", "pg_num"}
+    {"hosts", "osds_per_host", "racks", "cores_per_host", "pg_num", "queue_depth"}
 )
 _OPTIONAL: Final = frozenset({"drive_tb", "racks"})
 
@@ -24,6 +24,7 @@ _FIELDS_OF_KEYS: Final[Mapping[str, str]] = {
     "workload.block_sizes_bytes": "block_kib",
     "workload.read_fraction": "read_percent",
     "workload.rate_per_s": "rate_per_s",
+    "workload.queue_depth": "queue_depth",
     "durability.afr": "afr_percent",
     "durability.drive_bytes": "drive_tb",
     "durability.repair_bytes_per_s": "repair_mb_per_s",
@@ -44,8 +45,21 @@ class Control:
     low: float = 0.0
     high: float = 0.0
     choices: tuple[str, ...] = ()
-    both: bool = False  # one value for both options
+    #: option: each option has its own value. cluster: the same, unless both have one cluster. both: one
+    #: value.
+    scope: Literal["option", "cluster", "both"] = "cluster"
     placeholder: str = ""  # meaning of an empty field
+    stops: tuple[float, ...] = ()  # values of its slider
+
+    @property
+    def both(self) -> bool:
+        """True if both options always have the same value."""
+        return self.scope == "both"
+
+    @property
+    def stops_text(self) -> str:
+        """The values of its slider, for the script of the page."""
+        return " ".join(f"{stop:g}" for stop in self.stops)
 
     def key(self, side: str) -> str:
         """Return the name of the field in the form and in addresses."""

@@ -1,128 +1,249 @@
-"""Run simulations in the background, one at a time, with a short queue and a time limit."""
+"""Run the simulations of the page in the background: one job for each pair of options, while a tab shows it.
 
-import asyncio
-import secrets
-from collections import OrderedDict
+A job is known by its content, so tabs with the same values share one, and going back in the browser shows a
+finished one. A tab that changes its values leaves its job, and a job without tabs stops. Jobs take turns:
+each has two experiments running or waiting, and all of them share a few worker processes.
+"""
+
+import hashlib
+import time
+from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 import anyio
-from anyio import CapacityLimiter
+from anyio import CancelScope, CapacityLimiter, Event
+from anyio.abc import TaskGroup
 
-from stripesim.scenarios.schema.keys import Scenario
-from stripesim.web.worker import WorkError, call
+from stripesim.web.experiments import EXPERIMENTS, Settings, run_experiment
+from stripesim.web.options import PlanOption
+from stripesim.web.worker import Lease, WorkError, stream
 
-#: Largest number of waiting jobs, and of jobs kept with their results.
-WAITING_MAX: Final = 4
+#: Largest number of running jobs, and of jobs kept with their results.
+RUNNING_MAX: Final = 8
 KEPT_MAX: Final = 32
-#: Wall-clock limit of one job [s].
-WALL_S_MAX: Final = 180.0
-SEEDS: Final = 3
-_COLUMNS: Final = (
-    "iops",
-    "saturated",
-    "latency_mean_ns",
-    "latency_p99_ns",
-    "bottleneck",
-)
+#: Worker processes that simulate, and experiments of one job that run or wait at the same time.
+WORKERS: Final = 2
+#: Time limit of one experiment [s].
+WALL_S_MAX: Final = 60.0
+#: A job stops after this time without a request from any tab [s].
+UNWATCHED_S_MAX: Final = 30.0
+# Time until the process of a stopped experiment is killed [s], because a new process takes seconds to start.
+_GRACE_S: Final = 3.0
+
+Step = tuple[str, str]  # Name of an experiment, and side.
 
 
-class QueueFullError(Exception):
-    """Raised if too many jobs are waiting."""
+class TooManyJobsError(Exception):
+    """Raised if too many jobs are running."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Job:
-    """Simulations submitted together, with their finished rows.
+    """The experiments of both options, with everything that they have emitted.
 
-    `options` holds the scenario of each side, `notes` sentences about omissions.
+    Attributes
+    ----------
+    options
+        The valid options by side.
+    settings
+        Settings of the experiments.
+    emitted
+        What each experiment of each side has emitted.
+    problems
+        Why an experiment of a side failed.
+    ended
+        Experiments that have ended.
+    state
+        ``running``, ``done``, or ``stopped``.
+    version
+        Grows with every change, so that a page asks only for what it has not shown.
     """
 
-    options: Mapping[str, Scenario]
-    notes: tuple[str, ...] = ()
-    id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    state: str = "waiting"
-    problem: str = ""
+    options: Mapping[str, PlanOption]
+    settings: Settings
+    id: str = ""
+    emitted: dict[Step, list[dict[str, Any]]] = field(default_factory=dict)
+    problems: dict[Step, str] = field(default_factory=dict)
+    ended: set[Step] = field(default_factory=set)
+    state: str = "running"
+    version: int = 0
+    watched_s: float = field(default_factory=time.monotonic)
+    stopping: Event = field(default_factory=Event)
+
+    def __post_init__(self) -> None:
+        self.id = job_id(self.options, self.settings)
 
     @property
-    def total(self) -> int:
-        """Number of runs in this job."""
-        return SEEDS * len(self.options)
-
-    def rows_of(self, side: str) -> list[dict[str, Any]]:
-        """Return the rows of one option."""
-        return [row for row in self.rows if row["side"] == side]
+    def steps(self) -> list[Step]:
+        """Experiments in starting order."""
+        return [(name, side) for name in EXPERIMENTS for side in self.options]
 
     @property
     def over(self) -> bool:
-        """True once the job is done or has failed."""
-        return self.state in ("done", "failed")
+        """True once nothing more will be emitted."""
+        return self.state != "running"
+
+    def of(self, name: str, side: str) -> list[dict[str, Any]]:
+        """Return what an experiment of a side has emitted."""
+        return self.emitted.get((name, side), [])
+
+    def problem(self, name: str, side: str) -> str:
+        """Return why an experiment of a side failed, or ""."""
+        return self.problems.get((name, side), "")
 
 
-class JobQueue:
-    """A bounded queue of jobs. `run` works through them and stops a job after `wall_s_max` seconds."""
+def job_id(options: Mapping[str, PlanOption], settings: Settings) -> str:
+    """Return the fingerprint of the content of a job of valid options."""
+    parts = []
+    for side, option in options.items():
+        assert option.scenario is not None
+        parts.append(f"{side}={option.scenario.hash()}")
+    return hashlib.sha256(repr((parts, settings)).encode()).hexdigest()[:20]
 
-    def __init__(self, wall_s_max: float = WALL_S_MAX) -> None:
-        self._jobs: OrderedDict[str, Job] = OrderedDict()
-        self._waiting: asyncio.Queue[Job] = asyncio.Queue(WAITING_MAX)
+
+class JobBoard:
+    """All jobs, and the tabs that show them.
+
+    Parameters
+    ----------
+    folder
+        Folder for the files through which worker processes report.
+    wall_s_max
+        Time limit of one experiment [s].
+    """
+
+    def __init__(self, folder: Path, wall_s_max: float = WALL_S_MAX) -> None:
+        self._folder = folder
         self._wall_s_max = wall_s_max
+        self._jobs: OrderedDict[str, Job] = OrderedDict()
+        self._tabs: OrderedDict[str, str] = OrderedDict()
+        self._limiter = CapacityLimiter(WORKERS)
+        self._tasks: TaskGroup | None = None
 
-    def submit(
-        self, options: Mapping[str, Scenario], notes: tuple[str, ...] = ()
+    async def run(self) -> None:
+        """Host the jobs until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            while True:
+                await anyio.sleep(1.0)
+                self._stop_unwatched()
+
+    def show(
+        self, tab: str, options: Mapping[str, PlanOption], settings: Settings
     ) -> Job:
-        """Queue one simulation per side. Raise `QueueFullError` if too many jobs are waiting."""
-        job = Job(options, notes)
-        try:
-            self._waiting.put_nowait(job)
-        except asyncio.QueueFull:
-            raise QueueFullError from None
+        """Return the job of these options for a tab, and start it unless it runs or is done.
+
+        The tab leaves the job that it showed before. Raise `TooManyJobsError` if too many jobs are running.
+        """
+        key = job_id(options, settings)
+        self.leave(tab, unless=key)
+        job = self._jobs.get(key)
+        if job is None or job.state == "stopped":
+            job = self._start(options, settings)
+        job.watched_s = time.monotonic()
+        self._tabs[tab] = job.id
+        self._tabs.move_to_end(tab)
+        while len(self._tabs) > KEPT_MAX:
+            self._tabs.popitem(last=False)
+        return job
+
+    def leave(self, tab: str, unless: str = "") -> None:
+        """Stop the job that a tab shows if no other tab shows it, unless it is the job of this id."""
+        key = self._tabs.get(tab)
+        if key is None or key == unless:
+            return
+        del self._tabs[tab]
+        job = self._jobs.get(key)
+        if job is not None and key not in self._tabs.values():
+            self._stop(job)
+
+    def get(self, key: str) -> Job | None:
+        """Return a job and note that a page shows it, or None if it was dropped."""
+        job = self._jobs.get(key)
+        if job is not None:
+            job.watched_s = time.monotonic()
+        return job
+
+    def _start(self, options: Mapping[str, PlanOption], settings: Settings) -> Job:
+        assert self._tasks is not None, "jobs start while `run` hosts them"
+        running = [job for job in self._jobs.values() if not job.over]
+        if len(running) >= RUNNING_MAX:
+            raise TooManyJobsError
+        job = Job(options, settings)
         self._jobs[job.id] = job
+        self._jobs.move_to_end(job.id)
         over = [key for key, kept in self._jobs.items() if kept.over]
         for key in over[: max(0, len(self._jobs) - KEPT_MAX)]:
             del self._jobs[key]
+        self._tasks.start_soon(self._simulate, job)
         return job
 
-    def get(self, job_id: str) -> Job | None:
-        """Return a job, or None if it is unknown or was dropped."""
-        return self._jobs.get(job_id)
+    def _stop(self, job: Job) -> None:
+        if not job.over:
+            job.state = "stopped"
+            job.version += 1
+            job.stopping.set()
 
-    async def run(self) -> None:
-        """Run the jobs one after another until cancelled."""
-        limiter = CapacityLimiter(1)
-        while True:
-            job = await self._waiting.get()
-            job.state = "running"
-            job.problem = await self._simulate(job, limiter)
-            job.state = "failed" if job.problem else "done"
+    def _stop_unwatched(self) -> None:
+        latest_s = time.monotonic() - UNWATCHED_S_MAX
+        for job in self._jobs.values():
+            if job.watched_s < latest_s:
+                self._stop(job)
 
-    async def _simulate(self, job: Job, limiter: CapacityLimiter) -> str:
-        """Run the first seed of each option, then the next seed, and so on. Return a problem or ""."""
-        limit_s = self._wall_s_max
+    async def _simulate(self, job: Job) -> None:
+        """Run the experiments of a job, two at a time."""
+        waiting = deque(job.steps)
+        lease = Lease(self._folder)
+        with CancelScope() as scope:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_kill_after_stop, job, lease, scope)
+                async with anyio.create_task_group() as steps:
+                    for _ in range(WORKERS):
+                        steps.start_soon(self._work_off, job, waiting, lease)
+                tasks.cancel_scope.cancel()
+        lease.end()
+        if not job.over:
+            job.state = "done"
+            job.version += 1
+
+    async def _work_off(self, job: Job, waiting: deque[Step], lease: Lease) -> None:
+        while waiting and not job.over:
+            step = waiting.popleft()
+            async with self._limiter:
+                if not job.over:
+                    await self._experiment(job, step, lease)
+
+    async def _experiment(self, job: Job, step: Step, lease: Lease) -> None:
+        name, side = step
+        emitted = job.emitted.setdefault(step, [])
+
+        def receive(item: dict[str, Any]) -> None:
+            emitted.append(item)
+            job.version += 1
+
         try:
-            with anyio.fail_after(limit_s):
-                for number in range(SEEDS):
-                    for side, scenario in job.options.items():
-                        seeded = scenario.model_copy(
-                            update={"seed": scenario.seed + number}
-                        )
-                        rows = await call(
-                            simulate, seeded, limiter=limiter, wall_s=limit_s
-                        )
-                        job.rows += [{"side": side, **row} for row in rows]
-        except TimeoutError:
-            return f"stopped after {limit_s:g} s: simulate a smaller cluster"
+            await stream(
+                run_experiment,
+                name,
+                job.options[side].scenario,
+                job.settings,
+                receive=receive,
+                lease=lease,
+                wall_s=self._wall_s_max,
+            )
         except WorkError as error:
-            return str(error).splitlines()[0]
-        return ""
+            if not job.over:
+                job.problems[step] = str(error).splitlines()[0]
+        job.ended.add(step)
+        job.version += 1
 
 
-def simulate(scenario: Scenario) -> list[dict[str, Any]]:
-    """Run a scenario in a worker process and return the columns that the page shows."""
-    from stripesim.scenarios.cells.run import run_cells
-
-    return [
-        {key: getattr(result.row, key) for key in _COLUMNS}
-        for _, result in run_cells(scenario, "compiled")
-    ]
+async def _kill_after_stop(job: Job, lease: Lease, scope: CancelScope) -> None:
+    """Ask the experiments of a stopped job to end, then end their processes."""
+    await job.stopping.wait()
+    lease.end()
+    await anyio.sleep(_GRACE_S)
+    scope.cancel()

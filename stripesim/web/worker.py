@@ -4,13 +4,18 @@
 that waits for it is cancelled.
 """
 
+import json
 import os
+import secrets
 import signal
+import tempfile
 import threading
 import time
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TextIO, TypeVar
 
 import anyio
 from anyio import BrokenWorkerProcess, CapacityLimiter, to_process
@@ -18,6 +23,8 @@ from anyio import BrokenWorkerProcess, CapacityLimiter, to_process
 R = TypeVar("R")
 
 _PARENT_CHECK_S: Final = 1.0
+# Interval in which reports of running work are read [s].
+_REPORT_CHECK_S: Final = 0.1
 
 
 class WorkError(Exception):
@@ -81,6 +88,10 @@ def _work(function: Callable[..., R], *args: Any) -> R | _Problem:
         return _Problem("got values nested too deeply, wanted fewer levels")
     except MemoryError:
         return _Problem("out of memory: simulate a smaller cluster")
+    except Exception as error:
+        # A defect of one computation must not end the server.
+        traceback.print_exc()
+        return _Problem(f"internal error: {type(error).__name__}: {error}")
 
 
 _following = threading.Event()
@@ -101,3 +112,97 @@ def _exit_without_parent(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(_PARENT_CHECK_S)
     os._exit(1)
+
+
+class Lease:
+    """Permission for work in other processes to continue, which one call ends for all of it.
+
+    It is a folder, into which the work reports and whose removal it notices.
+    """
+
+    def __init__(self, above: Path) -> None:
+        self._folder = tempfile.TemporaryDirectory(dir=above)
+
+    def new_file(self) -> Path:
+        """Return the path of a new file."""
+        path = Path(self._folder.name) / secrets.token_hex(8)
+        path.touch()
+        return path
+
+    def end(self) -> None:
+        """End the lease. Further calls do nothing."""
+        self._folder.cleanup()
+
+
+async def stream(
+    function: Callable[..., None],
+    *args: Any,
+    receive: Callable[[dict[str, Any]], None],
+    lease: Lease,
+    wall_s: float,
+) -> None:
+    """Call a function in a worker process, and receive what it emits while it runs.
+
+    Parameters
+    ----------
+    function
+        A module-level function with keyword arguments `emit`, which takes dictionaries that JSON can hold,
+        and `should_stop`, which returns True once the lease has ended.
+    *args
+        Its other arguments.
+    receive
+        Called in this process for each dictionary, in order.
+    lease
+        Lease of the work.
+    wall_s
+        Time limit [s].
+
+    Raises
+    ------
+    WorkError
+        As from `call`.
+    """
+    path = lease.new_file()
+    problem = None
+    with path.open(encoding="utf-8") as reports:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_follow, reports, receive)
+            work = (function, str(path), *args)
+            alone = CapacityLimiter(1)
+            try:
+                await call(_report, *work, limiter=alone, wall_s=wall_s)
+            except WorkError as error:
+                # Raised outside the task group, which would wrap it.
+                problem = error
+            tasks.cancel_scope.cancel()
+        _receive_lines(reports, receive)
+    if problem is not None:
+        raise problem
+
+
+async def _follow(reports: TextIO, receive: Callable[[dict[str, Any]], None]) -> None:
+    while True:
+        await anyio.sleep(_REPORT_CHECK_S)
+        _receive_lines(reports, receive)
+
+
+def _receive_lines(reports: TextIO, receive: Callable[[dict[str, Any]], None]) -> None:
+    """Receive all complete lines that have come."""
+    while True:
+        start = reports.tell()
+        line = reports.readline()
+        if not line.endswith("\n"):
+            reports.seek(start)
+            return
+        receive(json.loads(line))
+
+
+def _report(function: Callable[..., None], path: str, *args: Any) -> None:
+    """Call a function and write what it emits as lines of JSON."""
+    with Path(path).open("a", encoding="utf-8") as reports:
+
+        def emit(item: Mapping[str, Any]) -> None:
+            reports.write(json.dumps(item) + "\n")
+            reports.flush()
+
+        function(*args, emit=emit, should_stop=lambda: not Path(path).exists())

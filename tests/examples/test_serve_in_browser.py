@@ -8,6 +8,7 @@ import shutil
 import socket
 import threading
 import time
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -91,18 +92,54 @@ def chrome():
 
 @pytest.fixture
 def page(chrome, address):
-    """Open the page, and fail if the browser logs anything."""
+    """Open the page on a desk, and fail if the browser logs anything."""
     chrome.get_log("browser")
+    resize(chrome, 1280)
     chrome.get(address)
     yield chrome
     assert chrome.get_log("browser") == []
 
 
+def resize(browser, width, height=900):
+    metrics = {
+        "width": width,
+        "height": height,
+        "deviceScaleFactor": 1,
+        "mobile": width < 500,
+    }
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+
 def results(browser):
-    return browser.find_element("id", "results").text
+    """Return the answer and the numbers as shown."""
+    return "\n".join(
+        browser.find_element("id", key).text for key in ("results", "numbers")
+    )
 
 
-def until(browser, holds, seconds=20):
+def address_has(text):
+    return lambda browser: text in browser.current_url
+
+
+def type_into(browser, name, text):
+    field = browser.find_element("name", name)
+    field.send_keys(Keys.CONTROL, "a")
+    field.send_keys(text)
+
+
+def marks(browser, side):
+    """Return the number of points of a load curve."""
+    return (
+        len(browser.find_elements("css selector", f"#picture-curve .mark.{side} title"))
+        - 1
+    )  # that of the legend
+
+
+def progress(browser):
+    return browser.find_element("css selector", "#job .progress").text
+
+
+def until(browser, holds, seconds=60):
     # The page may replace an element while it is read.
     stale = (StaleElementReferenceException,)
     WebDriverWait(browser, seconds, ignored_exceptions=stale).until(holds)
@@ -122,44 +159,74 @@ def raw_capacities(browser):
 
 def test_typing_recomputes_and_the_address_keeps_it(page):
     assert "123 TB" in results(page)
-    field = page.find_element("name", "a.hosts")
-    field.clear()
-    field.send_keys("16")
+    type_into(page, "a.hosts", "16")
     until(page, lambda browser: "246 TB" in results(browser))
-    assert "a.hosts=16" in page.current_url
+    until(page, address_has("a.hosts=16"))
     page.get(page.current_url)
     assert page.find_element("name", "a.hosts").get_attribute("value") == "16"
     assert "246 TB" in results(page)
 
 
-def test_a_number_opens_its_why_by_keyboard_alone(page):
-    summary = page.find_element("css selector", "#results summary")
+def test_the_back_button_restores_the_earlier_values(page):
+    type_into(page, "a.hosts", "16")
+    until(page, address_has("a.hosts=16"))
+    type_into(page, "a.hosts", "24")
+    until(page, address_has("a.hosts=24"))
+    page.back()
+    until(page, lambda browser: "246 TB" in results(browser))
+    assert "a.hosts=16" in page.current_url
+    assert page.find_element("name", "a.hosts").get_attribute("value") == "16"
+
+
+def test_a_number_opens_its_why_by_keyboard_alone_and_keeps_it(page):
+    summary = page.find_element("css selector", "#numbers summary")
     page.execute_script("arguments[0].focus()", summary)
     ActionChains(page).send_keys(Keys.ENTER).perform()
     until(page, lambda browser: "32 OSDs" in results(browser))
+    # It stays open while other values change.
+    type_into(page, "a.hosts", "16")
+    until(page, lambda browser: "64 OSDs" in results(browser))
+
+
+def test_a_slider_moves_its_field_by_keyboard(page):
+    slider = page.find_element("css selector", "[data-field=field-a-hosts]")
+    slider.send_keys(Keys.ARROW_RIGHT)
+    assert page.find_element("name", "a.hosts").get_attribute("value") == "9"
+    # 9 hosts with 4 drives of 3.84 TB.
+    until(page, lambda browser: raw_capacities(browser) == ["138 TB", "138 TB"])
+    # Typing moves the slider. Its stops are 1 to 32, then larger steps.
+    type_into(page, "a.hosts", "12")
+    assert slider.get_attribute("value") == "11"
+
+
+def test_option_b_keeps_the_cluster_that_it_shared(page):
+    type_into(page, "a.hosts", "16")
+    page.find_element("name", "one_cluster").click()
+    type_into(page, "a.hosts", "8")
+    until(page, lambda browser: raw_capacities(browser) == ["123 TB", "246 TB"])
 
 
 def test_every_control_is_reached_by_tab_and_has_a_label(page):
     names = []
-    for _ in range(60):
+    for _ in range(120):
         ActionChains(page).send_keys(Keys.TAB).perform()
-        name = page.execute_script(
-            "return document.activeElement.name || document.activeElement.tagName"
-        )
-        names.append(name)
-        if name == "SUMMARY":
+        names.append(page.execute_script("return document.activeElement.name"))
+        if page.execute_script("return document.activeElement.closest('.answers')"):
             break
     assert {
         "a.scheme",
-        "a.hosts",
         "b.scheme",
+        "one_cluster",
+        "a.hosts",
         "b.failure_domain",
+        "a.parameters",
         "rate_per_s",
         "repair_mb_per_s",
+        "file",
     } <= set(names)
     unlabelled = page.execute_script(
         "return [...document.querySelectorAll('input:not([type=hidden]), select')]"
-        ".filter(one => !one.labels.length).map(one => one.name)"
+        ".filter(one => !one.labels.length && !one.ariaLabel).map(one => one.name)"
     )
     assert unlabelled == []
 
@@ -174,11 +241,16 @@ def test_an_error_appears_and_disappears_when_fixed(page):
     until(page, lambda browser: "is invalid" not in results(browser))
 
 
-def upload(page, path):
+def upload(page, path, expected="base=upload-"):
     """Choose a file and press the button, as a person does."""
     page.find_element("name", "file").send_keys(str(path))
-    page.find_element("xpath", "//button[text()='Upload']").click()
-    until(page, lambda browser: "base=upload-" in browser.current_url, 60)
+    button = page.find_element("xpath", "//button[text()='Upload']")
+    # The page scrolls smoothly, and a click does not wait for it.
+    page.execute_script(
+        "arguments[0].scrollIntoView({behavior: 'instant', block: 'center'})", button
+    )
+    button.click()
+    until(page, address_has(expected), 60)
 
 
 def test_a_scenario_is_uploaded_by_a_click(page, tmp_path):
@@ -201,18 +273,21 @@ def test_a_ceph_report_is_uploaded_by_a_click(page):
     assert hosts * each == 8
 
 
+def test_own_parameters_are_uploaded_by_a_click(page):
+    shipped = files("stripesim.calibration.parameters") / "nvme.toml"
+    upload(page, shipped, "a.parameters=own-")
+    shown = page.find_element("name", "a.parameters").get_attribute("value")
+    assert shown.startswith("own-")
+
+
 @pytest.mark.parametrize("typed", ["-3", "", "9999", "4.5"])
 @pytest.mark.parametrize("width", [360, 1280])
 def test_a_bad_value_is_reported_next_to_its_field_which_keeps_the_focus(
     page, typed, width
 ):
-    metrics = {
-        "width": width,
-        "height": 900,
-        "deviceScaleFactor": 1,
-        "mobile": width < 500,
-    }
-    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    # Each option has its own cluster, so that B stays valid.
+    page.get(f"{page.current_url}?a.hosts=8")
+    resize(page, width)
     field = page.find_element("name", "a.hosts")
     error = page.find_element("id", field.get_attribute("aria-describedby"))
     assert not error.is_displayed()
@@ -234,6 +309,7 @@ def test_a_bad_value_is_reported_next_to_its_field_which_keeps_the_focus(
     assert page.execute_script("return document.documentElement.scrollWidth") <= width
     assert raw_capacities(page)[0] == "–"
     # The address keeps the bad value: opened again, the page shows the same.
+    until(page, address_has(f"a.hosts={typed}&"))
     page.get(page.current_url)
     assert error_next_to(page, "a.hosts").is_displayed()
     assert page.find_element("name", "a.hosts").get_attribute("aria-invalid") == "true"
@@ -244,7 +320,6 @@ def test_a_bad_value_is_reported_next_to_its_field_which_keeps_the_focus(
     until(page, lambda browser: raw_capacities(browser)[0] == "246 TB")
     assert not error_next_to(page, "a.hosts").is_displayed()
     assert field.get_attribute("aria-invalid") is None
-    page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 @pytest.mark.parametrize("width", [360, 1280])
@@ -254,13 +329,7 @@ def test_the_page_fits_and_is_legible(page, width, theme):
         "Emulation.setEmulatedMedia",
         {"features": [{"name": "prefers-color-scheme", "value": theme}]},
     )
-    metrics = {
-        "width": width,
-        "height": 900,
-        "deviceScaleFactor": 1,
-        "mobile": width < 500,
-    }
-    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    resize(page, width)
     # Show an error next to a field, because errors have a separate colour.
     page.get(f"{page.current_url}?a.hosts=-3")
     assert page.execute_script("return document.documentElement.scrollWidth") <= width
@@ -277,24 +346,53 @@ def test_the_page_fits_and_is_legible(page, width, theme):
         "return [(Math.max(x, y) + .05) / (Math.min(x, y) + .05), e.tagName + e.textContent.slice(0, 30)] })"
         ".filter(([ratio]) => ratio < 4.5)"
     )
-    page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert shades == []
 
 
-def test_a_simulation_is_clicked_and_its_rows_come(page):
-    button = page.find_element("xpath", "//button[text()='Simulate both']")
-    # The page scrolls smoothly, and a click does not wait for it.
-    page.execute_script(
-        "arguments[0].scrollIntoView({behavior: 'instant', block: 'center'})", button
-    )
-    button.click()
-    until(page, lambda browser: "of 6 runs" in browser.find_element("id", "job").text)
+def test_the_load_curve_of_both_options_is_drawn_point_by_point(page):
+    # No other test has simulated these clusters.
+    page.get(f"{page.current_url}?one_cluster=1&a.hosts=10")
+    counts = []
+
+    def is_drawn(browser):
+        counts.append((marks(browser, "a"), marks(browser, "b")))
+        return min(counts[-1]) >= 4
+
+    # 20 s on an idle machine, and longer where other programs take most of the time.
+    share = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    until(page, is_drawn, 20 * share)
+    # Some points were shown before others.
+    assert len(set(counts)) > 2
+
+
+def test_new_values_stop_what_is_simulated_for_earlier_ones(page):
+    until(page, lambda browser: "Simulat" in progress(browser))
+    # 31 hosts take a few seconds, 30 hosts begin before they end.
+    type_into(page, "a.hosts", "31")
+    until(page, lambda browser: "Simulating" in progress(browser))
+    type_into(page, "a.hosts", "x")
     until(
-        page,
-        lambda browser: "Done: 6 of 6 runs" in browser.find_element("id", "job").text,
-        150,
+        page, lambda browser: "see the marked" in browser.find_element("id", "job").text
     )
-    assert "serves the rate" in page.find_element("id", "job").text
+    # A value that was simulated before is shown at once.
+    type_into(page, "a.hosts", "8")
+    until(page, lambda browser: min(marks(browser, "a"), marks(browser, "b")) >= 4)
+
+
+def test_the_first_answer_is_on_the_first_screen_of_a_phone(page):
+    resize(page, 360)
+    page.get(page.current_url)
+    until(page, lambda browser: marks(browser, "b") >= 4, 60)
+    ends = page.execute_script(
+        "return ['#results .headline', '#picture-curve > svg'].map(s =>"
+        " document.querySelector(s).getBoundingClientRect().bottom)"
+    )
+    assert max(ends) <= 900
+    # Nothing scrolls sideways, with everything open.
+    page.execute_script(
+        "document.querySelectorAll('details').forEach(d => { d.open = true })"
+    )
+    assert page.execute_script("return document.documentElement.scrollWidth") <= 360
 
 
 AXE = os.environ.get("STRIPESIM_AXE", "")
@@ -313,12 +411,13 @@ def test_axe_finds_no_violation(chrome, address, tmp_path, width, theme):
     capacity.write_text(report_of_cluster(stripesim.import_report(data)), "utf-8")
     features = [{"name": "prefers-color-scheme", "value": theme}]
     chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    resize(chrome, width)
     chrome.set_script_timeout(60)
     wrong = f"{address}?a.scheme=rs:9&b.failure_domain=x&problem=%3Cscript%3E"
     for url in (address, wrong, f"{played.as_uri()}#step=30", capacity.as_uri()):
         chrome.get(url)
+        if url == address:
+            until(chrome, lambda browser: "Simulated 8 of 8" in progress(browser), 120)
         chrome.execute_script(Path(AXE).read_text("utf-8"))
         found = chrome.execute_async_script(
             "axe.run().then(r => arguments[0]([r.passes.length, r.violations.map(v => v.id)]))"

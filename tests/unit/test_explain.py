@@ -486,3 +486,14 @@ def test_a_wrong_value_is_reported_by_the_option_that_it_came_from(given, option
 def test_a_wrong_value_that_the_user_set_is_reported_as_set():
     with pytest.raises(ValueError, match=r"^--set: generation: got"):
         explain("write", "rep:3", 4096, sets=["generation=mimic"])
+
+
+def test_times_do_not_depend_on_finding_parameters():
+    # Given one write, explained with and without the parameters behind its durations
+    (full,) = explain("write", "rs:4,2", 4096)
+    (quick,) = explain("write", "rs:4,2", 4096, with_parameters=False)
+    # Then the steps take the same time, and only one of them names parameters.
+    assert quick.latency_by_category_ns() == full.latency_by_category_ns()
+    assert [entry.step for entry in quick.steps] == [entry.step for entry in full.steps]
+    assert full.parameters
+    assert not quick.parameters

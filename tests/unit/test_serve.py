@@ -5,6 +5,8 @@ import time
 import tomllib
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import parse_qsl, urlsplit
 
 import anyio
 import pytest
@@ -20,17 +22,15 @@ pytest.importorskip(
 
 from starlette.testclient import TestClient
 
+from stripesim.scenarios.explain.request import explain
 from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
 from stripesim.web.app import FORM_BYTES_MAX, UPLOAD_BYTES_MAX, create_app
-from stripesim.web.jobs import WAITING_MAX, JobQueue, QueueFullError
-from stripesim.web.state import (
-    SIDES,
-    controls,
-    option_of,
-    read_upload,
-    read_values,
-    toml_of,
-)
+from stripesim.web.controls import SIDES, OwnSets, controls
+from stripesim.web.experiments import Settings, warm_up
+from stripesim.web.jobs import RUNNING_MAX, JobBoard, TooManyJobsError
+from stripesim.web.options import option_of, toml_of
+from stripesim.web.state import LabState
+from stripesim.web.uploads import read_upload
 
 BASE = """
 schemes = ["rep:3", "rs:4,2"]
@@ -43,6 +43,19 @@ drive = "nvme-tlc"
 requests = 200
 image_bytes = "1GiB"
 """
+
+
+SETTINGS = Settings(failure="host", added_hosts=1, stored_bytes=1e12)
+
+
+def state_of(base, query):
+    return LabState.read(query, "served", base, OwnSets.of(base))
+
+
+def option(base, side="a", **typed):
+    """Return one option with some values typed."""
+    query = {f"{side}.{name}": value for name, value in typed.items()}
+    return option_of(base, state_of(base, query).values[side])
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +81,8 @@ def test_the_page_shows_both_options_and_their_difference(client):
 def test_capacity_is_that_of_the_arithmetic():
     base = parse_scenario(BASE)
     numbers = {
-        n.key: n
-        for n in option_of(base, {"a.hosts": "12", "a.drive_tb": "7.68"}, "a").numbers
+        number.key: number
+        for number in option(base, hosts="12", drive_tb="7.68").numbers
     }
     raw = 12 * 4 * 7.68e12
     assert numbers["raw"].value == raw
@@ -79,13 +92,51 @@ def test_capacity_is_that_of_the_arithmetic():
     assert all(n.why and n.source and n.range for n in numbers.values())
 
 
+def test_the_time_of_a_lone_request_is_that_of_explain():
+    # Given a cluster of 480 OSDs, which the page makes smaller for one request
+    second = option(parse_scenario(BASE), "b", hosts="20", osds_per_host="24")
+    for op in ("read", "write"):
+        (timeline,) = explain(op, None, 4096, scenario=second.scenario)
+        assert second.answers.times_ns[op] == timeline.latency_by_category_ns()
+
+
 def test_typing_changes_the_results_and_the_address(client):
     answer = client.get("/compare", params={"a.hosts": "16", "b.scheme": "rs:6,2"})
     assert "246 TB" in answer.text
-    assert "a.hosts=16" in answer.headers["HX-Push-Url"]
-    again = client.get(answer.headers["HX-Push-Url"]).text
+    # The simulation that follows keeps the values in the address.
+    form = {"a.hosts": "16", "b.scheme": "rs:6,2", "rate_per_s": "x"}
+    address = client.post("/simulate", data=form).headers["HX-Push-Url"]
+    assert "a.hosts=16" in address
+    again = client.get(address).text
     assert 'name="a.hosts" value="16"' in again
     assert 'value="rs:6,2"' in again
+
+
+def test_the_state_survives_its_address():
+    base = parse_scenario(BASE)
+    # Given one cluster for both, two clusters, and values that are wrong
+    for query in (
+        {"one_cluster": "1", "a.hosts": "16", "b.hosts": "9", "block_kib": "64"},
+        {"a.hosts": "16", "b.hosts": "9", "b.generation": "tentacle"},
+        {"a.scheme": "x" * 60, "b.scheme": "", "arrivals": "by depth"},
+    ):
+        state = state_of(base, query)
+        again = LabState.read(
+            dict(parse_qsl(state.query, keep_blank_values=True)),
+            "served",
+            base,
+            OwnSets.of(base),
+        )
+        assert again == state
+
+
+def test_one_cluster_serves_both_options():
+    base = parse_scenario(BASE)
+    state = state_of(base, {"one_cluster": "1", "a.hosts": "16", "b.hosts": "9"})
+    assert (state.values["a"]["hosts"], state.values["b"]["hosts"]) == ("16", "16")
+    assert "b.hosts" not in state.query
+    apart = state_of(base, {"a.hosts": "16", "b.hosts": "9"})
+    assert (apart.values["a"]["hosts"], apart.values["b"]["hosts"]) == ("16", "9")
 
 
 def error_of(page, field):
@@ -141,9 +192,8 @@ def test_an_empty_field_means_the_capacity_of_the_drive_model():
     base = parse_scenario(
         BASE.replace("pg_num = 64", 'pg_num = 64\ndrive_bytes = "1TB"')
     )
-    raw = {n.key: n.value for n in option_of(base, {"a.drive_tb": ""}, "a").numbers}[
-        "raw"
-    ]
+    numbers = option(base, drive_tb="").numbers
+    raw = {number.key: number.value for number in numbers}["raw"]
     # 8 hosts with 4 drives of 3.84 TB, from the data sheet of nvme-tlc.
     assert raw == 8 * 4 * 3.84e12
 
@@ -236,12 +286,12 @@ def test_an_uploaded_scenario_is_the_base(client):
         ('schemes = ["rep:3"]\n[workload]\ntrace = "/etc/passwd"\n', "trace"),
         ('schemes = ["rep:3"]\n[cluster]\ndrive = "../../x"\n', "does not ship"),
         ('schemes = ["rep:3"]\n[cluster]\nkernel_table = "../../x"\n', "does not ship"),
-        ("not toml", "scenario"),
+        ("not toml", "upload"),
     ],
 )
 def test_an_upload_names_no_file(client, text, problem):
     with pytest.raises(ValueError, match=problem):
-        read_upload(text)
+        read_upload(text.encode())
     answer = client.post("/upload", files={"file": ("x.toml", text)})
     assert answer.status_code == 303
     assert "problem=" in answer.headers["location"]
@@ -265,17 +315,17 @@ def test_a_report_is_the_base(client):
     assert answer.status_code == 303
     page = client.get(answer.headers["location"]).text
     assert "How the upload was read and simplified" in page
-    assert "Usable after losing the largest failure domain" in page
+    assert "Usable with the largest failure domain lost" in page
 
 
 def test_a_scenario_with_racks_keeps_its_failure_domain():
     racks = "racks = 4\nfailure_domain_erasure = 'rack'\nosds_per_host = 4"
     text = BASE.replace("osds_per_host = 4", racks).replace("rs:4,2", "rs:2,2")
     base = parse_scenario(text)
-    option = option_of(base, {"b.scheme": "rs:2,2"}, "b")
-    assert option.values["failure_domain"] == "rack"
-    assert option.values["racks"] == "4"
-    safe = next(number for number in option.numbers if number.key == "safe")
+    second = option(base, "b", scheme="rs:2,2")
+    assert second.values["failure_domain"] == "rack"
+    assert second.values["racks"] == "4"
+    safe = next(number for number in second.numbers if number.key == "safe")
     # 32 OSDs of 3.84 TB, one of 4 racks gone, at the nearfull ratio 0.85, stored twice.
     expected = 32 * 3.84e12 * 3 / 4 * 0.85 / 2
     assert safe.value == pytest.approx(expected, rel=1e-3)
@@ -308,50 +358,165 @@ def test_a_spreadsheet_does_not_run_typed_text_as_a_formula(client):
     assert "'=1+1" in table
 
 
-def test_a_simulation_streams_rows_and_ends(client):
-    answer = client.post("/simulate", data={"rate_per_s": "100", "block_kib": "4"})
-    found = re.search(r'hx-get="(/job/[\w-]+)"', answer.text)
-    assert found
+def polled(client, page):
+    """Follow a job from the page that shows it until it is over, and return all pages."""
+    pages = [page]
     deadline = time.monotonic() + 150
     while time.monotonic() < deadline:
-        page = client.get(found[1]).text
-        if "hx-trigger" not in page:
-            break
-        time.sleep(0.5)
-    assert states(page, "6 of 6")
+        link = re.search(r'hx-get="(/job/[^"]+)"', pages[-1])
+        if link is None:
+            return pages
+        answer = client.get(link[1])
+        if answer.status_code == 200:
+            pages.append(answer.text)
+        time.sleep(0.1)
+    raise AssertionError("the job does not end")
 
 
-def test_the_queue_is_bounded():
-    queue = JobQueue()
-    options = {"a": parse_scenario(BASE)}
-    for _ in range(WAITING_MAX):
-        queue.submit(options)
-    with pytest.raises(QueueFullError):
-        queue.submit(options)
+def test_all_experiments_of_both_options_are_drawn(client):
+    form = {"one_cluster": "1", "rate_per_s": "100", "stored_tb": "0.001"}
+    page = client.post("/simulate", data={"tab": "one", **form}).text
+    pages = polled(client, page)
+    assert states(pages[-1], "Simulated 8 of 8")
+    # The curve grows from page to page.
+    marks = [len(re.findall('class="mark a', page)) for page in pages]
+    assert marks == sorted(marks)
+    assert marks[-1] > marks[0]
+    for words in ("saturates at", "clean after", "moves"):
+        assert pages[-1].count(words) == 2
+    assert "serves the rate" in pages[-1]
+    # The same values in another tab, or after going back, show the finished job at once.
+    again = client.post("/simulate", data={"tab": "two", **form}).text
+    assert states(again, "Simulated 8 of 8")
 
 
-def test_a_job_ends_at_its_limit():
-    async def run_one_job():
-        queue = JobQueue(wall_s_max=0.01)
-        job = queue.submit({"a": parse_scenario(BASE)})
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(queue.run)
-            with anyio.fail_after(20):
-                while not job.over:
-                    await anyio.sleep(0.01)
-            tasks.cancel_scope.cancel()
-        return job
-
-    job = anyio.run(run_one_job)
-    assert job.state == "failed"
-    assert "0.01" in job.problem
+def test_new_values_stop_the_simulation_of_earlier_ones(client):
+    heavy = {"tab": "one", "a.hosts": "9", "b.hosts": "10"}
+    page = client.post("/simulate", data=heavy).text
+    (link,) = re.findall(r'hx-get="(/job/[^?]+)', page)
+    # Another tab with the same values keeps it.
+    client.post("/simulate", data={**heavy, "tab": "two"})
+    client.get("/compare", params={**heavy, "a.hosts": ""})
+    assert "Simulating" in client.get(link).text
+    client.get("/compare", params={**heavy, "tab": "two", "a.hosts": ""})
+    assert "Stopped" in client.get(link).text
 
 
-def test_an_option_that_is_not_possible_is_not_simulated(client):
-    assert (
-        client.post("/simulate", data={"a.hosts": "", "b.hosts": "-1"}).status_code
-        == 422
+def on_board(test, **limits):
+    """Run a test with a board of jobs."""
+
+    async def host():
+        with TemporaryDirectory() as folder:
+            board = JobBoard(Path(folder), **limits)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(board.run)
+                await anyio.sleep(0)
+                with anyio.fail_after(150):
+                    await test(board)
+                tasks.cancel_scope.cancel()
+
+    anyio.run(host)
+
+
+def test_the_number_of_jobs_is_bounded():
+    base = parse_scenario(BASE)
+
+    async def fill(board):
+        for number in range(RUNNING_MAX):
+            board.show(
+                f"tab {number}", {"a": option(base, hosts=f"{9 + number}")}, SETTINGS
+            )
+        with pytest.raises(TooManyJobsError):
+            board.show("one more", {"a": option(base)}, SETTINGS)
+        # A tab that changes its values frees its place.
+        board.show("tab 0", {"a": option(base)}, SETTINGS)
+
+    on_board(fill)
+
+
+def test_an_experiment_ends_at_its_limit():
+    async def run_one_job(board):
+        job = board.show("tab", {"a": option(parse_scenario(BASE))}, SETTINGS)
+        while not job.over:
+            await anyio.sleep(0.01)
+        assert job.state == "done"
+        assert "0.01" in job.problem("curve", "a")
+
+    on_board(run_one_job, wall_s_max=0.01)
+
+
+def test_two_tabs_share_the_workers():
+    """Experiments of the second tab run before those of the first have ended."""
+    base = parse_scenario(BASE)
+
+    def pair(hosts):
+        sides = {"a": hosts, "b": hosts + 1}
+        return {
+            side: option(base, hosts=f"{count}", osds_per_host="1")
+            for side, count in sides.items()
+        }
+
+    async def run_two_jobs(board):
+        first = board.show("one", pair(7), SETTINGS)
+        second = board.show("two", pair(9), SETTINGS)
+        while not second.ended:
+            await anyio.sleep(0.05)
+        assert len(first.ended) < len(first.steps)
+        board.leave("one")
+        assert first.state == "stopped"
+        assert not second.over
+
+    on_board(run_two_jobs)
+
+
+def test_options_that_are_not_possible_are_not_simulated(client):
+    answer = client.post("/simulate", data={"a.hosts": "", "b.hosts": "-1"})
+    assert "Nothing is simulated" in answer.text
+    assert "hx-get" not in answer.text
+
+
+def test_a_process_warms_up():
+    warm_up()
+
+
+def test_own_parameters_change_the_answers(client):
+    # Given the shipped set of a cluster with a tenth of the processor time for each request
+    own = (files("stripesim.calibration.parameters") / "nvme.toml").read_text("utf-8")
+    faster = re.sub(r"(\[cpu\.op_prepare_ns\]\nvalue = )\d+", r"\g<1>100", own, count=1)
+    # When it is uploaded
+    answer = client.post("/upload", files={"file": ("mine.toml", faster)})
+    query = dict(parse_qsl(urlsplit(answer.headers["location"]).query))
+    # Then it is chosen, option B has a higher rate, and its download names a file of its own.
+    name = query["a.parameters"]
+    page = client.get("/", params=query).text
+    assert f"<option selected>{name}</option>" in page
+    assert highest_rate(page) > highest_rate(client.get("/").text)
+    text = client.get("/download/b.toml", params=query).text
+    assert tomllib.loads(text)["cluster"]["parameters"] == "./parameters.toml"
+
+
+def highest_rate(page):
+    """Return the upper bound on the rate of option B as shown."""
+    row = page.split("Highest rate")[1]
+    return int(re.findall(r"<summary[^>]*>([\d,]+) ", row)[1].replace(",", ""))
+
+
+def test_an_own_drive_is_a_choice(client):
+    own = (files("stripesim.calibration.parameters") / "nvme-tlc.toml").read_text(
+        "utf-8"
     )
+    answer = client.post("/upload", files={"file": ("mine.toml", own)})
+    query = dict(parse_qsl(urlsplit(answer.headers["location"]).query))
+    assert set(query) == {"a.drive", "one_cluster"}
+    # 32 OSDs of its 3.84 TB.
+    empty = {**query, "a.drive_tb": ""}
+    assert "123 TB" in client.get("/compare", params=empty).text
+
+
+def test_own_parameters_name_no_file(client):
+    text = '[ssd.read_quantiles]\nfile = "/etc/passwd"\nprovenance = "measured"\nsource = "x"\n'
+    answer = client.post("/upload", files={"file": ("x.toml", text)})
+    assert "file+path" in answer.headers["location"]
 
 
 def test_sides_are_two():
@@ -377,11 +542,14 @@ def test_a_drive_file_of_the_served_scenario_is_a_choice_and_stays_chosen(tmp_pa
     (tmp_path / "scenario.toml").write_text(text, "utf-8")
     served = load_scenario(tmp_path / "scenario.toml")
     # When its controls are shown and its form is sent back unchanged
-    (drive,) = (control for control in controls(served) if control.name == "drive")
-    values, problems = read_values(served, {"a.drive": "./mine.toml"}, "a")
+    (drive,) = (
+        control for control in controls(OwnSets.of(served)) if control.name == "drive"
+    )
+    state = state_of(served, {"a.drive": "./mine.toml"})
     # Then the file is the first choice and no other drive takes its place.
     assert drive.choices[0] == "./mine.toml"
-    assert (values["drive"], problems) == ("./mine.toml", {})
-    option = option_of(served, {}, "a")
-    assert option.problem_lines == []
-    assert option.scenario.cluster.drive == "./mine.toml"
+    assert state.values["a"]["drive"] == "./mine.toml"
+    assert state.problems("a") == {}
+    computed = option(served)
+    assert computed.problem_lines == []
+    assert computed.scenario.cluster.drive == "./mine.toml"

@@ -26,9 +26,9 @@ from stripesim.web.app import REPORT_BYTES_MAX
 from stripesim.web.guard import FormReader
 
 HOST = "127.0.0.1"
-START_S = 60.0
+START_S = 120.0
 #: Time limit for processes to end on a busy machine [s].
-END_S = 20.0
+END_S = 60.0
 FORM_TYPE = "application/x-www-form-urlencoded"
 
 
@@ -108,13 +108,13 @@ def wait_until(condition):
 )
 def test_a_signal_ends_the_server_in_the_middle_of_work(server, number, status):
     process, port = server
-    options = "&".join(f"{side}.hosts=100&{side}.osds_per_host=60" for side in "ab")
+    options = "&".join(f"{side}.hosts=30&{side}.osds_per_host=20" for side in "ab")
     assert post(port, "/simulate", f"{options}&rate_per_s=1e6", FORM_TYPE) == 200
     body = heaviest_report()
     upload = (port, "/upload", body, "multipart/form-data; boundary=x")
     threading.Thread(target=post, args=upload, daemon=True).start()
-    # The simulation and the upload have a worker process each.
-    wait_until(lambda: len(children_of(process.pid)) == 2)
+    # The simulation has two worker processes, and the upload has one.
+    wait_until(lambda: len(children_of(process.pid)) >= 3)
     workers = children_of(process.pid)
     process.send_signal(number)
     # It takes two seconds on an idle machine, but tests may run on a busy one.
@@ -125,10 +125,11 @@ def test_a_signal_ends_the_server_in_the_middle_of_work(server, number, status):
 def test_workers_end_with_a_server_that_is_killed(server):
     process, port = server
     assert post(port, "/simulate", "rate_per_s=100", FORM_TYPE) == 200
-    (worker, *_) = children_of(process.pid)
+    workers = children_of(process.pid)
+    assert workers
     process.kill()
     process.wait()
-    wait_until(lambda: not is_running(worker))
+    wait_until(lambda: not any(map(is_running, workers)))
 
 
 def form_request(body, *, delay_s=0.0):

@@ -1,0 +1,311 @@
+"""List the controls of the form in groups, and take their first values from a scenario."""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple, get_args
+
+from stripesim.calibration.parameters.sets import DEVICE_TABLES, ParameterSet, names
+from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.planning.plan import AFR
+from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec, names_file
+from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
+from stripesim.scenarios.schema.types import GenerationName
+from stripesim.web.fields import Control
+
+SIDES: Final = ("a", "b")
+#: Values of `arrivals`: Poisson arrivals at a rate, or requests in flight.
+BY_RATE: Final = "at a rate"
+BY_DEPTH: Final = "by depth"
+#: Values proposed where the scenario states none. The form shows all of them.
+_RATE_PER_S: Final = 1000.0
+_READ_FRACTION: Final = 0.7
+_STORED_BYTES: Final = 10e12
+_GROWTH_BYTES_PER_DAY: Final = 0.1e12
+_REPAIR_BYTES_PER_S: Final = 50e6
+
+# Stops of sliders.
+_COUNTS: Final = (*range(1, 33), 36, 40, 48, 56, 64, 80, 100, 128, 160, 200)
+_OSDS: Final = (*range(1, 25), 28, 32, 36, 48, 60)
+_CORES: Final = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+_GBIT_PER_S: Final = (1, 2.5, 5, 10, 20, 25, 40, 50, 100, 200, 400, 800)
+_POWERS: Final = tuple(2**power for power in range(17))
+_KIB: Final = (0.5, *_POWERS[:13])
+_DEPTHS: Final = _POWERS[:13]
+_PERCENT: Final = tuple(range(0, 101, 5))
+_RATES: Final = tuple(
+    mantissa * 10**power
+    for power in range(2, 7)
+    for mantissa in (1, 1.5, 2, 3, 4, 5, 6, 8)
+)
+
+
+class Group(NamedTuple):
+    """Controls that the page shows together."""
+
+    name: str
+    controls: tuple[Control, ...]
+
+
+class OwnSets(NamedTuple):
+    """Parameter sets beyond the shipped ones that can be chosen: one with a drive, one of a cluster."""
+
+    drives: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, base: Scenario) -> "OwnSets":
+        """Return the sets that a scenario refers to as files."""
+        drive = base.cluster.drive
+        parameters = base.cluster.parameters
+        return cls(
+            (drive,) if names_file("drive", drive) else (),
+            (parameters,) if names_file("parameters", parameters) else (),
+        )
+
+
+@lru_cache(maxsize=64)
+def groups(own: OwnSets = OwnSets()) -> tuple[Group, ...]:  # noqa: B008 - immutable
+    """Return the groups of controls in their order on the page. The first is always visible."""
+    drives = (*own.drives, *_shipped(DEVICE_TABLES))
+    parameters = (*own.parameters, *_shipped(("client",)))
+    return (
+        Group("Schemes", (Control("scheme", "Scheme", "text", scope="option"),)),
+        Group(
+            "Release",
+            (
+                Control(
+                    "generation",
+                    "Ceph release",
+                    "select",
+                    choices=get_args(GenerationName),
+                    scope="option",
+                ),
+                Control(
+                    "failure_domain",
+                    "Failure domain",
+                    "select",
+                    choices=("host", "rack", "osd"),
+                    scope="option",
+                ),
+            ),
+        ),
+        Group(
+            "Hosts and drives",
+            (
+                Control("hosts", "Hosts", low=1, high=200, stops=_COUNTS),
+                Control("osds_per_host", "OSDs per host", low=1, high=60, stops=_OSDS),
+                Control("drive", "Drive", "select", choices=drives),
+                Control(
+                    "drive_tb",
+                    "Drive capacity [TB]",
+                    low=0.0001,
+                    high=1000,
+                    placeholder="default of the drive",
+                ),
+                Control("racks", "Racks", low=1, high=100, placeholder="none"),
+                Control(
+                    "pg_num", "Placement groups", low=1, high=65_536, stops=_POWERS
+                ),
+            ),
+        ),
+        Group(
+            "Network and processors",
+            (
+                Control(
+                    "public_gbit_per_s",
+                    "Public network [Gbit/s]",
+                    low=0.1,
+                    high=800,
+                    stops=_GBIT_PER_S,
+                ),
+                Control(
+                    "private_gbit_per_s",
+                    "Private network [Gbit/s]",
+                    low=0.1,
+                    high=800,
+                    stops=_GBIT_PER_S,
+                ),
+                Control(
+                    "cores_per_host", "Cores per host", low=1, high=1024, stops=_CORES
+                ),
+                Control("parameters", "Parameters", "select", choices=parameters),
+            ),
+        ),
+        Group(
+            "Load",
+            (
+                Control(
+                    "block_kib",
+                    "Request size [KiB]",
+                    low=0.5,
+                    high=4096,
+                    scope="both",
+                    stops=_KIB,
+                ),
+                Control(
+                    "read_percent",
+                    "Reads [%]",
+                    low=0,
+                    high=100,
+                    scope="both",
+                    stops=_PERCENT,
+                ),
+                Control(
+                    "arrivals",
+                    "Requests arrive",
+                    "select",
+                    choices=(BY_RATE, BY_DEPTH),
+                    scope="both",
+                ),
+                Control(
+                    "rate_per_s",
+                    "Required rate [1/s]",
+                    low=1,
+                    high=1e7,
+                    scope="both",
+                    stops=_RATES,
+                ),
+                Control(
+                    "queue_depth",
+                    "Requests in flight per client",
+                    low=1,
+                    high=4096,
+                    scope="both",
+                    stops=_DEPTHS,
+                ),
+            ),
+        ),
+        Group(
+            "Failures and growth",
+            (
+                Control("stored_tb", "Stored now [TB]", low=0, high=1e6, scope="both"),
+                Control(
+                    "growth_tb_per_day",
+                    "Growth [TB/day]",
+                    low=0,
+                    high=1e5,
+                    scope="both",
+                ),
+                Control(
+                    "afr_percent",
+                    "Drives failing per year [%]",
+                    low=0.01,
+                    high=90,
+                    scope="both",
+                ),
+                Control(
+                    "repair_mb_per_s",
+                    "Repair of one drive [MB/s]",
+                    low=0.1,
+                    high=1e5,
+                    scope="both",
+                ),
+                Control(
+                    "failure",
+                    "What fails",
+                    "select",
+                    choices=("host", "OSD"),
+                    scope="both",
+                ),
+                Control(
+                    "added_hosts",
+                    "Hosts to add",
+                    low=1,
+                    high=16,
+                    scope="both",
+                    stops=_COUNTS[:16],
+                ),
+            ),
+        ),
+    )
+
+
+def controls(own: OwnSets = OwnSets()) -> tuple[Control, ...]:  # noqa: B008 - immutable
+    """Return all controls in their order on the page."""
+    return tuple(control for group in groups(own) for control in group.controls)
+
+
+def _shipped(tables: Sequence[str]) -> tuple[str, ...]:
+    """Return the shipped sets that have one of these tables."""
+    return tuple(
+        name
+        for name in names()
+        if any(ParameterSet(name).table(table) for table in tables)
+    )
+
+
+def defaults(base: Scenario, side: str) -> dict[str, str]:
+    """Return the first values of the form, taken from the scenario."""
+    cluster = base.cluster
+    load = base.workload
+    plan = base.plan or PlanSpec()
+    durability = base.durability or DurabilitySpec()
+    scheme = base.schemes[min(SIDES.index(side), len(base.schemes) - 1)]
+    domain = cluster.failure_domain_erasure
+    if parse_scheme(scheme).kind == "replicated":
+        domain = cluster.failure_domain_replicated
+    # An empty field means the default capacity of the drive, or no racks.
+    drive_tb: str | float = ""
+    if cluster.drive_bytes:
+        drive_tb = float(f"{cluster.drive_bytes / 1e12:.4g}")
+    stored_bytes = plan.stored_bytes or cluster.stored_bytes or _STORED_BYTES
+    growth_bytes = plan.growth_bytes_per_day or _GROWTH_BYTES_PER_DAY
+    repair_bytes_per_s = durability.repair_bytes_per_s or _REPAIR_BYTES_PER_S
+    values: dict[str, str | float] = {
+        "scheme": scheme,
+        "generation": _first_of(plan.generation, base.generation),
+        "hosts": max(plan.hosts, default=cluster.host_count),
+        "osds_per_host": max(plan.osds_per_host, default=cluster.osds_per_host),
+        "racks": cluster.racks or "",
+        "drive": _first_of(plan.drive, cluster.drive),
+        "drive_tb": drive_tb,
+        "public_gbit_per_s": cluster.public_gbit_per_s,
+        "private_gbit_per_s": cluster.private_gbit_per_s,
+        "cores_per_host": cluster.cores_per_host,
+        "parameters": cluster.parameters,
+        "pg_num": cluster.pg_num,
+        "failure_domain": domain,
+        "block_kib": load.block_sizes_bytes[0] / 1024,
+        "read_percent": 100 * _read_fraction(load),
+        "arrivals": BY_RATE,
+        "rate_per_s": plan.rate_per_s or load.rate_per_s or _RATE_PER_S,
+        "queue_depth": min(load.queue_depth, _DEPTHS[-1]),
+        "stored_tb": stored_bytes / 1e12,
+        "growth_tb_per_day": growth_bytes / 1e12,
+        "afr_percent": 100 * (durability.afr or AFR),
+        "repair_mb_per_s": repair_bytes_per_s / 1e6,
+        "failure": "host",
+        "added_hosts": 1,
+    }
+    return {key: _field_text(value) for key, value in values.items()}
+
+
+def _first_of(values: Sequence[str], default: str) -> str:
+    """Return the first of the values that a plan varies, or the scenario's value if it varies none."""
+    return next(iter(values), default)
+
+
+def _read_fraction(load: WorkloadSpec) -> float:
+    if load.read_fraction is not None:
+        return load.read_fraction
+    if load.ops == ("write",):
+        return 0.0
+    if load.ops == ("read",):
+        return 1.0
+    return _READ_FRACTION
+
+
+def _field_text(value: str | float) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:g}"
+
+
+def problems_of(values: Mapping[str, str], listed: Sequence[Control]) -> dict[str, str]:
+    """Return the problem of each invalid value, by the name of its control."""
+    problems = {}
+    for control in listed:
+        problem = control.problem(values[control.name])
+        if problem:
+            problems[control.name] = problem
+    return problems

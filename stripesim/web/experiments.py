@@ -1,0 +1,209 @@
+"""Simulate one option in a worker process: its required load, load curve, a failure, and added hosts.
+
+Each experiment is a function of a scenario and its settings. It emits dictionaries as it goes, which
+`stripesim.web.jobs` collects and `stripesim.web.pictures` draws.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from stripesim.models.qos import mclock_defaults
+from stripesim.scenarios.cells.run import run_cells
+from stripesim.scenarios.load.curves import LoadCurve, LoadPoint, load_curves
+from stripesim.scenarios.rehearsal.rehearse import rehearse
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.loader import load_scenario, scenario_from
+
+Emit = Callable[[Mapping[str, Any]], None]
+ShouldStop = Callable[[], bool]
+
+
+class Settings(NamedTuple):
+    """Values of the form that are not in the scenario."""
+
+    failure: str  # What fails: a host or an OSD.
+    added_hosts: int  # [count]
+    stored_bytes: float  # Client data before the change [B].
+
+
+#: Runs at the required load, with different seeds [count].
+SEEDS: Final = 3
+_COLUMNS: Final = (
+    "iops",
+    "saturated",
+    "latency_mean_ns",
+    "latency_p99_ns",
+    "bottleneck",
+)
+
+# Size of a load curve on the page, for seconds instead of minutes.
+_REPLICATIONS: Final = 2
+_POINTS_MAX: Final = 11
+
+# Timeline of a failure: the failure, a short time until the OSD is marked out, and the end [s].
+_FAILS_S: Final = 3.0
+_OUT_S: Final = 3.0
+_END_S: Final = 20.0
+#: Requests of a timeline or of a second of a rehearsal, at most. Above, the load is scaled down.
+_TIMELINE_REQUESTS_MAX: Final = 20_000
+_REHEARSAL_PER_S_MAX: Final = 500.0
+#: Object shards that a rehearsal moves, for seconds instead of minutes [count].
+_REHEARSAL_SHARDS_MAX: Final = 4000
+#: Data in the images of a timeline, enough to see its recovery [B].
+_TIMELINE_IMAGES_BYTES: Final = 16 << 30
+
+
+def at_the_load(
+    scenario: Scenario, settings: Settings, emit: Emit, should_stop: ShouldStop
+) -> None:
+    """Run the load of the form with several seeds."""
+    for number in range(SEEDS):
+        seeded = scenario.model_copy(update={"seed": scenario.seed + number})
+        for _, result in run_cells(seeded, "compiled"):
+            emit({key: getattr(result.row, key) for key in _COLUMNS})
+        if should_stop():
+            return
+
+
+def load_curve(
+    scenario: Scenario, settings: Settings, emit: Emit, should_stop: ShouldStop
+) -> None:
+    """Simulate latency over throughput, and emit each point with the saturation and knee known then."""
+
+    def on_point(curve: LoadCurve, point: LoadPoint) -> None:
+        knee = curve.knee_iops
+        emit(
+            {
+                "offered_iops": point.offered_iops,
+                "iops": point.iops.mean,
+                "p50_ns": point.latency_p50_ns.mean,
+                "p99_ns": point.latency_p99_ns.mean,
+                "is_past_saturation": point.is_past_saturation,
+                "is_steady": point.is_steady,
+                "saturation_iops": curve.saturation_iops.mean,
+                "limited_by": curve.limited_by,
+                "knee_iops": knee.mean if knee else None,
+            }
+        )
+
+    load_curves(
+        scenario,
+        replications=_REPLICATIONS,
+        points_max=_POINTS_MAX,
+        jobs=1,
+        on_point=on_point,
+        should_stop=should_stop,
+    )
+
+
+def failure(
+    scenario: Scenario, settings: Settings, emit: Emit, should_stop: ShouldStop
+) -> None:
+    """Lose a host or an OSD under load, and emit the timeline of clients and placement groups."""
+    rate_per_s = min(_rate_per_s(scenario), _TIMELINE_REQUESTS_MAX / _END_S)
+    lost = {"hosts": [0]} if settings.failure == "host" else {"osds": [0]}
+    keys = _with_load(scenario, rate_per_s, _END_S)
+    clients = scenario.workload.clients
+    keys["workload"]["image_bytes"] = _TIMELINE_IMAGES_BYTES // clients
+    keys["faults"] = {
+        "down_out_interval_s": _OUT_S,
+        "events": [{**lost, "at_s": _FAILS_S, "kind": "process"}],
+    }
+    for _, result in run_cells(_rebuilt(scenario, keys), "compiled"):
+        timeline = result.timeline
+        numbers = result.row.faults
+        assert timeline is not None
+        assert numbers is not None
+        states = timeline["pg_states"]
+        clean = states["active+clean"]
+        pgs = scenario.cluster.pg_num
+        emit(
+            {
+                "time_s": timeline["foreground"]["time_s"],
+                "p99_ns": timeline["foreground"]["latency_p99_ns"],
+                "state_s": states["time_s"],
+                "not_clean": [1 - count / pgs for count in clean],
+                "events": [
+                    (event["time_s"], event["what"]) for event in timeline["events"]
+                ],
+                "end_s": timeline["end_s"],
+                "rate_per_s": rate_per_s,
+                "clean_after_s": numbers.failure_to_clean_s,
+                "unavailable_pgs": numbers.pgs_unavailable,
+                "blocked": sum(phase.blocked for phase in numbers.phases.values()),
+            }
+        )
+
+
+def added_hosts(
+    scenario: Scenario, settings: Settings, emit: Emit, should_stop: ShouldStop
+) -> None:
+    """Rehearse adding hosts, and emit the row of the change."""
+    rate_per_s = min(_rate_per_s(scenario), _REHEARSAL_PER_S_MAX)
+    keys = _with_load(scenario, rate_per_s, duration_s=1.0)
+    keys["changes"] = [{"kind": "add", "hosts": settings.added_hosts}]
+    keys["cluster"]["stored_bytes"] = round(settings.stored_bytes) or None
+    if scenario.cluster.op_queue == "mclock_scheduler":
+        # A rehearsal without a profile plays all of them.
+        default = mclock_defaults(scenario.generation).profile
+        keys["cluster"].setdefault("mclock_profile", default)
+    changed = _rebuilt(scenario, keys)
+    document = rehearse(changed, shards_max=_REHEARSAL_SHARDS_MAX)
+    emit(
+        {
+            **document["changes"][0],
+            "rate_per_s": rate_per_s,
+            "warnings": document["warnings"],
+        }
+    )
+
+
+EXPERIMENTS: Final[
+    Mapping[str, Callable[[Scenario, Settings, Emit, ShouldStop], None]]
+] = {
+    "curve": load_curve,
+    "load": at_the_load,
+    "failure": failure,
+    "added": added_hosts,
+}
+
+
+def run_experiment(
+    name: str,
+    scenario: Scenario,
+    settings: Settings,
+    *,
+    emit: Emit,
+    should_stop: ShouldStop,
+) -> None:
+    """Run an experiment by its name."""
+    EXPERIMENTS[name](scenario, settings, emit, should_stop)
+
+
+def warm_up() -> None:
+    """Load what the experiments need, so that the next one starts immediately."""
+    load = load_scenario("quickstart", sets=("workload.requests=100",))
+    for _ in run_cells(load, "compiled"):
+        pass
+
+
+def _rate_per_s(scenario: Scenario) -> float:
+    """Return the rate of the load, or the most that the caller accepts if the load is a closed loop."""
+    return scenario.workload.rate_per_s or float("inf")
+
+
+def _with_load(
+    scenario: Scenario, rate_per_s: float, duration_s: float
+) -> dict[str, Any]:
+    """Return the keys of a scenario with Poisson arrivals for some time."""
+    keys = scenario.model_dump(mode="json", exclude_unset=True)
+    load = keys["workload"]
+    for key in ("requests", "queue_depth"):
+        load.pop(key, None)
+    load |= {"kind": "open", "rate_per_s": rate_per_s, "duration_s": duration_s}
+    return keys
+
+
+def _rebuilt(scenario: Scenario, keys: Mapping[str, Any]) -> Scenario:
+    """Validate changed keys like a file."""
+    return scenario_from(keys, label=scenario.name, base_dir=scenario.resolve(""))

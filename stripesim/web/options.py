@@ -1,0 +1,383 @@
+"""Turn the values of one option into a scenario, and compute everything that needs no simulation."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import warnings_of
+from stripesim.scenarios.explain.request import explain
+from stripesim.scenarios.planning.bound import Bound, bounds_of
+from stripesim.scenarios.planning.candidates import candidate_scenario
+from stripesim.scenarios.planning.capacity import (
+    Capacity,
+    Drives,
+    capacity_of,
+    drives_of,
+    storage_warnings,
+)
+from stripesim.scenarios.planning.durability import DETECTION_S
+from stripesim.scenarios.planning.plan import nines_of
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.toml import toml_document
+from stripesim.scenarios.schema.units import bytes_text, number_text
+from stripesim.web.controls import BY_DEPTH, controls
+from stripesim.web.fields import NO_PROBLEMS, FormProblems, problems_of_scenario
+
+_EXACT: Final = "exact arithmetic, without metadata and other pools"
+_MARKOV_WORDS: Final = {
+    True: "which is exact here",
+    False: "an approximation (see the source)",
+}
+# Size of the cluster of a lone request.
+_LONE_HOSTS_MIN: Final = 8
+_LONE_OSDS_PER_HOST: Final = 2
+#: Name under which a downloaded scenario refers to an uploaded parameter set.
+OWN_PARAMETERS: Final = "./parameters.toml"
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number on the page, with its derivation."""
+
+    key: str
+    label: str
+    value: float | None
+    text: str
+    why: str
+    source: str
+    range: str
+
+
+@dataclass(frozen=True)
+class ClosedForms:
+    """Everything about an option that needs no simulation.
+
+    Attributes
+    ----------
+    numbers
+        Numbers to compare.
+    capacity
+        Steps from raw to usable capacity.
+    bounds
+        Rate that each resource sustains, lowest first.
+    nines
+        Row of durability.
+    times_ns
+        Time of a lone request by phase [ns], for reads and writes. Empty if it cannot be explained.
+    """
+
+    numbers: tuple[Number, ...]
+    capacity: Capacity
+    bounds: tuple[Bound, ...]
+    nines: Mapping[str, Any]
+    times_ns: Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True)
+class PlanOption:
+    """One of the two options: its values, and the resulting scenario and answers, or problems.
+
+    An option with problems has neither a scenario nor answers.
+    """
+
+    values: Mapping[str, str]
+    scenario: Scenario | None = None
+    answers: ClosedForms | None = None
+    problems: FormProblems = NO_PROBLEMS
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def numbers(self) -> tuple[Number, ...]:
+        """Numbers to compare, none for an invalid option."""
+        return self.answers.numbers if self.answers else ()
+
+    @property
+    def problem_lines(self) -> list[str]:
+        """Return the problems as sentences, each with the label of its field."""
+        labels = {control.name: control.label for control in controls()}
+        of_fields = [
+            f"{labels[name]}: {text}" for name, text in self.problems.by_field.items()
+        ]
+        return [*of_fields, *self.problems.others]
+
+
+def option_of(
+    base: Scenario, values: Mapping[str, str], files: Mapping[str, str] | None = None
+) -> PlanOption:
+    """Build an option of valid values, and compute everything that needs no simulation.
+
+    Parameters
+    ----------
+    base
+        Scenario that the page starts from.
+    values
+        Text of each control.
+    files
+        Path of each uploaded parameter set, by the name that controls have for it.
+    """
+    try:
+        scenario = _scenario(base, values, files or {})
+        answers, warnings = _answers(scenario, values)
+    except ValueError as error:
+        return PlanOption(values, problems=problems_of_scenario(error, controls()))
+    return PlanOption(values, scenario, answers, warnings=tuple(warnings))
+
+
+def _scenario(
+    base: Scenario, values: Mapping[str, str], files: Mapping[str, str]
+) -> Scenario:
+    keys: dict[str, Any] = {
+        "generation": values["generation"],
+        "drive": files.get(values["drive"], values["drive"]),
+    }
+    if values["parameters"] != base.cluster.parameters:
+        keys["parameters"] = files.get(values["parameters"], values["parameters"])
+    for key in ("hosts", "osds_per_host", "cores_per_host", "pg_num"):
+        keys[key] = int(float(values[key]))
+    for key in ("public_gbit_per_s", "private_gbit_per_s"):
+        keys[key] = float(values[key])
+    keys["racks"] = int(float(values["racks"])) if values["racks"] else None
+    # An empty field means the capacity of the chosen drive, whatever the base states.
+    keys["drive_bytes"] = None
+    if values["drive_tb"]:
+        keys["drive_bytes"] = round(float(values["drive_tb"]) * 1e12)
+    for key in ("failure_domain_replicated", "failure_domain_erasure"):
+        keys[key] = values["failure_domain"]
+    kept = base.model_dump(mode="json", exclude_unset=True, exclude=_REPLACED)
+    workload = {
+        **kept.get("workload", {}),
+        **_arrivals(values),
+        "patterns": ["rand"],
+        "read_fraction": float(values["read_percent"]) / 100,
+        "block_sizes_bytes": [round(float(values["block_kib"]) * 1024)],
+        "requests": min(base.workload.requests or 2000, 4000),
+    }
+    durability = {
+        "afr": float(values["afr_percent"]) / 100,
+        "repair_bytes_per_s": float(values["repair_mb_per_s"]) * 1e6,
+        "detection_s": DETECTION_S,
+    }
+    asked = {**kept, "workload": workload, "durability": durability}
+    return candidate_scenario(base, asked, values["scheme"], keys)
+
+
+def _arrivals(values: Mapping[str, str]) -> dict[str, Any]:
+    """Return the keys of the load that say when requests arrive."""
+    if values["arrivals"] == BY_DEPTH:
+        return {"kind": "closed", "queue_depth": int(float(values["queue_depth"]))}
+    return {"kind": "open", "rate_per_s": float(values["rate_per_s"])}
+
+
+# Keys that the form replaces or does not support.
+_REPLACED: Final[Any] = {
+    **dict.fromkeys(
+        (
+            "workloads",
+            "faults",
+            "repair",
+            "degraded",
+            "plan",
+            "durability",
+            "changes",
+        ),
+        True,
+    ),
+    "workload": {
+        "ops",
+        "duration_s",
+        "completions",
+        "trace",
+        "trace_format",
+        "speed",
+        "replay",
+        "rate_per_s",
+        "queue_depth",
+    },
+}
+
+
+def _answers(
+    scenario: Scenario, values: Mapping[str, str]
+) -> tuple[ClosedForms, list[str]]:
+    """Return the answers of a scenario, and warnings."""
+    scheme = scenario.schemes[0]
+    models = build_models(scenario)
+    drives = drives_of(scenario, models)
+    capacity = capacity_of(scenario, scheme, models, drives)
+    bounds = bounds_of(scenario, scheme)
+    nines = nines_of(scenario, scheme, None)
+    times_ns = {}
+    if scheme != "none":
+        times_ns = {op: _time_by_phase_ns(scenario, op) for op in ("read", "write")}
+    numbers = (
+        *_capacity_numbers(capacity, drives),
+        *_days_numbers(capacity.usable_bytes_safe, values),
+        *_bound_numbers(bounds),
+        _nines_number(nines, values),
+    )
+    warnings = [*storage_warnings(scenario, models), *warnings_of(scenario)]
+    return ClosedForms(numbers, capacity, bounds, nines, times_ns), warnings
+
+
+def _time_by_phase_ns(scenario: Scenario, op: str) -> dict[str, int]:
+    """Return the time of a request on an idle cluster by phase [ns]."""
+    size_bytes = scenario.workload.block_sizes_bytes[0]
+    (timeline,) = explain(
+        op,
+        None,
+        size_bytes,
+        scenario=_with_few_osds(scenario),
+        with_parameters=False,
+    )
+    return timeline.latency_by_category_ns()
+
+
+def _with_few_osds(scenario: Scenario) -> Scenario:
+    """Return a scenario with enough OSDs for one request, whose time does not depend on any others."""
+    cluster = scenario.cluster
+    width = parse_scheme(scenario.schemes[0]).width
+    hosts = max(_LONE_HOSTS_MIN, width + 1, cluster.racks or 0)
+    few = {
+        "hosts": min(cluster.host_count, hosts),
+        "osds_per_host": min(cluster.osds_per_host, _LONE_OSDS_PER_HOST),
+    }
+    smaller = cluster.model_copy(update=few)
+    return scenario.model_copy(update={"cluster": smaller})
+
+
+def _capacity_numbers(capacity: Capacity, drives: Drives) -> list[Number]:
+    full_ratio = 1.0
+    full_ratio_source = "–"
+    if drives.fill:
+        full_ratio = drives.fill.full_ratio
+        full_ratio_source = drives.fill.provenance["full_ratio"].source
+    overhead = f"{capacity.overhead:.4g}"
+    raw_why = f"{capacity.osds} OSDs × {bytes_text(drives.osd_bytes)}"
+    full_why = f"raw × {full_ratio:g} / {overhead}"
+    safe_why = " → ".join(
+        f"{step.name} {bytes_text(step.left_bytes)} ({step.why})"
+        for step in capacity.steps[:5]
+    )
+    raw = capacity.raw_bytes
+    full = capacity.usable_bytes_full
+    safe = capacity.usable_bytes_safe
+    stored = capacity.stored_per_client_byte
+    return [
+        Number(
+            "raw", "Raw capacity", raw, bytes_text(raw), raw_why, "the form", _EXACT
+        ),
+        Number(
+            "full",
+            "Usable at the full ratio",
+            full,
+            bytes_text(full),
+            full_why,
+            full_ratio_source,
+            _EXACT,
+        ),
+        Number(
+            "safe",
+            "Usable with the largest failure domain lost",
+            safe,
+            bytes_text(safe),
+            safe_why,
+            full_ratio_source,
+            _EXACT,
+        ),
+        Number(
+            "stored",
+            "Stored bytes per client byte",
+            stored,
+            number_text(stored),
+            f"{overhead} from the scheme, the rest from padding to stripes",
+            "the layout of Ceph's erasure-coded objects",
+            _EXACT,
+        ),
+    ]
+
+
+def _days_numbers(safe_bytes: float | None, values: Mapping[str, str]) -> list[Number]:
+    stored_bytes = float(values["stored_tb"]) * 1e12
+    growth_bytes = float(values["growth_tb_per_day"]) * 1e12
+    if not growth_bytes or safe_bytes is None:
+        return []
+    days = max(0.0, safe_bytes - stored_bytes) / growth_bytes
+    free = f"{bytes_text(safe_bytes)} − {bytes_text(stored_bytes)} stored"
+    why = f"({free}) / {bytes_text(growth_bytes)} per day"
+    valid = "assumes constant growth"
+    text = number_text(days)
+    return [Number("days", "Days until full", days, text, why, "the form", valid)]
+
+
+def _nines_number(row: Mapping[str, Any], values: Mapping[str, str]) -> Number:
+    method = f"by {row['method']}"
+    if row["method"] == "markov":
+        method = "by a Markov chain of the placement groups, "
+        method += _MARKOV_WORDS[row["exact"]]
+    why = (
+        f"−log10 of the probability of any loss, {row['loss_probability']:.3g}, {method}: "
+        f"{values['afr_percent']} % of drives fail per year, a repair starts after {DETECTION_S:g} s and "
+        f"runs at {values['repair_mb_per_s']} MB/s"
+    )
+    nines = row["nines"]
+    return Number(
+        "nines",
+        "Nines of durability per year",
+        nines,
+        number_text(nines),
+        why,
+        "; ".join(row["assumptions"]),
+        "independent failures: no power cuts, no bad batches",
+    )
+
+
+def _bound_numbers(bounds: Sequence[Bound]) -> list[Number]:
+    """Show the rate that saturates the first resource, and name the next ones in its derivation."""
+    if not bounds:
+        return []
+    lowest, *rest = bounds
+    why = f"{lowest.resource}: {lowest.why}"
+    following = [f"{bound.resource} {number_text(bound.iops)}" for bound in rest[:3]]
+    if following:
+        why += f". Next, in requests/s: {', '.join(following)}"
+    text = f"{number_text(lowest.iops)} ({lowest.resource})"
+    source = "service times per request and resource, from the parameter sets"
+    valid = "an upper bound: queueing, wake-ups and syncs lower the served rate"
+    return [
+        Number(
+            "bound",
+            "Highest rate, at most [1/s]",
+            lowest.iops,
+            text,
+            why,
+            source,
+            valid,
+        )
+    ]
+
+
+def toml_of(scenario: Scenario) -> str:
+    """Write a scenario as TOML that `stripesim run` accepts.
+
+    A scenario with an uploaded parameter set refers to it as `OWN_PARAMETERS`.
+    """
+    values = scenario.model_dump(mode="json", exclude_unset=True)
+    cluster = values.get("cluster", {})
+    for key in ("drive", "parameters"):
+        # Only those of uploads are absolute paths.
+        if cluster.get(key, "").startswith("/"):
+            cluster[key] = OWN_PARAMETERS
+    return toml_document(values)
+
+
+def difference(first: float | None, second: float | None) -> str:
+    """Format the difference of a second value from a first.
+
+    >>> difference(100.0, 150.0), difference(2.0, 2.0), difference(0.0, 1.0)
+    ('+50 %', 'equal', '–')
+    """
+    if first is None or second is None or (first == 0 and second != 0):
+        return "–"
+    return "equal" if first == second else f"{(second / first - 1) * 100:+,.0f} %"

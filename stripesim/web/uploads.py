@@ -1,0 +1,225 @@
+"""Read and keep uploads: scenarios, ceph reports and parameter sets."""
+
+import hashlib
+import tempfile
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from stripesim.calibration.kernels.store import shipped_table_names
+from stripesim.calibration.parameters.sets import DEVICE_TABLES, ParameterSet, names
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.planning.equal_hosts import with_equal_hosts
+from stripesim.scenarios.schema.keys import Scenario, names_file
+from stripesim.scenarios.schema.loader import (
+    load_scenario,
+    parse_scenario,
+    scenario_from,
+)
+from stripesim.scenarios.schema.toml_bounds import parse_toml
+from stripesim.web.controls import OwnSets
+
+#: Scenarios and parameter sets kept, the newest of each.
+KEPT_MAX: Final = 16
+_SCENARIO_TABLES: Final = frozenset({"schemes", "cluster", "workload"})
+
+
+class Upload(NamedTuple):
+    """An uploaded scenario with notes on how it was simplified, or a parameter set with its tables."""
+
+    scenario: Scenario | None
+    notes: list[str]
+    tables: tuple[str, ...] = ()
+
+
+class Uploads:
+    """The newest uploads. Scenarios stay in memory; parameter sets are files in `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.scenarios: OrderedDict[str, Upload] = OrderedDict()
+        self._sets: OrderedDict[str, Upload] = OrderedDict()
+
+    def keep(self, content: bytes, upload: Upload) -> dict[str, str]:
+        """Keep an upload, and return the values that choose it on the page."""
+        digest = hashlib.sha256(content).hexdigest()[:12]
+        if upload.scenario is not None:
+            key = f"upload-{digest}"
+            self.scenarios[key] = upload
+            if len(self.scenarios) > KEPT_MAX:
+                self.scenarios.popitem(last=False)
+            return {"base": key}
+        key = f"own-{digest}.toml"
+        (self._folder / key).write_bytes(content)
+        self._sets[key] = upload
+        if len(self._sets) > KEPT_MAX:
+            dropped, _ = self._sets.popitem(last=False)
+            (self._folder / dropped).unlink()
+        chosen = {}
+        if "client" in upload.tables:
+            chosen["a.parameters"] = key
+        if not set(DEVICE_TABLES).isdisjoint(upload.tables):
+            chosen["a.drive"] = key
+        return {**chosen, "one_cluster": "1"}
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Path of each parameter set by its name on the page."""
+        return {key: str(self._folder / key) for key in self._sets}
+
+    def own_sets(self, base: Scenario) -> OwnSets:
+        """Return the parameter sets that can be chosen with a scenario, beyond the shipped ones."""
+        of_base = OwnSets.of(base)
+        drives = [
+            key
+            for key, upload in self._sets.items()
+            if not set(DEVICE_TABLES).isdisjoint(upload.tables)
+        ]
+        clusters = [
+            key for key, upload in self._sets.items() if "client" in upload.tables
+        ]
+        return OwnSets((*of_base.drives, *drives), (*of_base.parameters, *clusters))
+
+
+def read_upload(content: bytes) -> Upload:
+    """Read a scenario, a ceph report or a parameter set.
+
+    Raises
+    ------
+    ValueError
+        If it is none of them, or refers to files.
+    """
+    if is_report(content):
+        return read_report(content)
+    text = content.decode("utf-8-sig")
+    try:
+        tables = parse_toml(text)
+    except ValueError as error:
+        raise ValueError(f"upload: {error}") from None
+    if _SCENARIO_TABLES.isdisjoint(tables):
+        return read_parameters(content, tables)
+    scenario, notes = with_equal_hosts(read_scenario(text))
+    return Upload(scenario, notes)
+
+
+def is_report(content: bytes) -> bool:
+    """Return True if an upload is JSON, and so a report."""
+    return content.lstrip()[:1] == b"{"
+
+
+def read_parameters(content: bytes, tables: Mapping[str, Any]) -> Upload:
+    """Check a parameter set, such as `stripesim calibrate` writes, by building its models.
+
+    Raises
+    ------
+    ValueError
+        If it lacks a number, or refers to a file.
+    """
+    if "file" in _keys(tables):
+        raise ValueError("parameters: got a file path, wanted factors as a list")
+    known = (*DEVICE_TABLES, "client")
+    if set(known).isdisjoint(tables):
+        raise ValueError(
+            f"upload: got {', '.join(list(tables)[:5]) or 'nothing'}, wanted a scenario with schemes and "
+            f"[cluster], or a parameter set with one of [{'], ['.join(known)}]"
+        )
+    with tempfile.TemporaryDirectory(prefix="stripesim-") as folder:
+        # The request does not choose this file name.
+        path = Path(folder) / "parameters.toml"
+        path.write_bytes(content)
+        if set(DEVICE_TABLES).isdisjoint(tables):
+            device: dict[str, Any] = {}
+        else:
+            ParameterSet("parameters", path).device()
+            device = {"drive": str(path)}
+        cluster = {"parameters": str(path)} if "client" in tables else {}
+        shipped = load_scenario("plan")
+        changed = shipped.cluster.model_copy(update={**device, **cluster})
+        build_models(shipped.model_copy(update={"cluster": changed}))
+    return Upload(None, [], tuple(tables))
+
+
+def read_scenario(text: str) -> Scenario:
+    """Read an uploaded scenario, which may refer only to shipped parameter sets and to no file.
+
+    Raises
+    ------
+    ValueError
+        If the scenario is invalid or refers to anything else.
+    """
+    values = parse_toml(text)
+    refused = sorted(set(_file_keys(values)))
+    if refused:
+        raise ValueError(
+            f"scenario: got {', '.join(refused)}, wanted no file paths in an upload"
+        )
+    cluster = values.get("cluster", {})
+    sets = names()
+    known = {
+        "drive": sets,
+        "ssd": sets,
+        "parameters": sets,
+        "kernel_table": ("", *shipped_table_names()),
+    }
+    for key, fitting in known.items():
+        given = cluster.get(key) if isinstance(cluster, dict) else None
+        if isinstance(given, str) and given not in fitting:
+            wanted = f"one of {', '.join(fitting)}"
+            raise ValueError(
+                f"scenario: cluster.{key}: got a name that does not ship, wanted {wanted}"
+            )
+    return parse_scenario(text, label="scenario")
+
+
+def read_report(content: bytes) -> Upload:
+    """Build a scenario from the largest pool of a ``ceph report``, and list the simplifications.
+
+    The page compares clusters of equal hosts, so all hosts of the pool are taken as equal.
+    ``stripesim import ceph-report`` keeps the CRUSH map instead.
+
+    Raises
+    ------
+    ValueError
+        If the report cannot be read.
+    """
+    from stripesim.scenarios.importing.cluster import import_cluster
+    from stripesim.scenarios.importing.counted_scenario import scenario_without_map
+    from stripesim.scenarios.importing.scenario import chosen_pools
+
+    with tempfile.TemporaryDirectory(prefix="stripesim-") as folder:
+        # The request does not choose this file name.
+        path = Path(folder) / "report.json"
+        path.write_bytes(content)
+        try:
+            cluster = import_cluster([path])
+            pool = chosen_pools(cluster, [])[0]
+            counted = scenario_without_map(cluster, pool)
+        except ValueError as error:
+            raise ValueError(str(error).replace(str(path), "report")) from None
+    notes = [
+        f"pool {pool.placed.name}; stripesim import ceph-report keeps its CRUSH map",
+        *counted.notes,
+        *counted.lines,
+        *cluster.warnings,
+    ]
+    return Upload(scenario_from(counted.tables, label="report"), notes)
+
+
+def _keys(value: Any) -> set[str]:
+    """Return all keys in nested tables."""
+    if isinstance(value, dict):
+        return set(value).union(*map(_keys, value.values()))
+    if isinstance(value, list):
+        return set().union(*map(_keys, value))
+    return set()
+
+
+def _file_keys(value: Any, key: str = "") -> list[str]:
+    if isinstance(value, dict):
+        return [
+            name for part, inner in value.items() for name in _file_keys(inner, part)
+        ]
+    if isinstance(value, list):
+        return [name for inner in value for name in _file_keys(inner, key)]
+    return [key] if names_file(key, value) else []
