@@ -69,7 +69,7 @@ def _request(timeline: Timeline, axis: TimeAxis) -> dict[str, Any]:
     for lane, name in names.items():
         rows = _rows(timeline, lane, axis)
         if rows:
-            hosts.append({"name": name, "rows": rows})
+            hosts.append({"lane": lane, "name": name, "rows": rows})
     return {
         "title": text.heading(timeline),
         "words": f"{text.latency_words(timeline)}; {text.shard_words(timeline)}",
@@ -163,6 +163,7 @@ def _steps(timeline: Timeline, number: int) -> list[dict[str, Any]]:
             "time_us": (row.start_ns + row.duration_ns[0]) / 1e3,
             "what": row.what,
             "lane": row.lane,
+            "first_lane": row.first_lane,
             "facts": "; ".join(_facts(row)),
         }
         for row in text.table_rows(timeline)
@@ -174,6 +175,7 @@ def _steps(timeline: Timeline, number: int) -> list[dict[str, Any]]:
             "time_us": timeline.latency_ns / 1e3,
             "what": done,
             "lane": "client",
+            "first_lane": "client",
             "facts": f"after {time_words(timeline.latency_ns)}",
         }
     )

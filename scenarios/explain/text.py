@@ -51,6 +51,8 @@ class TableRow:
     """A line for similar steps."""
 
     lane: str
+    #: Lane of the first step: ``client``, ``primary`` or ``shard 3``.
+    first_lane: str
     what: str
     count: int
     start_ns: int
@@ -198,8 +200,10 @@ def _row(timeline: Timeline, group: Sequence[TimelineStep]) -> TableRow:
     start_ns = min(step.ready_ns + step.wait_ns for step in steps)
     durations_ns = [step.duration_ns for step in steps]
     waits_ns = [step.wait_ns for step in steps]
+    first = min(group, key=lambda entry: entry.step.ready_ns + entry.step.wait_ns)
     return TableRow(
         lane=_lane_of_group(timeline, group),
+        first_lane=first.lane,
         what=steps[0].label,
         count=len(steps),
         start_ns=start_ns,
