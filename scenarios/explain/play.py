@@ -1,6 +1,7 @@
 """Write a page for teaching that plays requests step by step: lanes, queues, the PG lock, bytes moved."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from stripesim.scenarios.explain import text
@@ -26,8 +27,23 @@ _LEVEL_PX: Final = 7
 _ROW_PX_MAX: Final = 46
 
 
-def play_page(timelines: Sequence[Timeline]) -> str:
-    """Write a self-contained page that plays requests step by step on one time axis."""
+@dataclass(frozen=True)
+class Prediction:
+    """A question that the page asks before it shows the picture."""
+
+    question: str
+    unit: str
+    answer: float  #: As simulated, in that unit
+    why: str
+
+
+def play_page(
+    timelines: Sequence[Timeline], prediction: Prediction | None = None
+) -> str:
+    """Write a self-contained page that plays requests step by step on one time axis.
+
+    With a prediction, the page first asks for a number, and then shows the answer and the picture.
+    """
     axis = time_axis(timelines)
     bends_ns = sorted({0, axis.end_ns, *(end for cut in axis.cuts for end in cut)})
     steps = [
@@ -40,6 +56,7 @@ def play_page(timelines: Sequence[Timeline]) -> str:
         introduction="One request alone on the cluster, with mean service times. Pale bars have not "
         "started yet, striped bars are waiting.",
         meta=[],
+        prediction=prediction,
         requests=[_request(timeline, axis) for timeline in timelines],
         steps=sorted(steps, key=lambda step: (step["time_us"], step["request"])),
         words=categories(timelines),
@@ -49,6 +66,7 @@ def play_page(timelines: Sequence[Timeline]) -> str:
         data={
             "axis": [[time_ns / 1e3, _percent(axis, time_ns)] for time_ns in bends_ns],
             "counted": [_counted(timeline) for timeline in timelines],
+            "answer": None if prediction is None else prediction.answer,
         },
     )
 

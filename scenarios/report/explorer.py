@@ -14,12 +14,13 @@ from stripesim.scenarios.figures.captions import (
     PATTERN_WORDS,
     scheme_label,
 )
+from stripesim.scenarios.report.page.render import render
 from stripesim.scenarios.run.results import COLUMNS
 from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.observe.limits import resource_name
 
 #: Columns that the explorer offers, the first one selected.
-_METRICS: Final = (
+METRICS: Final = (
     "throughput_bytes_per_s",
     "iops",
     "offered_iops",
@@ -114,7 +115,7 @@ def explorer_of(
     """
     metrics = [
         name
-        for name in _METRICS
+        for name in METRICS
         if name in aggregated.columns and aggregated[name].count()
     ]
     coordinates = _coordinates(aggregated, keys, failed)
@@ -149,6 +150,38 @@ def explorer_of(
     }
     headings = tuple((name, COLUMNS[name].heading) for name in metrics)
     return Explorer(axes, headings, schemes, document)
+
+
+def explorer_page(
+    explorer: Explorer,
+    *,
+    kind: str,
+    title: str,
+    introduction: str,
+    warnings: Sequence[str] = (),
+) -> str:
+    """Write a self-contained page that holds only an explorer.
+
+    Parameters
+    ----------
+    explorer
+        The cells.
+    kind, title, introduction
+        Texts above the controls.
+    warnings
+        Respects in which the cells are outside the calibrated range.
+    """
+    return render(
+        "explorer_page.html.j2",
+        kind=kind,
+        title=title,
+        introduction=introduction,
+        meta=[],
+        explorer=explorer,
+        explorer_heading="Explore",
+        warnings=warnings,
+        inside="All cells are within the range that their parameter sets were calibrated or checked on.",
+    )
 
 
 def _coordinates(

@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from stripesim.scenarios.explain.play import play_page
+from stripesim.scenarios.explain.play import Prediction, play_page
 from stripesim.scenarios.explain.request import explain
 from stripesim.scenarios.report.run import report_of_run
 from stripesim.scenarios.run.execute import run_scenario
@@ -439,3 +439,35 @@ def test_an_explorer_gives_its_rows_as_csv(explorer, tmp_path):
     assert len(rows) == 15
     assert rows[0]["scheme"] == "3-replication"
     assert float(rows[0]["throughput [MB/s]"]) > 0
+
+
+def test_a_question_comes_before_the_picture(browser, tmp_path):
+    from selenium.webdriver.common.keys import Keys
+
+    # given
+    asked = Prediction("How many shards?", "shards", 6.0, "Because it does.")
+    path = tmp_path / "asked.html"
+    path.write_text(
+        play_page(explain("read", ["rs:6,3"], 4096), asked), encoding="utf-8"
+    )
+    show(browser, 1280, "light")
+    browser.get_log("browser")
+    # when
+    browser.get(path.as_uri())
+    # then: neither picture nor answer
+    picture = browser.find_element("id", "picture")
+    answer = browser.find_element("id", "answer")
+    assert not picture.is_displayed()
+    assert not answer.is_displayed()
+    # when
+    browser.find_element("id", "guessed").send_keys("3", Keys.ENTER)
+    # then
+    assert picture.is_displayed()
+    assert "Your guess of 3 is 2 times too low." in answer.text
+    assert "Simulated: 6 shards. Because it does." in answer.text
+    assert browser.switch_to.active_element == answer
+    # A link to a step opens the picture at once.
+    browser.get("about:blank")
+    browser.get(f"{path.as_uri()}#step=3")
+    assert browser.find_element("id", "picture").is_displayed()
+    assert browser.get_log("browser") == []

@@ -5,8 +5,7 @@ import re
 
 import polars as pl
 
-from stripesim.scenarios.report.explorer import explorer_of
-from stripesim.scenarios.report.page.render import render
+from stripesim.scenarios.report.explorer import explorer_of, explorer_page
 
 DEPTH = "workload.queue_depth"
 SIZES = "workload.block_sizes_bytes"
@@ -38,15 +37,7 @@ def means(depths=(1, 8), sizes=(4096, 65536), schemes=("rep:3", "rs:4,2"), **mor
 
 
 def page_of(explorer, title="grid"):
-    return render(
-        "explorer_page.html.j2",
-        kind="Sweep",
-        title=title,
-        introduction="",
-        meta=[],
-        explorer=explorer,
-        explorer_heading="Explore",
-    )
+    return explorer_page(explorer, kind="Sweep", title=title, introduction="")
 
 
 def data_of(page):
