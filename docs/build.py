@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from generate import gallery
 from generate.stage import stage
 
 
@@ -20,6 +21,7 @@ def main(out: Path) -> int:
          str(out / "docs")]
     )  # fmt: skip
     if status == 0:
+        gallery.write(out / "docs" / "gallery")
         print(f"wrote {out / 'docs' / 'index.html'}")
     return status
 

@@ -4,6 +4,7 @@
   docs/ledgers/, with version and date.
 - ``python docs/record.py readme`` rewrites the README's table of errors, which recording does as well.
 - ``python docs/record.py calibration`` calibrates the example cluster that ships, for the trust page.
+- ``python docs/record.py gallery`` sweeps the grid of the gallery's explorer (minutes).
 - ``python docs/record.py pages [PAGE...]`` runs the commands whose output the pages and the README show.
 """
 
@@ -14,10 +15,11 @@ import json
 import sys
 from typing import Any
 
+from generate import gallery
 from generate.ran import rewrite_pages
 from generate.readme import README, rewritten
 from generate.trust import CALIBRATION, FOLDER
-from stripesim import __version__, studies, study
+from stripesim import __version__, studies, study, sweep
 from stripesim.scenarios.calibrating import EXAMPLE
 from stripesim.scenarios.calibrating.calibrate import calibrate
 
@@ -60,11 +62,23 @@ def record_calibration() -> None:
     print(f"wrote {path}")
 
 
+def record_gallery() -> None:
+    """Sweep the grid of the gallery's explorer and write its means."""
+    result = sweep(gallery.SCENARIO, gallery.OVER, replications=gallery.REPLICATIONS)
+    if result.failed or result.warnings:
+        raise RuntimeError(f"docs: gallery: {result.failed or result.warnings}")
+    gallery.kept(result.aggregated).write_csv(gallery.GRID)
+    print(f"wrote {gallery.GRID}")
+
+
 def main(names: list[str]) -> None:
     """Record the named studies, all studies, or the output that pages show."""
     if names[:1] == ["pages"]:
         for page in rewrite_pages(names[1:]):
             print(f"wrote {page}")
+        return
+    if names == ["gallery"]:
+        record_gallery()
         return
     FOLDER.mkdir(exist_ok=True)
     for name in names or (*studies(), CALIBRATION):

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from generate import api, commands, parameters, results, scenario, trust
+from generate import api, commands, gallery, parameters, results, scenario, trust
 from stripesim import __version__
 
 DOCS = Path(__file__).resolve().parents[1]
@@ -50,7 +50,7 @@ def filled(text: str) -> str:
     """Replace markers by generated tables."""
     markers = {
         results.MARKER: results.columns, trust.ANSWERS: trust.kinds, trust.SUMMARY: trust.summary,
-        trust.CALIBRATED: trust.calibrated,
+        trust.CALIBRATED: trust.calibrated, gallery.MARKER: gallery.links,
         trust.WRONG: trust.wrong,
     }  # fmt: skip
     for marker, write in markers.items():
@@ -125,7 +125,9 @@ def stage(target: Path, *, run: bool = True) -> None:
     shutil.copytree(
         DOCS,
         target,
-        ignore=shutil.ignore_patterns("__pycache__", "generate", "ledgers", "build.py"),
+        ignore=shutil.ignore_patterns(
+            "__pycache__", "generate", "ledgers", "gallery", "build.py"
+        ),
     )
     for name, text in generated().items():
         (target / name).write_text(text, encoding="utf-8")

@@ -1,6 +1,7 @@
 """Write a page for teaching that plays requests step by step: lanes, queues, the PG lock, bytes moved."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from stripesim.scenarios.explain import text
@@ -26,8 +27,23 @@ _LEVEL_PX: Final = 7
 _ROW_PX_MAX: Final = 46
 
 
-def play_page(timelines: Sequence[Timeline]) -> str:
-    """Write a self-contained page that plays requests step by step on one time axis."""
+@dataclass(frozen=True)
+class Prediction:
+    """A question that the page asks before it shows the picture."""
+
+    question: str
+    unit: str
+    answer: float  #: As simulated, in that unit
+    why: str
+
+
+def play_page(
+    timelines: Sequence[Timeline], prediction: Prediction | None = None
+) -> str:
+    """Write a self-contained page that plays requests step by step on one time axis.
+
+    With a prediction, the page first asks for a number, and then shows the answer and the picture.
+    """
     axis = time_axis(timelines)
     bends_ns = sorted({0, axis.end_ns, *(end for cut in axis.cuts for end in cut)})
     steps = [
@@ -40,6 +56,7 @@ def play_page(timelines: Sequence[Timeline]) -> str:
         introduction="One request alone on the cluster, with mean service times. Pale bars have not "
         "started yet, striped bars are waiting.",
         meta=[],
+        prediction=prediction,
         requests=[_request(timeline, axis) for timeline in timelines],
         steps=sorted(steps, key=lambda step: (step["time_us"], step["request"])),
         words=categories(timelines),
@@ -49,6 +66,7 @@ def play_page(timelines: Sequence[Timeline]) -> str:
         data={
             "axis": [[time_ns / 1e3, _percent(axis, time_ns)] for time_ns in bends_ns],
             "counted": [_counted(timeline) for timeline in timelines],
+            "answer": None if prediction is None else prediction.answer,
         },
     )
 
@@ -69,7 +87,7 @@ def _request(timeline: Timeline, axis: TimeAxis) -> dict[str, Any]:
     for lane, name in names.items():
         rows = _rows(timeline, lane, axis)
         if rows:
-            hosts.append({"name": name, "rows": rows})
+            hosts.append({"lane": lane, "name": name, "rows": rows})
     return {
         "title": text.heading(timeline),
         "words": f"{text.latency_words(timeline)}; {text.shard_words(timeline)}",
@@ -163,6 +181,7 @@ def _steps(timeline: Timeline, number: int) -> list[dict[str, Any]]:
             "time_us": (row.start_ns + row.duration_ns[0]) / 1e3,
             "what": row.what,
             "lane": row.lane,
+            "first_lane": row.first_lane,
             "facts": "; ".join(_facts(row)),
         }
         for row in text.table_rows(timeline)
@@ -174,6 +193,7 @@ def _steps(timeline: Timeline, number: int) -> list[dict[str, Any]]:
             "time_us": timeline.latency_ns / 1e3,
             "what": done,
             "lane": "client",
+            "first_lane": "client",
             "facts": f"after {time_words(timeline.latency_ns)}",
         }
     )

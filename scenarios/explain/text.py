@@ -52,6 +52,8 @@ class TableRow:
     """A line for similar steps."""
 
     lane: str
+    #: Lane of the first step: ``client``, ``primary`` or ``shard 3``.
+    first_lane: str
     what: str
     count: int
     start_ns: int
@@ -201,11 +203,13 @@ def _row(timeline: Timeline, group: Sequence[TimelineStep]) -> TableRow:
     start_ns = min(step.ready_ns + step.wait_ns for step in steps)
     durations_ns = [step.duration_ns for step in steps]
     waits_ns = [step.wait_ns for step in steps]
+    first = min(group, key=lambda entry: entry.step.ready_ns + entry.step.wait_ns)
     label, pieces = split_label(steps[0].label)
     if pieces > 1:
         label += f", {pieces} pieces"
     return TableRow(
         lane=_lane_of_group(timeline, group),
+        first_lane=first.lane,
         what=label,
         count=len(steps),
         start_ns=start_ns,

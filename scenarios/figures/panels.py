@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from stripesim.scenarios.figures.captions import block_sizes, scheme_label
@@ -143,6 +144,21 @@ def note(
     """Write text near a point of the data, shifted by `lift` to the right and upwards [points]."""
     usual = {"ha": "center", "textcoords": "offset points"}
     axes.annotate(text, point, lift, **(usual | look))
+
+
+def legend_above(
+    figure: Figure, handles: Sequence[Any], labels: Sequence[str], **look: Any
+) -> int:
+    """Put a legend above all panels, in as many of five columns as fit; return its number of lines."""
+    columns = min(len(labels), 5)
+    while True:
+        legend = figure.legend(
+            handles, labels, loc="outside upper left", ncols=columns, **look
+        )
+        if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
+            return -(-len(labels) // columns)
+        legend.remove()
+        columns -= 1
 
 
 def size_labels(sizes: Sequence[int]) -> list[str]:

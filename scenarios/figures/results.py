@@ -7,7 +7,7 @@ from functools import cache
 from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import matplotlib as mpl
 import polars as pl
@@ -30,10 +30,12 @@ from stripesim.scenarios.figures.panels import (
     THROUGHPUT,
     Panel,
     draw_panel,
+    legend_above,
     panel_of,
     scale_axis,
     size_axis_title,
 )
+from stripesim.scenarios.figures.paper import fit_width, paper_files
 from stripesim.scenarios.run.results import write_files
 from stripesim.scenarios.schema.units import number_text
 
@@ -44,6 +46,9 @@ METADATA: Final[Mapping[str, dict[str, str | None]]] = MappingProxyType(
 
 #: Enough for a slide of 1920 pixels and for print at column width.
 _PNG_DPI: Final = 170
+
+#: Text stays text: a PDF embeds TrueType fonts, an SVG names them.
+_PAPER_FONTS: Final[dict[str, Any]] = {"pdf.fonttype": 42, "svg.fonttype": "none"}
 
 _P99: Final = panel_of("latency_p99_ns", "99th percentile of latency")
 
@@ -79,13 +84,7 @@ def legend(figure: Figure) -> None:
         label: handle for entry in entries for handle, label in zip(*entry, strict=True)
     }
     if by_label:
-        figure.legend(
-            list(by_label.values()),
-            list(by_label),
-            loc="outside upper left",
-            ncols=min(len(by_label), 5),
-            handlelength=2.6,
-        )
+        legend_above(figure, list(by_label.values()), list(by_label), handlelength=2.6)
 
 
 def draw_cell_figure(rows: pl.DataFrame, *, pattern: str, op: str) -> CaptionedFigure:
@@ -189,9 +188,12 @@ def draw_all(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
 
 
 def save_figures(
-    figures: Mapping[str, CaptionedFigure], out_dir: str | Path
+    figures: Mapping[str, CaptionedFigure],
+    out_dir: str | Path,
+    *,
+    width_inch: float | None = None,
 ) -> list[Path]:
-    """Write figures as SVG and PNG, and their captions.
+    """Write figures as SVG and PNG, or for a paper as PDF and SVG, and their captions.
 
     Parameters
     ----------
@@ -199,11 +201,15 @@ def save_figures(
         File stem → figure.
     out_dir
         Folder, created if missing.
+    width_inch
+        Width of a paper's column [inch], 2 to 12. The figures are laid out again for it, see
+        `stripesim.scenarios.figures.paper.fit_width`. None keeps them as drawn, for screens.
 
     Returns
     -------
     list of Path
-        ``<stem>.svg`` and ``<stem>.png`` for each figure, then ``captions.md``.
+        ``<stem>.svg`` and ``<stem>.png`` for each figure, or with a width ``<stem>.pdf``, ``<stem>.svg`` and
+        ``<stem>.tex``, then ``captions.md``.
 
     Raises
     ------
@@ -215,18 +221,29 @@ def save_figures(
     The files contain no date, so that equal rows give equal bytes.
     """
     contents: dict[str, bytes] = {}
-    for stem, (figure, _) in figures.items():
-        for suffix, metadata in METADATA.items():
-            buffer = BytesIO()
-            with styled():
-                figure.savefig(buffer, format=suffix, dpi=_PNG_DPI, metadata=metadata)
-            contents[f"{stem}.{suffix}"] = buffer.getvalue()
+    for stem, (figure, caption) in figures.items():
+        if width_inch is None:
+            contents |= _screen_files(stem, figure)
+            continue
+        with styled(), mpl.rc_context(_PAPER_FONTS):
+            fit_width(figure, width_inch)
+            contents |= paper_files(stem, figure, caption, width_inch)
     captions = "".join(
         f"**{stem}.** {caption}\n\n" for stem, (_, caption) in figures.items()
     )
     if captions:
         contents["captions.md"] = captions.rstrip("\n").encode() + b"\n"
     return write_files(out_dir, contents)
+
+
+def _screen_files(stem: str, figure: Figure) -> dict[str, bytes]:
+    contents = {}
+    for suffix, metadata in METADATA.items():
+        buffer = BytesIO()
+        with styled():
+            figure.savefig(buffer, format=suffix, dpi=_PNG_DPI, metadata=metadata)
+        contents[f"{stem}.{suffix}"] = buffer.getvalue()
+    return contents
 
 
 def draw_panels(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:

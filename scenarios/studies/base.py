@@ -340,8 +340,13 @@ class Study:
             f"such as {', '.join(near)}{also}"
         )
 
-    def save(self, result: StudyResult, out: Path) -> list[Path]:
-        """Write ledger, rows, figures and report into a folder, also of ablations, and return the files."""
+    def save(
+        self, result: StudyResult, out: Path, *, width_inch: float | None = None
+    ) -> list[Path]:
+        """Write ledger, rows, figures and report into a folder, also of ablations, and return the files.
+
+        A width lays out the figures for a paper; see `save_figures`.
+        """
         from stripesim.scenarios.figures.results import save_figures
 
         ledgers = {
@@ -366,12 +371,12 @@ class Study:
                 provenance=result.provenance,
                 tables=tables,
             )
-            written += save_figures(figures, out)
+            written += save_figures(figures, out, width_inch=width_inch)
         written += write_files(
             out, {"report.html": page.encode(), **self.files(result)}
         )
         for name, ablated in result.ablated.items():
-            written += self.save(ablated, out / name)
+            written += self.save(ablated, out / name, width_inch=width_inch)
         return written
 
 

@@ -41,6 +41,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
 from stripesim.calibration.ledger.verdicts import Entry, Ledger
 from stripesim.scenarios.figures.panels import LINES, MARKERS, scale_axis
+from stripesim.scenarios.figures.paper import CLAIMS_LABEL
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
 from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.scenarios.studies.claims_panel import (
@@ -222,7 +223,8 @@ def _laid_out(
         order = dict.fromkeys([*panel.order, *categories])
         panels.append(DrawnPanel(axes, panel, list(order), _beside(mine)))
     if claims:
-        draw_claims(figure.add_subplot(grid[:, columns]), claims)
+        beside = figure.add_subplot(grid[:, columns], label=CLAIMS_LABEL)
+        draw_claims(beside, claims)
     if spec.title:
         figure.suptitle(spec.title, x=0.005, ha="left", weight="bold", fontsize=14)
     return figure, panels

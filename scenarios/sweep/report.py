@@ -1,6 +1,9 @@
-"""Write the report of a sweep: its means, figure, warnings and failures on one self-contained page."""
+"""Write the report of a sweep on one self-contained page: explorer, figure, means, failures."""
+
+from typing import Final
 
 from stripesim.scenarios.figures.results import CaptionedFigure
+from stripesim.scenarios.report.explorer import explorer_of
 from stripesim.scenarios.report.page.render import Table, figure_blocks, render
 from stripesim.scenarios.report.study import pretty
 from stripesim.scenarios.report.words import moment_text
@@ -9,6 +12,9 @@ from stripesim.scenarios.sweep.run import NOTE, SweepResult, aggregated_table
 
 # Number of text columns after the keys: scheme, op, pattern, block.
 _CELL_COLUMNS = 4
+
+#: More rows in a table make a page slow, and nobody reads them. The explorer has all.
+_TABLE_ROWS_MAX: Final = 500
 
 
 def report_of_sweep(
@@ -33,7 +39,10 @@ def report_of_sweep(
     if figure is not None:
         contents.insert(0, ("figures", "Figure"))
         figures["sweep"] = figure
-    columns, rows = aggregated_table(result.aggregated, plan.keys)
+    explorer = explorer_of(result.aggregated, plan.keys, result.failed)
+    if explorer is not None:
+        contents.insert(0, ("explorer", "Explore"))
+    columns, rows = aggregated_table(result.aggregated.head(_TABLE_ROWS_MAX), plan.keys)
     text_columns = [*range(len(plan.keys) + _CELL_COLUMNS), len(columns) - 1]
     return render(
         "sweep.html.j2",
@@ -48,10 +57,13 @@ def report_of_sweep(
         warnings=result.warnings,
         inside="All points are within the range that their parameter sets were calibrated or checked on.",
         contents=contents,
+        explorer=explorer,
+        explorer_heading="Explore",
         figures=figure_blocks(figures),
         results=Table(
             "Means of every point and cell", columns, rows, words=text_columns
         ),
+        left_out=result.aggregated.height - len(rows),
         note=NOTE,
         failed=failed,
         provenance=pretty({k: v for k, v in source.items() if k != "configuration"}),

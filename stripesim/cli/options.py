@@ -63,3 +63,25 @@ def size_bytes(option: str, text: str) -> int:
         return parse_size_bytes(text)
     except ValueError as error:
         raise ValueError(f"{option}: {error}") from None
+
+
+WidthOption = Annotated[
+    str | None,
+    typer.Option(
+        "--width",
+        help="Write figures for a paper, as wide as 3.5in, 8.9cm or 252pt: PDF, SVG, LaTeX captions.",
+    ),
+]
+
+
+def width_inch(text: str | None, out: Path | None) -> float | None:
+    """Parse the value of ``--width``, which needs a folder for figures."""
+    if text is None:
+        return None
+    if out is None:
+        raise ValueError(
+            "--width: got no --out, wanted the folder to write figures into"
+        )
+    from stripesim.scenarios.figures.paper import parse_width_inch
+
+    return parse_width_inch(text)

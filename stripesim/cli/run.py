@@ -54,10 +54,12 @@ def run(
     ] = False,
     out: options.OutOption = None,
     report: options.ReportOption = False,
+    width: options.WidthOption = None,
     json_to: options.JsonOption = None,
 ) -> None:
     """Simulate a scenario: each scheme under each workload pattern."""
     report_folder = output.check_out(out, report=report)
+    width_inch = options.width_inch(width, out)
     from stripesim.scenarios.run.execute import run_scenario
     from stripesim.scenarios.schema.keys import cells
     from stripesim.scenarios.schema.loader import load_scenario
@@ -85,7 +87,7 @@ def run(
         ) as step:
             gains = advice.advise(loaded, engine=engine, progress=step)
         result = replace(result, advice=[gain.to_dict() for gain in gains])
-    written = [] if out is None else _write(out, result)
+    written = [] if out is None else _write(out, result, width_inch)
     if report_folder is not None:
         from stripesim.scenarios.report.run import report_of_run
 
@@ -135,7 +137,7 @@ def _load_curves(scenario: Scenario, engine: str) -> list[LoadCurve]:
         )
 
 
-def _write(out: Path, result: ScenarioResult) -> list[Path]:
+def _write(out: Path, result: ScenarioResult, width_inch: float | None) -> list[Path]:
     """Write tables, parameters and figures."""
     from stripesim.scenarios.figures.costs import draw_costs
     from stripesim.scenarios.figures.latencies import draw_latencies
@@ -153,9 +155,8 @@ def _write(out: Path, result: ScenarioResult) -> list[Path]:
 
         extra["timeline.json"] = json.dumps(result.timelines)
         figures |= draw_timelines(result.timelines)
-    return write_results(out, result.rows, result.provenance, extra) + save_figures(
-        figures, out
-    )
+    written = write_results(out, result.rows, result.provenance, extra)
+    return written + save_figures(figures, out, width_inch=width_inch)
 
 
 def _print(result: ScenarioResult, *, costs: bool) -> None:

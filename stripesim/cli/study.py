@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import typer.core
 
-from stripesim.cli.options import EngineOption, JsonOption, OutOption, SetOption
+from stripesim.cli.options import (
+    EngineOption,
+    JsonOption,
+    OutOption,
+    SetOption,
+    WidthOption,
+    width_inch,
+)
 from stripesim.cli.output import console, list_written, progress, table, write_json
 
 if TYPE_CHECKING:
@@ -88,6 +95,7 @@ def _command(name: str, description: StudyDescription) -> Callable[..., None]:
 
         study = study_named(name)
         out = options.pop("out")
+        width = width_inch(options.pop("width"), out)
         json_to = options.pop("json_to")
         everything = options.pop("everything")
         with progress(f"study {name}", None) as step:
@@ -101,7 +109,7 @@ def _command(name: str, description: StudyDescription) -> Callable[..., None]:
             )
         written = []
         if out is not None:
-            written = study.save(result, out)
+            written = study.save(result, out, width_inch=width)
         if not write_json(json_to, result.to_json()):
             _show(result, everything=everything)
             list_written(written)
@@ -153,6 +161,7 @@ def _shared(description: StudyDescription) -> Iterator[tuple[str, Any, Any]]:
     everything = typer.Option("--all", help="Also show claims that do not count.")
     yield "everything", Annotated[bool, everything], False
     yield "out", OutOption, None
+    yield "width", WidthOption, None
     yield "json_to", JsonOption, None
 
 

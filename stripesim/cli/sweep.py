@@ -64,6 +64,7 @@ def sweep(
         typer.Option("--resume", help="Continue the sweep in --out, keeping its rows."),
     ] = False,
     report: options.ReportOption = False,
+    width: options.WidthOption = None,
     json_to: options.JsonOption = None,
 ) -> None:
     """Simulate a scenario at each point of a grid or list on all cores, saving each row as it finishes."""
@@ -72,6 +73,11 @@ def sweep(
     from stripesim.scenarios.sweep.store import PartStore
 
     problems = list(_problems(out, report=report, resume=resume, jobs=jobs, dask=dask))
+    width_inch = None
+    try:
+        width_inch = options.width_inch(width, out)
+    except ValueError as error:
+        problems.append(str(error))
     try:
         plan = plan_sweep(
             scenario,
@@ -113,7 +119,11 @@ def sweep(
             )
         # Ignore a second Ctrl-C while writing the results that the first one left.
         with _on_signal(signal.SIGINT, signal.SIG_IGN):
-            written = [] if out is None else _write(out, plan, result, report=report)
+            written = []
+            if out is not None:
+                written = _write(
+                    out, plan, result, report=report, width_inch=width_inch
+                )
     _warn(plan, result, out)
     if not output.write_json(json_to, result.to_json()):
         output.warn_outside(result.warnings, report=out if report else None)
@@ -147,7 +157,12 @@ def _problems(
 
 
 def _write(
-    out: Path, plan: SweepPlan, result: SweepResult, *, report: bool
+    out: Path,
+    plan: SweepPlan,
+    result: SweepResult,
+    *,
+    report: bool,
+    width_inch: float | None,
 ) -> list[Path]:
     """Write tables, provenance, figures and optionally the report, even if the sweep ended early."""
     from stripesim.scenarios.figures.results import save_figures
@@ -160,12 +175,13 @@ def _write(
     }
     written = write_results(out, result.rows, result.provenance, extra)
     figure = draw_sweep(result.aggregated, plan.keys)
-    if figure is not None:
-        written += save_figures({"sweep": figure}, out)
     if report:
         from stripesim.scenarios.sweep.report import report_of_sweep
 
         written += output.write_page(out, report_of_sweep(plan, result, figure))
+    if figure is not None:
+        # Fitting a width changes the figure, so the page comes first.
+        written += save_figures({"sweep": figure}, out, width_inch=width_inch)
     return written
 
 

@@ -98,3 +98,37 @@ const colours = () => {
     getComputedStyle(figure.querySelector("svg")).fill, getComputedStyle(document.body).color,
   ];
 };
+
+// Step through a played request: the steps whose lane is not between the player and the window's lower edge.
+const lanesOutOfView = () => {
+  const slider = document.getElementById("at"), player = document.getElementById("player");
+  // Above two steps a second the page moves at once.
+  document.getElementById("speed").value = "15";
+  const unseen = [];
+  let seen = 0;
+  for (let step = 1; step <= +slider.max; step += 1) {
+    slider.value = step;
+    slider.dispatchEvent(new Event("input"));
+    const lane = document.querySelector(".host.active");
+    if (!lane) { unseen.push([step, "no lane"]); continue; }
+    const box = lane.getBoundingClientRect();
+    if (box.top < player.getBoundingClientRect().bottom - 1 || box.bottom > innerHeight + 1) {
+      unseen.push([step, box.top, box.bottom]);
+    }
+    seen += 1;
+  }
+  return { seen, unseen };
+};
+
+// Labels of rows that intersect a bar, the axis or the window's edge.
+const coveringLabels = () => {
+  const bars = [...document.querySelectorAll(".bar")].map((bar) => bar.getBoundingClientRect());
+  const labels = [...document.querySelectorAll(".row > span")];
+  const covering = labels.filter((label) => {
+    const box = label.getBoundingClientRect();
+    const meets = (bar) =>
+      box.left < bar.right && bar.left < box.right && box.top < bar.bottom && bar.top < box.bottom;
+    return box.left < 0 || bars.some(meets);
+  });
+  return { labels: labels.length, bars: bars.length, covering: covering.map((label) => label.textContent) };
+};

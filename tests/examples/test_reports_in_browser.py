@@ -3,23 +3,31 @@
 Skipped where no Chromium with its driver is installed (Debian: ``apt-get install chromium chromium-driver``).
 """
 
+import csv
 import json
 import os
 import shutil
+import time
+from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
-from stripesim.scenarios.explain.play import play_page
+from stripesim.scenarios.explain.play import Prediction, play_page
 from stripesim.scenarios.explain.request import explain
 from stripesim.scenarios.report.run import report_of_run
 from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.sweep.figures import draw_sweep
+from stripesim.scenarios.sweep.plan import plan_sweep
+from stripesim.scenarios.sweep.report import report_of_sweep
+from stripesim.scenarios.sweep.run import run_sweep
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WIDTHS = (360, 1280)
 THEMES = ("light", "dark")
-PAGES = ("run", "sizes", "study")
+PAGES = ("run", "sizes", "study", "sweep")
 
 # Contrast required by WCAG 2.1 AA for text and for large text.
 TEXT_CONTRAST, LARGE_CONTRAST = 4.5, 3.0
@@ -29,7 +37,7 @@ CHECKS = (Path(__file__).parent / "report_checks.js").read_text(encoding="utf-8"
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory, quick_rebuilds):
-    """One report of each sort, in files: a run, a run over sizes with a repair, a study."""
+    """One report of each sort, in files: a run, a run over sizes with a repair, a study, a sweep."""
     from stripesim.scenarios.studies.registry import study_named
 
     folder = tmp_path_factory.mktemp("reports")
@@ -47,7 +55,30 @@ def pages(tmp_path_factory, quick_rebuilds):
     study = study_named("dachary2013")
     study.save(study.run(), folder / "study")
     shutil.copy(folder / "study" / "report.html", folder / "study.html")
+    plan, result = swept()
+    page = report_of_sweep(plan, result, draw_sweep(result.aggregated, plan.keys))
+    (folder / "sweep.html").write_text(page, encoding="utf-8")
     return folder
+
+
+def swept():
+    """Sweep depth and block size; RS(4,2) fails at depth 4 and 64 KiB."""
+    plan = plan_sweep(
+        "quickstart",
+        over=["workload.queue_depth=1,4,8,32", "workload.block_sizes_bytes=4k,64k"],
+        sets=["workload.requests=60", 'workload.ops=["write"]'],
+        replications=2,
+    )
+    result = run_sweep(plan, jobs=1)
+    fails = (
+        (pl.col("scheme") == "rs:4,2")
+        & (pl.col("workload.queue_depth") == 4)
+        & (pl.col("block_size_bytes") == 65536)
+    )
+    row = result.aggregated.row(by_predicate=fails, named=True)
+    failed = [{**row, "task": "t", "reason": "the worker was killed"}]
+    kept = result.aggregated.filter(~fails)
+    return plan, replace(result, aggregated=kept, failed=failed)
 
 
 @pytest.fixture(scope="module")
@@ -105,8 +136,13 @@ def emulate(browser, theme, media=""):
     )
 
 
-def show(browser, width, theme):
-    screen = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+def show(browser, width, theme, height=800):
+    screen = {
+        "width": width,
+        "height": height,
+        "deviceScaleFactor": 1,
+        "mobile": False,
+    }
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
     emulate(browser, theme)
     # Otherwise the page would be judged as it was laid out before.
@@ -259,3 +295,179 @@ def test_a_played_request_is_legible(browser, played, width, theme):
     show(browser, width, theme)
     assert ask(browser, "overflow()")["page"] <= 0
     assert ask(browser, f"faint({TEXT_CONTRAST}, {LARGE_CONTRAST})")["faint"] == []
+
+
+@pytest.fixture(scope="module")
+def tall(tmp_path_factory):
+    """Play a write whose nine lanes are taller than a projector's window."""
+    path = tmp_path_factory.mktemp("tall") / "write.html"
+    path.write_text(play_page(explain("write", ["rs:6,3"], 1 << 22)), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 650), (360, 740)])
+def test_the_lane_of_every_step_is_in_view(browser, tall, width, height):
+    show(browser, width, "light", height)
+    browser.get(tall)
+    lanes = ask(browser, "lanesOutOfView()")
+    assert lanes["seen"] > 50
+    assert lanes["unseen"] == []
+    # Without the page's own scrolling most lanes would be below the window.
+    assert browser.execute_script("return document.body.scrollHeight") > 2 * height
+
+
+def test_the_lane_is_in_view_while_the_request_plays(browser, tall):
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    show(browser, 1280, "light", 650)
+    browser.get(tall)
+    browser.execute_script(
+        "document.getElementById('speed').value = '15';"
+        "document.getElementById('play').click(); window.states = [];"
+        "const look = () => { const lane = document.querySelector('.host.active');"
+        "  if (lane) { const box = lane.getBoundingClientRect();"
+        "    states.push(box.top >= document.getElementById('player').getBoundingClientRect().bottom - 1"
+        "      && box.bottom <= innerHeight + 1); }"
+        "  requestAnimationFrame(look); }; look();"
+    )
+    last = browser.find_element("id", "at").get_attribute("max")
+    WebDriverWait(browser, 30).until(
+        lambda page: page.find_element("id", "play").text == "Play"
+    )
+    assert browser.find_element("id", "at").get_attribute("value") == last
+    states = browser.execute_script("return states")
+    assert len(states) > 20
+    assert all(states)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_labels_cover_no_bars(browser, tall, width):
+    show(browser, width, "light")
+    browser.get(tall)
+    labels = ask(browser, "coveringLabels()")
+    assert labels["labels"] > 30
+    assert labels["bars"] > 100
+    assert labels["covering"] == []
+
+
+@pytest.fixture
+def explorer(browser, pages):
+    """Open the report of a sweep from disk, and fail if the browser logs anything."""
+    show(browser, 1280, "light")
+    browser.get_log("browser")
+    browser.get("about:blank")
+    browser.get((pages / "sweep.html").as_uri())
+    yield browser
+    assert browser.get_log("browser") == []
+
+
+def curves(browser):
+    """Return the values that each scheme's curve shows, and the table of the selected cell."""
+    return browser.execute_script(
+        "const values = (curve) => [...curve.querySelectorAll('.mark')].map((mark) => +mark.dataset.value);"
+        "const cells = (row) => [...row.children].map((cell) => cell.textContent);"
+        "return [Object.fromEntries([...document.querySelectorAll('#plot .curve')]"
+        "  .map((curve) => [curve.dataset.scheme, values(curve)])),"
+        "  [...document.querySelectorAll('#cell tr')].map(cells)];"
+    )
+
+
+def means_of(result, scheme, **where):
+    """Return the throughputs of a scheme in order of depth [MB/s]."""
+    rows = result.aggregated.filter(pl.col("scheme") == scheme, **where)
+    return (rows.sort("workload.queue_depth")["throughput_bytes_per_s"] / 1e6).to_list()
+
+
+def test_an_explorer_on_disk_follows_its_sliders(explorer):
+    from selenium.webdriver.common.keys import Keys
+
+    # given: the same sweep, whose cells are equal because its seeds are
+    _, result = swept()
+    before, table = curves(explorer)
+    small = means_of(result, "rep:3", block_size_bytes=4096)
+    assert before["3-replication"] == pytest.approx(small, rel=1e-4)
+    assert table[0] == ["", "3-replication", "RS(4,2)"]
+    # when: the slider of the block size moves by keyboard
+    slider = explorer.find_element("id", "axis-1")
+    slider.send_keys(Keys.ARROW_RIGHT)
+    # then: curve and table are those of 64 KiB
+    assert slider.get_attribute("aria-valuetext") == "64KiB"
+    after, _ = curves(explorer)
+    large = means_of(result, "rep:3", block_size_bytes=65536)
+    assert after["3-replication"] == pytest.approx(large, rel=1e-4)
+    # when: the depth, which the curves run along, moves to 4
+    explorer.find_element("id", "axis-0").send_keys(Keys.ARROW_RIGHT)
+    # then: the curves stay, the table is that of depth 4
+    same, table = curves(explorer)
+    assert same == after
+    shown = float(table[1][1].split()[0].replace(",", ""))
+    assert shown == pytest.approx(large[1], rel=0.005)
+    # The failed cell is a gap in the curve, and the table says why.
+    assert len(after["RS(4,2)"]) == 3
+    assert table[-1][2] == "failed: the worker was killed"
+    said = explorer.find_element("id", "said").get_attribute("textContent")
+    assert "failed: the worker was killed" in said
+
+
+def test_the_address_of_an_explorer_holds_its_state(explorer):
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import Select
+
+    explorer.find_element("id", "axis-1").send_keys(Keys.END)
+    Select(explorer.find_element("id", "metric")).select_by_value("latency_p99_ns")
+    Select(explorer.find_element("id", "scale")).select_by_value("log")
+    time.sleep(0.4)
+    seen = curves(explorer)
+    address = explorer.current_url
+    explorer.get("about:blank")
+    explorer.get(address)
+    assert curves(explorer) == seen
+    assert "99th" in explorer.find_element("id", "plot").get_attribute("aria-label")
+
+
+def test_an_explorer_gives_its_rows_as_csv(explorer, tmp_path):
+    folder = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    explorer.execute_cdp_cmd("Browser.setDownloadBehavior", folder)
+    explorer.find_element("id", "download").click()
+    deadline = time.monotonic() + 10
+    while not list(tmp_path.glob("*.csv")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    (path,) = tmp_path.glob("*.csv")
+    with path.open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    # 4 depths × 2 sizes × 2 schemes, one of which failed
+    assert len(rows) == 15
+    assert rows[0]["scheme"] == "3-replication"
+    assert float(rows[0]["throughput [MB/s]"]) > 0
+
+
+def test_a_question_comes_before_the_picture(browser, tmp_path):
+    from selenium.webdriver.common.keys import Keys
+
+    # given
+    asked = Prediction("How many shards?", "shards", 6.0, "Because it does.")
+    path = tmp_path / "asked.html"
+    path.write_text(
+        play_page(explain("read", ["rs:6,3"], 4096), asked), encoding="utf-8"
+    )
+    show(browser, 1280, "light")
+    browser.get_log("browser")
+    # when
+    browser.get(path.as_uri())
+    # then: neither picture nor answer
+    picture = browser.find_element("id", "picture")
+    answer = browser.find_element("id", "answer")
+    assert not picture.is_displayed()
+    assert not answer.is_displayed()
+    # when
+    browser.find_element("id", "guessed").send_keys("3", Keys.ENTER)
+    # then
+    assert picture.is_displayed()
+    assert "Your guess of 3 is 2 times too low." in answer.text
+    assert "Simulated: 6 shards. Because it does." in answer.text
+    assert browser.switch_to.active_element == answer
+    # A link to a step opens the picture at once.
+    browser.get("about:blank")
+    browser.get(f"{path.as_uri()}#step=3")
+    assert browser.find_element("id", "picture").is_displayed()
+    assert browser.get_log("browser") == []
