@@ -7,6 +7,7 @@ import numpy as np
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.opcodes import (
     at,
+    bound_to,
     inlined,
     mixed,
     number_of,
@@ -34,7 +35,7 @@ def service_ns(world: World, cell: int) -> int:
         state = world.pending[at(cell - number + thread)]
         if state in (layout.UNIT_WOKEN, layout.UNIT_AWAKE):
             role = world.steps[at(request.first_step + thread)].role
-            pool = world.bindings[at(request.row * clock.roles + role)]
+            pool = bound_to(world, request, role)
             woken_ns = world.resources[at(pool)].wake_ns
         if step.spread == layout.ON_THREAD:
             return int(step.demand_ns + woken_ns)
