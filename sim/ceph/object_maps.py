@@ -35,8 +35,9 @@ class ObjectMaps:
 
     References
     ----------
-    Ceph v11.2.0, ``src/librbd/AioObjectRequest.cc`` (``send_pre``), ``src/librbd/object_map/UpdateRequest.cc``,
-    ``src/cls/rbd/cls_rbd.cc`` (``object_map_update``), ``src/common/bit_vector.hpp``.
+    Ceph v11.2.0, ``src/librbd/AioObjectRequest.cc`` (``send_pre``),
+    ``src/librbd/object_map/UpdateRequest.cc``, ``src/cls/rbd/cls_rbd.cc`` (``object_map_update``),
+    ``src/common/bit_vector.hpp``.
     """
 
     #: OSD of each replica of each image's map, the primary first, shape (images, replicas)
@@ -67,7 +68,7 @@ class ObjectMaps:
 def pool_of_maps(scheme: RedundancyScheme) -> RedundancyScheme:
     """Return the scheme of the pool that holds the maps of a pool's images.
 
-    A replicated pool holds them itself. An erasure-coded pool cannot, so they are in a pool of three replicas.
+    A replicated pool holds them itself. An erasure-coded pool cannot, so a pool of three replicas does.
     """
     if scheme.kind == "replicated":
         return scheme

@@ -130,7 +130,7 @@ class Pool:
     def binding_of(
         self, rows: IntArray, clients: IntArray, images: IntArray
     ) -> IntArray:
-        """Return the binding of each request from the row of its placement group, its client and its image."""
+        """Return the binding of each request, given the row of its placement group."""
         cluster = self.cluster
         if cluster.object_maps is not None:
             return with_client(rows, cluster.groups + images)

@@ -102,7 +102,7 @@ def _deciding_rows(book: Book, templates: IntArray, bindings: IntArray) -> IntAr
 
 
 def _bound_roles(book: Book, binding: int) -> npt.NDArray[np.bool_]:
-    """Return which roles a binding binds, shape (roles,). Roles that an absent client binds count as bound."""
+    """Return which roles a binding binds, shape (roles,). A role of an absent client counts as bound."""
     (row,), (client,) = rows_of(np.array([binding], dtype=np.int64))
     own = book.bindings[row]
     bound: npt.NDArray[np.bool_] = own != UNBOUND
