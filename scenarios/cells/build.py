@@ -152,7 +152,8 @@ def _sets_of_maps(scenario: Scenario, pool: Pool, scheme: RedundancyScheme) -> I
         present = np.flatnonzero((acting != NO_OSD).sum(axis=1) >= scheme.width)
         rows = [row[row != NO_OSD][: scheme.width] for row in acting[present]]
         complete = np.array(rows, dtype=np.int64).reshape(-1, scheme.width)
-    return complete[:, : scheme.width]
+    sets: IntArray = complete[:, : scheme.width]
+    return sets
 
 
 def _stationary(

@@ -183,6 +183,19 @@ def test_replicas_of_a_map_on_one_host_send_nothing_over_the_network(mapped):
     )
 
 
+def test_the_fill_of_a_fresh_image_is_no_warm_up(mapped):
+    pool = mapped()
+    windows = [
+        simulate(own, first_writes(60, depth=4), prefilled=prefilled).window
+        for own, prefilled in (
+            (pool, False),
+            (pool, True),
+            (without_maps(pool), False),
+        )
+    ]
+    assert [window.is_whole for window in windows] == [True, False, False]
+
+
 def cell_of(scheme="rep:3", **sets):
     scenario = parse_scenario(SCENARIO, sets=sets)
     return build_cell(scenario, Cell(scheme, "write", "rand", 4096))
