@@ -291,7 +291,17 @@ def simulate(
     outcomes = _outcomes(clients, run, loads)
     if director is None:
         background_runs = run.streams[len(own) :]
-        return _result(pool, book, outcomes, run, background_runs, warm_up=warm_up)
+        # The fill of a fresh image is part of the result, not a warm-up.
+        fills = pool.cluster.object_maps is not None and not prefilled
+        return _result(
+            pool,
+            book,
+            outcomes,
+            run,
+            background_runs,
+            warm_up=warm_up,
+            is_stationary=not fills,
+        )
     requested = joined_requests([outcome.requested for outcome in outcomes])
     fault_numbers, timeline = describe_faults(director.finish(run, requested))
     return _result(
@@ -302,6 +312,7 @@ def simulate(
         run.streams[len(own) + 1 :],
         fault_numbers=fault_numbers,
         timeline=timeline,
+        is_stationary=False,
     )
 
 
@@ -359,19 +370,19 @@ def _result(
     fault_numbers: FaultNumbers | None = None,
     timeline: dict[str, Any] | None = None,
     warm_up: float | None = None,
+    is_stationary: bool = True,
 ) -> RunResult:
-    """Collect the results of a run."""
+    """Collect the results of a run. A closed loop's start is a warm-up if the run is stationary after it."""
     counts = [account(load.stream, book, spawned=load.spawned) for load in loads]
     together = {name: sum(counted[name] for counted in counts) for name in counts[0]}
     requested = joined_requests([load.requested for load in loads])
-    is_faulty = timeline is not None
     all_closed = all(load.is_closed for load in loads)
 
     def window_for(own: ClientRequests, is_closed: bool, dry_ns: int) -> Window | None:
         """Choose the part of a workload's run to measure, or None if no request completed."""
         if not own.done.any():
             return None
-        is_steady = is_closed and not is_faulty
+        is_steady = is_closed and is_stationary
         return window_of(
             own, run.end_ns, is_steady=is_steady, dry_ns=dry_ns, warm_up=warm_up
         )
@@ -385,7 +396,7 @@ def _result(
         requested,
         together,
         window,
-        is_drawn=not is_faulty and all(load.is_drawn for load in loads),
+        is_drawn=is_stationary and all(load.is_drawn for load in loads),
         offered=offered_load(
             requested, run.end_ns, is_closed=any(load.is_closed for load in loads)
         ),
@@ -402,7 +413,7 @@ def _result(
                     load.requested,
                     counted,
                     window_for(load.requested, load.is_closed, load.dry_ns),
-                    is_drawn=not is_faulty and load.is_drawn,
+                    is_drawn=is_stationary and load.is_drawn,
                     offered=offered_load(
                         load.requested, run.end_ns, is_closed=load.is_closed
                     ),

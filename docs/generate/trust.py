@@ -44,6 +44,7 @@ KINDS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "p99 past saturation": {"nvme": ("latency_p99_ms",)},
     "throughput": {
+        "ceph16": ("first_over_second",),
         "koh2017": ("throughput", "random over sequential", "convergence_time"),
         "erasurebench2016": (
             "throughput (Figure 5)", "httpd written and read (Figure 6)", "replay (Figure 7)",

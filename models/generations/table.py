@@ -43,6 +43,9 @@ class Generation:
     summary: str
     pg_lock_scope: str  #: See `stripesim.models.pg_lock.PgLockModel`
     grace_from: GraceFrom  #: See `stripesim.models.recovery.RecoveryModel`
+    #: True if a class method that reads and writes an object locks it until the write is complete on all
+    #: replicas, so that such operations on one object run one after another
+    exclusive_class_writes: bool
     ec: EcPolicy  #: Read and write policy of erasure-coded pools
     numbers: Mapping[
         str, Mapping[str, ReleaseDefault]
@@ -156,9 +159,17 @@ def _read(
         summary=table["summary"],
         pg_lock_scope=table.get("pg_lock_scope") or vars(base)["pg_lock_scope"],
         grace_from=table.get("grace_from") or vars(base)["grace_from"],
+        exclusive_class_writes=_own_or_inherited("exclusive_class_writes", table, base),
         ec=policy,
         numbers=numbers,
     )
+
+
+def _own_or_inherited(key: str, table: dict[str, Any], base: Generation | None) -> bool:
+    """Return a flag of a release, or that of the release it inherits from."""
+    if key in table:
+        return bool(table[key])
+    return bool(vars(base)[key])
 
 
 def _numbers(table: dict[str, Any], version: str) -> dict[str, ReleaseDefault]:

@@ -12,11 +12,13 @@ from stripesim.models.coding import (
     RedundancyScheme,
     parse_scheme,
 )
+from stripesim.models.generations import generation
 from stripesim.models.kernel.cost import KernelTableError
 from stripesim.models.placement import OsdWeights
 from stripesim.models.throttle import ThrottleModel
 from stripesim.scenarios.cells.failures import plan_of, repair_plan
 from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import updates_object_maps
 from stripesim.scenarios.cells.placement import (
     acting_sets,
     host_values,
@@ -32,12 +34,18 @@ from stripesim.scenarios.schema.keys import (
 )
 from stripesim.sim.ceph.clients.stationary import started_stationary
 from stripesim.sim.ceph.clients.workload import (
+    Replay,
     Synthetic,
     SyntheticLoops,
     SyntheticStream,
 )
-from stripesim.sim.ceph.cluster import Cluster, Models
+from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models
 from stripesim.sim.ceph.failures import FaultPlan
+from stripesim.sim.ceph.object_maps import (
+    ObjectMaps,
+    groups_of_maps,
+    pool_of_maps,
+)
 from stripesim.sim.ceph.pool import Pool, UnavailableError
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.run import AnyWorkload
@@ -77,6 +85,8 @@ def build_cell(
     def sets_with(weights: OsdWeights) -> IntArray:
         return up_sets(scenario, scheme, weights)
 
+    loads = build_loads(scenario, cell)
+    maps = _object_maps(scenario, pool, loads)
     faults = None
     if scenario.faults is not None or scenario.changes:
         faults = plan_of(
@@ -85,8 +95,8 @@ def build_cell(
     if scenario.repair is not None:
         faults = repair_plan(scenario, sets_with, rotational=rotational)
     return CellInputs(
-        pool=pool,
-        workload=_stationary(build_loads(scenario, cell), pool),
+        pool=replace(pool, cluster=replace(pool.cluster, object_maps=maps)),
+        workload=_stationary(loads, pool),
         prefilled=workload.image == "prefilled",
         until_ns=scenario.until_ns,
         faults=faults,
@@ -94,6 +104,57 @@ def build_cell(
         # Clients of a bare device bypass librbd, which delivers completions in this way.
         newest_only=workload.completions == "newest" and scheme.name != "none",
     )
+
+
+def _object_maps(
+    scenario: Scenario, pool: Pool, loads: AnyWorkload | list[AnyWorkload]
+) -> ObjectMaps | None:
+    """Return the object maps that a run updates, or None if it updates none."""
+    if pool.scheme.name == "none" or not updates_object_maps(scenario):
+        return None
+    workloads = loads if isinstance(loads, list) else [loads]
+    extents = [_images_of(load) for load in workloads]
+    images = sum(count for count, _ in extents)
+    image_bytes = max(size_bytes for _, size_bytes in extents)
+    scheme = pool_of_maps(pool.scheme)
+    sets = _sets_of_maps(scenario, pool, scheme)
+    return ObjectMaps(
+        acting=sets[groups_of_maps(images, len(sets))],
+        scheme=scheme,
+        image_objects=-(-image_bytes // pool.object_bytes),
+        exclusive=generation(scenario.generation).exclusive_class_writes,
+    )
+
+
+def _images_of(load: AnyWorkload) -> tuple[int, int]:
+    """Return the number of images of a workload and the size of the largest [B]."""
+    if isinstance(load, Replay):
+        return load.images, load.image_bytes
+    assert isinstance(load, SyntheticLoops | SyntheticStream)
+    return load.workload.clients, load.workload.image_bytes
+
+
+def _sets_of_maps(scenario: Scenario, pool: Pool, scheme: RedundancyScheme) -> IntArray:
+    """Return complete acting sets of the pool that holds the object maps, shape (sets, replicas).
+
+    The pool of an erasure-coded image's map has as many placement groups as that of its data. On a CRUSH map
+    of its own, whose rules for it are unknown, the map is on the first OSDs of placement groups of the data.
+    """
+    acting = pool.cluster.acting
+    if scheme != pool.scheme and scenario.cluster.crush_map is None:
+        placed = up_sets(scenario, scheme)
+        down = np.asarray(unreachable_osds(scenario), dtype=np.int64)
+        placed = np.where(np.isin(placed, down), NO_OSD, placed)
+        if (placed != NO_OSD).all(axis=1).any():
+            acting = placed
+    complete = acting[(acting != NO_OSD).all(axis=1)]
+    if not len(complete):
+        # The first copies that are left hold the map.
+        present = np.flatnonzero((acting != NO_OSD).sum(axis=1) >= scheme.width)
+        rows = [row[row != NO_OSD][: scheme.width] for row in acting[present]]
+        complete = np.array(rows, dtype=np.int64).reshape(-1, scheme.width)
+    sets: IntArray = complete[:, : scheme.width]
+    return sets
 
 
 def _stationary(

@@ -122,6 +122,7 @@ def with_one_request(
         queue_depth=1,
         requests=1,
         image=image,  # type: ignore[arg-type]
+        image_features=scenario.workload.image_features,
         image_bytes=max(scenario.loads[0].image_bytes, size_bytes),
     )
     alone = {

@@ -19,7 +19,7 @@ from stripesim.scenarios.explain.text import (
     latency_words,
     reply_word,
 )
-from stripesim.scenarios.explain.timeline import Timeline
+from stripesim.scenarios.explain.timeline import OBJECT_MAP, Timeline
 from stripesim.scenarios.figures.panels import note
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure
 
@@ -72,6 +72,8 @@ def _lanes(timeline: Timeline) -> dict[int | str, str]:
     lanes: dict[int | str, str] = {}
     if any(entry.lane == "client" for entry in timeline.steps):
         lanes["client"] = "client"
+    if any(entry.lane == OBJECT_MAP for entry in timeline.steps):
+        lanes[OBJECT_MAP] = OBJECT_MAP
     lanes |= {"primary": "primary", "locks": "locks"}
     idle = []
     for shard in range(timeline.width):

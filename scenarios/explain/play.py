@@ -16,7 +16,7 @@ from stripesim.scenarios.explain.layout import (
     time_axis,
     time_words,
 )
-from stripesim.scenarios.explain.timeline import Timeline, TimelineStep
+from stripesim.scenarios.explain.timeline import OBJECT_MAP, Timeline, TimelineStep
 from stripesim.scenarios.report.page.render import render
 
 #: Row for steps that take no time but may wait.
@@ -79,7 +79,11 @@ def _percent(axis: TimeAxis, time_ns: float) -> float:
 def _request(timeline: Timeline, axis: TimeAxis) -> dict[str, Any]:
     """Return the template data of one request."""
     primary = shard_name(timeline, timeline.primary).replace("’s", ",")
-    names = {"client": "client", "primary": primary}
+    names = {
+        "client": "client",
+        OBJECT_MAP: "OSDs of the object map",
+        "primary": primary,
+    }
     for shard in range(timeline.width):
         if shard != timeline.primary:
             names[f"shard {shard}"] = shard_name(timeline, shard)

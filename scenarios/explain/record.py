@@ -63,8 +63,13 @@ class RecordingEngine(SimpyEngine):
         super().account(request, step)
 
 
-def record(program: Program) -> tuple[list[RecordedStep], int, list[int]]:
-    """Run a program of one request; return its steps, the time of its reply [ns] and its templates."""
+def record(
+    program: Program, width: int | None = None
+) -> tuple[list[RecordedStep], int, list[int]]:
+    """Run a program of one request; return its steps, the time of its reply [ns] and its templates.
+
+    `width` is the number of shards, after whose roles those of an object map follow.
+    """
     engine = RecordingEngine(replace(program, bin_ns=_ONE_BIN_NS))
     streams = [stream for stream in engine.execute().streams if len(stream.issued_ns)]
     issued = sum(len(stream.issued_ns) for stream in streams)
@@ -82,7 +87,7 @@ def record(program: Program) -> tuple[list[RecordedStep], int, list[int]]:
     graphs = [of_request, *(number for number in ends_ns if number != of_request)]
     steps: list[RecordedStep] = []
     for number, template in enumerate(graphs):
-        graph_steps = _GraphSteps(number, templates[template], ends_ns[template])
+        graph_steps = _GraphSteps(number, templates[template], ends_ns[template], width)
         steps += graph_steps.recorded(row, program.resources.names)
     steps.sort(key=lambda step: (step.start_ns, step.graph, step.index))
     return steps, reply_ns, graphs
@@ -95,6 +100,7 @@ class _GraphSteps:
     number: int
     template: Template
     ends_ns: dict[int, int]
+    width: int | None
 
     def recorded(
         self, row: Sequence[int], names: Sequence[str]
@@ -118,7 +124,7 @@ class _GraphSteps:
                 shard=None if shard == NO_SHARD else shard,
                 label=template.labels[step],
                 word=graph.WORDS[int(template.words[step])],
-                role=roles.role_name(role),
+                role=roles.role_name(role, self.width),
                 resource=names[resource] if resource >= 0 else "",
                 ready_ns=ready_ns,
                 start_ns=start_ns,

@@ -206,7 +206,7 @@ def _record(request: PlacedRequest, models: Models, with_parameters: bool) -> Ti
         # All factors are one, so service times do not vary.
         factor_tables=np.full((8, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64),
     )
-    steps, reply_ns, graphs = record(program)
+    steps, reply_ns, graphs = record(program, pool.scheme.width)
 
     def templates_with(models: Models) -> list[Template]:
         replanned = request.plan(models)

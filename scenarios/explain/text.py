@@ -4,7 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from stripesim.scenarios.explain.timeline import Timeline, TimelineStep
+from stripesim.scenarios.explain.timeline import (
+    OBJECT_MAP,
+    Timeline,
+    TimelineStep,
+)
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.paths.message import split_label
@@ -35,6 +39,7 @@ LOCKS: Final = {
     "pg.lock": ("PG lock held", "#0072B2"),
     "pg.pipeline": ("write pipeline", "#7FB2D9"),
     "pg.exec": ("PG busy with one stage", "#00304D"),
+    "map.pg.lock": ("object map locked", "#7A5195"),
     "primary.recovery": ("recovery slot held", "#0072B2"),
 }
 
@@ -273,7 +278,8 @@ def drawing(
             first = int(place(hold.start_ns))
             last = min(int(place(hold.end_ns)), cells - 1)
             strip[first : last + 1] = "L" * (last + 1 - first)
-        lines.insert(2, f"{'PG lock':<{margin}}{''.join(strip)}".rstrip())
+        after_primary = list(lanes).index("primary") + 1
+        lines.insert(after_primary, f"{'PG lock':<{margin}}{''.join(strip)}".rstrip())
     reply = min(cells - 1, int(place(timeline.latency_ns)))
     moment = f"^ {reply_word(timeline)} {timeline.latency_ns / 1e3:,.0f} µs"
     lines.append(" " * (margin + reply) + moment)
@@ -281,8 +287,11 @@ def drawing(
 
 
 def _lanes(timeline: Timeline) -> dict[str, list[TimelineStep]]:
-    """Group the steps by line: client, primary, and each shard."""
-    names: dict[int | str, str] = {"client": "client", "primary": "primary"}
+    """Group the steps by line: client, object map, primary, and each shard."""
+    names: dict[int | str, str] = {"client": "client"}
+    if any(entry.host == OBJECT_MAP for entry in timeline.steps):
+        names[OBJECT_MAP] = OBJECT_MAP
+    names["primary"] = "primary"
     for shard in range(timeline.width):
         names[shard] = lane_words([shard], timeline.primary)
     lanes: dict[str, list[TimelineStep]] = {name: [] for name in names.values()}

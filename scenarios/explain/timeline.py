@@ -11,6 +11,8 @@ from stripesim.sim.observe.critical_path import critical_steps
 
 Op = Literal["write", "read", "repair"]
 
+#: Lane of the OSDs that update the object map of a fresh image.
+OBJECT_MAP = "object map"
 #: Kinds of time that a step spends.
 CATEGORIES = ("client", "network", "cpu", "coding", "ssd", "pause", "wait")
 
@@ -20,7 +22,8 @@ class TimelineStep:
     """A step of a request, its place in drawings, and the source of its duration."""
 
     step: RecordedStep
-    lane: str  # Host that runs it: "client", "primary" or "shard N".
+    # Host that runs it: "client", "primary" or "shard N". `OBJECT_MAP` for the OSDs of the object map.
+    lane: str
     # Shard of its sub-operation, on the primary as well. None for the whole request.
     branch: int | None
     category: str  # One of CATEGORIES, or empty for a step that only orders others.
@@ -31,10 +34,10 @@ class TimelineStep:
 
     @property
     def host(self) -> int | str:
-        """Host that its work is for: the index of a shard, "client" or "primary"."""
+        """Host that its work is for: the index of a shard, or a lane."""
         if self.branch is not None:
             return self.branch
-        return "client" if self.lane == "client" else "primary"
+        return self.lane if self.lane in ("client", OBJECT_MAP) else "primary"
 
     def to_json(self) -> dict[str, Any]:
         """Return a document of plain values."""
@@ -157,7 +160,7 @@ def located(
     return [
         TimelineStep(
             step=step,
-            lane=_lane(step.role, primary),
+            lane=_lane(step, primary),
             branch=step.shard,
             category=_category(step),
             coding_ns=step.counted.get("coding_ns", 0),
@@ -167,9 +170,14 @@ def located(
     ]
 
 
-def _lane(role: str, primary: int) -> str:
+def _lane(step: RecordedStep, primary: int) -> str:
+    role = step.role
     if role.startswith("client."):
         return "client"
+    # Delays have no role.
+    is_delay_of_map = not role and step.label.startswith(OBJECT_MAP)
+    if role.startswith("map.") or is_delay_of_map:
+        return OBJECT_MAP
     # Messages to and from a shard use the primary's interface.
     if not role.startswith("shard[") or role.endswith(("out.tx", "back.rx")):
         return "primary"

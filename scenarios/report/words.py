@@ -30,6 +30,8 @@ RESOURCE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
         "pg.lock": "lock of a placement group",
         "pg.exec": "execution of a placement group",
         "pg.pipeline": "write pipeline of a placement group",
+        "map.lock": "lock of an image’s object map",
+        "map.exec": "execution of an update of an object map",
         "latency": "latency: no resource is near its limit",
         "none": "none: all requests are served",
     }

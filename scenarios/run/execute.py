@@ -14,6 +14,7 @@ from stripesim.scenarios.cells.notes import (
     kernel_warnings,
     load_sentences,
     made_from,
+    object_map_warnings,
     pristine_warnings,
     warnings_of,
 )
@@ -196,6 +197,7 @@ def run_scenario(
             *no_room,
             *kernel_warnings(scenario),
             *pristine_warnings(scenario),
+            *object_map_warnings(scenario),
         ),
         stopped=stopped,
         limits=tuple(limits),

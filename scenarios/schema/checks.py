@@ -63,7 +63,13 @@ def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[P
         *(found for rule in rules for found in rule(scenario)),
         *(
             found
-            for rule in (_layout, _failures, fault_rules, durability_rules)
+            for rule in (
+                _layout,
+                _image_features,
+                _failures,
+                fault_rules,
+                durability_rules,
+            )
             for found in rule(scenario, schemes)
         ),
     ]
@@ -384,6 +390,24 @@ def _layout(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[P
     for key in sorted(rackless):
         wanted = "cluster.racks, too: the number of racks is missing"
         yield problem(key, '"rack"', wanted, *_GEOMETRY, key)
+
+
+#: Features of an image, each with the feature that it needs.
+_NEEDED_FEATURES: Final = {
+    "object-map": "exclusive-lock",
+    "journaling": "exclusive-lock",
+    "fast-diff": "object-map",
+}
+
+
+def _image_features(
+    scenario: Scenario, schemes: Sequence[NumberedScheme]
+) -> Iterator[Problem]:
+    features = scenario.workload.image_features or ()
+    key = "workload.image_features"
+    for feature, needed in _NEEDED_FEATURES.items():
+        if feature in features and needed not in features:
+            yield problem(key, f"{feature} without {needed}", f"{needed}, too")
 
 
 def _dead_osds(scenario: Scenario) -> dict[str, tuple[int, ...]]:

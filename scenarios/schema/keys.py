@@ -337,6 +337,17 @@ class ClusterSpec(Table):
         return [f"rack{host // each}" for host in range(self.hosts)]
 
 
+#: Features of an RBD image.
+ImageFeature = Literal[
+    "layering",
+    "exclusive-lock",
+    "object-map",
+    "fast-diff",
+    "deep-flatten",
+    "journaling",
+]
+
+
 class WorkloadSpec(Table):
     """Client load. Each combination of op, pattern and block size is one cell."""
 
@@ -371,6 +382,10 @@ class WorkloadSpec(Table):
     """State of the image before the run. prefilled: all objects exist. pristine: none does."""
     image_bytes: SizeBytes = 100 * 10**9
     """Size of each client's block image [bytes]."""
+    image_features: tuple[ImageFeature, ...] | None = Field(default=None, min_length=1)
+    """Features of the images. With object-map, the first write into an object of a pristine image waits
+    for an update of the image's object map. Not simulated with [faults], [[changes]] or [repair].
+    Default: the release's: layering, exclusive-lock, object-map, fast-diff, deep-flatten."""
     rate_per_s: PositiveFloat | None = None
     """Mean arrival rate of all clients together [requests/s]. Kind open only."""
     trace: str | None = Field(default=None, min_length=1)

@@ -21,6 +21,7 @@ from stripesim.models.provenance import MeasuredModel
 from stripesim.models.threads import ThreadModel
 from stripesim.models.throttle import ThrottleModel
 from stripesim.sim.ceph import roles
+from stripesim.sim.ceph.object_maps import ObjectMaps
 from stripesim.sim.ceph.qos import OpQueue
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import (
@@ -49,6 +50,8 @@ _DRIVE_KINDS = ("ssd.link", "ssd.write")
 #: Resource kinds that are threads, which sleep when idle.
 THREAD_KINDS = ("worker", "messenger", "kv", "finisher", *_WAITING_KINDS)
 _GROUP_KINDS = ("pg.lock", "pg.exec", "pg.pipeline")
+# The same for the object map of each image.
+_MAP_KINDS = ("map.lock", "map.exec", "map.pipeline")
 _CLIENT_KINDS = ("client.submit", "client.tx", "client.rx")
 
 
@@ -153,6 +156,11 @@ class Models:
         return cost.arithmetic_ns(data_bytes)
 
 
+def _own_name(kind: str) -> str:
+    """Return the name of a resource without its owner's."""
+    return kind.removeprefix("pg.").removeprefix("map.")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
     """Hosts with OSDs, clients, and a pool of placement groups."""
@@ -171,6 +179,8 @@ class Cluster:
     one_network: bool = False
     #: Cores of each host, by default those of the processor model, shape (hosts,)
     host_cores: IntArray | None = None
+    #: Object maps of the images, or None if first writes into objects update none
+    object_maps: ObjectMaps | None = None
 
     @cached_property
     def hosts(self) -> int:
@@ -215,6 +225,17 @@ class Cluster:
         """Shards of a placement group."""
         return int(self.acting.shape[1])
 
+    @property
+    def images(self) -> int:
+        """Number of images with an object map."""
+        return self.object_maps.images if self.object_maps else 0
+
+    @property
+    def roles(self) -> int:
+        """Number of roles that binding rows bind."""
+        replicas = self.object_maps.scheme.width if self.object_maps else 0
+        return roles.role_count(self.width, replicas)
+
     @cached_property
     def resources(self) -> Resources:
         """All resources, in order: clients, hosts, OSDs, locks of placement groups."""
@@ -229,14 +250,20 @@ class Cluster:
 
         servers = by_kind(self._capacities, 1)
         servers[self.host_resource(np.arange(self.hosts), "cpu")] = self.cores
-        pools = (*THREAD_KINDS, *_THROTTLE_KINDS, "pg.lock", "pg.exec")
-        disciplines = {**dict.fromkeys(pools, POOL), "sync": BATCH, "pg.pipeline": GATE}
+        locks = ("pg.lock", "pg.exec", "map.lock", "map.exec")
+        pools = (*THREAD_KINDS, *_THROTTLE_KINDS, *locks)
+        gates = ("pg.pipeline", "map.pipeline")
+        disciplines = {
+            **dict.fromkeys(pools, POOL),
+            **dict.fromkeys(gates, GATE),
+            "sync": BATCH,
+        }
         # Wake-up cost of each thread. For the key-value thread it includes the time of a sync.
         wakes_ns = dict.fromkeys(THREAD_KINDS, round(threads.wake_ns))
         wakes_ns["kv"] = round(threads.wake_ns + threads.sync_ns)
         slowdown = round(models.cpu.paired_slowdown_fraction * PAIRED_UNIT)
         return Resources(
-            names=tuple(f"{owner}{kind.removeprefix('pg.')}" for owner, kind in owners),
+            names=tuple(f"{owner}{_own_name(kind)}" for owner, kind in owners),
             kinds=kinds,
             capacities=servers,
             disciplines=by_kind(disciplines, FIFO),
@@ -284,6 +311,8 @@ class Cluster:
             owners += [(f"osd.{osd}.{part}", kind) for part, kind in of_osd]
         for group in range(self.groups):
             owners += [(f"pg.{group:x}.", kind) for kind in _GROUP_KINDS]
+        for image in range(self.images):
+            owners += [(f"map.{image}.", kind) for kind in _MAP_KINDS]
         return owners
 
     def _processes(self, kinds: tuple[str, ...]) -> IntArray:
@@ -325,10 +354,28 @@ class Cluster:
         return self._first_host_resource + self.hosts * len(_HOST_KINDS)
 
     def client_rows(self) -> IntArray:
-        """Bind only the roles of each client, shape (clients, roles)."""
-        rows = np.full(
-            (self.clients, roles.role_count(self.width)), UNBOUND, dtype=np.int64
+        """Bind only the roles of each client, shape (clients, roles).
+
+        If images have object maps, bind the roles of each image's map and client, shape (images, roles).
+        Clients are assigned to images in turn.
+        """
+        rows = self._rows_of_clients()
+        maps = self.object_maps
+        if maps is None:
+            return rows
+        images = np.arange(maps.images, dtype=np.int64)
+        rows = rows[images % self.clients]
+        # Locks of maps follow those of placement groups.
+        rows[:, roles.role_count(self.width) :] = self._members_rows(
+            maps.acting, np.zeros_like(images), self.groups + images
         )
+        return rows
+
+    def _rows_of_clients(self) -> IntArray:
+        rows = np.full((self.clients, self.roles), UNBOUND, dtype=np.int64)
+        if self.one_client:
+            # The rows of placement groups bind its roles.
+            return rows
         rows[:, roles.CLIENT_SUBMIT] = np.arange(self.clients)
         if self.clients_on_osd_hosts:
             rows[:, roles.CLIENT_TX] = self.host_resource(
@@ -418,8 +465,17 @@ class Cluster:
         Each row holds the OSD of each shard (or `NO_OSD`), the primary's shard, and the placement group
         that owns the lock. Roles of shards without an OSD are `UNBOUND` in the result, as is the network
         between the primary and shards on the same host. With several clients, client roles are `BY_CLIENT`
-        and `client_rows` binds them.
+        and `client_rows` binds them. Roles of object maps are `BY_CLIENT` as well.
         """
+        rows = np.full((len(acting), self.roles), BY_CLIENT, dtype=np.int64)
+        own = self._members_rows(acting, primary_shards, groups)
+        rows[:, : own.shape[1]] = own
+        return rows
+
+    def _members_rows(
+        self, acting: IntArray, primary_shards: IntArray, groups: IntArray
+    ) -> IntArray:
+        """Bind roles to the members of a placement group and its client."""
         rows = np.full(
             (len(acting), roles.role_count(acting.shape[1])), UNBOUND, dtype=np.int64
         )

@@ -17,6 +17,7 @@ from stripesim.sim.ceph.clients.workload import Requests, SyntheticLoops, Worklo
 from stripesim.sim.ceph.kinds import ObjectRequests, RequestShape, kind_of
 from stripesim.sim.ceph.kinds.caches import sizes_before
 from stripesim.sim.ceph.layout import Layout
+from stripesim.sim.ceph.paths import after_object_map
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import RequestChunk, RequestSource
@@ -35,6 +36,7 @@ class Planned:
     groups: IntArray
     objects: IntArray
     clients: IntArray
+    images: IntArray  #: Image of each part, which has its own object map
     shapes: IntArray  #: Shape number of each part, see `PoolGraphs`
 
     @property
@@ -65,6 +67,7 @@ class PoolGraphs:
         self.kind = kind_of(pool)
         self.layout = layout
         self._book = book
+        self._object_map_update = pool.object_map_update
         self._shapes: list[RequestShape] = []
         self._shape_numbers: dict[tuple[Any, ...], int] = {}
         # Template by view and shape, and by view and key of the plan.
@@ -99,10 +102,14 @@ class PoolGraphs:
     def _planned(self, view: int, shape: RequestShape) -> int:
         """Return the template of a new shape, which several shapes may share."""
         context = self.layout.contexts[view]
-        plan = self.kind.plan(context, shape)
-        key = (view, shape.is_write, plan.key)
+        plan = self.kind.plan(context, shape._replace(creates=False))
+        key = (view, shape.is_write, shape.creates, plan.key)
         if key not in self._by_plan:
-            self._by_plan[key] = self._book.add(plan.compile())
+            template = plan.compile()
+            if shape.creates:
+                assert self._object_map_update is not None
+                template = after_object_map(self._object_map_update, template)
+            self._by_plan[key] = self._book.add(template)
         return self._by_plan[key]
 
 
@@ -175,6 +182,12 @@ class RequestPlanner:
             clients = np.zeros(len(parts), dtype=np.int64)
         kind = self._graphs.kind
         shapes = kind.shapes(located, self._memory.ends_of(located))
+        if self.pool.cluster.object_maps is not None:
+            creates = located.is_write & (located.sizes_bytes == 0)
+            shapes = (
+                (*fields, first)
+                for fields, first in zip(shapes, creates.tolist(), strict=True)
+            )
         planned = Planned(
             owners=self._owners + owners,
             is_write=located.is_write,
@@ -182,6 +195,8 @@ class RequestPlanner:
             groups=located.groups,
             objects=located.objects,
             clients=clients,
+            # Each client of a synthetic load has an image. The images of a trace are numbered.
+            images=np.maximum(parts.images, clients),
             shapes=self._graphs.number_shapes(shapes),
         )
         self._owners += len(requests)
@@ -237,7 +252,7 @@ class RequestPlanner:
             groups = self._engine_groups.of_clients(groups, planned.is_write)
         return RequestChunk(
             templates=self._graphs.templates_of(views, planned.shapes),
-            bindings=self.pool.binding_of(rows, planned.clients),
+            bindings=self.pool.binding_of(rows, planned.clients, planned.images),
             groups=groups,
         )
 

@@ -13,7 +13,7 @@ from stripesim.models.coding import (
 )
 from stripesim.models.placement import pgs_of_objects
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster
-from stripesim.sim.ceph.paths import PathContext
+from stripesim.sim.ceph.paths import PathContext, object_map_path
 from stripesim.sim.engine.graph import IntArray, Template
 from stripesim.sim.engine.program import with_client
 
@@ -123,15 +123,33 @@ class Pool:
         rows = cluster.bind(
             cluster.acting, self.primaries, np.arange(cluster.groups, dtype=np.int64)
         )
-        if cluster.one_client:
+        if cluster.one_client and cluster.object_maps is None:
             return rows
         return np.concatenate([rows, cluster.client_rows()])
 
-    def binding_of(self, rows: IntArray, clients: IntArray) -> IntArray:
-        """Return the binding of each request from the row of its placement group and its client."""
-        if self.cluster.one_client:
+    def binding_of(
+        self, rows: IntArray, clients: IntArray, images: IntArray
+    ) -> IntArray:
+        """Return the binding of each request, given the row of its placement group."""
+        cluster = self.cluster
+        if cluster.object_maps is not None:
+            return with_client(rows, cluster.groups + images)
+        if cluster.one_client:
             return rows
-        return with_client(rows, self.cluster.groups + clients)
+        return with_client(rows, cluster.groups + clients)
+
+    @cached_property
+    def object_map_update(self) -> Template | None:
+        """Op graph of an update of an object map, or None if images have none."""
+        maps = self.cluster.object_maps
+        if maps is None:
+            return None
+        context = PathContext(
+            models=self.cluster.models,
+            scheme=maps.scheme,
+            geometry=maps.scheme.geometry(self.stripe_unit_bytes),
+        )
+        return object_map_path(context, maps, data_width=self.scheme.width)
 
     def groups_of(self, images: IntArray, objects: IntArray) -> IntArray:
         """Return the placement group of each object of each image, shape (n,)."""

@@ -2,7 +2,10 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
 from stripesim.sim.ceph.phases import Phase
+from stripesim.sim.engine.graph import IntArray
 
 # Once per request.
 CLIENT_SUBMIT, CLIENT_TX, CLIENT_RX, CLIENT_CPU, PUBLIC_TX, PUBLIC_RX, PUBLIC_WIRE = (
@@ -89,15 +92,37 @@ def shard_role(shard: int, part: int) -> int:
     return FIXED_ROLES + shard * SHARD_ROLES + part
 
 
-def role_count(width: int) -> int:
-    """Number of roles of a scheme with `width` shards."""
-    return FIXED_ROLES + width * SHARD_ROLES
+def role_count(width: int, map_width: int = 0) -> int:
+    """Number of roles of a scheme with `width` shards, and of object maps with `map_width` replicas."""
+    count = FIXED_ROLES + width * SHARD_ROLES
+    if map_width:
+        count += FIXED_ROLES + map_width * SHARD_ROLES
+    return count
 
 
-def role_name(role: int) -> str:
-    """Return the name of a role for figures and messages."""
+#: Roles of the client, which are the same for a request and for an update of the object map.
+CLIENT_ROLES = (CLIENT_SUBMIT, CLIENT_TX, CLIENT_RX, CLIENT_CPU, CLIENT_THREAD)
+
+
+def of_map(own: IntArray, width: int) -> IntArray:
+    """Return the roles of an update of the object map, given those of a write to the pool of the maps.
+
+    The roles of the map's OSDs follow those of the data's `width` shards.
+    """
+    is_clients = (own < 0) | np.isin(own, CLIENT_ROLES)
+    shifted: IntArray = np.where(is_clients, own, own + role_count(width))
+    return shifted
+
+
+def role_name(role: int, width: int | None = None) -> str:
+    """Return the name of a role for figures and messages.
+
+    `width` is the number of data shards, where requests may update object maps.
+    """
     if role < 0:
         return ""
+    if width is not None and role >= role_count(width):
+        return f"map.{role_name(role - role_count(width))}"
     if role < FIXED_ROLES:
         return _FIXED[role]
     shard, part = divmod(role - FIXED_ROLES, SHARD_ROLES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -245,6 +246,95 @@ class Template:
         counted = (self.roles == NO_ROLE) | bound[self.roles]
         totals: IntArray = self.amounts[counted].sum(axis=0)
         return totals
+
+
+def chained(first: Template, second: Template, *, name: str) -> Template:
+    """Compile a path that begins with the reply of another path.
+
+    Parameters
+    ----------
+    first
+        The path that runs first. Its steps after the reply do not delay the second path.
+    second
+        The path that begins with the reply of the first, and whose reply completes the request.
+    name
+        Name of the compiled path.
+
+    Raises
+    ------
+    StepsError
+        If both together have more than `STEPS_MAX` steps.
+    """
+    steps = first.steps + second.steps
+    if steps > STEPS_MAX:
+        raise StepsError(name, steps)
+    # The issue of the second path follows the reply of the first.
+    link = int(first.successor_starts[first.reply + 1])
+    successors = np.insert(first.successors, link, first.steps)
+    starts = first.successor_starts.copy()
+    starts[first.reply + 1 :] += 1
+    predecessors = np.concatenate([first.predecessors, second.predecessors])
+    predecessors[first.steps] = 1
+    columns = {
+        column: np.concatenate([getattr(first, column), getattr(second, column)])
+        for column in ("words", "roles", "spreads", "demands_ns", "amounts")
+    }
+    dynamics = None
+    if first.dynamics is not None or second.dynamics is not None:
+        dynamics = _chained_dynamics(first, second)
+    return Template(
+        name=name,
+        **columns,
+        predecessors=predecessors,
+        successor_starts=np.concatenate(
+            [starts, second.successor_starts[1:] + starts[-1]]
+        ),
+        successors=np.concatenate([successors, second.successors + first.steps]),
+        reply=first.steps + second.reply,
+        labels=first.labels + second.labels,
+        phases=first.phases + second.phases,
+        shards=first.shards + second.shards,
+        dynamics=dynamics,
+    )
+
+
+def _chained_dynamics(first: Template, second: Template) -> Dynamics:
+    """Join the dynamics of two paths, of which one may have none."""
+    before = first.dynamics or _plain_dynamics(first.steps)
+    after = second.dynamics or _plain_dynamics(second.steps)
+    same = ("merges", "tests", "keys", "yes_counts", "once", "classes", "costs")
+    columns: dict[str, Any] = {
+        column: np.concatenate([getattr(before, column), getattr(after, column)])
+        for column in same
+    }
+    shifts = {
+        "tickets": first.steps,
+        "threads": first.steps,
+        "spawns": len(before.spawned),
+    }
+    for column, shift in shifts.items():
+        own = getattr(after, column)
+        shifted = np.where(own >= 0, own + shift, own)
+        columns[column] = np.concatenate([getattr(before, column), shifted])
+    return Dynamics(**columns, spawned=before.spawned + after.spawned)
+
+
+def _plain_dynamics(steps: int) -> Dynamics:
+    """Return the dynamics of steps that use only the plain words."""
+    nothing = np.full(steps, -1, dtype=np.int64)
+    return Dynamics(
+        merges=np.zeros(steps, dtype=np.bool_),
+        tests=np.full(steps, NO_TEST, dtype=np.int64),
+        keys=nothing,
+        tickets=nothing,
+        yes_counts=nothing,
+        spawns=nothing,
+        spawned=(),
+        once=np.zeros((steps, len(COUNTERS)), dtype=np.int64),
+        threads=nothing,
+        classes=np.zeros(steps, dtype=np.int64),
+        costs=np.ones(steps, dtype=np.int64),
+    )
 
 
 class StepsError(ValueError):

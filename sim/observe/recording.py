@@ -4,12 +4,13 @@ import hashlib
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from stripesim.sim.ceph.cluster import THREAD_KINDS, Cluster
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.engine.graph import COUNTER_INDEX, COUNTERS, IntArray
 from stripesim.sim.engine.program import (
-    ROW_BITS,
+    BY_CLIENT,
     UNBOUND,
     EngineRun,
     StreamRun,
@@ -53,23 +54,20 @@ def account(
     planned = np.full(len(stream.issued_ns), not stream.counted)
     if completed_only:
         planned &= stream.completed_ns >= 0
-    # The placement group's row alone decides which roles are bound, since a client binds all
-    # its roles.
-    rows, _ = rows_of(stream.bindings[planned])
-    pairs, counts = np.unique(
-        stream.templates[planned] << ROW_BITS | rows, return_counts=True
+    templates = stream.templates[planned]
+    requests = np.stack(
+        [templates, _deciding_rows(book, templates, stream.bindings[planned])]
     )
+    pairs, counts = np.unique(requests, axis=1, return_counts=True)
     totals = stream.taken.copy()
     uses = stream.taken_uses
     # Few distinct binding patterns exist, so memoise them.
     known: dict[tuple[int, bytes], tuple[IntArray, int]] = {}
-    for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
-        template = pair >> ROW_BITS
-        row = pair & ((1 << ROW_BITS) - 1)
+    for template, binding, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
         path = book.templates[template]
         if not path.planned:
             continue
-        bound = np.append(book.bindings[row] != UNBOUND, False)
+        bound = np.append(_bound_roles(book, binding), False)
         key = (template, bound.tobytes())
         if key not in known:
             known[key] = (path.totals(bound), path.uses(bound))
@@ -81,6 +79,36 @@ def account(
         totals += np.array([more[name] for name in COUNTERS], dtype=np.int64)
         uses += more["uses"]
     return {**dict(zip(COUNTERS, totals.tolist(), strict=True)), "uses": uses}
+
+
+def _deciding_rows(book: Book, templates: IntArray, bindings: IntArray) -> IntArray:
+    """Return the part of each binding that decides which roles are bound.
+
+    A client binds all its roles, so the placement group's row alone decides. Only the map of an image may
+    leave roles unbound, where two of its replicas share a host.
+    """
+    rows, clients = rows_of(bindings)
+    deciding = rows.copy()
+    for template in np.unique(templates).tolist():
+        used = np.unique(book.templates[template].roles)
+        used = used[used >= 0]
+        of_template = templates == template
+        joined = np.unique(clients[of_template])
+        joined = joined[joined >= 0]
+        by_client = used[book.bindings[rows[of_template][0], used] == BY_CLIENT]
+        if (book.bindings[np.ix_(joined, by_client)] == UNBOUND).any():
+            deciding[of_template] = bindings[of_template]
+    return deciding
+
+
+def _bound_roles(book: Book, binding: int) -> npt.NDArray[np.bool_]:
+    """Return which roles a binding binds, shape (roles,). A role of an absent client counts as bound."""
+    (row,), (client,) = rows_of(np.array([binding], dtype=np.int64))
+    own = book.bindings[row]
+    bound: npt.NDArray[np.bool_] = own != UNBOUND
+    if client >= 0:
+        bound &= (own != BY_CLIENT) | (book.bindings[client] != UNBOUND)
+    return bound
 
 
 def completions_sha256(requested: ClientRequests) -> str:

@@ -56,7 +56,6 @@ def series() -> pl.DataFrame:
     for task in tasks_for(figures=["19"]):
         if task.kind == "series" and task.name in (
             "fig19-rs",
-            "fig19-object-map",
             "fig19-pause-2000ms",
         ):
             rows += replace(task, duration_s=12.0).perform()
@@ -147,13 +146,6 @@ def test_no_first_write_dips_unless_it_stalls(series):
         ].to_numpy()
     )
     assert stalled.says == "near-zero, periodic"
-
-
-def test_an_object_map_update_takes_milliseconds(series):
-    (update_ns,) = set(
-        series.filter(pl.col("series") == "fig19-object-map")["pause_ns"]
-    )
-    assert 0.1 * MS_NS < update_ns < 10 * MS_NS
 
 
 def test_seconds_add_up_to_the_whole(series):

@@ -14,9 +14,16 @@ from typing import Any
 import numpy as np
 
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
-from stripesim.sim.engine.graph import USE, GraphBuilder, IntArray, Template
+from stripesim.sim.engine.graph import (
+    USE,
+    GraphBuilder,
+    IntArray,
+    Template,
+    chained,
+)
 from stripesim.sim.engine.program import (
     BATCH,
+    BY_CLIENT,
     FIFO,
     GATE,
     PENDING,
@@ -35,6 +42,7 @@ from stripesim.sim.engine.program import (
     Start,
     Stop,
     Wake,
+    with_client,
 )
 from stripesim.sim.engine.shares import FAIR, MCLOCK, WPQ, Share, ShareClass
 from support.random_graphs import (
@@ -94,17 +102,21 @@ class Source:
     chunk: int
     keys: IntArray | None = None
     at: int = 0
+    #: Binding row of each request's client, if there are clients.
+    clients: IntArray | None = None
 
     def take(self, count: int) -> RequestChunk:
         part = slice(self.at, self.at + min(count, self.chunk))
         self.at = part.stop
+        row_of = np.vectorize(self.book.binding, otypes=[np.int64])
+        bindings = row_of(self.bindings[part])
+        if self.clients is not None:
+            bindings = with_client(bindings, row_of(self.clients[part]))
         return RequestChunk(
             templates=np.vectorize(self.book.template, otypes=[np.int64])(
                 self.templates[part]
             ),
-            bindings=np.vectorize(self.book.binding, otypes=[np.int64])(
-                self.bindings[part]
-            ),
+            bindings=bindings,
             groups=self.groups[part],
             arrivals_ns=None if self.arrivals_ns is None else self.arrivals_ns[part],
             keys=None if self.keys is None else self.keys[part],
@@ -237,6 +249,30 @@ def dynamic_program(random: Random) -> Program:
         followed=random_numbers(random),
         newest_only=random_loops(random, streams),
     )
+
+
+def client_program(random: Random) -> Program:
+    """Draw a program whose clients bind some roles, with paths that begin with another path."""
+    program = random.choice([plain_program, dynamic_program])(random)
+    book = program.book
+    assert isinstance(book, Book)
+    own = book.all_bindings
+    clients = own[[random.randrange(len(own)) for _ in range(random.randint(1, 3))]]
+    by_client = [random.random() < 0.5 for _ in range(own.shape[1])]
+    own = np.where(by_client, BY_CLIENT, own)
+    book.all_bindings = np.concatenate([own, clients])
+    known = list(book.all_templates)
+    for index in range(len(known)):
+        if random.random() < 0.5:
+            first = random.choice(known)
+            book.all_templates.append(chained(first, known[index], name=f"c{index}"))
+    for stream in program.streams:
+        assert isinstance(stream, Source)
+        draws = np.random.default_rng(random.randrange(1 << 32))
+        count = len(stream.bindings)
+        stream.templates = draws.integers(len(book.all_templates), size=count)
+        stream.clients = len(own) + draws.integers(len(clients), size=count)
+    return program
 
 
 def random_pair(random: Random, places: list[int]) -> list[int]:
@@ -544,5 +580,6 @@ def directed_program(random: Random) -> Program:
 KINDS: dict[str, Callable[[Random], Program]] = {
     "plain": plain_program,
     "dynamic": dynamic_program,
+    "client": client_program,
     "directed": directed_program,
 }

@@ -35,6 +35,8 @@ REPAIR_METRICS = {
 }
 DEGRADED_METRICS = {"device_read": "dev_rd_x", "private_net": "cl_x"}
 
+PASS_METRIC = "first_over_second"
+
 _RUN_COLUMNS = (
     "run_id",
     "scheme",
@@ -47,6 +49,18 @@ _RUN_COLUMNS = (
     "qd",
     "image_mb",
     *RUN_METRICS.values(),
+)
+_PASS_COLUMNS = (
+    "scheme",
+    "k",
+    "m",
+    "stripe_unit_bytes",
+    "features",
+    "qd",
+    "bs",
+    "image_mb",
+    "first_iops",
+    "second_iops",
 )
 _REPAIR_COLUMNS = (
     "scheme",
@@ -158,6 +172,20 @@ class MeasuredDegraded:
     measured: dict[str, float]
 
 
+@dataclass(frozen=True, kw_only=True)
+class MeasuredPasses:
+    """The same writes twice in succession: on a fresh image, then on the image that they left."""
+
+    where: str
+    coded: Coded
+    features: str  # As in `MeasuredRun`.
+    block_bytes: int
+    queue_depth: int
+    image_bytes: int
+    requests: Requests  # With the exact offsets of both passes.
+    measured: dict[str, float]
+
+
 @dataclass(frozen=True)
 class Measured:
     """All measurements of a folder."""
@@ -165,6 +193,7 @@ class Measured:
     runs: tuple[MeasuredRun, ...]
     repairs: tuple[MeasuredRepair, ...]
     degraded: tuple[MeasuredDegraded, ...]
+    passes: tuple[MeasuredPasses, ...] = ()
 
 
 def shipped() -> Source:
@@ -192,6 +221,11 @@ def load(data: Source | str | None = None) -> Measured:
     if (folder / "degraded.csv").is_file():
         rows = read_rows(folder / "degraded.csv", _DEGRADED_COLUMNS, faults)
         degraded = tuple(_degraded(row) for row in rows)
+    passes: tuple[MeasuredPasses, ...] = ()
+    if (folder / "passes.csv").is_file():
+        requests = read_iolog(folder / "iolog" / "passes.log.gz", True, faults)
+        rows = read_rows(folder / "passes.csv", _PASS_COLUMNS, faults)
+        passes = tuple(_passes(row, requests) for row in rows)
     seen: set[str] = set()
     for run in runs:
         if run.run_id in seen:
@@ -201,7 +235,7 @@ def load(data: Source | str | None = None) -> Measured:
         seen.add(run.run_id)
     if faults:
         raise Ceph16DataError("\n".join(faults))
-    return Measured(runs, repairs, degraded)
+    return Measured(runs, repairs, degraded, passes)
 
 
 def _coded(row: Row) -> Coded:
@@ -270,6 +304,23 @@ def _degraded(row: Row) -> MeasuredDegraded:
         queue_depth=row.whole("qd", 1),
         dead_osd=row.whole("dead_osd", 0),
         measured=_metrics(row, DEGRADED_METRICS),
+    )
+
+
+def _passes(row: Row, requests: Requests) -> MeasuredPasses:
+    first_iops = row.number("first_iops") or 0.0
+    second_iops = row.number("second_iops") or 0.0
+    if not second_iops:
+        row.fault("second_iops", "a number above 0")
+    return MeasuredPasses(
+        where=row.where,
+        coded=_coded(row),
+        features=row.text("features", ("layering", "default")),
+        block_bytes=row.whole("bs", 1),
+        queue_depth=row.whole("qd", 1),
+        image_bytes=row.whole("image_mb", 1) * MIB,
+        requests=requests,
+        measured={PASS_METRIC: first_iops / second_iops if second_iops else 0.0},
     )
 
 

@@ -1,25 +1,36 @@
 """Simulate measured rows: the same offsets on the same cluster, and the same ratios of bytes."""
 
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from stripesim.scenarios.studies.ceph16.claims import degraded_id, repair_id
+from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.studies.ceph16.claims import (
+    degraded_id,
+    passes_id,
+    repair_id,
+)
 from stripesim.scenarios.studies.ceph16.cluster import (
     META_PG_NUM,
+    META_POOL_ID,
     OBJECT_BYTES,
+    RELEASE,
+    acting_sets,
     build_pool,
 )
 from stripesim.scenarios.studies.ceph16.measured import (
+    PASS_METRIC,
     Measured,
     MeasuredDegraded,
+    MeasuredPasses,
     MeasuredRepair,
     MeasuredRun,
 )
 from stripesim.scenarios.studies.ceph16.phases import phases_of, simulate_repair, timed
 from stripesim.scenarios.studies.tasks import Call, Row
-from stripesim.sim.ceph.clients.workload import Replay, Requests, Synthetic
+from stripesim.sim.ceph.clients.workload import Replay, Synthetic
 from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.ceph.object_maps import ObjectMaps, groups_of_maps
+from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.run import simulate
 
 # Metric of a claim → column of a result row, and column of a repair's.
@@ -38,8 +49,6 @@ REPAIR_COLUMNS = {
     "device_write": "recovery_device_write_bytes_per_lost_byte",
     "private_net": "recovery_private_net_bytes_per_lost_byte",
 }
-# An update of the object map writes two bits for an object, in one byte of the map.
-OBJECT_MAP_BYTES = 1
 
 
 def predict_run(
@@ -48,37 +57,41 @@ def predict_run(
     """Simulate a measured run with its offsets in their order, its queue depth and its state of the image.
 
     An image with an object map updates the map before each object's first write: a replicated write into the
-    map's one object, in another pool. That pool shares no placement group with the data, so it is simulated
-    separately and its bytes are added.
+    map's one object, in another pool.
     """
     pool = build_pool(run.coded.name, run.coded.stripe_unit_bytes, models=models)
+    pool = _with_object_map(pool, run)
     workload = Replay(run.requests, queue_depth=run.queue_depth)
     result = simulate(pool, workload, prefilled=run.op != "write", engine=engine)
-    row = result.row.as_dict()
-    if run.features == "default" and run.op == "write":
-        touched = np.unique(run.requests.offsets_bytes // OBJECT_BYTES)
-        updates = Requests(
-            is_write=np.ones(len(touched), dtype=bool),
-            images=np.zeros(len(touched), dtype=np.int64),
-            offsets_bytes=(touched // 4).astype(np.int64),
-            lengths_bytes=np.full(len(touched), OBJECT_MAP_BYTES, dtype=np.int64),
-        )
-        pool = build_pool("rep:3", run.coded.stripe_unit_bytes, meta=True)
-        depth = min(run.queue_depth, META_PG_NUM)
-        updates_result = simulate(
-            pool, Replay(updates, queue_depth=depth), prefilled=True, engine=engine
-        )
-        updates_row = updates_result.row.as_dict()
-        share = (
-            len(touched) * OBJECT_MAP_BYTES / float(run.requests.lengths_bytes.sum())
-        )
-        for column in COLUMNS.values():
-            row[column] += updates_row[column] * share
-        for column in CPU_COLUMNS.values():
-            row[column] += (
-                updates_row[column] * len(touched) / len(run.requests.offsets_bytes)
-            )
-    return row
+    return result.row.as_dict()
+
+
+def _with_object_map(pool: Pool, run: MeasuredRun | MeasuredPasses) -> Pool:
+    """Return the pool with the object map of the run's image, if it has one."""
+    if run.features != "default":
+        return pool
+    scheme = parse_scheme("rep:3")
+    acting = acting_sets(scheme, pool_id=META_POOL_ID, pg_num=META_PG_NUM)
+    maps = ObjectMaps(
+        acting=acting[groups_of_maps(1, META_PG_NUM)],
+        scheme=scheme,
+        image_objects=-(-run.image_bytes // OBJECT_BYTES),
+        exclusive=RELEASE.exclusive_class_writes,
+    )
+    return replace(pool, cluster=replace(pool.cluster, object_maps=maps))
+
+
+def predict_passes(passes: MeasuredPasses, *, engine: str = "compiled") -> float:
+    """Simulate two passes of the same writes and return the rate of the first over that of the second."""
+    pool = build_pool(passes.coded.name, passes.coded.stripe_unit_bytes)
+    pool = _with_object_map(pool, passes)
+    lasted_ns = []
+    for prefilled in (False, True):
+        workload = Replay(passes.requests, queue_depth=passes.queue_depth)
+        result = simulate(pool, workload, prefilled=prefilled, engine=engine)
+        lasted_ns.append(int(result.requested.completed_ns.max()))
+    first_ns, second_ns = lasted_ns
+    return second_ns / first_ns
 
 
 def predict_degraded(
@@ -113,6 +126,21 @@ def degraded_rows(degraded: MeasuredDegraded, engine: str) -> list[Row]:
     return [cell | predict_degraded(degraded, engine=engine)]
 
 
+def passes_rows(passes: MeasuredPasses, engine: str) -> list[Row]:
+    """Simulate two passes of the same writes."""
+    return [
+        {
+            "run_id": passes_id(passes),
+            "scheme": passes.coded.name,
+            "op": "passes",
+            "pattern": "rand",
+            "block_size_bytes": passes.block_bytes,
+            "queue_depth": passes.queue_depth,
+            PASS_METRIC: predict_passes(passes, engine=engine),
+        }
+    ]
+
+
 def repair_rows(repair: MeasuredRepair, engine: str) -> list[Row]:
     """Simulate a measured repair."""
     head = {"run_id": repair_id(repair), "scheme": repair.coded.name, "op": "repair"}
@@ -143,6 +171,8 @@ def tasks_for(measured: Measured, engine: str) -> list[Call]:
         tasks.append(Call(repair_id(repair), repair_rows, (repair, engine)))
     for degraded in measured.degraded:
         tasks.append(Call(degraded_id(degraded), degraded_rows, (degraded, engine)))
+    for passes in measured.passes:
+        tasks.append(Call(passes_id(passes), passes_rows, (passes, engine)))
     for repair in filter(timed, measured.repairs):
         words = f"{repair_id(repair)}, phases"
         tasks.append(Call(words, phase_rows, (repair, engine)))
@@ -151,6 +181,8 @@ def tasks_for(measured: Measured, engine: str) -> list[Call]:
 
 def metrics_of_row(row: dict[str, Any]) -> dict[str, float]:
     """Return the claims' metrics from a result row."""
+    if PASS_METRIC in row:
+        return {PASS_METRIC: float(row[PASS_METRIC])}
     columns = REPAIR_COLUMNS if row["op"] == "repair" else COLUMNS | CPU_COLUMNS
     metrics = {metric: float(row[column]) for metric, column in columns.items()}
     if "cpu_us_per_op" in metrics:

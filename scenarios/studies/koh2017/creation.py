@@ -10,7 +10,7 @@ import numpy as np
 
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.clients.workload import Requests, Workload
-from stripesim.sim.ceph.paths import write_path
+from stripesim.sim.ceph.paths import after_object_map, write_path
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.ceph.planner import Planned, RequestPlanner
 from stripesim.sim.ceph.pool import Book, Pool
@@ -74,9 +74,12 @@ class CreationSource:
                 templates[index] = self._append(
                     views[index], offset_bytes, lengths[index]
                 )
+        update = self._pool.object_map_update
         for index in self._first_writes(objects).tolist():
             if self._fill == "object":
                 templates[index] = self._whole(views[index], lengths[index])
+            if self._fill != "gap" and update is not None:
+                templates[index] = self._updating(int(templates[index]), update)
             if self._pause_ns:
                 templates[index] = self._paused(int(templates[index]))
         return replace(chunk, templates=templates)
@@ -121,6 +124,13 @@ class CreationSource:
                 length_bytes=length_bytes,
                 object_size_bytes=0,
             ),
+        )
+
+    def _updating(self, template: int, update: Template) -> int:
+        """Compile a write that waits for an update of the object map, as the planner's first writes do."""
+        return self._made(
+            ("updating", template),
+            partial(after_object_map, update, self._book.templates[template]),
         )
 
     def _paused(self, template: int) -> int:

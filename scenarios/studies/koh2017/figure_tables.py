@@ -319,7 +319,7 @@ def course_table(series: pl.DataFrame) -> pl.DataFrame:
 
     if _has(series, "fig19-rs"):
         pause_ns = needed_pause_ns(series) or PAUSES_NS[-1]
-        tried = ("fig19-object-map", "fig19-fill-object", pause_run(pause_ns))
+        tried = ("fig19-fill-object", pause_run(pause_ns))
         for name in ("fig19-rep", "fig19-rs"):
             add("fig19", "As modelled", name, "throughput_bytes_per_s", 1e-6)
         for name in ("fig19-rs", *tried):
@@ -353,16 +353,15 @@ def _course_texts(series: pl.DataFrame) -> dict[str, str]:
 
 def _text_of_dips(series: pl.DataFrame) -> str:
     parts = []
-    for name in ("fig19-rs", "fig19-rep", "fig19-object-map", "fig19-fill-object"):
+    for name in ("fig19-rs", "fig19-rep", "fig19-fill-object"):
         dips = dips_of(series, name)
         parts.append(
             f"{RUNS[name].says}: {_mean_text(series, name)} MB/s, dips {dips.says}, "
             f"lowest second {number_text(100 * dips.numbers[0])} % of the level between dips"
         )
-    update_ms = course(series, "fig19-object-map", "pause_ns")[0] / 1e6
     entries = int(course(series, "fig19-rs", "pg_log_entries_max")[0])
     text = (
-        f"{'; '.join(parts)}. One update of the object map takes {number_text(update_ms)} ms. "
+        f"{'; '.join(parts)}. "
         f"Trimming cannot be it: no placement group's log reaches more than {entries:,} entries, "
         "and trimming begins at 3,000."
     )

@@ -47,7 +47,7 @@ class Simulation:
     ``kind`` is ``cell`` (one row), ``ablation`` (one row with something changed), ``series`` (one row per
     second) or ``heartbeat`` (one row: the pings' traffic). ``name`` names the series or the ablation. Without
     a duration [simulated s] it takes the scenario's number of requests. A series may pause at the first write
-    into each object [ns] (−1: as long as an object map update) and fill objects, see
+    into each object [ns] and fill objects, see
     `stripesim.scenarios.studies.koh2017.creation.CreationSource`.
     """
 
@@ -171,13 +171,8 @@ def _ablated(task: Simulation) -> list[Row]:
 def _series(task: Simulation) -> list[Row]:
     """Return one row per whole second of the run."""
     base, models = base_models()
-    pause_ns = (
-        task.pause_ns
-        if task.pause_ns >= 0
-        else _object_map_ns(base, models, task.engine)
-    )
     result = _simulate(
-        task, base, models, fill=task.fill, pause_ns=pause_ns, bin_ns=SECOND_NS
+        task, base, models, fill=task.fill, pause_ns=task.pause_ns, bin_ns=SECOND_NS
     )
     run = result.engine_run
     requested = result.requested
@@ -204,26 +199,11 @@ def _series(task: Simulation) -> list[Row]:
             "cpu_utilisation": counters["cpu_ns"][second] / (cores * SECOND_NS),
             "context_switches_per_s": counters["context_switches"][second],
             "private_net_bytes_per_s": counters["private_net_bytes"][second],
-            "pause_ns": pause_ns,
+            "pause_ns": task.pause_ns,
             "pg_log_entries_max": int(np.bincount(run.streams[0].groups).max()),
         }
         for second in range(seconds)
     ]
-
-
-def _object_map_ns(base: Scenario, models: Models, engine: str) -> int:
-    """Return the time of one object map update: a lone small write in the replicated metadata pool [ns]."""
-    workload = base.workload.model_copy(update={"queue_depth": 1, "requests": 200})
-    setting = build_cell(
-        base.model_copy(update={"workload": workload}),
-        Cell("rep:3", "write", "rand", 4096),
-        models,
-    )
-    result = simulate(
-        setting.pool, setting.workload, prefilled=True, seed=base.seed, engine=engine
-    )
-    assert result.row.latency_mean_ns is not None
-    return round(result.row.latency_mean_ns)
 
 
 def _heartbeat(task: Simulation) -> list[Row]:

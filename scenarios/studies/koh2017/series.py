@@ -39,8 +39,8 @@ THROUGHPUT: Final = "throughput_bytes_per_s"
 class Run:
     """One run of writes with a time series, for a figure of the paper.
 
-    The pause is taken at the first write into each object [ns], where −1 is the time of one update of the
-    object map. For the fill see `stripesim.scenarios.studies.koh2017.creation.CreationSource`.
+    The pause is taken at the first write into each object [ns]. For the fill see
+    `stripesim.scenarios.studies.koh2017.creation.CreationSource`.
     """
 
     figure: str
@@ -61,9 +61,6 @@ def pause_run(pause_ns: int) -> str:
 RUNS: Final[Mapping[str, Run]] = {
     "fig19-rs": Run("19", "RS(6,3)"),
     "fig19-rep": Run("19", "3-replication", REP),
-    "fig19-object-map": Run(
-        "19", "object map updated at an object's first write", pause_ns=-1
-    ),
     "fig19-fill-object": Run(
         "19", "whole object filled at its first write", fill="object"
     ),

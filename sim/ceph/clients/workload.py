@@ -241,6 +241,17 @@ class Replay:
             requests, arrivals_ns=arrivals, clients=requests.images % clients
         )
 
+    @property
+    def images(self) -> int:
+        """Number of images, one for each device of the trace."""
+        return int(self._all.images.max(initial=0)) + 1
+
+    @property
+    def image_bytes(self) -> int:
+        """End of the last request on any device [B]."""
+        ends = self._all.offsets_bytes + self._all.lengths_bytes
+        return int(ends.max(initial=1))
+
     def take(self, count: int) -> Requests:
         """Return the next `count` requests."""
         start = self._taken

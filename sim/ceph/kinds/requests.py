@@ -41,6 +41,8 @@ class RequestShape(NamedTuple):
     #: `head`, `tail`: cached part of the request's beginning and end, in the units of the kind of pool
     head: int
     tail: int
+    #: True for the first write into its object, if the image has an object map
+    creates: bool = False
 
     @property
     def extent(self) -> ObjectExtent:

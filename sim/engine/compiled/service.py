@@ -37,7 +37,7 @@ def service_ns(world: World, cell: int) -> int:
         state = world.pending[at(cell - number + thread)]
         if state in (layout.UNIT_WOKEN, layout.UNIT_AWAKE):
             role = world.steps[at(request.first_step + thread)].role
-            pool = world.bindings[at(request.row * clock.roles + role)]
+            pool = bound_to(world, request, role)
             woken_ns = world.resources[at(pool)].wake_ns
         if step.spread == layout.ON_THREAD:
             return int(step.demand_ns + woken_ns)
