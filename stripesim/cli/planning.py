@@ -15,6 +15,7 @@ from stripesim.cli import options, output
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from stripesim.scenarios.load.curves import LoadCurve
     from stripesim.scenarios.schema.tables import PlanSpec
 
 
@@ -45,7 +46,12 @@ def plan(
         from stripesim.scenarios.report.plan import report_of_plan
 
         print("simulating load curves", file=sys.stderr)
-        curves = curves_of_plan(loaded, document, engine=engine)
+        curves: list[LoadCurve] = []
+        try:
+            curves = curves_of_plan(loaded, document, engine=engine)
+        except ValueError as error:
+            # The answer of the plan stands without them.
+            print(f"no load curves: {error}", file=sys.stderr)
         page = report_of_plan(loaded, document, curves)
         written += output.write_page(report_folder, page)
     if output.write_json(json_to, document):
