@@ -19,6 +19,8 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
+from generate import gallery
+
 STATIC = Path(__file__).resolve().parent / "_static"
 STRIPESIM = [sys.executable, "-m", "stripesim"]
 
@@ -94,10 +96,21 @@ def played_write(driver: Chrome) -> None:
         )  # fmt: skip
 
 
+def explorer(driver: Chrome) -> None:
+    """Show the explorer of the gallery's grid at 64 KiB."""
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "explorer.html"
+        page.write_text(gallery.grid_page(), encoding="utf-8")
+        driver.get(f"{page.as_uri()}#at.workload.block_sizes_bytes=64KiB")
+        time.sleep(1)
+        save(driver, "explorer.png", first=".lab", last="figure.plot")
+
+
 def main() -> None:
-    """Take both screenshots."""
+    """Take all screenshots."""
     driver = browser()
     try:
+        explorer(driver)
         live_page(driver)
         played_write(driver)
     finally:

@@ -246,14 +246,13 @@ def _stack(
 def _shrink(figure: Figure) -> None:
     """Shrink letters, lines and marks of a figure by the factor between its style and a paper's."""
     for text in figure.findobj(Text):
-        text.set_fontsize(_letters(text.get_fontsize()))
+        text.set_fontsize(_letters(float(text.get_fontsize())))
         if isinstance(text, Annotation) and text.anncoords == "offset points":
             across, up = text.xyann
             text.xyann = (across * _SCALE, up * _SCALE)
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
-            size = _letters(_label_size(axis))
-            axes.tick_params(axis=axis.axis_name, which="both", labelsize=size, pad=2)
+            axis.set_tick_params("both", labelsize=_letters(_label_size(axis)), pad=2)
             axis.labelpad *= _SCALE
         for spine in axes.spines.values():
             spine.set_linewidth(0.6)
@@ -284,10 +283,10 @@ def _wrap_words(axes: Axes, panel_inch: float, height_inch: float) -> None:
         assert isinstance(text, Text)
         if text.get_text() in titles:
             # A bold letter is about 0.7 of its size wide, another one 0.55.
-            letters = int((panel_inch + 0.3) * 72 / (0.7 * text.get_fontsize()))
+            letters = int((panel_inch + 0.3) * 72 / (0.7 * float(text.get_fontsize())))
             text.set_text(textwrap.fill(text.get_text(), letters))
     label = axes.yaxis.label
-    letters = int((height_inch + 0.2) * 72 / (0.55 * label.get_fontsize()))
+    letters = int((height_inch + 0.2) * 72 / (0.55 * float(label.get_fontsize())))
     label.set_text(textwrap.fill(label.get_text(), letters))
 
 
