@@ -20,6 +20,8 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
+from generate import gallery
+
 STATIC = Path(__file__).resolve().parent / "_static"
 STRIPESIM = [sys.executable, "-m", "stripesim"]
 
@@ -145,12 +147,23 @@ def load_curve() -> None:
         shutil.copy(Path(folder) / "load.svg", STATIC / "load.svg")
 
 
+def explorer(driver: Chrome) -> None:
+    """Show the explorer of the gallery's grid at 64 KiB."""
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "explorer.html"
+        page.write_text(gallery.grid_page(), encoding="utf-8")
+        driver.get(f"{page.as_uri()}#at.workload.block_sizes_bytes=64KiB")
+        time.sleep(1)
+        save(driver, "explorer.png", first=".lab", last="figure.plot")
+
+
 def main() -> None:
     """Take the screenshots and draw the figures."""
     slow_drive()
     load_curve()
     driver = browser()
     try:
+        explorer(driver)
         live_page(driver)
         played_write(driver)
     finally:
