@@ -65,7 +65,9 @@ def save(driver: Chrome, name: str, *, first: str, last: str, number: int = 0) -
     page = Image.open(io.BytesIO(driver.get_screenshot_as_png())).convert("RGB")
     top = driver.find_element(By.CSS_SELECTOR, first).rect["y"]
     end = driver.find_elements(By.CSS_SELECTOR, last)[number].rect
-    part = page.crop((0, int(top) - 12, page.width, int(end["y"] + end["height"])))
+    part = page.crop(
+        (0, max(0, int(top) - 12), page.width, int(end["y"] + end["height"]))
+    )
     path = STATIC / name
     part.quantize(128).save(path, optimize=True)
     print(f"wrote {path} ({path.stat().st_size / 1e3:.0f} kB)")
