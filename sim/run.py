@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from stripesim.models import jit
 from stripesim.sim.ceph.clients.workload import Synthetic, SyntheticLoops, Workload
@@ -13,6 +14,7 @@ from stripesim.sim.ceph.failures import (
     FaultPlan,
     describe_faults,
 )
+from stripesim.sim.ceph.failures.results.fault_phases import held_ns
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.loops import ClientLoops
 from stripesim.sim.ceph.planner import Foreground, RequestPlanner
@@ -77,6 +79,9 @@ class RunResult:
         Timeline of a run under faults. See `stripesim.sim.ceph.failures.describe_faults`.
     processors
         Use of processors. See `stripesim.sim.observe.processors.processor_use`.
+    blocked
+        True for requests that waited because of the state of their PG, shape (requests,). None without
+        faults.
     """
 
     row: ResultRow
@@ -94,6 +99,7 @@ class RunResult:
     window: Window | None
     timeline: dict[str, Any] | None = None
     processors: dict[str, Any] = field(default_factory=dict)
+    blocked: npt.NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -291,8 +297,9 @@ def simulate(
         background_runs = run.streams[len(own) :]
         return _result(pool, book, outcomes, run, background_runs, warm_up=warm_up)
     requested = joined_requests([outcome.requested for outcome in outcomes])
-    fault_numbers, timeline = describe_faults(director.finish(run, requested))
-    return _result(
+    fault_run = director.finish(run, requested)
+    fault_numbers, timeline = describe_faults(fault_run)
+    result = _result(
         pool,
         book,
         outcomes,
@@ -301,6 +308,8 @@ def simulate(
         fault_numbers=fault_numbers,
         timeline=timeline,
     )
+    held = held_ns(fault_run.timeline, requested, run.end_ns)
+    return replace(result, blocked=held.sum(axis=1) > 0)
 
 
 def _streams_of(planner: RequestPlanner, load: AnyWorkload) -> list[Foreground]:

@@ -18,7 +18,9 @@ from stripesim.scenarios.explain.draw import draw_timelines
 from stripesim.scenarios.explain.request import explain
 from stripesim.scenarios.explain.text import table_rows
 from stripesim.scenarios.explain.timeline import Timeline
+from stripesim.scenarios.figures.rehearsal import draw_rehearsal
 from stripesim.scenarios.figures.results import CaptionedFigure, draw_all, save_figures
+from stripesim.scenarios.rehearsal.rehearse import rehearse as _rehearse
 from stripesim.scenarios.run.execute import ScenarioResult, run_scenario
 from stripesim.scenarios.schema.keys import Cell, cells
 from stripesim.scenarios.schema.keys import Scenario as _Scenario
@@ -64,6 +66,7 @@ __all__ = [
     "cluster",
     "describe_trace",
     "draw_all",
+    "draw_rehearsal",
     "draw_timelines",
     "durability",
     "explain",
@@ -76,6 +79,7 @@ __all__ = [
     "parse_scheme",
     "parse_size_bytes",
     "pool",
+    "rehearse",
     "run",
     "save_figures",
     "shipped_scenarios",
@@ -427,3 +431,37 @@ def import_report(*files: str | Path, pools: Sequence[str] = ()) -> dict[str, An
     from stripesim.scenarios.importing.summary import answer
 
     return answer(import_cluster([Path(file) for file in files]), pools)[0]
+
+
+def rehearse(
+    scenario: _Scenario | str | Path,
+    *,
+    sets: Overrides = (),
+    seed: int | None = None,
+    engine: str = "compiled",
+) -> dict[str, Any]:
+    """Rehearse the planned changes of a scenario: movement, duration, fill and the effect on clients.
+
+    Parameters
+    ----------
+    scenario
+        A `Scenario` with ``changes``, the name of a shipped scenario, or the path of a TOML file.
+    sets
+        Overrides, as for `run`.
+    seed
+        Seed that replaces the scenario's.
+    engine
+        ``compiled`` or ``simpy``. Both give the same result.
+
+    Returns
+    -------
+    dict
+        ``changes``, ``trade_off``, ``timeline``, ``warnings`` and ``provenance``, as ``stripesim rehearse
+        --json`` prints them. `draw_rehearsal` draws it.
+
+    Raises
+    ------
+    ValueError
+        If the scenario has no changes, several schemes, or a change that cannot be rehearsed.
+    """
+    return _rehearse(_loaded(scenario, sets, seed), engine=engine)

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stripesim.cli.app import app
-from stripesim.scenarios.rehearsal import rehearse as rehearsal
+from stripesim.scenarios.rehearsal import samples
 from stripesim.scenarios.rehearsal.backfill_schedule import Backfill, schedule_s
 from stripesim.scenarios.rehearsal.rehearse import rehearse
 from stripesim.scenarios.run.execute import run_scenario
@@ -24,6 +24,7 @@ pg_num = 32
 cores_per_host = 16
 drive_bytes = "100GB"
 stored_bytes = "100GB"
+op_queue = "fifo"
 [workload]
 ops = ["read"]
 patterns = ["rand"]
@@ -81,10 +82,10 @@ def test_a_rehearsal_has_the_fields_of_the_contract():
 
 def test_the_time_of_the_whole_follows_from_a_part(monkeypatch):
     """32 PGs of 745 objects, all simulated, and from 40 of each."""
-    monkeypatch.setattr(rehearsal, "SHARDS_MAX", 10**9)
+    monkeypatch.setattr(samples, "SHARDS_MAX", 10**9)
     text = TEXT.replace('stored_bytes = "100GB"', 'stored_bytes = "40GB"')
     (whole,) = rehearse(scenario(text=text))["changes"]
-    monkeypatch.setattr(rehearsal, "SHARDS_MAX", 500)
+    monkeypatch.setattr(samples, "SHARDS_MAX", 500)
     (part,) = rehearse(scenario(text=text))["changes"]
     assert whole["duration_s"] > 5
     assert part["duration_s"] == pytest.approx(whole["duration_s"], rel=0.15)
@@ -217,7 +218,9 @@ def test_the_command_prints_one_document(tmp_path):
     assert document["changes"][0]["kind"] == "out"
     table = CliRunner().invoke(app, ["rehearse", str(file), "--out", str(tmp_path)])
     assert table.exit_code == 0
-    assert json.loads((tmp_path / "rehearsal.json").read_text()) == document
+    written = json.loads((tmp_path / "rehearsal.json").read_text())
+    # The two differ in when they were made.
+    assert written["changes"] == document["changes"]
 
 
 def test_up_sets_are_those_of_the_pool_s_number(data):
@@ -267,14 +270,14 @@ weight = 1.0
 
 
 def test_each_mclock_profile_has_a_time_and_the_default_comes_first():
-    text = TEXT.replace(
-        "cores_per_host = 16", 'cores_per_host = 16\nop_queue = "mclock_scheduler"'
-    ).replace('stored_bytes = "100GB"', 'stored_bytes = "1GB"')
+    text = TEXT.replace('op_queue = "fifo"', 'op_queue = "mclock_scheduler"').replace(
+        'stored_bytes = "100GB"', 'stored_bytes = "1GB"'
+    )
     (change,) = rehearse(scenario(text=text))["changes"]
     names = [profile["profile"] for profile in change["profiles"]]
     # Quincy's default.
     assert names[0] == "high_client_ops"
-    assert set(names) == {"high_client_ops", "balanced", "high_recovery_ops"}
+    assert set(names) == {"high_client_ops", "balanced", "high_recovery_ops", "wpq"}
     assert change["duration_s"] == change["profiles"][0]["duration_s"]
 
 
