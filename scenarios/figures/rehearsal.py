@@ -373,9 +373,9 @@ def _timeline_caption(document: Mapping[str, Any]) -> str:
         text += f"The fullest OSD reaches {peak:.1%}. "
     if timeline["is_extrapolated"]:
         text += (
-            "Extrapolated from the simulated part: the time in which objects move is stretched to the "
-            "duration of the complete pool, and requests that wait for a PG to peer are left out. Gaps: in "
-            "the part, every client waited for a PG."
+            "Fill, states and recovery follow the schedule of full-size PGs at the pace of the simulated "
+            "part. The clients of that part are stretched over the same time, without requests that wait for "
+            "a PG to peer. Gaps: in the part, every client waited for a PG."
         )
     return text
 

@@ -44,7 +44,15 @@ def backfills_of(exact: ExactMovement) -> list[Backfill]:
 def schedule_s(
     backfills: Sequence[Backfill], *, group_s: float, slots: int, osds: int
 ) -> float:
-    """Return the time until all PGs are backfilled [s].
+    """Return the time until all PGs are backfilled [s]. See `backfill_spans`."""
+    spans = backfill_spans(backfills, group_s=group_s, slots=slots, osds=osds)
+    return max((end_s for _, end_s in spans), default=0.0)
+
+
+def backfill_spans(
+    backfills: Sequence[Backfill], *, group_s: float, slots: int, osds: int
+) -> list[tuple[float, float]]:
+    """Return when the backfill of each PG starts and ends [s].
 
     Parameters
     ----------
@@ -59,15 +67,17 @@ def schedule_s(
     """
     reservations = Reservations(slots, osds)
     running: list[tuple[float, int]] = []
+    spans = [(0.0, 0.0)] * len(backfills)
     now_s = 0.0
     for number, backfill in enumerate(backfills):
         reservations.ask_primary(number, 0, backfill.lead)
     while True:
         for number in reservations.granted():
             if not reservations.ask_next(number, 0, backfills[number].targets):
+                spans[number] = (now_s, now_s + group_s)
                 heapq.heappush(running, (now_s + group_s, number))
         if not running:
-            return now_s
+            return spans
         now_s, number = heapq.heappop(running)
         reservations.release(number, *backfills[number])
 

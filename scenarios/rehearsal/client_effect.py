@@ -59,7 +59,8 @@ class _Requests:
         Notes
         -----
         The p99 of each of ten consecutive parts with equally many requests varies around that of all. The
-        interval is :math:`\pm t_{0.975, 9}\, s / \sqrt{10}` around the p99 of all.
+        interval is :math:`\pm t_{0.975, 9}\, s / \sqrt{10}` around the p99 of all. One that would include 0
+        is not given.
 
         References
         ----------
@@ -78,7 +79,9 @@ class _Requests:
         assert around.high is not None
         half_ns = (around.high - around.low) / 2
         p99_ns = self.percentile_ns(0.99)
-        return max(0.0, p99_ns - half_ns), p99_ns + half_ns
+        if half_ns >= p99_ns:
+            return None, None
+        return p99_ns - half_ns, p99_ns + half_ns
 
     def _only(self, within: BoolArray | IntArray) -> "_Requests":
         return _Requests(

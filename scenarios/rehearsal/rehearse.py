@@ -11,6 +11,7 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import kernel_warnings, made_from, warnings_of
 from stripesim.scenarios.planning.capacity import drives_of
 from stripesim.scenarios.rehearsal.backfill_schedule import (
+    backfill_spans,
     backfills_of,
     object_time,
     schedule_s,
@@ -22,14 +23,14 @@ from stripesim.scenarios.rehearsal.client_effect import (
 )
 from stripesim.scenarios.rehearsal.commands import commands_of, profile_commands
 from stripesim.scenarios.rehearsal.exact_movement import ExactMovement, exact_movements
-from stripesim.scenarios.rehearsal.pool_copy import COPY_WARNING, rehearse_copy
+from stripesim.scenarios.rehearsal.pool_copy import COPY_WARNINGS, rehearse_copy
 from stripesim.scenarios.rehearsal.samples import (
     Sample,
     sample_size,
     simulate_sample,
     stored_objects,
 )
-from stripesim.scenarios.rehearsal.timeline import timeline_of
+from stripesim.scenarios.rehearsal.timeline import BackfillCourse, timeline_of
 from stripesim.scenarios.rehearsal.trade_off import trade_off
 from stripesim.scenarios.rehearsal.variants import (
     Variant,
@@ -91,12 +92,18 @@ def rehearse(
     _check(scenario)
     scenario = with_own_queue(_bounded_by_time(scenario))
     if scenario.changes[0].kind == "scheme":
-        row = rehearse_copy(scenario)
+        progress("reads of the old pool, writes of the new one")
+        row = rehearse_copy(scenario, engine=engine)
+        row["commands"] = commands_of(scenario, 0)
         return {
             "changes": [row],
             "trade_off": None,
             "timeline": None,
-            "warnings": [COPY_WARNING, *_range_warnings(scenario)],
+            "warnings": [
+                *_fill_warnings([row]),
+                *COPY_WARNINGS,
+                *_range_warnings(scenario),
+            ],
             "provenance": _provenance(scenario),
         }
     # Clients issue one kind of request. A warning lists the others.
@@ -145,7 +152,10 @@ def rehearse(
     if weighed is not None:
         weighed["commands"] = _settings_commands(scenario, weighed)
     durations_s = [row["duration_s"] for row in rows]
-    timeline = timeline_of(first, durations_s)
+    courses = [
+        _course(exact, limits.max_backfills_count, whole.osds) for exact in movements
+    ]
+    timeline = timeline_of(first, durations_s, courses)
     if timeline is not None:
         for row, moments in zip(rows, timeline.pop("changes"), strict=True):
             row.update(moments)
@@ -350,6 +360,14 @@ def _fill_warnings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             f"{row['peak_used_ratio']:.1%}{moment}, above {row['full_ratio_reached']}"
         )
     return warnings
+
+
+def _course(exact: ExactMovement, slots: int, osds: int) -> BackfillCourse:
+    """Return the schedule of a change with full-size PGs, in parts of the whole."""
+    spans = backfill_spans(backfills_of(exact), group_s=1.0, slots=slots, osds=osds)
+    turns = max((end for _, end in spans), default=1.0)
+    parts = [(start / turns, end / turns) for start, end in spans]
+    return BackfillCourse(exact.movement, parts)
 
 
 def _settings_commands(scenario: Scenario, weighed: Mapping[str, Any]) -> list[str]:

@@ -27,7 +27,7 @@ _QUIET_REQUESTS: Final = 20_000
 # Length of each attempt, in multiples of the changes' duration without clients.
 _LONGER: Final = (1.25, 3, 8)
 #: Maximum number of object shards that the changes of one simulation move [count].
-SHARDS_MAX: Final = 8_000
+SHARDS_MAX: Final = 4_000
 #: Requests of clients that one simulation should not exceed [count].
 REQUESTS_MAX: Final = 300_000
 # Minimum number of objects to simulate per PG.
@@ -164,14 +164,19 @@ def simulate_sample(
     If the workload is bounded by time, clients are active from before the first change until after the last.
     Otherwise they issue their requests and stop.
     """
-    inputs = build_cell(scenario, cell)
     count = size.group_objects_count
-    faults = _faults_of(scenario, inputs, drives, count, size.quiet_ns)
-    inputs = replace(inputs, faults=faults)
-    if size.has_load:
-        result = _with_load(inputs, size, scenario.seed, engine)
-    else:
+    for longer in _LONGER:
+        # A run consumes the requests of its workload, so each attempt needs new inputs.
+        inputs = build_cell(scenario, cell)
+        faults = _faults_of(scenario, inputs, drives, count, size.quiet_ns)
+        until_ns = None
+        if size.has_load:
+            until_ns = round(longer * size.alone_ns) + size.quiet_ns
+        inputs = replace(inputs, faults=faults, until_ns=until_ns)
         result = simulate(**vars(inputs), seed=scenario.seed, engine=engine)
+        assert result.row.faults is not None
+        if result.row.faults.clean_at_end or not size.has_load:
+            break
     assert result.timeline is not None
     assert result.blocked is not None
     return Sample(
@@ -217,7 +222,8 @@ def _moving_ns(row: Mapping[str, Any]) -> int:
     backfills = row["backfills"]
     if not backfills["pg"]:
         return 0
-    return round((max(backfills["end_s"]) - min(backfills["start_s"])) * 1e9)
+    moving_s = float(max(backfills["end_s"]) - min(backfills["start_s"]))
+    return round(moving_s * 1e9)
 
 
 def _in_flight_count(scenario: Scenario) -> int | None:
@@ -225,20 +231,6 @@ def _in_flight_count(scenario: Scenario) -> int | None:
     if any(load.kind != "closed" for load in scenario.loads):
         return None
     return sum(load.clients * load.queue_depth for load in scenario.loads)
-
-
-def _with_load(
-    inputs: CellInputs, size: SampleSize, seed: int, engine: str
-) -> RunResult:
-    """Simulate the changes with active clients until the changes are complete."""
-    for longer in _LONGER:
-        until_ns = round(longer * size.alone_ns) + size.quiet_ns
-        result = simulate(
-            **{**vars(inputs), "until_ns": until_ns}, seed=seed, engine=engine
-        )
-        if result.row.faults is not None and result.row.faults.clean_at_end:
-            break
-    return result
 
 
 def _alone(pool: Pool, faults: FaultPlan, seed: int, engine: str) -> RunResult:
