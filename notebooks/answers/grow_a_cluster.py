@@ -64,7 +64,7 @@ def questions(d: Given) -> Questions:
     yield Question(
         "one target",
         f"An OSD of your new host receives 20 shards of {d.stored_tb} TB in 64 PGs, one PG at a time, "
-        f"one object "
+        "one object "
         f"(4 MiB of client data) after the other. Each object takes {d.object_ms} ms. How long does it take?",
         lambda: 20 * d.stored_tb * 1e12 / 64 / (4 << 20) * d.object_ms / 1e3 / 3600,
         unit="h",
@@ -94,7 +94,7 @@ def questions(d: Given) -> Questions:
     yield Question(
         "your goal",
         f"Your users accept a p99 of {d.factor} times the one before. Which osd_max_backfills of the "
-        f"rehearsed "
+        "rehearsed "
         "1, 2 and 4 is the fastest that you may use with the cluster's own profile? 0: none.",
         lambda: _fastest_within(points(), d.factor),
         tolerance=0,

@@ -9,6 +9,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from stripesim.scenarios.figures.panels import LINES, MARKERS, note
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
@@ -319,6 +320,9 @@ def _draw_states(axes: Axes, timeline: Mapping[str, Any], unit: _Unit) -> None:
 def _draw_latency(axes: Axes, timeline: Mapping[str, Any], unit: _Unit) -> None:
     _draw_lines(axes, timeline["clients"], _LATENCIES, 1e-6, unit)
     axes.set(yscale="log", ylabel="latency [ms]", title="latency of clients")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda ms, _: f"{ms:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _draw_rate(axes: Axes, timeline: Mapping[str, Any], unit: _Unit) -> None:

@@ -261,6 +261,7 @@ def _clients(sample: Sample, scale: TimeScale, end_s: float) -> dict[str, Any] |
     counted = requested.done.copy()
     if scale.is_stretched:
         counted &= ~sample.blocked
+    counted &= requested.completed_ns / 1e9 <= float(scale.to_sampled(end_s))
     completed_s = scale.to_whole(requested.completed_ns[counted] / 1e9)
     latencies_ns = (requested.completed_ns - requested.issued_ns)[counted]
     bins_count = int(np.clip(len(completed_s) // _BIN_REQUESTS, *_BINS))

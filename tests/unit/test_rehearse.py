@@ -459,7 +459,8 @@ def test_commands_are_those_that_an_operator_types(changes, commands):
 
 def test_the_page_has_warnings_first_then_commands_and_figures(tmp_path):
     file = tmp_path / "changes.toml"
-    text = TEXT.replace('drive_bytes = "100GB"', 'drive_bytes = "13GB"')
+    # The mean is 150 GB of 1,600 GB, 9 %.
+    text = TEXT.replace("[workload]", "nearfull_ratio = 0.1\n[workload]")
     file.write_text(text.replace("requests = 1", "duration_s = 5") + OUT)
     arguments = ["rehearse", str(file), "--out", str(tmp_path), "--report"]
     answer = CliRunner().invoke(app, arguments)
