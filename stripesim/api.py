@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from stripesim.scenarios.explain.request import explain
     from stripesim.scenarios.explain.text import table_rows
     from stripesim.scenarios.explain.timeline import Timeline
+    from stripesim.scenarios.figures.rehearsal import draw_rehearsal
     from stripesim.scenarios.figures.results import (
         CaptionedFigure,
         draw_all,
@@ -74,6 +75,7 @@ __all__ = [
     "cluster",
     "describe_trace",
     "draw_all",
+    "draw_rehearsal",
     "draw_timelines",
     "durability",
     "explain",
@@ -86,6 +88,7 @@ __all__ = [
     "parse_scheme",
     "parse_size_bytes",
     "pool",
+    "rehearse",
     "run",
     "save_figures",
     "shipped_scenarios",
@@ -111,6 +114,7 @@ _LATE = {
     "TraceFit": "stripesim.calibration.trace_fit",
     "describe_trace": "stripesim.traces",
     "draw_all": "stripesim.scenarios.figures.results",
+    "draw_rehearsal": "stripesim.scenarios.figures.rehearsal",
     "draw_timelines": "stripesim.scenarios.explain.draw",
     "explain": "stripesim.scenarios.explain.request",
     "fit_trace": "stripesim.calibration.trace_fit",
@@ -475,3 +479,39 @@ def import_report(*files: str | Path, pools: Sequence[str] = ()) -> dict[str, An
     from stripesim.scenarios.importing.summary import answer
 
     return answer(import_cluster([Path(file) for file in files]), pools)[0]
+
+
+def rehearse(
+    scenario: _Scenario | str | Path,
+    *,
+    sets: Overrides = (),
+    seed: int | None = None,
+    engine: str = "compiled",
+) -> dict[str, Any]:
+    """Rehearse the planned changes of a scenario: movement, duration, fill and the effect on clients.
+
+    Parameters
+    ----------
+    scenario
+        A `Scenario` with ``changes``, the name of a shipped scenario, or the path of a TOML file.
+    sets
+        Overrides, as for `run`.
+    seed
+        Seed that replaces the scenario's.
+    engine
+        ``compiled`` or ``simpy``. Both give the same result.
+
+    Returns
+    -------
+    dict
+        ``changes``, ``trade_off``, ``timeline``, ``warnings`` and ``provenance``, as ``stripesim rehearse
+        --json`` prints them. `draw_rehearsal` draws it.
+
+    Raises
+    ------
+    ValueError
+        If the scenario has no changes, several schemes, or a change that cannot be rehearsed.
+    """
+    from stripesim.scenarios.rehearsal.rehearse import rehearse as _rehearse
+
+    return _rehearse(_loaded(scenario, sets, seed), engine=engine)

@@ -587,6 +587,8 @@ class Scenario(Table):
         }
         if not self.changes:
             left_out["changes"] = True
+        elif all(change.copy_parallel is None for change in self.changes):
+            left_out["changes"] = {"__all__": {"copy_parallel"}}
         # Scenarios without these keys keep the hash that they had before the keys existed.
         late_keys = (
             "pool_id",
