@@ -25,7 +25,7 @@ from stripesim.scenarios.rehearsal.samples import (
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.sim.ceph.kinds import kind_of
 
-#: Maximum number of object shards that the changes of one simulation move by default [count].
+#: Maximum number of object shards that the changes of one simulation move [count].
 SHARDS_MAX: Final = 20_000
 # Minimum number of objects to simulate per PG.
 _GROUP_OBJECTS_MIN: Final = 4
@@ -39,9 +39,7 @@ _MOVED: Final = {
 }
 
 
-def rehearse(
-    scenario: Scenario, *, engine: str = "compiled", shards_max: int = SHARDS_MAX
-) -> dict[str, Any]:
+def rehearse(scenario: Scenario, *, engine: str = "compiled") -> dict[str, Any]:
     """Rehearse the planned changes of a scenario.
 
     Parameters
@@ -50,8 +48,6 @@ def rehearse(
         A scenario with changes, one scheme and one kind of request.
     engine
         Name of the engine.
-    shards_max
-        Largest number of object shards to move in one simulation [count].
 
     Returns
     -------
@@ -66,7 +62,7 @@ def rehearse(
     Notes
     -----
     The numbers of PGs and shards that move are exact. All PGs are assumed to hold the same number of objects.
-    If the changes move more than `shards_max` object shards, only a few objects of each PG are simulated. A
+    If the changes move more than `SHARDS_MAX` object shards, only a few objects of each PG are simulated. A
     schedule with the same reservations then extrapolates to full-size PGs at the sample's time per object.
     """
     _check(scenario)
@@ -86,7 +82,7 @@ def rehearse(
     pool = build_pool(scenario, parse_scheme(cell.scheme), models)
     per_group = stored_objects(scenario) / scenario.cluster.pg_num
     shards = sum(each.movement.shards_count for each in movements)
-    most = max(_GROUP_OBJECTS_MIN, shards_max // max(1, shards))
+    most = max(_GROUP_OBJECTS_MIN, SHARDS_MAX // max(1, shards))
     count = max(1, min(most, round(per_group)))
     samples = [
         simulate_sample(each, cell, drives, group_objects_count=count, engine=engine)
