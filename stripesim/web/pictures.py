@@ -151,9 +151,10 @@ def _curve_words(name: str, points: Points, otherwise: str) -> str:
     if not points:
         return f"{name}: {otherwise}"
     last = points[-1]
-    limit = resource_words(last["limited_by"] or "") or "latency"
-    saturation = short(last["saturation_iops"])
-    sentence = f"{name} saturates at {saturation} requests/s ({limit})"
+    sentence = f"{name} saturates at {short(last['saturation_iops'])} requests/s"
+    limit = resource_words(last["limited_by"] or "")
+    if limit:
+        sentence += f" ({limit})"
     if last["knee_iops"]:
         sentence += f", knee at {short(last['knee_iops'])}"
     return sentence
@@ -584,7 +585,8 @@ def added_hosts(job: Job) -> Picture:
         title=title,
         answer=". ".join([*words, *problems]) + ".",
         source=f"Movement is exact, from CRUSH; time and latency are simulated on a sample at {rate} "
-        f"requests/s. `stripesim rehearse` plays all mClock profiles. {'; '.join(warnings)}",
+        "requests/s. Peering at the start weighs more in the p99 of a sample than of the full change. "
+        f"`stripesim rehearse` plays all mClock profiles. {'; '.join(warnings)}",
     )
 
 
