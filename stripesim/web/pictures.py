@@ -119,7 +119,7 @@ def load_curve(options: Mapping[str, PlanOption], job: Job | None = None) -> Pic
         if option.answers and option.answers.bounds
     }
     sentences = [
-        _curve_words(names[side], points[side], problems[side] or pending)
+        _curve_words(names[side], points[side], problems[side], pending)
         for side in names
     ]
     return Picture(
@@ -146,10 +146,10 @@ def load_curve(options: Mapping[str, PlanOption], job: Job | None = None) -> Pic
     )
 
 
-def _curve_words(name: str, points: Points, otherwise: str) -> str:
-    """Describe saturation and knee of a curve, or why it has no points."""
+def _curve_words(name: str, points: Points, problem: str, pending: str) -> str:
+    """Describe saturation and knee of a curve, or why it has no points or not all."""
     if not points:
-        return f"{name}: {otherwise}"
+        return f"{name}: {problem or pending}"
     last = points[-1]
     sentence = f"{name} saturates at {short(last['saturation_iops'])} requests/s"
     limit = resource_words(last["limited_by"] or "")
@@ -157,6 +157,8 @@ def _curve_words(name: str, points: Points, otherwise: str) -> str:
         sentence += f" ({limit})"
     if last["knee_iops"]:
         sentence += f", knee at {short(last['knee_iops'])}"
+    if problem:
+        sentence += f" ({problem})"
     return sentence
 
 
