@@ -22,8 +22,8 @@ from stripesim.sim.observe.intervals import Interval
 
 #: Note below tables and figures with points past saturation.
 PAST_NOTE: Final = (
-    "past saturation, requests arrive faster than they complete. The latency grows as long as the run "
-    "lasts, so these points have no steady value"
+    "past saturation, the queue of the busiest resource grows as long as the run lasts, so the latency has "
+    "no steady value. Other OSDs still complete more, so the served rate may exceed saturation"
 )
 _RISING: Final = "rises"
 # Smallest half of an interval to show, as a part of the mean.

@@ -97,8 +97,10 @@ def clients_between(sample: Sample, start_s: float, stop_s: float) -> dict[str, 
     sample
         A simulation.
     start_s, stop_s
-        Simulated times [s].
+        Simulated times [s]. Requests that wait for peering at `start_s` belong to the time before, and so
+        does the time until they complete.
     """
+    start_s = sample.calm_s(start_s)
     within = _within(sample, start_s, stop_s)
     if within is None:
         return dict(NO_CLIENTS)
@@ -122,9 +124,10 @@ def clients_during(
     Notes
     -----
     In the sample objects are few, but PGs peer as often as in the complete pool. So requests that waited for
-    a PG to peer, and those before the first and after the last object moved, count once. Requests beside
-    moving objects represent all others: each as many as it takes to keep the clients' requests in flight
-    (closed loop) or their rate of arrival throughout `duration_s`.
+    a PG to peer, those issued while the backlog of peering was worked off, and those before the first and
+    after the last object moved, count once. Requests beside moving objects represent all others: each as
+    many as it takes to keep the clients' requests in flight (closed loop) or their rate of arrival throughout
+    `duration_s`.
     """
     row = sample.rows[index]
     start_s = row["at_s"]
@@ -138,11 +141,13 @@ def clients_during(
         return _described(requests, stop_s - start_s)
     issued_s = requests.completed_s - requests.latencies_ns / 1e9
     done = sample.requested.done
-    represents = (
-        ~sample.blocked[done][within[done]]
-        & (issued_s >= min(moved["start_s"]))
-        & (requests.completed_s <= max(moved["end_s"]))
+    represents = ~sample.blocked[done][within[done]] & (
+        requests.completed_s <= max(moved["end_s"])
     )
+    first_s = min(moved["start_s"])
+    calm = represents & (issued_s >= sample.calm_s(first_s))
+    # A short sample may move all its objects before the backlog is gone.
+    represents = calm if calm.any() else represents & (issued_s >= first_s)
     if sample.in_flight_count is None:
         shares = np.ones(len(issued_s))
         total = duration_s * len(issued_s) / (stop_s - start_s)

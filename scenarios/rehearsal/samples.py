@@ -83,6 +83,17 @@ class Sample:
             return float(self.rows[index + 1]["at_s"])
         return self.end_ns / 1e9
 
+    def calm_s(self, time_s: float) -> float:
+        """Return when the requests have completed that wait for PGs to peer at a time [s].
+
+        Until then the cluster works off their backlog, which also delays other requests.
+        """
+        issued_s = self.requested.issued_ns / 1e9
+        completed_s = self.requested.completed_ns / 1e9
+        waits = self.blocked & (issued_s <= time_s) & (completed_s > time_s)
+        waits &= self.requested.done
+        return max(time_s, float(completed_s[waits].max(initial=time_s)))
+
     def peak_ratios(self, index: int) -> FloatArray | None:
         """Return the peak fill ratio of each OSD after a change, shape (osds,), or None if unknown."""
         if self.fill is None or index >= len(self.rows):

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from stripesim.models.placement import Movement
 from stripesim.scenarios.rehearsal.samples import Sample
 from stripesim.sim.ceph.failures.groups import State
+from stripesim.sim.ceph.failures.results.fault_run import BoolArray
 from stripesim.sim.engine.graph import IntArray
 
 Floats = npt.NDArray[np.float64]
@@ -254,13 +255,13 @@ def _recovery(
 
 
 def _clients(sample: Sample, scale: TimeScale, end_s: float) -> dict[str, Any] | None:
-    """Return rate and latencies of clients; if extrapolated, of requests whose PG did not peer."""
+    """Return rate and latencies of clients; if extrapolated, of requests that peering did not delay."""
     if not sample.has_load:
         return None
     requested = sample.requested
     counted = requested.done.copy()
     if scale.is_stretched:
-        counted &= ~sample.blocked
+        counted &= ~_delayed_by_peering(sample)
     counted &= requested.completed_ns / 1e9 <= float(scale.to_sampled(end_s))
     completed_s = scale.to_whole(requested.completed_ns[counted] / 1e9)
     latencies_ns = (requested.completed_ns - requested.issued_ns)[counted]
@@ -269,6 +270,7 @@ def _clients(sample: Sample, scale: TimeScale, end_s: float) -> dict[str, Any] |
     edges_s = np.linspace(0.0, end_s, bins_count + 1)
     sampled_s = np.diff(scale.to_sampled(edges_s))
     bin_of = np.searchsorted(edges_s[1:-1], completed_s, side="right")
+    issued_s = scale.to_whole(requested.issued_ns[requested.done] / 1e9)
     iops: list[float | None] = []
     p50s_ns: list[float | None] = []
     p99s_ns: list[float | None] = []
@@ -282,6 +284,10 @@ def _clients(sample: Sample, scale: TimeScale, end_s: float) -> dict[str, Any] |
         rate = len(mine_ns) / float(sampled_s[index])
         if scale.is_stretched and sample.in_flight_count is not None:
             rate = sample.in_flight_count / (float(mine_ns.mean()) / 1e9)
+        elif scale.is_stretched:
+            # Requests that arrive at given times are as many as in the sample, delayed or not.
+            arrived = (issued_s >= edges_s[index]) & (issued_s < edges_s[index + 1])
+            rate = float(arrived.sum()) / float(sampled_s[index])
         iops.append(rate)
         p50_ns, p99_ns = np.percentile(mine_ns, [50, 99]).tolist()
         p50s_ns.append(p50_ns)
@@ -292,6 +298,22 @@ def _clients(sample: Sample, scale: TimeScale, end_s: float) -> dict[str, Any] |
         "latency_p50_ns": p50s_ns,
         "latency_p99_ns": p99s_ns,
     }
+
+
+def _delayed_by_peering(sample: Sample) -> BoolArray:
+    """Mark requests that waited for a PG to peer, or were issued before the backlog of peering was gone."""
+    issued_s = sample.requested.issued_ns / 1e9
+    delayed = sample.blocked.copy()
+    for row in sample.rows:
+        begins = [row["at_s"]]
+        if row["backfills"]["pg"]:
+            begins.append(min(row["backfills"]["start_s"]))
+        if row["clean_s"] is not None:
+            begins.append(row["clean_s"])
+        for begin_s in begins:
+            calm_s = sample.calm_s(begin_s)
+            delayed |= (issued_s >= begin_s) & (issued_s < calm_s)
+    return delayed
 
 
 def _shares(
