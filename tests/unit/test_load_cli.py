@@ -81,6 +81,18 @@ def test_json_is_the_documented_contract_and_files_are_written(call, tmp_path):
     assert "<svg" in page
 
 
+def test_a_width_gives_figures_for_a_paper(call, tmp_path):
+    arguments = ("--set", "schemes=rep:3", "--requests", "100", "--jobs", "1")
+
+    status, _, err = call("s.toml", *arguments, "--out", "paper", "--width", "3.5in")
+
+    assert status == 0, err
+    names = {path.name for path in (tmp_path / "paper").glob("load.*")}
+    assert names == {"load.json", "load.csv", "load.pdf", "load.svg", "load.tex"}
+    # 3.5 inches of 72 points
+    assert 'width="252pt"' in (tmp_path / "paper" / "load.svg").read_text("utf-8")
+
+
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
