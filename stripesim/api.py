@@ -48,6 +48,8 @@ if TYPE_CHECKING:
         draw_all,
         save_figures,
     )
+    from stripesim.scenarios.load.curves import LoadCurve, LoadPoint
+    from stripesim.scenarios.load.figure import draw_load
     from stripesim.scenarios.studies.base import StudyResult
     from stripesim.scenarios.sweep.run import SweepResult
     from stripesim.traces import BlockTrace, FailureTrace
@@ -61,6 +63,8 @@ __all__ = [
     "Cluster",
     "FailureTrace",
     "Ledger",
+    "LoadCurve",
+    "LoadPoint",
     "Pool",
     "RedundancyScheme",
     "RunResult",
@@ -75,6 +79,7 @@ __all__ = [
     "cluster",
     "describe_trace",
     "draw_all",
+    "draw_load",
     "draw_rehearsal",
     "draw_timelines",
     "durability",
@@ -82,6 +87,7 @@ __all__ = [
     "fit_trace",
     "format_size",
     "import_report",
+    "load_curves",
     "load_scenario",
     "load_trace",
     "parse_scenario",
@@ -108,12 +114,15 @@ _LATE = {
     "Claim": "stripesim.calibration.ledger.verdicts",
     "FailureTrace": "stripesim.traces",
     "Ledger": "stripesim.calibration.ledger.verdicts",
+    "LoadCurve": "stripesim.scenarios.load.curves",
+    "LoadPoint": "stripesim.scenarios.load.curves",
     "StudyResult": "stripesim.scenarios.studies.base",
     "SweepResult": "stripesim.scenarios.sweep.run",
     "Timeline": "stripesim.scenarios.explain.timeline",
     "TraceFit": "stripesim.calibration.trace_fit",
     "describe_trace": "stripesim.traces",
     "draw_all": "stripesim.scenarios.figures.results",
+    "draw_load": "stripesim.scenarios.load.figure",
     "draw_rehearsal": "stripesim.scenarios.figures.rehearsal",
     "draw_timelines": "stripesim.scenarios.explain.draw",
     "explain": "stripesim.scenarios.explain.request",
@@ -515,3 +524,49 @@ def rehearse(
     from stripesim.scenarios.rehearsal.rehearse import rehearse as _rehearse
 
     return _rehearse(_loaded(scenario, sets, seed), engine=engine)
+
+
+def load_curves(
+    scenario: _Scenario | str | Path,
+    *,
+    sets: Overrides = (),
+    seed: int | None = None,
+    p99_bounds_s: Sequence[float] = (),
+    requests: int | None = None,
+    jobs: int | None = None,
+    engine: str = "compiled",
+) -> list[LoadCurve]:
+    """Simulate latency over throughput, from a tenth of saturation to past it.
+
+    Parameters
+    ----------
+    scenario, sets, seed, engine
+        As for `run`. Queue depth, rate and length of the scenario are replaced: arrivals are Poisson at each
+        rate.
+    p99_bounds_s
+        Bounds of the 99th percentile [s] to find the highest rate for. That of ``[plan]`` is added.
+    requests
+        Requests of each run [count]. Each point has 5 runs. Default: 6,000 to 20,000, by the number of OSDs.
+    jobs
+        Worker processes [count], as for `sweep`.
+
+    Returns
+    -------
+    list of LoadCurve
+        One for each scheme and kind of request. `draw_load` draws them.
+
+    Raises
+    ------
+    ValueError
+        If the scenario has no steady load (traces, faults, changes, repairs), too many cells, or a scheme
+        does not fit on the cluster. The message names the key.
+    """
+    from stripesim.scenarios.load.curves import load_curves as _load_curves
+
+    return _load_curves(
+        _loaded(scenario, sets, seed),
+        p99_bounds_s=p99_bounds_s,
+        requests=requests,
+        jobs=jobs,
+        engine=engine,
+    )

@@ -210,7 +210,7 @@ def rows_of(curve: LoadCurve) -> list[dict[str, str]]:
             "of saturation": f"{point.offered_iops / saturation:.0%}",
             "p50 [ms]": _milliseconds(point.latency_p50_ns),
             "p99 [ms]": _milliseconds(point.latency_p99_ns),
-            "": _state(point),
+            "note": _state(point),
         }
         for point in curve.points
     ]

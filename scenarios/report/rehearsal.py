@@ -231,7 +231,7 @@ def _moves(changes: Sequence[Mapping[str, Any]]) -> Table:
                 Cell(reached or "none", tone="warn" if reached else ""),
             ]
         )
-    return Table("What moves", columns, rows, form="stack")
+    return Table("Data that each change moves", columns, rows, form="stack")
 
 
 def _crossings(changes: Sequence[Mapping[str, Any]]) -> Table:
@@ -279,4 +279,6 @@ def _clients(changes: Sequence[Mapping[str, Any]]) -> Table:
                         longest,
                     ]
                 )
-    return Table("What clients notice", columns, rows, words=(1,))
+    return Table(
+        "Clients before, during and after each change", columns, rows, words=(1,)
+    )

@@ -121,7 +121,13 @@ def test_a_sweep_has_a_report_too(run, refused, tmp_path):
 
 
 def test_a_width_needs_a_folder_and_a_unit(refused):
-    for command in (("run", "s.toml"), ("sweep", "s.toml"), ("study", "dachary2013")):
+    commands = (
+        ("run", "s.toml"),
+        ("sweep", "s.toml"),
+        ("study", "dachary2013"),
+        ("load", "s.toml"),
+    )
+    for command in commands:
         (line,) = refused(*command, "--width", "3.5", "--out", "kept")
         assert states(line, "--width: got '3.5' ... 2in to 12in")
         (line,) = refused(*command, "--width", "3.5in")

@@ -146,6 +146,29 @@ def test_curves_of_a_plan_are_those_of_the_recommended_candidate(document):
     assert 'id="load-curves"' in page
 
 
+def test_curves_of_a_plan_stop_at_the_two_cheapest_other_schemes(document, monkeypatch):
+    # Given three other schemes that meet all requirements, of which RS(2,1) is the dearest
+    schemes = ("rep:3", "rep:2", "rs:4,2", "rs:2,1")
+    costs = (1, 2, 3, 4)
+    best = document["recommended"]
+    candidates = [
+        {**best, "scheme": scheme, "cost": cost, "meets": True}
+        for scheme, cost in zip(schemes, costs, strict=True)
+    ]
+    scenario = parse_scenario(TEXT, sets={"schemes": list(schemes)})
+    simulated = []
+    monkeypatch.setattr(
+        "stripesim.scenarios.report.load.load_curves",
+        lambda scenarios, **options: simulated.extend(scenarios),
+    )
+
+    curves_of_plan(
+        scenario, {**document, "recommended": candidates[0], "candidates": candidates}
+    )
+
+    assert [each.schemes for each in simulated] == [("rep:3",), ("rep:2",), ("rs:4,2",)]
+
+
 def test_an_interval_across_its_bound_is_uncertain():
     def state(key: str, value: Interval | None, side: str) -> str:
         return judge(key, value, 6.0, 1.0, "ms", side).state
