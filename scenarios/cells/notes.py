@@ -10,7 +10,11 @@ from stripesim.calibration.parameters.calibrated_range import (
     calibrated_range,
 )
 from stripesim.models.coding import parse_scheme
-from stripesim.scenarios.cells.kernel_costs import interpolated_codes
+from stripesim.scenarios.cells.files import file_sha256
+from stripesim.scenarios.cells.kernel_costs import (
+    codes_with_borrowed_costs,
+    interpolated_codes,
+)
 from stripesim.scenarios.cells.models import cluster_set
 from stripesim.scenarios.cells.placement import up_sets
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
@@ -29,6 +33,11 @@ def where_and_when() -> dict[str, str]:
 
 def made_from(scenario: Scenario, **more: Any) -> dict[str, Any]:
     """Return the provenance of a scenario's numbers; `more` adds further JSON values."""
+    if scenario.codes:
+        more["codes"] = [
+            {"file": path, "sha256": file_sha256(scenario.resolve(path))}
+            for path in scenario.codes
+        ]
     return {
         "stripesim": __version__,
         "scenario": scenario.name,
@@ -62,7 +71,11 @@ def warnings_of_all(scenarios: Iterable[Scenario]) -> list[str]:
 
 def kernel_warnings(scenario: Scenario) -> list[str]:
     """Warn of codes that were never timed, with the accuracy of their interpolated costs."""
-    return [
+    borrowed = [
+        f"{name}: encoding and decoding were never timed: they cost what those of {other} cost (costs_as)"
+        for name, other in codes_with_borrowed_costs(scenario)
+    ]
+    return borrowed + [
         f"{name}: encoding and decoding were never timed: their cost is interpolated from "
         f"{added.codes} timed codes, each of which it predicts from the others within "
         f"{added.error_median:.0%} (median; at worst {added.error_max:.0%}); `stripesim kernel "

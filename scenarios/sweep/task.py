@@ -268,7 +268,9 @@ def _models_key(scenario: Scenario, scheme: str) -> _ModelsKey:
         cluster = cluster.model_copy(
             update={key: str(path) for key, path in paths.items()}
         )
-    contents = tuple(file_sha256(path) for path in paths.values())
+    # A code of one's own may state its costs.
+    every = [*paths.values(), *map(scenario.resolve, scenario.codes)]
+    contents = tuple(file_sha256(path) for path in every)
     return _ModelsKey(scheme, scenario.generation, cluster, scenario.client, contents)
 
 

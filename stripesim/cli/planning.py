@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 def plan(
     scenario: Annotated[str, typer.Argument(help="TOML file with a [plan] table.")],
     sets: options.SetOption = None,
+    code: options.CodeOption = None,
     seed: options.SeedOption = None,
     engine: options.EngineOption = "compiled",
     out: options.OutOption = None,
@@ -33,7 +34,7 @@ def plan(
     from stripesim.scenarios.report.plan import rows_of
     from stripesim.scenarios.schema.loader import load_scenario
 
-    loaded = load_scenario(scenario, sets=sets or (), seed=seed)
+    loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     document = make_plan(
         loaded, engine=engine, progress=lambda words: print(words, file=sys.stderr)
     )
@@ -94,6 +95,7 @@ def durability(
         ),
     ] = "all",
     sets: options.SetOption = None,
+    code: options.CodeOption = None,
     seed: options.SeedOption = None,
     walks: Annotated[
         int,
@@ -110,7 +112,7 @@ def durability(
     from stripesim.scenarios.planning.durability import answer
     from stripesim.scenarios.schema.loader import load_scenario
 
-    loaded = load_scenario(scenario, sets=sets or (), seed=seed)
+    loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     spread: Any = None
     if dask is not None:
         from stripesim.scenarios.sweep.dask import map_dask
@@ -196,6 +198,7 @@ def rehearse(
         str, typer.Argument(help="A TOML file with planned changes, [[changes]].")
     ],
     sets: options.SetOption = None,
+    code: options.CodeOption = None,
     seed: options.SeedOption = None,
     engine: options.EngineOption = "compiled",
     out: options.OutOption = None,
@@ -207,7 +210,7 @@ def rehearse(
     from stripesim.scenarios.run.results import write_files
     from stripesim.scenarios.schema.loader import load_scenario
 
-    loaded = load_scenario(scenario, sets=sets or (), seed=seed)
+    loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     document = answer(loaded, engine=engine)
     written: list[Path] = []
     if out is not None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 def run(
     scenario: options.ScenarioArgument,
     sets: options.SetOption = None,
+    code: options.CodeOption = None,
     engine: options.EngineOption = "compiled",
     seed: options.SeedOption = None,
     costs: Annotated[
@@ -64,7 +65,7 @@ def run(
     from stripesim.scenarios.schema.keys import cells
     from stripesim.scenarios.schema.loader import load_scenario
 
-    loaded = load_scenario(scenario, sets=sets or (), seed=seed)
+    loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     if load:
         _check_load(loaded, report_folder)
     # The breakdown by step takes a second run, so compute it only if it will be shown or saved.
