@@ -33,19 +33,27 @@ def where_and_when() -> dict[str, str]:
 
 def made_from(scenario: Scenario, **more: Any) -> dict[str, Any]:
     """Return the provenance of a scenario's numbers; `more` adds further JSON values."""
-    if scenario.codes:
-        more["codes"] = [
-            {"file": path, "sha256": file_sha256(scenario.resolve(path))}
-            for path in scenario.codes
-        ]
     return {
         "stripesim": __version__,
         "scenario": scenario.name,
         "scenario_sha256": scenario.hash(),
         "seed": scenario.seed,
         **more,
+        **code_files(scenario),
         **where_and_when(),
+        "configuration": scenario.model_dump(mode="json"),
     }
+
+
+def code_files(scenario: Scenario) -> dict[str, Any]:
+    """Return the files of codes with their content's SHA-256 as ``codes``; nothing without such files."""
+    listed = [
+        {"file": path, "sha256": file_sha256(scenario.resolve(path))}
+        for path in scenario.codes
+    ]
+    if not listed:
+        return {}
+    return {"codes": listed}
 
 
 def warnings_of(scenario: Scenario) -> list[str]:

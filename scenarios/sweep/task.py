@@ -42,6 +42,7 @@ _SOURCE: Final = (
             "growth",
             "kernel_costs",
             "models",
+            "notes",
             "placement",
             "replay",
             "run",

@@ -205,13 +205,17 @@ def rehearse(
     json_to: options.JsonOption = None,
 ) -> None:
     """What planned changes move, how long they take, how full OSDs become, and what clients feel."""
+    from stripesim.scenarios.cells.notes import made_from
     from stripesim.scenarios.rehearsal.rehearse import rehearse as answer
     from stripesim.scenarios.rehearsal.tables import table_of_changes
     from stripesim.scenarios.run.results import write_files
     from stripesim.scenarios.schema.loader import load_scenario
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
-    document = answer(loaded, engine=engine)
+    document = {
+        **answer(loaded, engine=engine),
+        "provenance": made_from(loaded, engine=engine),
+    }
     written: list[Path] = []
     if out is not None:
         files = {"rehearsal.json": json.dumps(document, indent=1).encode()}

@@ -1,4 +1,4 @@
-"""`stripesim run`: simulate a scenario."""
+"""`stripesim run` simulates a scenario, and `stripesim cite` cites what a run used."""
 
 from __future__ import annotations
 
@@ -114,6 +114,29 @@ def run(
         output.list_written(written)
     # Exit status 130 marks incomplete results.
     raise typer.Exit(130 if result.stopped else 0)
+
+
+def cite(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[RUN_DIR]",
+            help="Folder that --out of a command wrote. Default: the tool alone.",
+            show_default=False,
+        ),
+    ] = None,
+    json_to: options.JsonOption = None,
+) -> None:
+    """Print BibTeX of the tool, and of the parameter sets, codes and sources that a run used."""
+    from stripesim.scenarios.run.citation import cite_run, cite_tool
+
+    entries = cite_tool() if folder is None else cite_run(folder)
+    document = {
+        "run": None if folder is None else str(folder),
+        "entries": [entry.to_json() for entry in entries],
+    }
+    if not output.write_json(json_to, document):
+        print("\n\n".join(entry.bibtex() for entry in entries))
 
 
 def _check_load(scenario: Scenario, report_folder: Path | None) -> None:
