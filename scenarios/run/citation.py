@@ -188,9 +188,11 @@ def _letter(letter: str) -> str:
         return _SPECIAL[letter]
     if letter.isascii():
         return letter
-    base, *marks = unicodedata.normalize("NFD", letter)
-    if len(marks) == 1 and marks[0] in _ACCENTS:
-        accent = _ACCENTS[marks[0]]
+    decomposed = unicodedata.normalize("NFD", letter)
+    base = decomposed[0]
+    mark = decomposed[1:]
+    if mark in _ACCENTS:
+        accent = _ACCENTS[mark]
         # An accent that is a letter needs braces around its argument.
         return (
             f"{{\\{accent}{{{base}}}}}" if accent.isalpha() else f"{{\\{accent}{base}}}"

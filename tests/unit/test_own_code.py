@@ -1,6 +1,5 @@
 """Codes from outside the checkout: files, installed packages, worker processes, and wrong files."""
 
-import importlib.metadata
 import json
 import sys
 from textwrap import dedent
@@ -182,6 +181,13 @@ def test_sub_chunks_are_read_as_runs_of_every_chunk(tmp_path):
     assert sum(extent.length_bytes for extent in plan.reads) == 5 * 2048
     assert {extent.offset_bytes for extent in plan.reads} == {2048}
     assert code.failures_tolerated == 2
+    # Two stripes: the second chunk of a shard follows the first one.
+    two = code.plan_repair(
+        lost=frozenset({0}),
+        object_size_bytes=2 * 4 * 4096,
+        geometry=code.geometry(4096),
+    )
+    assert {extent.offset_bytes for extent in two.reads} == {2048, 4096 + 2048}
     # No repair of its own for another shard.
     assert sum(extent.length_bytes for extent in repaired(code, 1).reads) == 4 * 4096
 
@@ -252,11 +258,22 @@ def test_an_edited_file_replaces_its_codes(halves):
 
 
 def test_an_installed_package_offers_its_codes(halves, monkeypatch):
+    # What pip writes for a package that states the entry point.
+    installed = halves.parent / "mine-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n", encoding="utf-8"
+    )
+    (installed / "entry_points.txt").write_text(
+        "[stripesim.codes]\nhalves = halves:Halves\nwrong = halves:Nothing\n",
+        encoding="utf-8",
+    )
     monkeypatch.syspath_prepend(halves.parent)
-    point = importlib.metadata.EntryPoint("halves", "halves:Halves", "stripesim.codes")
-    monkeypatch.setattr(own_files, "entry_points", lambda **_: [point])
+    monkeypatch.delitem(sys.modules, "halves", raising=False)
 
     assert parse_scheme("halves:4").width == 8
+    with pytest.raises(OwnCodeError, match=r"wrong = halves:Nothing.*AttributeError"):
+        parse_scheme("wrong:4")
 
 
 def test_the_kernel_is_timed_and_checked_against_the_matrix(halves):
@@ -326,6 +343,11 @@ def test_a_description_that_makes_no_code_is_refused(halves, before, after, name
         parse_scheme("halves:6")
     assert "halves.py:6: Halves(6)" in str(refused.value)
     assert named in str(refused.value)
+
+
+def test_optimised_pools_refuse_own_codes(scenario):
+    with pytest.raises(ValueError, match="whole stripes"):
+        stripesim.run(scenario, sets=["generation=tentacle", "schemes=halves:6"])
 
 
 def test_a_code_without_costs_is_refused(scenario, halves):
