@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from stripesim.calibration.kernels import isal as kernel_raw
@@ -29,7 +30,13 @@ from stripesim.calibration.kernels.timing import (
     row_of,
     sample,
 )
-from stripesim.models.coding import CodecError, RedundancyScheme, parse_scheme
+from stripesim.models.coding import (
+    CodecError,
+    RedundancyScheme,
+    loaded_code_files,
+    note_code_files,
+    parse_scheme,
+)
 
 #: Total size of the buffers of a cold case [B], beyond the caches of one core.
 COLD_BYTES = 1 << 28
@@ -180,7 +187,10 @@ def cores_rows(
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(count)
     with ProcessPoolExecutor(
-        count, context, initializer=_set_barrier, initargs=(barrier,)
+        count,
+        context,
+        initializer=_start_worker,
+        initargs=(barrier, loaded_code_files()),
     ) as pool:
         for scheme, size_bytes, backend, _ in _offered(schemes, sizes_bytes, backends):
             done = [
@@ -205,9 +215,10 @@ def cores_rows(
 _barrier: Any = None
 
 
-def _set_barrier(barrier: Any) -> None:
+def _start_worker(barrier: Any, code_files: list[Path]) -> None:
     global _barrier  # noqa: PLW0603 - the worker of a pool has no other place for what its initializer got
     _barrier = barrier
+    note_code_files(code_files)
 
 
 def _encode_for(

@@ -1,4 +1,4 @@
-"""Provide a common interface to all kernels: pyeclib's (k, m) codes and LRC, and Clay in NumPy."""
+"""Provide a common interface to kernels: pyeclib's (k, m) codes and LRC, Clay in NumPy, and own codes."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -12,11 +12,22 @@ from stripesim.calibration.kernels.codec import (
     available_backends,
     pyeclib_driver,
 )
-from stripesim.models.coding import LRC, CephLRC, Clay, CodecError, RedundancyScheme
+from stripesim.models.coding import (
+    LRC,
+    CephLRC,
+    Clay,
+    CodecError,
+    OwnCode,
+    RedundancyScheme,
+)
 from stripesim.models.coding.clay_coder import coder_of
+from stripesim.models.coding.galois import matrix_product
+from stripesim.models.coding.own_code import called
 
 LRC_BACKEND: Final = "isa_l_rs_lrc"
 CLAY_BACKEND: Final = "numpy_clay"
+#: Functions `encode` and `decode` of an author.
+OWN_BACKEND: Final = "own"
 
 
 class LrcCodec(Codec):
@@ -110,7 +121,74 @@ class ClayKernel:
         return np.frombuffer(data, dtype=np.uint8).reshape(self.scheme.k, -1)
 
 
-Kernel = Codec | ClayKernel
+class OwnKernel:
+    """The functions `encode` and `decode` of a code's author, checked against its generator matrix."""
+
+    backend = OWN_BACKEND
+
+    def __init__(self, scheme: OwnCode) -> None:
+        for name in ("encode", "decode"):
+            if not callable(getattr(scheme.described, name, None)):
+                raise CodecError(
+                    f"{scheme.place}: got no method {name}(), wanted encode() and decode() to time"
+                )
+        self.scheme = scheme
+
+    def encode(self, data: bytes) -> Any:
+        """Return the parity chunks, uint8 of shape (m, chunk)."""
+        scheme = self.scheme
+        where = f"{scheme.place}: encode()"
+        return called(scheme.described.encode, where, self._chunks(data))
+
+    def holds(self, shards: Any, data: bytes) -> bool:
+        """Return True if the parities are those of the generator matrix."""
+        return _alike(shards, self._parities(data))
+
+    def calls(self, data: bytes) -> list[KernelCall]:
+        """List the calls to time: encode, and decode without 1 to as many data shards as may be lost."""
+        scheme = self.scheme
+        chunks = self._chunks(data)
+        parities = self._parities(data)
+        shards = dict(enumerate([*chunks, *parities]))
+        erasures_max = min(scheme.k, scheme.failures_tolerated)
+
+        def decode(erasures: int) -> Callable[[], Any]:
+            left = {shard: shards[shard] for shard in range(erasures, scheme.width)}
+            where = f"{scheme.place}: decode()"
+            return lambda: called(scheme.described.decode, where, left)
+
+        return [
+            KernelCall(
+                "encode", 0, lambda: self.encode(data), lambda p: _alike(p, parities)
+            ),
+            *(
+                KernelCall(
+                    "decode", lost, decode(lost), lambda rows: _alike(rows, chunks)
+                )
+                for lost in range(1, erasures_max + 1)
+            ),
+        ]
+
+    def copies(self, data: bytes) -> list[KernelCall]:
+        """List the same calls on sub-chunks of one byte, which cost only the interpreter's share."""
+        return self.calls(data[: self.scheme.k * self.scheme.sub_chunks])
+
+    def _chunks(self, data: bytes) -> Any:
+        return np.frombuffer(data, dtype=np.uint8).reshape(self.scheme.k, -1)
+
+    def _parities(self, data: bytes) -> Any:
+        """Multiply the data by the generator matrix, whose columns are sub-chunks."""
+        scheme = self.scheme
+        columns = scheme.k * scheme.sub_chunks
+        parts = np.frombuffer(data, dtype=np.uint8).reshape(columns, -1)
+        return matrix_product(scheme.generator[columns:], parts).reshape(scheme.m, -1)
+
+
+def _alike(given: Any, wanted: Any) -> bool:
+    return np.shape(given) == wanted.shape and bool((np.asarray(given) == wanted).all())
+
+
+Kernel = Codec | ClayKernel | OwnKernel
 
 
 def kernel_of(scheme: RedundancyScheme, backend: str) -> Kernel:
@@ -128,6 +206,8 @@ def kernel_of(scheme: RedundancyScheme, backend: str) -> Kernel:
         )
     if isinstance(scheme, Clay):
         return ClayKernel(scheme)
+    if isinstance(scheme, OwnCode):
+        return OwnKernel(scheme)
     if isinstance(scheme, LRC | CephLRC):
         return LrcCodec(scheme)
     return Codec(backend, k=scheme.k, m=scheme.m)
@@ -137,6 +217,8 @@ def _only_backend(scheme: RedundancyScheme) -> str | None:
     """Return the backend of a code that only one supports, or None."""
     if isinstance(scheme, Clay):
         return CLAY_BACKEND
+    if isinstance(scheme, OwnCode):
+        return OWN_BACKEND
     if isinstance(scheme, LRC | CephLRC):
         return LRC_BACKEND
     return None
@@ -170,6 +252,12 @@ def kernels_of(scheme: RedundancyScheme, backends: list[str] | None) -> list[Ker
             continue
     # The constructor reports which part is missing.
     return kernels or [kernel_of(scheme, BACKENDS[0])]
+
+
+def own_size_bytes(scheme: OwnCode, size_bytes: int) -> int:
+    """Round a data size [B] up to k chunks of whole sub-chunks."""
+    parts = scheme.k * scheme.sub_chunks
+    return -(-size_bytes // parts) * parts
 
 
 def clay_size_bytes(scheme: Clay, size_bytes: int) -> int:

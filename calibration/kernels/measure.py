@@ -5,10 +5,21 @@ import statistics
 from collections.abc import Sequence
 
 from stripesim.calibration.kernels.codec import KernelCall
-from stripesim.calibration.kernels.codes import Kernel, clay_size_bytes, kernels_of
+from stripesim.calibration.kernels.codes import (
+    Kernel,
+    clay_size_bytes,
+    kernels_of,
+    own_size_bytes,
+)
 from stripesim.calibration.kernels.malloc import raise_malloc_thresholds
 from stripesim.calibration.kernels.timing import Case, Row, repeated, row_of, sample
-from stripesim.models.coding import Clay, RedundancyScheme, SchemeError, parse_scheme
+from stripesim.models.coding import (
+    Clay,
+    OwnCode,
+    RedundancyScheme,
+    SchemeError,
+    parse_scheme,
+)
 
 #: Default chunk sizes [B]. Data sizes are k times these.
 DEFAULT_CHUNKS_BYTES = (4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288)
@@ -165,4 +176,6 @@ def _sizes(sizes_bytes: Sequence[int] | None, scheme: RedundancyScheme) -> list[
             )
     if isinstance(scheme, Clay):
         sizes = [clay_size_bytes(scheme, size_bytes) for size_bytes in sizes]
+    if isinstance(scheme, OwnCode):
+        sizes = [own_size_bytes(scheme, size_bytes) for size_bytes in sizes]
     return list(dict.fromkeys(sizes))

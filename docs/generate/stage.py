@@ -28,7 +28,7 @@ REST = "<!-- rest -->"
 
 # A file that a page asks the reader to save, for the commands below it.
 SAVED = re.compile(
-    r"[Ss]ave this as `([\w-]+\.toml)`.*?^```toml\n(.*?)^```",
+    r"[Ss]ave this as\s`([\w-]+\.(?:toml|py))`.*?^```(?:toml|python)\n(.*?)^```",
     flags=re.MULTILINE | re.DOTALL,
 )
 

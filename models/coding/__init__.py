@@ -5,6 +5,12 @@ from stripesim.models.coding.clay import Clay
 from stripesim.models.coding.errors import CodecError, DataLossError, SchemeError
 from stripesim.models.coding.geometry import StripeGeometry
 from stripesim.models.coding.lrc import LRC, CephLRC
+from stripesim.models.coding.own_code import OwnCode, OwnCodeError
+from stripesim.models.coding.own_files import (
+    load_code_file,
+    loaded_code_files,
+    note_code_files,
+)
 from stripesim.models.coding.parse import parse_scheme
 from stripesim.models.coding.policy import PAGE_BYTES, WHOLE_STRIPES, EcPolicy, leaders
 from stripesim.models.coding.protocol import (
@@ -26,6 +32,8 @@ __all__ = [
     "CodecError",
     "DataLossError",
     "EcPolicy",
+    "OwnCode",
+    "OwnCodeError",
     "ReadPlan",
     "RedundancyScheme",
     "ReedSolomon",
@@ -36,6 +44,9 @@ __all__ = [
     "StripeGeometry",
     "WritePlan",
     "leaders",
+    "load_code_file",
+    "loaded_code_files",
+    "note_code_files",
     "padded_amplification",
     "parse_scheme",
     "stored_bytes",

@@ -125,6 +125,21 @@ def cauchy_matrix(k: int, m: int) -> Bytes:
     return np.concatenate([np.eye(k, dtype=np.uint8), parity])
 
 
+def rank(matrix: Bytes) -> int:
+    """Return the rank of a uint8 matrix over GF(2^8)."""
+    work = matrix.copy()
+    row = 0
+    for column in range(work.shape[1]):
+        pivots = row + np.flatnonzero(work[row:, column])
+        if pivots.size == 0:
+            continue
+        work[[row, pivots[0]]] = work[[pivots[0], row]]
+        pivot = PRODUCTS[INVERSES[work[row, column]], work[row]]
+        work[row + 1 :] ^= PRODUCTS[work[row + 1 :, column, None], pivot]
+        row += 1
+    return row
+
+
 def columns_independent(matrices: Bytes) -> npt.NDArray[np.bool_]:
     """Return True for each matrix of shape (count, rows, columns) whose columns are linearly independent."""
     work = matrices.copy()

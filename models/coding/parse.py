@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 from stripesim.models.coding.clay import Clay
 from stripesim.models.coding.errors import SchemeError
 from stripesim.models.coding.lrc import LRC, ceph_lrc
+from stripesim.models.coding.own_code import OwnCodeError
+from stripesim.models.coding.own_files import build_own_code, own_family, own_forms
 from stripesim.models.coding.protocol import RedundancyScheme
 from stripesim.models.coding.reed_solomon import ReedSolomon
 from stripesim.models.coding.replication import Replication
@@ -32,7 +35,8 @@ def parse_scheme(text: str) -> RedundancyScheme:
     ----------
     text
         ``rep:N``, ``rs:k,m``, ``lrc:k,m,l`` (m counts all parities), ``lrc-ceph:k,m,l`` (Ceph's numbers),
-        ``shec:k,m,c``, ``clay:k,m,d`` or ``none`` (one bare copy). Surrounding blanks are ignored.
+        ``shec:k,m,c``, ``clay:k,m,d``, ``none`` (one bare copy), or the form of a code of one's own
+        (`stripesim.models.coding.own_files`). Surrounding blanks are ignored.
 
     Returns
     -------
@@ -59,13 +63,24 @@ def parse_scheme(text: str) -> RedundancyScheme:
     if stripped == "none":
         return Replication(copies=1, bare=True)
     family, colon, numbers = stripped.partition(":")
-    if family not in _FAMILIES or not colon:
-        forms = ", ".join(form for form, _ in _FAMILIES.values())
-        raise SchemeError(f"scheme: got {text!r}, wanted one of {forms}, none")
-    form, build = _FAMILIES[family]
+    form, build = _family(family if colon else "", text)
     if not _NUMBERS.fullmatch(numbers) or numbers.count(",") != form.count(","):
         raise SchemeError(f"scheme: got {text!r}, wanted the form {form}")
     try:
         return build(*(int(number) for number in numbers.split(",")))
+    except OwnCodeError:
+        # Its message names the author's file.
+        raise
     except SchemeError as error:
         raise SchemeError(f"scheme: got {text!r}: {error}") from None
+
+
+def _family(name: str, text: str) -> tuple[str, Callable[..., RedundancyScheme]]:
+    """Return the form and the constructor of a family."""
+    if name in _FAMILIES:
+        return _FAMILIES[name]
+    own = own_family(name) if name else None
+    if own is None:
+        forms = ", ".join([*(form for form, _ in _FAMILIES.values()), *own_forms()])
+        raise SchemeError(f"scheme: got {text!r}, wanted one of {forms}, none")
+    return own.form, partial(build_own_code, own)

@@ -1,6 +1,6 @@
 """Find the costs of encoding and decoding: the scenario's kernel table, and codes that it lacks."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from stripesim.calibration.kernels.store import (
@@ -8,7 +8,12 @@ from stripesim.calibration.kernels.store import (
     default_table,
     named_table,
 )
-from stripesim.models.coding import parse_scheme
+from stripesim.models.coding import (
+    OwnCode,
+    RedundancyScheme,
+    SchemeError,
+    parse_scheme,
+)
 from stripesim.models.kernel.cost import KernelCost, KernelTable, KernelTableError
 from stripesim.models.kernel.interpolate import Interpolated, interpolated
 from stripesim.scenarios.schema.keys import Scenario
@@ -18,17 +23,27 @@ def kernel_table(scenario: Scenario) -> KernelTable:
     """Return the costs of all codes of a scenario.
 
     For a code that the table lacks, the costs are those that ``stripesim kernel --save`` measured on this
-    machine. Without them the costs of a Reed-Solomon code are interpolated.
+    machine. Without them the costs of a Reed-Solomon code are interpolated, and a code of one's own has those
+    of the code that it names.
+
+    Raises
+    ------
+    KernelTableError
+        If the costs of a code of one's own are neither measured nor those of a known code.
     """
     table = _named_table(scenario)
     measured, guessed = _added_codes(scenario, table)
+    borrowed = _borrowed_costs(scenario, table)
     sources = measured | {name: guess.table for name, guess in guessed.items()}
-    if not sources:
+    if not sources and not borrowed:
         return table
     costs = [
         cost for name, source in sources.items() for cost in _costs_of(name, source)
     ]
+    costs += [cost for every in borrowed.values() for cost in every]
     provenance = dict(table.provenance)
+    if borrowed:
+        provenance["costs_as"] = dict(codes_with_borrowed_costs(scenario))
     if measured:
         provenance["measured_here"] = [
             {"scheme": name, **source.provenance} for name, source in measured.items()
@@ -40,6 +55,54 @@ def interpolated_codes(scenario: Scenario) -> dict[str, Interpolated]:
     """Return the codes whose costs are interpolated from those of timed codes."""
     _, guessed = _added_codes(scenario, _named_table(scenario))
     return guessed
+
+
+def codes_with_borrowed_costs(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    """Yield the codes of one's own that were never timed, each with the code whose costs it has."""
+    for name in _lacking(scenario, _named_table(scenario)):
+        code = parse_scheme(name)
+        if isinstance(code, OwnCode) and costs_measured_here(name) is None:
+            yield name, _costs_as(code)
+
+
+def _costs_as(code: OwnCode) -> str:
+    if code.costs_as is not None:
+        return code.costs_as
+    raise KernelTableError(
+        f"{code.place}: costs_as: got nothing, wanted a code such as rs:{code.k},{code.m} whose costs apply, "
+        f"or costs that `stripesim kernel --code FILE --scheme {code.name} --save` has measured"
+    )
+
+
+def _borrowed_costs(
+    scenario: Scenario, table: KernelTable
+) -> dict[str, list[KernelCost]]:
+    """Return the costs of codes of one's own that were never timed."""
+    return {
+        name: [
+            replace(cost, scheme=name)
+            for cost in _costs_of_other(parse_scheme(name), other, table)
+        ]
+        for name, other in codes_with_borrowed_costs(scenario)
+    }
+
+
+def _costs_of_other(
+    code: RedundancyScheme, other: str, table: KernelTable
+) -> list[KernelCost]:
+    """Return the measured or interpolated costs of the code that a code of one's own names."""
+    assert isinstance(code, OwnCode)
+    where = f"{code.place}: costs_as: got {other!r}"
+    try:
+        parse_scheme(other)
+    except SchemeError as error:
+        raise KernelTableError(f"{where} ({error}), wanted a known code") from None
+    guess = interpolated(table, other)
+    costs = list(_costs_of(other, table if guess is None else guess.table))
+    if not costs:
+        have = ", ".join(table.schemes())
+        raise KernelTableError(f"{where}, wanted one of {have}, or another rs:k,m")
+    return costs
 
 
 def _added_codes(

@@ -10,7 +10,11 @@ from stripesim.calibration.parameters.calibrated_range import (
     calibrated_range,
 )
 from stripesim.models.coding import parse_scheme
-from stripesim.scenarios.cells.kernel_costs import interpolated_codes
+from stripesim.scenarios.cells.files import file_sha256
+from stripesim.scenarios.cells.kernel_costs import (
+    codes_with_borrowed_costs,
+    interpolated_codes,
+)
 from stripesim.scenarios.cells.models import cluster_set
 from stripesim.scenarios.cells.placement import up_sets
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
@@ -35,8 +39,21 @@ def made_from(scenario: Scenario, **more: Any) -> dict[str, Any]:
         "scenario_sha256": scenario.hash(),
         "seed": scenario.seed,
         **more,
+        **code_files(scenario),
         **where_and_when(),
+        "configuration": scenario.model_dump(mode="json"),
     }
+
+
+def code_files(scenario: Scenario) -> dict[str, Any]:
+    """Return the files of codes with their content's SHA-256 as ``codes``; nothing without such files."""
+    listed = [
+        {"file": path, "sha256": file_sha256(scenario.resolve(path))}
+        for path in scenario.codes
+    ]
+    if not listed:
+        return {}
+    return {"codes": listed}
 
 
 def warnings_of(scenario: Scenario) -> list[str]:
@@ -62,7 +79,11 @@ def warnings_of_all(scenarios: Iterable[Scenario]) -> list[str]:
 
 def kernel_warnings(scenario: Scenario) -> list[str]:
     """Warn of codes that were never timed, with the accuracy of their interpolated costs."""
-    return [
+    borrowed = [
+        f"{name}: encoding and decoding were never timed: they cost what those of {other} cost (costs_as)"
+        for name, other in codes_with_borrowed_costs(scenario)
+    ]
+    return borrowed + [
         f"{name}: encoding and decoding were never timed: their cost is interpolated from "
         f"{added.codes} timed codes, each of which it predicts from the others within "
         f"{added.error_median:.0%} (median; at worst {added.error_max:.0%}); `stripesim kernel "

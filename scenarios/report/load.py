@@ -123,5 +123,5 @@ def report_of_load(
         "checked on.",
         section=section,
         points=point_tables(curves),
-        provenance=pretty(dict(source)),
+        provenance=pretty({k: v for k, v in source.items() if k != "configuration"}),
     )

@@ -253,7 +253,7 @@ def provenance_of(scenario: Scenario, models: Models, engine: str) -> dict[str, 
     """Return everything needed to reproduce the rows."""
     kernel = models.kernel.provenance
     measured_here = kernel.get("measured_here")
-    made = made_from(
+    return made_from(
         scenario,
         generation=scenario.generation,
         engine=engine,
@@ -263,4 +263,3 @@ def provenance_of(scenario: Scenario, models: Models, engine: str) -> dict[str, 
         kernel_cpu=kernel["cpu"],
         **({"kernel_measured_here": measured_here} if measured_here else {}),
     )
-    return {**made, "configuration": scenario.model_dump(mode="json")}

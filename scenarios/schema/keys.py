@@ -42,7 +42,7 @@ from stripesim.scenarios.schema.types import (
 )
 
 #: Keys, in any table, whose values are paths of files that a run reads.
-FILE_KEYS: Final = frozenset({"crush_map", "trace"})
+FILE_KEYS: Final = frozenset({"codes", "crush_map", "trace"})
 #: Keys whose values are either names of shipped parameter sets or paths with this suffix.
 _SET_KEYS: Final = frozenset({"drive", "parameters", "ssd"})
 SET_SUFFIX: Final = ".toml"
@@ -53,6 +53,7 @@ SCHEMES_MAX: Final = 1000
 BLOCK_SIZES_MAX: Final = 1000
 WORKLOADS_MAX: Final = 1000
 HOST_GROUPS_MAX: Final = 4000
+CODE_FILES_MAX: Final = 100
 
 #: The default parameter set, and the hardware it was measured on: AMD EPYC 7742, one PM983 for each OSD
 #: (scenarios/studies/nvme/data/clusters.toml). A scenario with this set takes missing keys from here. The
@@ -450,8 +451,10 @@ class Scenario(Table):
     classic; tentacle is v20.2.0 with FastEC; umbrella is main."""
     schemes: tuple[SchemeText, ...] = Field(min_length=1, max_length=SCHEMES_MAX)
     """Redundancy schemes to compare: rep:3, rs:6,3 (k, m), lrc:10,6,5 (k, all parities, locality),
-    lrc-ceph:4,2,3 and shec:6,3,2 (Ceph's plugins), clay:9,3,11 (k, m, helpers d), or none for a bare
-    device."""
+    lrc-ceph:4,2,3 and shec:6,3,2 (Ceph's plugins), clay:9,3,11 (k, m, helpers d), none for a bare device,
+    or a code of one's own."""
+    codes: tuple[str, ...] = Field(default=(), max_length=CODE_FILES_MAX)
+    """Python files with codes of one's own, relative to the scenario file. They are executed."""
     seed: Annotated[int, Field(ge=0, le=INT_MAX)] = 1
     """Seed of all random draws. The same seed gives the same run."""
     cluster: ClusterSpec = ClusterSpec()
@@ -480,6 +483,14 @@ class Scenario(Table):
     _base_dir: Path = PrivateAttr(default_factory=Path)
     # Locations of keys, for errors that only appear when the scenario is built.
     _places: KeyPlaces = PrivateAttr(default_factory=KeyPlaces)
+
+    def __setstate__(self, state: dict[Any, Any]) -> None:
+        """Note the files of codes in a worker process, which loads them when it needs one."""
+        super().__setstate__(state)
+        if self.codes:
+            from stripesim.models.coding import note_code_files
+
+            note_code_files(self.resolve(path) for path in self.codes)
 
     @property
     def loads(self) -> tuple[WorkloadSpec, ...]:
@@ -603,6 +614,8 @@ class Scenario(Table):
             left_out["changes"] = True
         elif all(change.copy_parallel is None for change in self.changes):
             left_out["changes"] = {"__all__": {"copy_parallel"}}
+        if not self.codes:
+            left_out["codes"] = True
         # Scenarios without these keys keep the hash that they had before the keys existed.
         late_keys = (
             "pool_id",

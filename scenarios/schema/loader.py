@@ -17,6 +17,7 @@ from pydantic_core import ErrorDetails
 from stripesim.scenarios.schema.checks import cross_check
 from stripesim.scenarios.schema.geometry import NumberedScheme
 from stripesim.scenarios.schema.keys import (
+    CODE_FILES_MAX,
     SCHEMES_MAX,
     TODAY_CLUSTER,
     TODAY_GENERATION,
@@ -271,12 +272,36 @@ def _finished(
         cluster |= {
             key: value for key, value in TODAY_CLUSTER.items() if key not in cluster
         }
+    base = Path() if base_dir is None else base_dir
+    _load_codes(document, base)
     scenario = _validate(document)
-    scenario._base_dir = Path() if base_dir is None else base_dir
+    scenario._base_dir = base
     scenario._places = document.places
     _cross_check(document, scenario)
     document.raise_problems()
     return scenario
+
+
+def _load_codes(document: _Document, base: Path) -> None:
+    """Load the files of codes, which the schemes may name. Missing files are reported with all others."""
+    from stripesim.models.coding import OwnCodeError, load_code_file
+
+    written = document.values.get("codes")
+    if not isinstance(written, list):
+        return
+    for index, name in enumerate(written[:CODE_FILES_MAX]):
+        if not isinstance(name, str):
+            continue
+        path = base / name
+        with contextlib.suppress(ValueError, OSError, RuntimeError):
+            path = base / Path(name).expanduser()
+            if not path.is_file():
+                continue
+        try:
+            load_code_file(path)
+        except OwnCodeError as error:
+            wanted = f"a file of codes ({error})"
+            document.add(Problem(("codes", index), value_text(name), wanted))
 
 
 def _rename_keys(document: _Document) -> None:

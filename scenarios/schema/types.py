@@ -44,12 +44,17 @@ def _size(value: object) -> object:
 
 def _scheme(value: object) -> object:
     # Importing the schemes only when needed keeps the import of this module cheap.
-    from stripesim.models.coding import SchemeError, parse_scheme
+    from stripesim.models.coding import OwnCodeError, SchemeError, parse_scheme
 
     if isinstance(value, str):
         try:
             # The canonical name, so that a scheme has only one spelling.
             return parse_scheme(value).name
+        except OwnCodeError as error:
+            wanted = f"a code that can be built ({error})"
+            raise PydanticCustomError(
+                "wanted", "{wanted}", {"wanted": wanted}
+            ) from error
         except SchemeError as error:
             # Keep only the end of the message. The caller adds the location and the value.
             wanted = str(error).rpartition("wanted ")[2]

@@ -8,7 +8,11 @@ from typing import Any, Final
 import polars as pl
 
 from stripesim._version import __version__
-from stripesim.scenarios.cells.notes import warnings_of_all, where_and_when
+from stripesim.scenarios.cells.notes import (
+    code_files,
+    warnings_of_all,
+    where_and_when,
+)
 from stripesim.scenarios.run.results import (
     COLUMNS,
     RESULT_SCHEMA,
@@ -189,6 +193,7 @@ def _provenance(plan: SweepPlan, counts: Mapping[str, Any]) -> dict[str, Any]:
         "replications": plan.replications,
         "points": plan.points,
         "sweep": {**plan.asked, **counts},
+        **code_files(plan.scenario),
         **where_and_when(),
         # Swept keys have the values of the first point.
         "configuration": plan.scenario.model_dump(mode="json"),

@@ -43,6 +43,7 @@ _SOURCE: Final = (
             "growth",
             "kernel_costs",
             "models",
+            "notes",
             "placement",
             "replay",
             "run",
@@ -270,7 +271,9 @@ def _models_key(scenario: Scenario, scheme: str) -> _ModelsKey:
         cluster = cluster.model_copy(
             update={key: str(path) for key, path in paths.items()}
         )
-    contents = tuple(file_sha256(path) for path in paths.values())
+    # A code of one's own may state its costs.
+    every = [*paths.values(), *map(scenario.resolve, scenario.codes)]
+    contents = tuple(file_sha256(path) for path in every)
     return _ModelsKey(scheme, scenario.generation, cluster, scenario.client, contents)
 
 

@@ -12,7 +12,7 @@ from stripesim.cli.importing import import_app
 from stripesim.cli.kernel import kernel
 from stripesim.cli.load import load
 from stripesim.cli.planning import durability, plan, rehearse, serve
-from stripesim.cli.run import run
+from stripesim.cli.run import cite, run
 from stripesim.cli.study import study_app
 from stripesim.cli.sweep import sweep
 from stripesim.cli.trace import trace_app
@@ -51,6 +51,7 @@ for command in (
     plan,
     rehearse,
     serve,
+    cite,
 ):
     app.command()(command)
 app.command(cls=CrushCommand)(crush)

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from stripesim.cli.options import JsonOption, OutOption, SetOption, size_bytes
+from stripesim.cli.options import (
+    CodeOption,
+    JsonOption,
+    OutOption,
+    SetOption,
+    size_bytes,
+    with_codes,
+)
 from stripesim.cli.output import (
     check_out,
     check_page,
@@ -83,6 +90,7 @@ def explain(
         ),
     ] = None,
     sets: SetOption = None,
+    code: CodeOption = None,
     steps: Annotated[bool, typer.Option(help="Print the table of steps.")] = True,
     page: Annotated[
         Path | None,
@@ -109,7 +117,7 @@ def explain(
         image=image,
         lost_shard=lost_shard,
         scenario=scenario,
-        sets=sets or (),
+        sets=with_codes(sets, code),
         direct_reads=direct_reads,
         stripe_unit_bytes=None
         if stripe_unit is None

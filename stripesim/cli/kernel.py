@@ -9,7 +9,13 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from stripesim.cli.options import JsonOption, OutOption, size_bytes
+from stripesim.cli.options import (
+    CodeOption,
+    JsonOption,
+    OutOption,
+    load_codes,
+    size_bytes,
+)
 from stripesim.cli.output import console, list_written, progress, table_of, write_json
 
 #: Codes to time by default.
@@ -55,6 +61,7 @@ def kernel(
             help="Imply --cold and --all-cores, with sizes from 4 KiB × k to 64 MiB. Takes minutes.",
         ),
     ] = False,
+    code: CodeOption = None,
     rounds: Annotated[int, typer.Option(help="Samples per case.")] = 9,
     against: Annotated[
         Path | None,
@@ -87,6 +94,7 @@ def kernel(
     )
     from stripesim.calibration.kernels.bench import benchmark, format_table, table_rows
 
+    load_codes(code)
     # Read recorded output first, because it supplies the default schemes and sizes. Run a program last.
     ceph = None
     if against is not None and not is_program(against):

@@ -29,6 +29,7 @@ def load(
         ),
     ] = None,
     sets: options.SetOption = None,
+    code: options.CodeOption = None,
     seed: options.SeedOption = None,
     engine: options.EngineOption = "compiled",
     jobs: Annotated[
@@ -56,7 +57,7 @@ def load(
     from stripesim.scenarios.schema.keys import cells
     from stripesim.scenarios.schema.loader import load_scenario
 
-    loaded = load_scenario(scenario, sets=sets or (), seed=seed)
+    loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     total = POINTS_MAX * len(cells(loaded))
     with output.progress(loaded.name, total) as step:
 

@@ -1,13 +1,21 @@
 """Define the options that several commands share."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 Engine = Literal["compiled", "simpy"]
 
 
+CodeOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--code",
+        help="Python file with a code of your own; it is executed. Repeatable. Replaces the scenario's.",
+    ),
+]
 DaskOption = Annotated[
     str | None,
     typer.Option(
@@ -51,6 +59,25 @@ SetOption = Annotated[
         help="Override a scenario key or parameter: KEY=VALUE (a TOML value). Repeatable.",
     ),
 ]
+
+
+def load_codes(files: list[Path] | None) -> None:
+    """Load the files of ``--code``."""
+    from stripesim.models.coding import load_code_file
+
+    for file in files or ():
+        load_code_file(file)
+
+
+def with_codes(sets: list[str] | None, files: list[Path] | None) -> Sequence[Any]:
+    """Load the files of ``--code`` and return the overrides, which name them to the scenario."""
+    if not files:
+        return sets or ()
+    from stripesim.scenarios.schema.loader import Override
+
+    load_codes(files)
+    paths = [str(file.expanduser().absolute()) for file in files]
+    return [Override("codes", paths, "--code"), *(sets or ())]
 
 
 def size_bytes(option: str, text: str) -> int:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 def plan(
     scenario: Annotated[str, typer.Argument(help="TOML file with a [plan] table.")],
     sets: options.SetOption = None,
+    code: options.CodeOption = None,
     seed: options.SeedOption = None,
     engine: options.EngineOption = "compiled",
     out: options.OutOption = None,
@@ -34,7 +35,7 @@ def plan(
     from stripesim.scenarios.report.plan import rows_of
     from stripesim.scenarios.schema.loader import load_scenario
 
-    loaded = load_scenario(scenario, sets=sets or (), seed=seed)
+    loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     document = make_plan(
         loaded, engine=engine, progress=lambda words: print(words, file=sys.stderr)
     )
@@ -100,6 +101,7 @@ def durability(
         ),
     ] = "all",
     sets: options.SetOption = None,
+    code: options.CodeOption = None,
     seed: options.SeedOption = None,
     walks: Annotated[
         int,
@@ -116,7 +118,7 @@ def durability(
     from stripesim.scenarios.planning.durability import answer
     from stripesim.scenarios.schema.loader import load_scenario
 
-    loaded = load_scenario(scenario, sets=sets or (), seed=seed)
+    loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     spread: Any = None
     if dask is not None:
         from stripesim.scenarios.sweep.dask import map_dask
@@ -202,6 +204,7 @@ def rehearse(
         str, typer.Argument(help="A TOML file with planned changes, [[changes]].")
     ],
     sets: options.SetOption = None,
+    code: options.CodeOption = None,
     seed: options.SeedOption = None,
     engine: options.EngineOption = "compiled",
     out: options.OutOption = None,
@@ -214,7 +217,7 @@ def rehearse(
     from stripesim.scenarios.rehearsal.tables import table_of_changes, table_of_settings
     from stripesim.scenarios.schema.loader import load_scenario
 
-    loaded = load_scenario(scenario, sets=sets or (), seed=seed)
+    loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     with output.progress(loaded.name, None) as step:
         document = answer(loaded, engine=engine, progress=step)
     written = [] if out is None else _write_rehearsal(out, document)

@@ -1,4 +1,4 @@
-"""`stripesim run`: simulate a scenario."""
+"""`stripesim run` simulates a scenario, and `stripesim cite` cites what a run used."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 def run(
     scenario: options.ScenarioArgument,
     sets: options.SetOption = None,
+    code: options.CodeOption = None,
     engine: options.EngineOption = "compiled",
     seed: options.SeedOption = None,
     costs: Annotated[
@@ -64,7 +65,7 @@ def run(
     from stripesim.scenarios.schema.keys import cells
     from stripesim.scenarios.schema.loader import load_scenario
 
-    loaded = load_scenario(scenario, sets=sets or (), seed=seed)
+    loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     if load:
         _check_load(loaded, report_folder)
     # The breakdown by step takes a second run, so compute it only if it will be shown or saved.
@@ -113,6 +114,29 @@ def run(
         output.list_written(written)
     # Exit status 130 marks incomplete results.
     raise typer.Exit(130 if result.stopped else 0)
+
+
+def cite(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[RUN_DIR]",
+            help="Folder that --out of a command wrote. Default: the tool alone.",
+            show_default=False,
+        ),
+    ] = None,
+    json_to: options.JsonOption = None,
+) -> None:
+    """Print BibTeX of the tool, and of the parameter sets, codes and sources that a run used."""
+    from stripesim.scenarios.run.citation import cite_run, cite_tool
+
+    entries = cite_tool() if folder is None else cite_run(folder)
+    document = {
+        "run": None if folder is None else str(folder),
+        "entries": [entry.to_json() for entry in entries],
+    }
+    if not output.write_json(json_to, document):
+        print("\n\n".join(entry.bibtex() for entry in entries))
 
 
 def _check_load(scenario: Scenario, report_folder: Path | None) -> None:

@@ -40,6 +40,7 @@ def sweep(
         ),
     ] = None,
     sets: options.SetOption = None,
+    code: options.CodeOption = None,
     replications: Annotated[
         int, typer.Option(help="Runs per cell. Run r, from 0, uses seed + r.")
     ] = 1,
@@ -89,7 +90,7 @@ def sweep(
             over=over or (),
             zipped=zipped or (),
             list_file=points,
-            sets=sets or (),
+            sets=options.with_codes(sets, code),
             seed=seed,
             replications=replications,
             engine=engine,

@@ -1,0 +1,220 @@
+"""Citations: valid BibTeX of the tool and of what a run used, from a bibliography kept once."""
+
+import json
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from stripesim.__main__ import main
+from stripesim._version import __version__
+from stripesim.calibration.parameters.sets import names
+from stripesim.models.coding.own_files import RESERVED
+from stripesim.scenarios.run import citation
+from stripesim.scenarios.run.citation import bibtex_text, cite_run, cite_tool
+from stripesim.scenarios.studies.registry import STUDIES
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = tomllib.loads(
+    (ROOT / "scenarios" / "run" / "references.toml").read_text("utf-8")
+)
+
+
+def parsed(text):
+    """Read BibTeX strictly: type, key and fields of each entry; braces must balance within each value."""
+    entries = {}
+    for kind, key, body in re.findall(r"@(\w+)\{([\w.-]+),\n(.*?)\n\}", text, re.S):
+        fields = {}
+        for line in body.splitlines():
+            name, value = re.fullmatch(r"  (\w+) = \{(.*)\},", line).groups()
+            depth = 0
+            for mark in re.findall(r"(?<!\\)[{}]", value):
+                depth += 1 if mark == "{" else -1
+                assert depth >= 0, line
+            assert depth == 0, line
+            if name not in ("url", "doi", "eprint"):
+                assert not re.search(r"(?<!\\)[&%#_]", value), line
+            fields[name] = value
+        assert key not in entries, key
+        entries[key] = (kind, fields)
+    # Nothing is left between entries.
+    left = re.sub(r"@(\w+)\{([\w.-]+),\n(.*?)\n\}", "", text, flags=re.S)
+    assert not left.strip()
+    return entries
+
+
+def written(folder, **changes):
+    """Write the provenance of a run into a folder."""
+    provenance = {
+        "stripesim": "0.1.9",
+        "configuration": {
+            "schemes": ["rep:3", "clay:4,2,5"],
+            "generation": "reef",
+            "cluster": {"parameters": "nvme", "drive": "samsung-pm983"},
+        },
+        **changes,
+    }
+    folder.mkdir(exist_ok=True)
+    (folder / "provenance.json").write_text(json.dumps(provenance), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["stripesim", "cite", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return ended.value.code or 0, printed.out, printed.err
+
+    return call
+
+
+def test_the_tool_alone_agrees_with_the_citation_file():
+    (tool,) = cite_tool()
+    stated = (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f'title: "{tool.fields["title"]}"' in stated
+    assert f'name: "{tool.fields["author"]}"' in stated
+    assert f"version: {__version__}" in stated
+    assert tool.fields["howpublished"] == f"Version {__version__}"
+
+
+def test_a_run_cites_its_own_version_sets_release_and_schemes(tmp_path):
+    entries = {entry.key: entry for entry in cite_run(written(tmp_path))}
+
+    assert entries["stripesim"].fields["howpublished"] == "Version 0.1.9"
+    assert entries["stripesim-nvme"].role == "parameters"
+    assert "fitted" in entries["stripesim-nvme"].fields["note"]
+    assert entries["ceph-reef"].fields["howpublished"].startswith("Source code, v18")
+    # Clay's paper, the drive's data sheet, CRUSH, and the host of the fit; no LRC, no study.
+    assert {"vajha2018", "pm983", "weil2006", "clyso2024"} <= set(entries)
+    assert not {"sathiamoorthy2013", "han2024"} & set(entries)
+
+
+def test_a_sweep_cites_what_it_varied(tmp_path):
+    folder = written(tmp_path)
+    (folder / "results.csv").write_text(
+        'cluster.drive,scheme\nintel-730,"rs:4,2"\nhdd-7200,"lrc:4,3,2"\n',
+        encoding="utf-8",
+    )
+    keys = {entry.key for entry in cite_run(folder)}
+    assert {"stripesim-intel-730", "stripesim-hdd-7200", "hc310"} <= keys
+    assert "sathiamoorthy2013" in keys
+
+
+def test_a_study_cites_its_source(tmp_path):
+    (tmp_path / "provenance.json").write_text(
+        json.dumps({"stripesim": "0.2.0", "study": "exstorus2019"}),
+        encoding="utf-8",
+    )
+    assert {entry.key for entry in cite_run(tmp_path)} == {"stripesim", "kim2019"}
+
+
+def test_own_sets_and_codes_are_named(tmp_path):
+    folder = written(
+        tmp_path,
+        configuration={"schemes": ["none"], "cluster": {"parameters": "a/my set.toml"}},
+        codes=[{"file": "x/halves.py", "sha256": "ab" * 32}],
+    )
+    entries = {entry.key: entry for entry in cite_run(folder)}
+    assert entries["stripesim-my-set"].fields["title"] == "Parameter set my set.toml"
+    assert entries["code-halves-abababab"].role == "code"
+
+
+def test_every_entry_is_valid_and_used():
+    every = {key: citation._source(key) for key in DATA["entries"]}
+    text = "\n\n".join(entry.bibtex() for entry in every.values())
+
+    entries = parsed(text)
+
+    assert entries.keys() == every.keys()
+    assert text.isascii()
+    required = {"article": "journal", "inproceedings": "booktitle"}
+    for kind, fields in entries.values():
+        assert {"author", "title"} <= fields.keys()
+        if kind in required:
+            assert {required[kind], "year"} <= fields.keys()
+    used = {key for keys in DATA["parameters"].values() for key in keys}
+    used |= {key for keys in DATA["schemes"].values() for key in keys}
+    used |= {key for study in DATA["studies"].values() for key in study["sources"]}
+    assert used | set(DATA["placement"]["sources"]) == DATA["entries"].keys()
+
+
+def test_every_set_scheme_and_study_has_its_sources():
+    assert DATA["parameters"].keys() == set(names())
+    assert DATA["schemes"].keys() == set(RESERVED)
+    assert DATA["studies"].keys() == set(STUDIES)
+    for study in DATA["studies"].values():
+        assert set(study["parameters"]) <= set(names())
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("a & b", r"a \& b"),
+        ("50 %", r"50 \%"),
+        ("a_b #1 $", r"a\_b \#1 \$"),
+        ("Zürich", r"Z{\"u}rich"),
+        ("Çelik, Åse, Dvořák", r"{\c{C}}elik, {\r{A}}se, Dvo{\v{r}}{\'a}k"),
+        ("Groß, Sørensen", r"Gro{\ss}, S{\o}rensen"),
+        ("{x}", r"\{x\}"),
+        ("1–2", "1--2"),
+    ],
+)
+def test_special_characters_are_escaped(text, wanted):
+    assert bibtex_text(text) == wanted
+
+
+def test_the_command_prints_bibtex_and_json(tmp_path, command):
+    folder = written(tmp_path / "run")
+
+    status, out, err = command(folder)
+    assert (status, err) == (0, "")
+    keys = list(parsed(out))
+
+    status, out, _ = command(folder, "--json", "-")
+    document = json.loads(out)
+    assert [entry["key"] for entry in document["entries"]] == keys
+    assert document["run"] == str(folder)
+    assert keys[0] == "stripesim"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "named"),
+    [
+        (None, "", "provenance.json"),
+        ("provenance.json", "{", "JSON"),
+        ("provenance.json", "[1]", "stripesim"),
+        ("provenance.json", '{"other": 1}', "stripesim"),
+        ("provenance.json", '{"stripesim": "0.1", "study": "none"}', "study"),
+        ("provenance.json", '{"stripesim": "0.1"}', "configuration"),
+        (
+            "provenance.json",
+            '{"stripesim": "0.1", "configuration": {"schemes": 3, "cluster": 4}}',
+            "configuration",
+        ),
+        (
+            "provenance.json",
+            '{"stripesim": "0.1", "configuration": {}, "codes": 1}',
+            "codes",
+        ),
+        ("load.json", '{"curves": []}', "stripesim"),
+    ],
+)
+def test_a_folder_that_is_no_run_is_refused(tmp_path, command, name, content, named):
+    if name is not None:
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    status, out, err = command(tmp_path)
+    assert (status, out) == (2, "")
+    assert str(tmp_path) in err
+    assert named in err
+    assert "Traceback" not in err
+
+
+def test_a_missing_folder_is_refused(tmp_path, command):
+    status, _, err = command(tmp_path / "nothing")
+    assert status == 2
+    assert "nothing" in err

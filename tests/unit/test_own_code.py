@@ -1,0 +1,417 @@
+"""Codes from outside the checkout: files, installed packages, worker processes, and wrong files."""
+
+import json
+import sys
+from textwrap import dedent
+
+import numpy as np
+import pytest
+
+import stripesim
+from stripesim.__main__ import main
+from stripesim.models.coding import (
+    OwnCodeError,
+    ReedSolomon,
+    SchemeError,
+    load_code_file,
+    own_files,
+    parse_scheme,
+)
+
+# k data shards in two halves, each with an XOR parity (shards k + 2 and k + 3), and two global parities.
+HALVES = dedent("""\
+    import numpy as np
+
+    from stripesim.codes import cauchy_matrix, invert, matrix_product
+
+
+    class Halves:
+        form = "halves:k"
+        costs_as = "rs:6,3"
+
+        def __init__(self, k):
+            self.k = k
+            self.m = 4
+            half = k // 2
+            self.groups = [{*range(half), k + 2}, {*range(half, k), k + 3}]
+
+        def generator(self):
+            matrix = np.zeros((self.k + 4, self.k), dtype=np.uint8)
+            matrix[: self.k + 2] = cauchy_matrix(self.k, 2)
+            matrix[self.k + 2, : self.k // 2] = 1
+            matrix[self.k + 3, self.k // 2 :] = 1
+            return matrix
+
+        def repair(self, lost, available):
+            for group in self.groups:
+                if len(lost) == 1 and lost < group and group - lost <= available:
+                    return {shard: [0] for shard in group - lost}
+            return None
+
+        def encode(self, data):
+            return matrix_product(self.generator()[self.k :], data)
+
+        def decode(self, shards):
+            rows = sorted(shards)[: self.k]
+            chunks = np.array([shards[shard] for shard in rows])
+            return matrix_product(invert(self.generator()[rows]), chunks)
+    """)
+
+# Two sub-chunks per chunk: the second parity's first half carries the first data shard's second half.
+PIGGYBACK = dedent("""\
+    import numpy as np
+
+
+    class Piggyback:
+        form = "piggyback:k"
+        costs_as = "rs:4,2"
+        sub_chunks = 2
+
+        def __init__(self, k):
+            self.k = k
+            self.m = 2
+
+        def generator(self):
+            from stripesim.codes import cauchy_matrix
+
+            plain = cauchy_matrix(self.k, 2)
+            matrix = np.kron(plain, np.eye(2, dtype=np.uint8))
+            # Second sub-chunk of the last parity += first sub-chunk of shard 0.
+            matrix[2 * self.k + 3, 0] ^= 1
+            return matrix
+
+        def repair(self, lost, available):
+            if lost != {0} or len(available) < self.k + 1:
+                return None
+            # Second halves of k shards give b; the last parity's second half then gives a of shard 0.
+            return {shard: [1] for shard in range(1, self.k + 2)}
+    """)
+
+SCENARIO = dedent("""\
+    schemes = ["rs:6,4", "halves:6"]
+    codes = ["halves.py"]
+    generation = "kraken"
+
+    [cluster]
+    hosts = 10
+    osds_per_host = 1
+    pg_num = 16
+    parameters = "kraken"
+
+    [workload]
+    ops = ["write"]
+    patterns = ["rand"]
+    block_sizes_bytes = ["4k"]
+    queue_depth = 4
+    requests = 40
+    """)
+
+
+@pytest.fixture(autouse=True)
+def no_own_codes(monkeypatch):
+    """Forget the codes that a test loads."""
+    monkeypatch.setattr(own_files, "_families", {})
+    monkeypatch.setattr(own_files, "_loaded", {})
+    monkeypatch.setattr(own_files, "_noted", [])
+    own_files._installed.cache_clear()
+    yield
+    own_files._installed.cache_clear()
+
+
+@pytest.fixture
+def halves(tmp_path):
+    path = tmp_path / "halves.py"
+    path.write_text(HALVES, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def scenario(halves):
+    path = halves.with_name("s.toml")
+    path.write_text(SCENARIO, encoding="utf-8")
+    return path
+
+
+def repaired(code, shard, *, unavailable=()):
+    """Plan the repair of one shard of an object of one stripe with chunks of 4 KiB."""
+    return code.plan_repair(
+        lost=frozenset({shard}),
+        object_size_bytes=4096 * code.k,
+        geometry=code.geometry(4096),
+        unavailable=frozenset(unavailable),
+    )
+
+
+def test_a_code_of_a_file_is_planned_by_its_matrix_and_its_repairs(halves):
+    assert load_code_file(halves) == ["halves:k"]
+
+    code = parse_scheme("halves:6")
+
+    assert (code.k, code.m, code.name) == (6, 4, "halves:6")
+    # A shard of a half and its XOR parity: 3 reads instead of 6.
+    assert [extent.shard for extent in repaired(code, 0).reads] == [1, 2, 8]
+    assert [extent.shard for extent in repaired(code, 9).reads] == [3, 4, 5]
+    # A global parity is in no half, and neither is a half usable whose parity is away.
+    assert len(repaired(code, 6).reads) == 6
+    assert [extent.shard for extent in repaired(code, 0, unavailable=[8]).reads] == [
+        1, 2, 3, 4, 5, 6,
+    ]  # fmt: skip
+
+
+def test_the_matrix_decides_which_losses_can_be_decoded(halves):
+    load_code_file(halves)
+    code = parse_scheme("halves:6")
+    # Three data shards of a half are three unknowns in three equations: its XOR and both global parities.
+    # Without the XOR two equations are left.
+    assert code.failures_tolerated == 3
+    assert code.can_decode(frozenset({0, 1, 2}))
+    assert not code.can_decode(frozenset({0, 1, 2, 8}))
+    assert code.can_decode(frozenset({0, 1, 3, 4}))
+
+
+def test_sub_chunks_are_read_as_runs_of_every_chunk(tmp_path):
+    path = tmp_path / "piggyback.py"
+    path.write_text(PIGGYBACK, encoding="utf-8")
+    load_code_file(path)
+    code = parse_scheme("piggyback:4")
+
+    plan = repaired(code, 0)
+
+    # Half a chunk of each of five shards: 2.5 chunks instead of 4.
+    assert sum(extent.length_bytes for extent in plan.reads) == 5 * 2048
+    assert {extent.offset_bytes for extent in plan.reads} == {2048}
+    assert code.failures_tolerated == 2
+    # Two stripes: the second chunk of a shard follows the first one.
+    two = code.plan_repair(
+        lost=frozenset({0}),
+        object_size_bytes=2 * 4 * 4096,
+        geometry=code.geometry(4096),
+    )
+    assert {extent.offset_bytes for extent in two.reads} == {2048, 4096 + 2048}
+    # No repair of its own for another shard.
+    assert sum(extent.length_bytes for extent in repaired(code, 1).reads) == 4 * 4096
+
+
+def test_an_mds_code_of_a_file_gives_the_row_of_reed_solomon(tmp_path):
+    own = dedent("""\
+        from stripesim.codes import cauchy_matrix
+
+
+        class Twin:
+            form = "twin:k,m"
+            costs_as = "rs:4,2"
+
+            def __init__(self, k, m):
+                self.k, self.m = k, m
+
+            def generator(self):
+                return cauchy_matrix(self.k, self.m)
+        """)
+    (tmp_path / "halves.py").write_text(own, encoding="utf-8")
+    (tmp_path / "s.toml").write_text(
+        SCENARIO.replace('"rs:6,4", "halves:6"', '"rs:4,2", "twin:4,2"'),
+        encoding="utf-8",
+    )
+
+    rows = stripesim.run(tmp_path / "s.toml", costs=False).rows
+
+    measured = [
+        name for name in rows.columns if name not in ("scheme", "engine_wall_s")
+    ]
+    reed_solomon, twin = rows.select(measured).rows()
+    assert twin == reed_solomon
+
+
+def test_a_scenario_runs_and_names_the_file_in_its_provenance(scenario, halves):
+    result = stripesim.run(scenario, costs=False)
+
+    assert result.rows["scheme"].to_list() == ["rs:6,4", "halves:6"]
+    # Both write ten chunks for a write of 4 KiB.
+    rates = result.rows["device_write_bytes_per_client_byte"].to_list()
+    assert rates[0] == pytest.approx(rates[1], rel=0.02)
+    made = result.provenance["codes"]
+    assert [entry["file"] for entry in made] == ["halves.py"]
+    assert any("costs_as" in line for line in result.holes)
+
+
+def test_workers_load_the_file(scenario):
+    # The swept key makes two points of two schemes.
+    alone = stripesim.sweep(scenario, {"workload.queue_depth": [1, 2]}, jobs=1)
+    shared = stripesim.sweep(scenario, {"workload.queue_depth": [1, 2]}, jobs=2)
+
+    assert shared.rows.height == 4
+    assert shared.rows["completions_sha256"].to_list() == (
+        alone.rows["completions_sha256"].to_list()
+    )
+
+
+def test_an_edited_file_replaces_its_codes(halves):
+    load_code_file(halves)
+    assert parse_scheme("halves:6").m == 4
+    halves.write_text(HALVES.replace("halves:k", "parts:k"), encoding="utf-8")
+
+    load_code_file(halves)
+
+    assert parse_scheme("parts:6").m == 4
+    with pytest.raises(SchemeError):
+        parse_scheme("halves:6")
+
+
+def test_an_installed_package_offers_its_codes(halves, monkeypatch):
+    # What pip writes for a package that states the entry point.
+    installed = halves.parent / "mine-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n", encoding="utf-8"
+    )
+    (installed / "entry_points.txt").write_text(
+        "[stripesim.codes]\nhalves = halves:Halves\nwrong = halves:Nothing\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(halves.parent)
+    monkeypatch.delitem(sys.modules, "halves", raising=False)
+
+    assert parse_scheme("halves:4").width == 8
+    with pytest.raises(OwnCodeError, match=r"wrong = halves:Nothing.*AttributeError"):
+        parse_scheme("wrong:4")
+
+
+def test_the_kernel_is_timed_and_checked_against_the_matrix(halves):
+    from stripesim.calibration.kernels.measure import measure
+
+    load_code_file(halves)
+
+    rows = measure(["halves:6"], [6 * 64], rounds=1, sample_s=0)
+
+    # The first six of the remaining shards decode up to two losses; three need another choice of shards.
+    verified = {(row["op"], row["erasures"]): row["verified"] for row in rows}
+    assert verified[("encode", 0)]
+    assert verified[("decode", 2)]
+
+
+MATRIX = "def generator(self): return np.ones((self.k + self.m, self.k), dtype=int)"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "named"),
+    [
+        ("def f(:\n", ":1:", "syntax error"),
+        ("a = 1\nb = a / 0\n", "line 2", "ZeroDivisionError"),
+        ("import nothing_of_this_name\n", "line 1", "ModuleNotFoundError"),
+        ("raise SystemExit(3)\n", "line 1", "SystemExit"),
+        ("a = 1\n", "", "form"),
+        ("class A:\n    form = 'A'\n", ":1:", "form"),
+        ("class A:\n    form = 'a:k'\n", ":1:", "generator"),
+        ("class A:\n    form = 'rs:k'\n    generator = print\n", ":1:", "rs"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_line(tmp_path, text, line, named):
+    path = tmp_path / "wrong.py"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(OwnCodeError) as refused:
+        load_code_file(path)
+    assert "wrong.py" in str(refused.value)
+    assert line in str(refused.value)
+    assert named in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "named"),
+    [
+        ("self.m = 4", "pass", "m"),
+        ("self.m = 4", "self.m = 2.5", "m"),
+        ("self.m = 4", "self.m = 3", "generator"),
+        ("return matrix\n", "return None\n", "generator"),
+        ("return matrix\n", "return [[1], [1, 2]]\n", "generator"),
+        ("return matrix\n", "return matrix[::-1]\n", "identity"),
+        ("return matrix\n", "return matrix * 1.5\n", "whole numbers"),
+        ("return matrix\n", "return matrix.astype(int) * 256\n", "to 255"),
+        ("return matrix\n", "return self.nothing\n", "AttributeError"),
+        ('costs_as = "rs:6,3"', "sub_chunks = 0", "sub_chunks"),
+        ("{shard: [0] for", "{shard: [1] for", "sub-chunks"),
+        ("{shard: [0] for shard in group - lost}", "{99: [0]}", "99"),
+        ("{shard: [0] for shard in group - lost}", "[1, 2]", "repair"),
+        # Two of the three shards do not determine the lost one.
+        ("in group - lost}", "in sorted(group - lost)[:2]}", "unknown"),
+    ],
+)
+def test_a_description_that_makes_no_code_is_refused(halves, before, after, named):
+    assert before in HALVES
+    halves.write_text(HALVES.replace(before, after, 1), encoding="utf-8")
+    load_code_file(halves)
+    with pytest.raises(OwnCodeError) as refused:
+        parse_scheme("halves:6")
+    assert "halves.py:6: Halves(6)" in str(refused.value)
+    assert named in str(refused.value)
+
+
+def test_optimised_pools_refuse_own_codes(scenario):
+    with pytest.raises(ValueError, match="whole stripes"):
+        stripesim.run(scenario, sets=["generation=tentacle", "schemes=halves:6"])
+
+
+def test_a_code_without_costs_is_refused(scenario, halves):
+    halves.write_text(HALVES.replace("costs_as", "unused"), encoding="utf-8")
+    with pytest.raises(ValueError, match="costs_as"):
+        stripesim.run(scenario)
+
+
+@pytest.fixture
+def command(monkeypatch, capsys, tmp_path):
+    """Call the command line in the folder of the file; return status, output and error."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["stripesim", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return ended.value.code or 0, printed.out, printed.err
+
+    return call
+
+
+def test_commands_accept_the_file(halves, command):
+    options = ("--code", "halves.py", "--scheme", "halves:6", "--json", "-")
+    status, out, err = command("explain", "repair", *options)
+    assert status == 0, err
+    assert [request["scheme"] for request in json.loads(out)["requests"]] == [
+        "halves:6"
+    ]
+
+
+def test_a_scenario_with_a_wrong_file_ends_with_its_lines(scenario, halves, command):
+    halves.write_text("def f(:\n", encoding="utf-8")
+    status, out, err = command("run", "s.toml")
+    assert (status, out) == (2, "")
+    assert "Traceback" not in err
+    assert any(
+        line.startswith("s.toml:2: codes") and "halves.py:1:" in line
+        for line in err.splitlines()
+    )
+
+
+def test_uploads_may_not_name_files_of_codes(tmp_path):
+    uploads = pytest.importorskip("stripesim.web.uploads")
+    marker = tmp_path / "ran"
+    (tmp_path / "x.py").write_text(f"open({str(marker)!r}, 'w')", encoding="utf-8")
+    with pytest.raises(ValueError, match="codes"):
+        uploads.read_scenario(
+            f'schemes = ["rep:3"]\ncodes = [{str(tmp_path / "x.py")!r}]\n'
+        )
+    assert not marker.exists()
+
+
+def test_the_families_of_the_package_are_reserved():
+    from stripesim.models.coding.parse import _FAMILIES
+
+    assert set(_FAMILIES) | {"none"} == own_files.RESERVED
+
+
+def test_rank_agrees_with_the_matrices_of_reed_solomon():
+    from stripesim.codes import cauchy_matrix, rank
+
+    matrix = cauchy_matrix(6, 3)
+    assert rank(matrix[[0, 2, 6, 7, 8]]) == 5
+    assert rank(np.repeat(matrix[:3], 2, axis=0)) == 3
+    assert ReedSolomon(6, 3).failures_tolerated == 3
