@@ -109,7 +109,7 @@ class Scale:
         >>> Scale(0, 47, 0, 1).ticks()
         [0.0, 10.0, 20.0, 30.0, 40.0]
         >>> Scale(0.15, 3, 0, 1, is_log=True).ticks()
-        [0.2, 0.5, 1, 2]
+        [0.2, 0.5, 1.0, 2.0]
         """
         if not self.is_log:
             return _linear_ticks(self.low, self.high, most)

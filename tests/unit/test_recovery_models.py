@@ -144,8 +144,9 @@ def test_a_journal_doubles_the_writes_of_a_repair():
     per_lost = "repair_device_write_bytes_per_lost_byte"
     once = repaired(result)[per_lost]
     twice = repaired(result, store=FileStoreModel.of(store))[per_lost]
-    # A shard of 4 MiB / 6 ends inside a block of the file.
-    assert twice - once == pytest.approx(1, abs=0.01)
+    # Files are written after the commit, so some blocks of the last of 22 objects may miss the end of the
+    # repair: at most 1/22.
+    assert 1 - 1 / 22 < twice - once < 1.001
 
 
 def test_disks_take_the_limits_of_their_class():
