@@ -34,6 +34,30 @@ PHONE_WIDTH_MAX = 500
 SIMULATION_WAIT_S = 300
 SERVER_WAIT_S = 60
 
+# Eight hosts with disks, which get a ninth.
+GROWTH = """
+name = "Grow by a host"
+schemes = ["rs:4,2"]
+generation = "reef"
+[cluster]
+hosts = 8
+osds_per_host = 2
+pg_num = 64
+drive = "hdd-7200"
+drive_bytes = "2TB"
+stored_bytes = "14.5TB"
+[workload]
+kind = "open"
+ops = ["read"]
+patterns = ["rand"]
+block_sizes_bytes = ["4k"]
+image_bytes = "10GB"
+rate_per_s = 100
+[[changes]]
+kind = "add"
+hosts = 1
+"""
+
 # At this step 3-replication has replied, and RS(4,2) is writing its shards.
 PLAYED_STEP = 88
 
@@ -61,7 +85,7 @@ def resize(driver: Chrome, width: int, height: int) -> None:
 
 
 def save(driver: Chrome, name: str, *, first: str, last: str, number: int = 0) -> None:
-    """Save a PNG of 128 colours, from the first match of a CSS selector to a match of another."""
+    """Save a PNG of 256 colours, from the first match of a CSS selector to a match of another."""
     page = Image.open(io.BytesIO(driver.get_screenshot_as_png())).convert("RGB")
     top = driver.find_element(By.CSS_SELECTOR, first).rect["y"]
     end = driver.find_elements(By.CSS_SELECTOR, last)[number].rect
@@ -69,7 +93,9 @@ def save(driver: Chrome, name: str, *, first: str, last: str, number: int = 0) -
         (0, max(0, int(top) - 12), page.width, int(end["y"] + end["height"]))
     )
     path = STATIC / name
-    part.quantize(128).save(path, optimize=True)
+    # The default method drops colours of small areas, such as those of a legend.
+    few = part.quantize(256, method=Image.Quantize.MAXCOVERAGE)
+    few.save(path, optimize=True)
     print(f"wrote {path} ({path.stat().st_size / 1e3:.0f} kB)")
 
 
@@ -138,6 +164,20 @@ def slow_drive() -> None:
         picture.quantize(128).save(STATIC / "slow-drive.png", optimize=True)
 
 
+def rehearsal(driver: Chrome) -> None:
+    """Show the page of a rehearsal down to its timeline."""
+    with tempfile.TemporaryDirectory() as folder:
+        scenario = Path(folder) / "growth.toml"
+        scenario.write_text(GROWTH, encoding="utf-8")
+        subprocess.run(
+            [*STRIPESIM, "rehearse", str(scenario), "--out", folder, "--report"],
+            check=True, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        resize(driver, WIDTH, DESK[1])
+        driver.get((Path(folder) / "report.html").as_uri())
+        save(driver, "rehearsal.png", first="header", last="#timeline")
+
+
 def load_curve() -> None:
     """Draw the load curves of 4 KiB writes, which needs no browser."""
     with tempfile.TemporaryDirectory() as folder:
@@ -166,6 +206,7 @@ def main() -> None:
     driver = browser()
     try:
         explorer(driver)
+        rehearsal(driver)
         live_page(driver)
         played_write(driver)
     finally:

@@ -8,6 +8,7 @@ import json
 import math
 import re
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -26,8 +27,17 @@ from stripesim.notebooks.files import (
     pictures,
     solve,
 )
+from stripesim.scenarios.rehearsal import samples
 
 LESSONS = lessons()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_samples() -> Iterator[None]:
+    """Rehearse with fewer objects than a reader does. `make notebooks` runs the lessons as published."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(samples, "SHARDS_MAX", 500)
+        yield
 
 
 @cache

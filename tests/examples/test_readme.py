@@ -21,7 +21,7 @@ SMALL = {
         *("--set", "plan.simulated_max=1"),
     ],
     "sweep quickstart": ["--set", "workload.requests=100", "--jobs", "1"],
-    "load quickstart": ["--requests", "200", "--jobs", "1"],
+    "load quickstart": ["--requests", "100", "--jobs", "1"],
     "run faults": [
         *("--set", "workload.duration_s=5", "--set", "workload.image_bytes=1GiB"),
         *("--set", "faults.events=[{hosts=[2], at_s=2}]"),

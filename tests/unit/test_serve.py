@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from support.messages import states
+from support.small_experiments import run_small_experiment
 
 pytest.importorskip(
     "starlette", reason="starlette is not installed (pip install stripesim[web])"
@@ -359,6 +360,12 @@ def test_a_spreadsheet_does_not_run_typed_text_as_a_formula(client):
     assert "'=1+1" in table
 
 
+@pytest.fixture
+def small_experiments(monkeypatch):
+    """Let workers run all experiments on small samples."""
+    monkeypatch.setattr("stripesim.web.jobs.run_experiment", run_small_experiment)
+
+
 def polled(client, page):
     """Follow a job from the page that shows it until it is over, and return all pages."""
     pages = [page]
@@ -374,6 +381,7 @@ def polled(client, page):
     raise AssertionError("the job does not end")
 
 
+@pytest.mark.usefixtures("small_experiments")
 def test_all_experiments_of_both_options_are_drawn(client):
     form = {"one_cluster": "1", "rate_per_s": "100", "stored_tb": "0.001"}
     page = client.post("/simulate", data={"tab": "one", **form}).text
@@ -448,6 +456,7 @@ def test_an_experiment_ends_at_its_limit():
     on_board(run_one_job, wall_s_max=0.01)
 
 
+@pytest.mark.usefixtures("small_experiments")
 def test_two_tabs_share_the_workers():
     """Experiments of the second tab run before those of the first have ended."""
     base = parse_scenario(BASE)
