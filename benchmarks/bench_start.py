@@ -21,6 +21,7 @@ PARTIES = {
     "start: stripesim run --help": ["-m", "stripesim", "run", "--help"],
     "import stripesim": ["-c", "import stripesim"],
     "import stripesim.api": ["-c", "import stripesim.api"],
+    "run quickstart": ["-m", "stripesim", "run", "quickstart"],
 }
 FIRST = "import stripesim; stripesim.run('quickstart', sets={'workload.requests': 50}, costs=False)"
 

@@ -1,6 +1,7 @@
-"""Wall time of a sweep of 1,000 cells on one worker, on two, and on Dask with two, for the same rows.
+"""Wall time of sweeps on one worker, on two, and on Dask with two, for the same rows; start-up included.
 
-Run: ``python benchmarks/bench_sweep.py``. ``--small`` runs 40 cells. Dask takes part if it is installed.
+Run: ``python benchmarks/bench_sweep.py``. It runs 20 cells of 20,000 requests and 1,000 cells of 200.
+``--small`` runs 40 cells of 200 instead. Dask takes part if it is installed.
 """
 
 from __future__ import annotations
@@ -15,17 +16,18 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-#: Two schemes, reads and writes: four cells per point.
-POINTS = (25, 10)
-POINTS_SMALL = (5, 2)
+#: Queue depths, network rates and requests per cell. Two schemes, reads and writes: four cells per point.
+SWEEPS = ((5, 1, 20_000), (25, 10, 200))
+SWEEPS_SMALL = ((5, 2, 200),)
 PATIENCE_S = 60
 
 
-def arguments(points: tuple[int, int]) -> list[str]:
+def arguments(depth_count: int, rate_count: int, requests: int) -> list[str]:
     """Return the sweep's options: queue depths times network rates."""
-    depths, rates = (range(1, count + 1) for count in points)
+    depths = range(1, depth_count + 1)
+    rates = range(1, rate_count + 1)
     return [
-        "sweep", "quickstart", "--set", "workload.requests=200",
+        "sweep", "quickstart", "--set", f"workload.requests={requests}",
         "--over", "workload.queue_depth=" + ",".join(str(2 * depth) for depth in depths),
         "--over", "cluster.private_gbit_per_s=" + ",".join(str(10 * rate) for rate in rates),
     ]  # fmt: skip
@@ -69,11 +71,11 @@ def dask(folder: Path) -> Iterator[str]:
             process.wait()
 
 
-def measure(points: tuple[int, int], *workers: str) -> tuple[float, list[str]]:
+def measure(sweep: tuple[int, int, int], *workers: str) -> tuple[float, list[str]]:
     """Run the sweep, and return its wall time [s] and the fingerprint of each row."""
     begun = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-m", "stripesim", *arguments(points), *workers, "--json", "-"],
+        [sys.executable, "-m", "stripesim", *arguments(*sweep), *workers, "--json", "-"],
         check=True, capture_output=True, text=True,
     )  # fmt: skip
     taken_s = time.monotonic() - begun
@@ -83,22 +85,29 @@ def measure(points: tuple[int, int], *workers: str) -> tuple[float, list[str]]:
 
 
 def main(small: bool) -> None:
-    """Print wall time, cells per second and the ratio to one worker."""
-    points = POINTS_SMALL if small else POINTS
+    """Print wall time, cells per second and the ratio to one worker of each sweep."""
     # Run once outside the measurement, to load the compiled engine from its cache.
-    measure((1, 1), "--jobs", "1")
+    measure((1, 1, 200), "--jobs", "1")
+    for sweep in SWEEPS_SMALL if small else SWEEPS:
+        compare(sweep)
+
+
+def compare(sweep: tuple[int, int, int]) -> None:
+    """Print the numbers of one sweep."""
     measured = {
-        f"{jobs} worker{'s' * (jobs > 1)}": measure(points, "--jobs", str(jobs))
+        f"{jobs} worker{'s' * (jobs > 1)}": measure(sweep, "--jobs", str(jobs))
         for jobs in (1, 2)
     }
     if find_spec("distributed") is None:
         print("Dask is not installed (pip install 'stripesim[cluster]'): skipped")
     else:
         with tempfile.TemporaryDirectory() as folder, dask(Path(folder)) as scheduler:
-            measured["Dask, 2 workers"] = measure(points, "--dask", scheduler)
+            measured["Dask, 2 workers"] = measure(sweep, "--dask", scheduler)
     base_s, rows = measured["1 worker"]
     assert all(other == rows for _, other in measured.values()), "not the same rows"
-    print(f"Sweep of {len(rows):,} cells of 200 requests, the same rows to the bit")
+    print(
+        f"Sweep of {len(rows):,} cells of {sweep[2]:,} requests, the same rows to the bit"
+    )
     for name, (taken_s, _) in measured.items():
         rate = len(rows) / taken_s
         print(

@@ -23,7 +23,7 @@ BENCHMARKS = {
     "bench_start.py": "start-up of the command line relative to bare Python, and the first compilation",
     "bench_engine.py": "engines: textbook SimPy, both engines, a C++ loop, size and memory",
     "bench_scale.py": "scale: time and memory of a cell as clusters and clients grow",
-    "bench_sweep.py": "a sweep of 1,000 cells on one worker, two, and Dask",
+    "bench_sweep.py": "sweeps on one worker, two, and Dask",
     "bench_crush.py": "placement: mappings per second relative to crushtool",
     "bench_traces.py": "trace readers relative to the CSV reader of Polars, and the memory of a long stream",
     "bench_kernel.py": "erasure-code kernels relative to a copy, a null code, cold buffers and plain loops",

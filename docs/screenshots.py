@@ -20,6 +20,8 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
+from generate import gallery
+
 STATIC = Path(__file__).resolve().parent / "_static"
 STRIPESIM = [sys.executable, "-m", "stripesim"]
 
@@ -63,7 +65,9 @@ def save(driver: Chrome, name: str, *, first: str, last: str, number: int = 0) -
     page = Image.open(io.BytesIO(driver.get_screenshot_as_png())).convert("RGB")
     top = driver.find_element(By.CSS_SELECTOR, first).rect["y"]
     end = driver.find_elements(By.CSS_SELECTOR, last)[number].rect
-    part = page.crop((0, int(top) - 12, page.width, int(end["y"] + end["height"])))
+    part = page.crop(
+        (0, max(0, int(top) - 12), page.width, int(end["y"] + end["height"]))
+    )
     path = STATIC / name
     part.quantize(128).save(path, optimize=True)
     print(f"wrote {path} ({path.stat().st_size / 1e3:.0f} kB)")
@@ -145,12 +149,23 @@ def load_curve() -> None:
         shutil.copy(Path(folder) / "load.svg", STATIC / "load.svg")
 
 
+def explorer(driver: Chrome) -> None:
+    """Show the explorer of the gallery's grid at 64 KiB."""
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "explorer.html"
+        page.write_text(gallery.grid_page(), encoding="utf-8")
+        driver.get(f"{page.as_uri()}#at.workload.block_sizes_bytes=64KiB")
+        time.sleep(1)
+        save(driver, "explorer.png", first=".lab", last="figure.plot")
+
+
 def main() -> None:
     """Take the screenshots and draw the figures."""
     slow_drive()
     load_curve()
     driver = browser()
     try:
+        explorer(driver)
         live_page(driver)
         played_write(driver)
     finally:

@@ -8,9 +8,11 @@ results.
 import getpass
 import logging
 import os
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from threading import Timer
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
@@ -18,13 +20,15 @@ from numba.core import config
 from numba.core.caching import FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
-from numba.core.runtime import rtsys
+from numba.core.runtime.nrt import rtsys
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 # Numba sets its options as undeclared attributes.
 _config: Any = config
+#: Loading from the cache is faster than this [s].
+_NOTICE_AFTER_S = 2.0
 _log = logging.getLogger("stripesim")
 _warned: set[str] = set()
 
@@ -40,6 +44,7 @@ class _Cache(FunctionCache):
     """Numba's cache of one function, keyed by its `sources` too, in which no disk state is an error."""
 
     sources = ""
+    program = ""
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         return *super()._index_key(sig, codegen), self.sources  # type: ignore[no-untyped-call]
@@ -48,16 +53,33 @@ class _Cache(FunctionCache):
         # Numba's method also loads what it needs to compile, which takes longer than a small run.
         rtsys.initialize(target_context)
         try:
-            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            stored = self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            if stored is None:
+                self._announce()
+            return stored
         except Exception as error:
             # Unpickling damaged bytes may raise any exception.
             _warn(
                 f"compiled code in {self.cache_path}: got {_reason(error)}; compiling again"
             )
             self._clear()
+            self._announce()
             return None
 
+    def _announce(self) -> None:
+        """Print on a terminal which program compiles, unless it is ready soon."""
+        self._notice = Timer(
+            _NOTICE_AFTER_S,
+            print,
+            args=[f"compiling {self.program} (once per installation) …"],
+            kwargs={"file": sys.stderr, "flush": True},
+        )
+        self._notice.daemon = True
+        if sys.stderr.isatty():
+            self._notice.start()
+
     def save_overload(self, sig: Any, data: Any) -> None:
+        self._notice.cancel()
         try:
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
         except Exception as error:
@@ -122,7 +144,7 @@ def _cache_of(function: Callable[..., Any]) -> _Cache | None:
     return None
 
 
-class _CodeForCallers(JITCodeLibrary):  # type: ignore[misc]
+class _CodeForCallers(JITCodeLibrary):
     """Code of an inner function, which LLVM optimises once, as a part of the function called from Python.
 
     Numba optimises a function and all that it calls, then does the same for its callers. In a program of a
@@ -134,7 +156,7 @@ class _CodeForCallers(JITCodeLibrary):  # type: ignore[misc]
         return _NoAddresses()
 
     def finalize(self) -> None:
-        self._raise_if_finalized()
+        self._raise_if_finalized()  # type: ignore[no-untyped-call]
         for library in dict.fromkeys(self._linking_libraries):
             self._reload_init.update(library._reload_init)
             self._final_module.link_in(library._get_module_for_linking(), preserve=True)
@@ -151,16 +173,15 @@ class _NoAddresses:
         """Set no environment. Numba needs it for objects of Python, which inner functions do not use."""
 
 
-class _InnerCompiler(Compiler):  # type: ignore[misc]
+class _InnerCompiler(Compiler):
     """Numba's compiler, with `_CodeForCallers`."""
 
     def define_pipelines(self) -> Any:
         state = self.state
-        state.library = _CodeForCallers(
-            state.targetctx.codegen(), state.func_id.func_qualname
-        )
+        name = state.func_id.func_qualname
+        state.library = _CodeForCallers(state.targetctx.codegen(), name)  # type: ignore[no-untyped-call]
         state.library.enable_object_caching()
-        return super().define_pipelines()
+        return super().define_pipelines()  # type: ignore[no-untyped-call]
 
 
 def inner(
@@ -182,19 +203,18 @@ def inner(
     callable
         The compiled function. Python cannot call it.
     """
-    dispatcher = numba.njit(
-        forceinline=forceinline,
-        # An entry point for Python takes half of the compilation time.
-        no_cpython_wrapper=True,
-        no_cfunc_wrapper=True,
-        pipeline_class=_InnerCompiler,
-        **options,
-    )(function)
-    return cast("Callable[P, R]", dispatcher)
+    # An entry point for Python takes half of the compilation time.
+    options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    options |= {"forceinline": forceinline, "pipeline_class": _InnerCompiler}
+    return cast("Callable[P, R]", numba.njit(**options)(function))
 
 
 def compiled(
-    function: Callable[P, R], *, sources: str = "", **options: Any
+    function: Callable[P, R],
+    *,
+    sources: str = "",
+    program: str = "a kernel",
+    **options: Any,
 ) -> Callable[P, R]:
     """Compile a function on its first call and cache the machine code on disk.
 
@@ -204,6 +224,8 @@ def compiled(
         Function that Numba can compile in nopython mode.
     sources
         Text that invalidates the cached code when it changes, such as a hash of called modules.
+    program
+        Name of the program in the notice that users see at a terminal while it compiles.
     **options
         Options of `numba.njit`.
 
@@ -216,6 +238,7 @@ def compiled(
     cache = _cache_of(function)
     if cache is not None:
         cache.sources = sources
+        cache.program = program
         # `Dispatcher.enable_caching` does the same with Numba's own class.
         dispatcher._cache = cache
     return cast("Callable[P, R]", dispatcher)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from stripesim.sim.ceph.clients.workload import Synthetic, SyntheticLoops, Workload
 from stripesim.sim.ceph.failures import (
@@ -12,6 +13,7 @@ from stripesim.sim.ceph.failures import (
     FaultPlan,
     describe_faults,
 )
+from stripesim.sim.ceph.failures.results.fault_phases import held_ns
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.loops import ClientLoops
 from stripesim.sim.ceph.planner import Foreground, RequestPlanner
@@ -76,6 +78,9 @@ class RunResult:
         Timeline of a run under faults. See `stripesim.sim.ceph.failures.describe_faults`.
     processors
         Use of processors. See `stripesim.sim.observe.processors.processor_use`.
+    blocked
+        True for requests that waited because of the state of their PG, shape (requests,). None without
+        faults.
     """
 
     row: ResultRow
@@ -93,6 +98,7 @@ class RunResult:
     window: Window | None
     timeline: dict[str, Any] | None = None
     processors: dict[str, Any] = field(default_factory=dict)
+    blocked: npt.NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,8 +309,9 @@ def simulate(
             is_stationary=not fills,
         )
     requested = joined_requests([outcome.requested for outcome in outcomes])
-    fault_numbers, timeline = describe_faults(director.finish(run, requested))
-    return _result(
+    fault_run = director.finish(run, requested)
+    fault_numbers, timeline = describe_faults(fault_run)
+    result = _result(
         pool,
         book,
         outcomes,
@@ -314,6 +321,8 @@ def simulate(
         timeline=timeline,
         is_stationary=False,
     )
+    held = held_ns(fault_run.timeline, requested, run.end_ns)
+    return replace(result, blocked=held.sum(axis=1) > 0)
 
 
 def _streams_of(planner: RequestPlanner, load: AnyWorkload) -> list[Foreground]:

@@ -42,11 +42,14 @@ if TYPE_CHECKING:
     from stripesim.scenarios.explain.request import explain
     from stripesim.scenarios.explain.text import table_rows
     from stripesim.scenarios.explain.timeline import Timeline
+    from stripesim.scenarios.figures.rehearsal import draw_rehearsal
     from stripesim.scenarios.figures.results import (
         CaptionedFigure,
         draw_all,
         save_figures,
     )
+    from stripesim.scenarios.load.curves import LoadCurve, LoadPoint
+    from stripesim.scenarios.load.figure import draw_load
     from stripesim.scenarios.studies.base import StudyResult
     from stripesim.scenarios.sweep.run import SweepResult
     from stripesim.traces import BlockTrace, FailureTrace
@@ -60,6 +63,8 @@ __all__ = [
     "Cluster",
     "FailureTrace",
     "Ledger",
+    "LoadCurve",
+    "LoadPoint",
     "Pool",
     "RedundancyScheme",
     "RunResult",
@@ -74,18 +79,22 @@ __all__ = [
     "cluster",
     "describe_trace",
     "draw_all",
+    "draw_load",
+    "draw_rehearsal",
     "draw_timelines",
     "durability",
     "explain",
     "fit_trace",
     "format_size",
     "import_report",
+    "load_curves",
     "load_scenario",
     "load_trace",
     "parse_scenario",
     "parse_scheme",
     "parse_size_bytes",
     "pool",
+    "rehearse",
     "run",
     "save_figures",
     "shipped_scenarios",
@@ -105,12 +114,16 @@ _LATE = {
     "Claim": "stripesim.calibration.ledger.verdicts",
     "FailureTrace": "stripesim.traces",
     "Ledger": "stripesim.calibration.ledger.verdicts",
+    "LoadCurve": "stripesim.scenarios.load.curves",
+    "LoadPoint": "stripesim.scenarios.load.curves",
     "StudyResult": "stripesim.scenarios.studies.base",
     "SweepResult": "stripesim.scenarios.sweep.run",
     "Timeline": "stripesim.scenarios.explain.timeline",
     "TraceFit": "stripesim.calibration.trace_fit",
     "describe_trace": "stripesim.traces",
     "draw_all": "stripesim.scenarios.figures.results",
+    "draw_load": "stripesim.scenarios.load.figure",
+    "draw_rehearsal": "stripesim.scenarios.figures.rehearsal",
     "draw_timelines": "stripesim.scenarios.explain.draw",
     "explain": "stripesim.scenarios.explain.request",
     "fit_trace": "stripesim.calibration.trace_fit",
@@ -475,3 +488,85 @@ def import_report(*files: str | Path, pools: Sequence[str] = ()) -> dict[str, An
     from stripesim.scenarios.importing.summary import answer
 
     return answer(import_cluster([Path(file) for file in files]), pools)[0]
+
+
+def rehearse(
+    scenario: _Scenario | str | Path,
+    *,
+    sets: Overrides = (),
+    seed: int | None = None,
+    engine: str = "compiled",
+) -> dict[str, Any]:
+    """Rehearse the planned changes of a scenario: movement, duration, fill and the effect on clients.
+
+    Parameters
+    ----------
+    scenario
+        A `Scenario` with ``changes``, the name of a shipped scenario, or the path of a TOML file.
+    sets
+        Overrides, as for `run`.
+    seed
+        Seed that replaces the scenario's.
+    engine
+        ``compiled`` or ``simpy``. Both give the same result.
+
+    Returns
+    -------
+    dict
+        ``changes``, ``trade_off``, ``timeline``, ``warnings`` and ``provenance``, as ``stripesim rehearse
+        --json`` prints them. `draw_rehearsal` draws it.
+
+    Raises
+    ------
+    ValueError
+        If the scenario has no changes, several schemes, or a change that cannot be rehearsed.
+    """
+    from stripesim.scenarios.rehearsal.rehearse import rehearse as _rehearse
+
+    return _rehearse(_loaded(scenario, sets, seed), engine=engine)
+
+
+def load_curves(
+    scenario: _Scenario | str | Path,
+    *,
+    sets: Overrides = (),
+    seed: int | None = None,
+    p99_bounds_s: Sequence[float] = (),
+    requests: int | None = None,
+    jobs: int | None = None,
+    engine: str = "compiled",
+) -> list[LoadCurve]:
+    """Simulate latency over throughput, from a tenth of saturation to past it.
+
+    Parameters
+    ----------
+    scenario, sets, seed, engine
+        As for `run`. Queue depth, rate and length of the scenario are replaced: arrivals are Poisson at each
+        rate.
+    p99_bounds_s
+        Bounds of the 99th percentile [s] to find the highest rate for. That of ``[plan]`` is added.
+    requests
+        Requests of each run [count]. Each point has 5 runs. Default: 6,000 to 20,000, by the number of OSDs.
+    jobs
+        Worker processes [count], as for `sweep`.
+
+    Returns
+    -------
+    list of LoadCurve
+        One for each scheme and kind of request. `draw_load` draws them.
+
+    Raises
+    ------
+    ValueError
+        If the scenario has no steady load (traces, faults, changes, repairs), too many cells, or a scheme
+        does not fit on the cluster. The message names the key.
+    """
+    from stripesim.scenarios.load.curves import load_curves as _load_curves
+
+    return _load_curves(
+        _loaded(scenario, sets, seed),
+        p99_bounds_s=p99_bounds_s,
+        requests=requests,
+        jobs=jobs,
+        engine=engine,
+    )

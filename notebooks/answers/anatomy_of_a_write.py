@@ -85,7 +85,8 @@ def questions(d: Given) -> Questions:
     )
     yield Question(
         "first write",
-        "By what factor is the first write into a new object faster than the overwrite?",
+        "By what factor is the first write into a new object faster than the overwrite, on an image "
+        "without an object map?",
         lambda: d.coded.latency_ns / d.fresh.latency_ns,
         hint="Divide two of the latencies just printed.",
         why="There is no old stripe to read, and none to keep for a rollback.",

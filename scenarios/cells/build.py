@@ -18,7 +18,6 @@ from stripesim.models.placement import OsdWeights
 from stripesim.models.throttle import ThrottleModel
 from stripesim.scenarios.cells.failures import plan_of, repair_plan
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.notes import updates_object_maps
 from stripesim.scenarios.cells.placement import (
     acting_sets,
     host_values,
@@ -110,7 +109,9 @@ def _object_maps(
     scenario: Scenario, pool: Pool, loads: AnyWorkload | list[AnyWorkload]
 ) -> ObjectMaps | None:
     """Return the object maps that a run updates, or None if it updates none."""
-    if pool.scheme.name == "none" or not updates_object_maps(scenario):
+    if pool.scheme.name == "none":
+        return None
+    if not scenario.has_fresh_object_maps or scenario.changes_during_run:
         return None
     workloads = loads if isinstance(loads, list) else [loads]
     extents = [_images_of(load) for load in workloads]

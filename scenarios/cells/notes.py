@@ -103,33 +103,15 @@ def pristine_warnings(scenario: Scenario) -> list[str]:
     ]
 
 
-def updates_object_maps(scenario: Scenario) -> bool:
-    """Return True if first writes into objects of a scenario update object maps."""
-    return _has_fresh_maps(scenario) and not _changes_during_run(scenario)
-
-
 def object_map_warnings(scenario: Scenario) -> list[str]:
     """Warn of object maps that a run leaves out, so that first writes into objects are too fast."""
-    if not (_has_fresh_maps(scenario) and _changes_during_run(scenario)):
+    if not (scenario.has_fresh_object_maps and scenario.changes_during_run):
         return []
     where = scenario.where("workload", "image")
     return [
         f"{where}: the images' object maps are not simulated in runs with failures or changes, so that "
         'first writes into objects are too fast; set image = "prefilled" for an image in use'
     ]
-
-
-def _has_fresh_maps(scenario: Scenario) -> bool:
-    """Return True if images have object maps that no write has filled yet."""
-    load = scenario.workload
-    # By default, every release since Jewel gives an image an object map.
-    has_map = load.image_features is None or "object-map" in load.image_features
-    return has_map and load.image == "pristine"
-
-
-def _changes_during_run(scenario: Scenario) -> bool:
-    parts = (scenario.faults, scenario.repair)
-    return bool(scenario.changes) or any(part is not None for part in parts)
 
 
 def _reads_nothing(load: WorkloadSpec) -> bool:

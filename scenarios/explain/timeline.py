@@ -201,7 +201,15 @@ def _category(step: RecordedStep) -> str:
 
 #: Category of a delay or a use, by the last part of its role.
 _DELAYS = {"wire": "network", "rx": "network"}
-_USES = {"tx": "network", "rx": "network", "ssd": "ssd", "sync": "ssd"}
+_USES = {
+    "tx": "network",
+    "rx": "network",
+    "ssd": "ssd",
+    "sync": "ssd",
+    # A drive's write buffer and its link to the host, if they are queues of their own
+    "write": "ssd",
+    "link": "ssd",
+}
 
 
 # A gate is held from enter to leave, a pool from acquire to release.

@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from typing import Final
 
-from fontTools import subset
-from fontTools.ttLib import TTFont
 from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -45,6 +43,8 @@ _MANY_CATEGORIES: Final = 8
 _ROOM_INCH: Final = 0.62
 _LEGEND_LINE_INCH: Final = 0.17
 _LEGEND_POINT: Final = 7.0
+#: Up to this many letters, three labels fit side by side.
+_LONG_LABEL: Final = 12
 
 _LENGTH: Final = re.compile(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*(in|cm|mm|pt)\s*")
 _INCHES: Final = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}
@@ -56,7 +56,7 @@ def parse_width_inch(text: str) -> float:
     Raises
     ------
     ValueError
-        If it is no length, or no width of a figure.
+        If the text is not a length, or the length is too small or too large.
 
     >>> parse_width_inch("3.5in"), round(parse_width_inch("252pt"), 3)
     (3.5, 3.487)
@@ -98,6 +98,9 @@ def fit_width(figure: Figure, width_inch: float) -> None:
         for axes in group:
             _wrap_words(axes, panel_inch, heights[index // columns])
     _narrow_legends(figure)
+    for index, group in enumerate(panels):
+        more = max(_legend_below(axes, heights[index // columns]) for axes in group)
+        _add_height(figure, more / columns)
     figure.draw_without_rendering()
     for group in panels:
         _add_height(figure, _turn_crowded_labels(group[0]) / columns)
@@ -179,10 +182,8 @@ def _panels(figure: Figure) -> list[list[Axes]]:
     """Return the axes of each panel, which are several where scales differ."""
     panels: dict[tuple[int, int], list[Axes]] = {}
     for axes in figure.axes:
-        place = axes.get_subplotspec()
-        assert place is not None, "every panel is on a grid"
-        panels.setdefault((place.rowspan.start, place.colspan.start), []).append(axes)
-    return [panels[place] for place in sorted(panels)]
+        panels.setdefault(_place(axes), []).append(axes)
+    return [panels[at] for at in sorted(panels)]
 
 
 def _columns(panels: Sequence[Sequence[Axes]]) -> int:
@@ -191,9 +192,9 @@ def _columns(panels: Sequence[Sequence[Axes]]) -> int:
 
 def _place(axes: Axes) -> tuple[int, int]:
     """Return the row and the column of a panel."""
-    place = axes.get_subplotspec()
-    assert place is not None, "every panel is on a grid"
-    return place.rowspan.start, place.colspan.start
+    cell = axes.get_subplotspec()
+    assert cell is not None, "every panel is on a grid"
+    return cell.rowspan.start, cell.colspan.start
 
 
 def _shape(figure: Figure, axes: Axes) -> tuple[float, float, int]:
@@ -218,7 +219,7 @@ def _stack(
     columns: int,
     heights: Sequence[float],
 ) -> None:
-    """Put the panels on a new grid; those that leave the edge of the figure get their labels back."""
+    """Put the panels on a new grid, and give labels back to those that left the edge of the figure."""
     grid = figure.add_gridspec(len(heights), columns, height_ratios=list(heights))
     first = {_place(group[0]): group[0] for group in panels}
     last_row = max(row for row, _ in first)
@@ -246,14 +247,13 @@ def _stack(
 def _shrink(figure: Figure) -> None:
     """Shrink letters, lines and marks of a figure by the factor between its style and a paper's."""
     for text in figure.findobj(Text):
-        text.set_fontsize(_letters(text.get_fontsize()))
+        text.set_fontsize(_letters(float(text.get_fontsize())))
         if isinstance(text, Annotation) and text.anncoords == "offset points":
             across, up = text.xyann
             text.xyann = (across * _SCALE, up * _SCALE)
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
-            size = _letters(_label_size(axis))
-            axes.tick_params(axis=axis.axis_name, which="both", labelsize=size, pad=2)
+            axis.set_tick_params("both", labelsize=_letters(_label_size(axis)), pad=2)
             axis.labelpad *= _SCALE
         for spine in axes.spines.values():
             spine.set_linewidth(0.6)
@@ -284,10 +284,10 @@ def _wrap_words(axes: Axes, panel_inch: float, height_inch: float) -> None:
         assert isinstance(text, Text)
         if text.get_text() in titles:
             # A bold letter is about 0.7 of its size wide, another one 0.55.
-            letters = int((panel_inch + 0.3) * 72 / (0.7 * text.get_fontsize()))
+            letters = int((panel_inch + 0.3) * 72 / (0.7 * float(text.get_fontsize())))
             text.set_text(textwrap.fill(text.get_text(), letters))
     label = axes.yaxis.label
-    letters = int((height_inch + 0.2) * 72 / (0.55 * label.get_fontsize()))
+    letters = int((height_inch + 0.2) * 72 / (0.55 * float(label.get_fontsize())))
     label.set_text(textwrap.fill(label.get_text(), letters))
 
 
@@ -300,6 +300,29 @@ def _narrow_legends(figure: Figure) -> None:
         look = {"handlelength": 1.8, "columnspacing": 1.2, "fontsize": _LEGEND_POINT}
         lines = legend_above(figure, handles, labels, **look)
         _add_height(figure, _LEGEND_LINE_INCH * lines)
+
+
+def _legend_below(axes: Axes, height_inch: float) -> float:
+    """Move a legend on the right of a panel below it, and return the height that it needs [inch]."""
+    legend = axes.get_legend()
+    if legend is None or legend.get_window_extent().x0 < axes.get_window_extent().x1:
+        return 0.0
+    handles = [handle for handle in legend.legend_handles if handle is not None]
+    labels = [text.get_text() for text in legend.get_texts()]
+    legend.remove()
+    columns = 2 if max(map(len, labels)) > _LONG_LABEL else 3
+    below_inch = _ROOM_INCH / 2 if axes.get_xlabel() else 0.1
+    axes.legend(
+        handles,
+        labels,
+        loc="upper left",
+        bbox_to_anchor=(-0.1, -below_inch / height_inch),
+        ncols=columns,
+        fontsize=_LETTERS_MIN_POINT,
+        handlelength=1.8,
+        columnspacing=1.0,
+    )
+    return _LEGEND_LINE_INCH * -(-len(labels) // columns)
 
 
 def _add_height(figure: Figure, more_inch: float) -> None:
@@ -338,15 +361,19 @@ def _with_fonts(svg: str) -> str:
 
 
 def _font_rules(letters: str) -> Iterator[str]:
+    # Imported here, because only papers need it.
+    from fontTools import subset
+    from fontTools.ttLib import TTFont
+
     for weight in ("normal", "bold"):
         properties = font_manager.FontProperties(family="DejaVu Sans", weight=weight)
         font = TTFont(font_manager.findfont(properties))
         options = subset.Options(hinting=False, layout_features=[])
         # A table of the font's editor, which the subsetter does not know.
         options.drop_tables += ["FFTM"]
-        chosen = subset.Subsetter(options)
-        chosen.populate(text=letters)
-        chosen.subset(font)
+        subsetter = subset.Subsetter(options)
+        subsetter.populate(text=letters)
+        subsetter.subset(font)
         # Otherwise the file would carry the time of writing.
         font.recalcTimestamp = False
         buffer = BytesIO()

@@ -108,7 +108,7 @@ def _draw_cost(
         return cost
 
     schemes = _schemes(document)
-    front = _front([one for one in sized if not _is_out(one)], height)
+    front = front_of([one for one in sized if not _is_out(one)], height)
     with styled():
         figure = new_figure(_SIZE_INCHES)
         axes = figure.subplots()
@@ -148,7 +148,7 @@ def _draw_cost(
     return CaptionedFigure(figure, caption)
 
 
-def _front(
+def front_of(
     candidates: Sequence[Candidate], height: Callable[[Candidate], float]
 ) -> list[Candidate]:
     """Return the candidates that no other one beats in capacity and height, by capacity."""
@@ -240,7 +240,7 @@ def _draw_growth(
     growth = bytes_text(plan.growth_bytes_per_day)
     caption = (
         f"Fill with {bytes_text(stored)} at first and {growth} more each day, evenly over all OSDs. Dot: "
-        "from here on, losing the largest failure domain makes the others nearfull. Years until there: "
+        "beyond it, losing the largest failure domain makes other OSDs nearfull. Years until there: "
         f"{'; '.join(ends)}."
     )
     return CaptionedFigure(figure, caption)
@@ -316,7 +316,7 @@ def _bars(
     schemes = _schemes(document)
     best = document["recommended"]
     with styled():
-        figure = new_figure((_SIZE_INCHES[0], 1.3 + _ROW_INCHES * len(bars)))
+        figure = new_figure((_SIZE_INCHES[0], 1.8 + _ROW_INCHES * len(bars)))
         axes = figure.subplots()
         for place, (one, value, text) in enumerate(bars):
             colour = COLOURS[schemes.index(one["scheme"]) % len(COLOURS)]

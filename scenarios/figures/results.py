@@ -7,7 +7,7 @@ from functools import cache
 from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, cast
 
 import matplotlib as mpl
 import polars as pl
@@ -225,7 +225,7 @@ def save_figures(
         if width_inch is None:
             contents |= _screen_files(stem, figure)
             continue
-        with styled(), mpl.rc_context(_PAPER_FONTS):
+        with styled(), mpl.rc_context(cast(Any, _PAPER_FONTS)):
             fit_width(figure, width_inch)
             contents |= paper_files(stem, figure, caption, width_inch)
     captions = "".join(

@@ -22,8 +22,8 @@ from stripesim.sim.observe.intervals import Interval
 
 #: Note below tables and figures with points past saturation.
 PAST_NOTE: Final = (
-    "past saturation, requests arrive faster than they complete. The latency grows as long as the run "
-    "lasts, so these points have no steady value"
+    "past saturation, the queue of the busiest resource grows as long as the run lasts, so the latency has "
+    "no steady value. Other OSDs still complete more, so the served rate may exceed saturation"
 )
 _RISING: Final = "rises"
 # Smallest half of an interval to show, as a part of the mean.
@@ -210,7 +210,7 @@ def rows_of(curve: LoadCurve) -> list[dict[str, str]]:
             "of saturation": f"{point.offered_iops / saturation:.0%}",
             "p50 [ms]": _milliseconds(point.latency_p50_ns),
             "p99 [ms]": _milliseconds(point.latency_p99_ns),
-            "": _state(point),
+            "note": _state(point),
         }
         for point in curve.points
     ]

@@ -75,6 +75,8 @@ _SEARCH_STEPS_MAX: Final = 12
 _KNEE_WIDTH: Final = 0.06
 _BOUND_WIDTH: Final = 0.03
 _WIDTH_MIN: Final = 0.02
+# Above the score of any gap that is refined only because the latency rises.
+_FIRST_SCORE: Final = 1000.0
 # Growth of the logarithm of the latency across a gap below which it is not refined.
 _RISE_MIN: Final = 0.1
 
@@ -491,7 +493,7 @@ class _CurveBuilder:
                 longer *= _LONGER
                 rate = yield from self._measure(shares, per_s, longer=longer)
         self.rates.append(rate)
-        self.rates.sort()
+        self.rates.sort(key=lambda one: one.per_s)
         self.settings.on_point(self.curve(), self._point(rate))
 
     def _measure(
@@ -560,15 +562,15 @@ class _CurveBuilder:
             score = 0.0
             if width > _WIDTH_MIN and rise > _RISE_MIN:
                 score = rise
-            if width > _KNEE_WIDTH and index in (best - 1, best):
-                # Before any gap that only rises, the wider one of the two first.
-                score = 100.0 + width
             crosses = any(
                 rate.p99_ns <= bound_ns < after.p99_ns
                 for bound_ns in self.settings.p99_bounds_ns
             )
+            # Before any gap that only rises, the one that is widest for its purpose.
+            if width > _KNEE_WIDTH and index in (best - 1, best):
+                score = _FIRST_SCORE + width / _KNEE_WIDTH
             if width > _BOUND_WIDTH and crosses:
-                score = 200.0 + width
+                score = max(score, _FIRST_SCORE + width / _BOUND_WIDTH)
             gaps.append((score, (rate.per_s + end_per_s) / 2))
         score, middle = max(gaps)
         if not score:

@@ -82,8 +82,8 @@ def _draw(kinds: dict[str, list[LoadCurve]]) -> CaptionedFigure:
         for axes, (kind, members) in zip(panels, kinds.items(), strict=False):
             for curve in members:
                 _draw_curve(axes, curve, schemes.index(curve.cell.scheme))
-            _draw_bounds(axes, members)
             _scale(axes, members)
+            _draw_bounds(axes, members)
             axes.set_title(kind, fontsize=12.5)
         for axes in panels:
             axes.set_axis_off()
@@ -199,8 +199,12 @@ def _draw_markers(
 
 def _draw_bounds(axes: Axes, curves: Sequence[LoadCurve]) -> None:
     """Draw a line at each latency bound, and the rate at which each curve crosses it."""
+    low_ms, high_ms = axes.get_ylim()
     bounds_ns = {within.p99_ns for curve in curves for within in curve.within}
     for bound_ns in sorted(bounds_ns):
+        if not low_ms < bound_ns / 1e6 < high_ms:
+            # Text outside the panel would shrink it.
+            continue
         axes.axhline(bound_ns / 1e6, color="#666666", linewidth=1, linestyle=":")
         note(
             axes,

@@ -1,34 +1,49 @@
 """Predict movement, duration, fill and client performance of each change for `stripesim rehearse`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from stripesim.models.coding import parse_scheme
-from stripesim.models.qos import Profile, mclock_defaults
 from stripesim.scenarios.cells.build import build_pool, check_schemes
 from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.notes import kernel_warnings, warnings_of
+from stripesim.scenarios.cells.notes import kernel_warnings, made_from, warnings_of
 from stripesim.scenarios.planning.capacity import drives_of
 from stripesim.scenarios.rehearsal.backfill_schedule import (
+    backfill_spans,
     backfills_of,
+    object_time,
     schedule_s,
 )
+from stripesim.scenarios.rehearsal.client_effect import (
+    NO_CLIENTS,
+    clients_between,
+    clients_during,
+)
+from stripesim.scenarios.rehearsal.commands import commands_of, profile_commands
 from stripesim.scenarios.rehearsal.exact_movement import ExactMovement, exact_movements
-from stripesim.scenarios.rehearsal.pool_copy import COPY_WARNING, rehearse_copy
+from stripesim.scenarios.rehearsal.pool_copy import COPY_WARNINGS, rehearse_copy
 from stripesim.scenarios.rehearsal.samples import (
     Sample,
+    sample_size,
     simulate_sample,
     stored_objects,
 )
+from stripesim.scenarios.rehearsal.timeline import BackfillCourse, timeline_of
+from stripesim.scenarios.rehearsal.trade_off import trade_off
+from stripesim.scenarios.rehearsal.variants import (
+    Variant,
+    more_backfills,
+    variants_of,
+    with_own_queue,
+)
 from stripesim.scenarios.schema.keys import Scenario, cells
+from stripesim.scenarios.schema.units import duration_text
 from stripesim.sim.ceph.kinds import kind_of
 
-#: Maximum number of object shards that the changes of one simulation move by default [count].
-SHARDS_MAX: Final = 20_000
-# Minimum number of objects to simulate per PG.
-_GROUP_OBJECTS_MIN: Final = 4
+#: Most shards, counted once per PG, of changes that are also rehearsed with larger ``osd_max_backfills``.
+BACKFILLS_SHARDS_MAX: Final = 500
 # Field of the result → column of a simulated change. As in Ceph's counters, messages between OSDs on one host
 # count as sent. The last field counts only traffic between hosts.
 _MOVED: Final = {
@@ -37,10 +52,14 @@ _MOVED: Final = {
     "private_net_bytes": "sent_bytes",
     "between_hosts_bytes": "private_net_bytes",
 }
+_DURATIONS: Final = ("duration_s", "duration_low_s", "duration_high_s")
 
 
 def rehearse(
-    scenario: Scenario, *, engine: str = "compiled", shards_max: int = SHARDS_MAX
+    scenario: Scenario,
+    *,
+    engine: str = "compiled",
+    progress: Callable[[str], None] = lambda words: None,
 ) -> dict[str, Any]:
     """Rehearse the planned changes of a scenario.
 
@@ -50,13 +69,14 @@ def rehearse(
         A scenario with changes, one scheme and one kind of request.
     engine
         Name of the engine.
-    shards_max
-        Largest number of object shards to move in one simulation [count].
+    progress
+        Called with the settings of each simulation before it begins.
 
     Returns
     -------
     dict
-        ``changes`` and ``warnings``, as documented in the command-line reference.
+        ``changes``, ``trade_off``, ``timeline``, ``warnings`` and ``provenance``, as documented in the
+        command-line reference.
 
     Raises
     ------
@@ -66,16 +86,25 @@ def rehearse(
     Notes
     -----
     The numbers of PGs and shards that move are exact. All PGs are assumed to hold the same number of objects.
-    If the changes move more than `shards_max` object shards, only a few objects of each PG are simulated. A
+    If the changes move more objects than a simulation can, only a few objects of each PG are simulated. A
     schedule with the same reservations then extrapolates to full-size PGs at the sample's time per object.
     """
     _check(scenario)
-    scenario = _bounded_by_time(scenario)
+    scenario = with_own_queue(_bounded_by_time(scenario))
     if scenario.changes[0].kind == "scheme":
-        row = rehearse_copy(scenario)
+        progress("reads of the old pool, writes of the new one")
+        row = rehearse_copy(scenario, engine=engine)
+        row["commands"] = commands_of(scenario, 0)
         return {
             "changes": [row],
-            "warnings": [COPY_WARNING, *_range_warnings(scenario)],
+            "trade_off": None,
+            "timeline": None,
+            "warnings": [
+                *_fill_warnings([row]),
+                *COPY_WARNINGS,
+                *_range_warnings(scenario),
+            ],
+            "provenance": _provenance(scenario),
         }
     # Clients issue one kind of request. A warning lists the others.
     cell = cells(scenario)[0]
@@ -84,23 +113,73 @@ def rehearse(
     drives = drives_of(scenario, models)
     movements = exact_movements(scenario, cell.scheme)
     pool = build_pool(scenario, parse_scheme(cell.scheme), models)
-    per_group = stored_objects(scenario) / scenario.cluster.pg_num
-    shards = sum(each.movement.shards_count for each in movements)
-    most = max(_GROUP_OBJECTS_MIN, shards_max // max(1, shards))
-    count = max(1, min(most, round(per_group)))
-    samples = [
-        simulate_sample(each, cell, drives, group_objects_count=count, engine=engine)
-        for each in _with_profiles(scenario)
-    ]
+    limits = limits_of(scenario, rotational=models.ssd.rotational)
+    shards_count = sum(each.movement.shards_count for each in movements)
+    progress("idle cluster")
+    size = sample_size(scenario, cell, drives, shards_count=shards_count, engine=engine)
+    variants = variants_of(scenario, limits.max_backfills_count)
+    profiles_count = len(variants)
+    if size.has_load and shards_count <= BACKFILLS_SHARDS_MAX:
+        variants += more_backfills(variants[0])
+    runs: list[_Run] = []
+    for number, variant in enumerate(variants):
+        is_profile = number < profiles_count
+        if is_profile and len(runs) >= 2 and runs[0].sample.equals(runs[1].sample):
+            # No OSD's queue ever has to choose, whatever its rule.
+            runs.append(_Run(variant, runs[0].sample))
+            continue
+        progress(f"{variant.profile}, osd_max_backfills {variant.max_backfills_count}")
+        sample = simulate_sample(
+            variant.scenario, cell, drives, size=size, engine=engine
+        )
+        runs.append(_Run(variant, sample))
     whole = _Whole(
         shard_bytes=kind_of(pool).shard_bytes,
-        group_objects=per_group,
-        slots=limits_of(scenario, rotational=models.ssd.rotational).max_backfills_count,
+        group_objects=stored_objects(scenario) / scenario.cluster.pg_num,
         osds=pool.cluster.osds,
     )
-    rows = [_row(index, each, samples, whole) for index, each in enumerate(movements)]
-    warnings = _warnings(movements, samples[0], whole) + _client_warnings(scenario)
-    return {"changes": rows, "warnings": warnings + _range_warnings(scenario)}
+    profiles = [
+        [_profile(index, exact, run, whole) for run in runs]
+        for index, exact in enumerate(movements)
+    ]
+    first = runs[0].sample
+    rows = []
+    for index, exact in enumerate(movements):
+        row = _row(index, exact, first, whole, profiles[index][:profiles_count])
+        row["commands"] = commands_of(scenario, index)
+        rows.append(row)
+    weighed = trade_off(scenario, variants, profiles)
+    if weighed is not None:
+        weighed["commands"] = _settings_commands(scenario, weighed)
+    durations_s = [row["duration_s"] for row in rows]
+    courses = [
+        _course(exact, limits.max_backfills_count, whole.osds) for exact in movements
+    ]
+    timeline = timeline_of(first, durations_s, courses)
+    if timeline is not None:
+        for row, moments in zip(rows, timeline.pop("changes"), strict=True):
+            row.update(moments)
+    return {
+        "changes": rows,
+        "trade_off": weighed,
+        "timeline": timeline,
+        "warnings": [
+            *_fill_warnings(rows),
+            *_warnings(movements, first, whole),
+            *_queue_warnings(runs[:profiles_count]),
+            *_client_warnings(scenario),
+            *_range_warnings(scenario),
+        ],
+        "provenance": _provenance(scenario),
+    }
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A simulation with its settings."""
+
+    variant: Variant
+    sample: Sample
 
 
 @dataclass(frozen=True)
@@ -109,7 +188,6 @@ class _Whole:
 
     shard_bytes: int  # Size of one shard of an object [B].
     group_objects: float  # Mean number of objects per PG.
-    slots: int  # Backfill reservations that each OSD grants.
     osds: int
 
     def is_sampled(self, sample: Sample) -> bool:
@@ -131,36 +209,23 @@ def _check(scenario: Scenario) -> None:
             raise scenario.problem(f"changes.{index}.kind", got, wanted)
 
 
-def _with_profiles(scenario: Scenario) -> list[Scenario]:
-    """Return the scenario once per mClock profile, default first. Other op queues have no profiles."""
-    cluster = scenario.cluster
-    if cluster.op_queue != "mclock_scheduler" or cluster.mclock_profile is not None:
-        return [scenario]
-    default = mclock_defaults(scenario.generation).profile
-    profiles = sorted(get_args(Profile), key=lambda profile: profile != default)
-    return [
-        scenario.model_copy(
-            update={"cluster": cluster.model_copy(update={"mclock_profile": profile})}
-        )
-        for profile in profiles
-    ]
-
-
 def _row(
-    index: int, exact: ExactMovement, samples: Sequence[Sample], whole: _Whole
+    index: int,
+    exact: ExactMovement,
+    sample: Sample,
+    whole: _Whole,
+    profiles: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     """Describe one change: bytes, duration and fill for the first profile, client metrics for each."""
     shards_count = exact.movement.shards_count
-    first = samples[0]
-    profiles = [_profile(index, exact, sample, whole) for sample in samples]
     return {
         "kind": exact.change.kind,
         "pgs_moved": exact.movement.groups_count,
         "shards_moved": shards_count,
         "bytes_moved": round(shards_count * whole.group_objects * whole.shard_bytes),
-        **_bytes(index, first, whole),
-        "duration_s": profiles[0]["duration_s"],
-        **_fill(index, first),
+        **_bytes(index, sample, whole),
+        **{name: profiles[0][name] for name in _DURATIONS},
+        **_fill(index, sample),
         "profiles": profiles,
     }
 
@@ -180,45 +245,69 @@ def _bytes(index: int, sample: Sample, whole: _Whole) -> dict[str, int | None]:
 
 
 def _profile(
-    index: int, exact: ExactMovement, sample: Sample, whole: _Whole
+    index: int, exact: ExactMovement, run: _Run, whole: _Whole
 ) -> dict[str, Any]:
     """Return a change's duration and its client metrics before, during and after it, for one profile."""
+    sample = run.sample
+    settings = {
+        "profile": run.variant.profile,
+        "max_backfills": run.variant.max_backfills_count,
+    }
     if index >= len(sample.rows):
         # The cluster never became clean after the previous change.
-        return {"profile": sample.profile, "duration_s": None, **sample.clients(0, 0)}
+        return {
+            **settings,
+            **dict.fromkeys(_DURATIONS),
+            **NO_CLIENTS,
+            "before": dict(NO_CLIENTS),
+            "after": dict(NO_CLIENTS),
+        }
     simulated = sample.rows[index]
-    start_s = simulated["at_s"]
     end_s = sample.end_s(index)
     clean_s = simulated["clean_s"] or end_s
     before_s = sample.rows[index - 1]["clean_s"] if index else 0.0
+    durations = _durations_s(exact, run, simulated, whole)
+    duration_s = None
+    if whole.is_sampled(sample):
+        duration_s = durations["duration_s"]
     return {
-        "profile": sample.profile,
-        "duration_s": _duration_s(exact, simulated, sample, whole),
-        **sample.clients(start_s, clean_s),
-        "before": sample.clients(before_s or 0.0, start_s),
-        "after": sample.clients(clean_s, end_s),
+        **settings,
+        **durations,
+        **clients_during(sample, index, duration_s),
+        "before": clients_between(sample, before_s or 0.0, simulated["at_s"]),
+        "after": clients_between(sample, clean_s, end_s),
     }
 
 
-def _duration_s(
-    exact: ExactMovement, simulated: Mapping[str, Any], sample: Sample, whole: _Whole
-) -> float | None:
-    """Return the duration of a change with all objects [s].
+def _durations_s(
+    exact: ExactMovement, run: _Run, simulated: Mapping[str, Any], whole: _Whole
+) -> dict[str, float | None]:
+    """Return the duration of a change with all objects [s], and its interval.
 
     Add the extra time for full-size PGs under the same reservations to the sample's duration.
     """
     sampled_s: float | None = simulated["duration_s"]
-    object_s = simulated["object_s"]
-    if sampled_s is None or object_s is None or not whole.is_sampled(sample):
-        return sampled_s
-    backfills = backfills_of(exact)
-    sampled_part_s, whole_s = (
-        schedule_s(
-            backfills, group_s=count * object_s, slots=whole.slots, osds=whole.osds
-        )
-        for count in (sample.group_objects_count, whole.group_objects)
+    durations: dict[str, float | None] = dict.fromkeys(_DURATIONS)
+    object_s = object_time(simulated["backfills"])
+    durations["duration_s"] = sampled_s
+    if sampled_s is None or object_s is None:
+        return durations
+    turns = schedule_s(
+        backfills_of(exact),
+        group_s=1.0,
+        slots=run.variant.max_backfills_count,
+        osds=whole.osds,
     )
-    return sampled_s + whole_s - sampled_part_s
+    left_count = 0.0
+    if whole.is_sampled(run.sample):
+        left_count = whole.group_objects - run.sample.group_objects_count
+    mean_s = sampled_s + turns * left_count * object_s.mean
+    durations["duration_s"] = mean_s
+    if object_s.low is not None and object_s.high is not None:
+        half_s = turns * whole.group_objects * (object_s.high - object_s.low) / 2
+        durations["duration_low_s"] = max(0.0, mean_s - half_s)
+        durations["duration_high_s"] = mean_s + half_s
+    return durations
 
 
 def _fill(index: int, sample: Sample) -> dict[str, Any]:
@@ -257,6 +346,54 @@ def _warnings(
     return warnings
 
 
+def _fill_warnings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a warning for each change after which an OSD reaches a fill threshold."""
+    warnings = []
+    for index, row in enumerate(rows):
+        if row["full_ratio_reached"] is None:
+            continue
+        moment = ""
+        if row.get("peak_at_s"):
+            moment = f" {duration_text(row['peak_at_s'])} after the command"
+        warnings.append(
+            f"change {index} ({row['kind']}): osd.{row['fullest_osd']} reaches "
+            f"{row['peak_used_ratio']:.1%}{moment}, above {row['full_ratio_reached']}"
+        )
+    return warnings
+
+
+def _course(exact: ExactMovement, slots: int, osds: int) -> BackfillCourse:
+    """Return the schedule of a change with full-size PGs, in parts of the whole."""
+    spans = backfill_spans(backfills_of(exact), group_s=1.0, slots=slots, osds=osds)
+    turns = max((end for _, end in spans), default=1.0)
+    parts = [(start / turns, end / turns) for start, end in spans]
+    return BackfillCourse(exact.movement, parts)
+
+
+def _settings_commands(scenario: Scenario, weighed: Mapping[str, Any]) -> list[str]:
+    """Return the commands for the recommended settings; none if they are the cluster's own."""
+    if not weighed["recommended"]:
+        return []
+    own = weighed["points"][0]
+    best = weighed["points"][weighed["recommended"]]
+    max_backfills = None
+    if best["max_backfills"] != own["max_backfills"]:
+        max_backfills = best["max_backfills"]
+    return profile_commands(scenario, best["profile"], max_backfills)
+
+
+def _queue_warnings(runs: Sequence[_Run]) -> list[str]:
+    """Return a warning if the op queue does not matter."""
+    if len(runs) < 2 or not runs[0].sample.equals(runs[1].sample):
+        return []
+    if not runs[0].sample.has_load:
+        return []
+    return [
+        f"{runs[0].variant.profile} and {runs[1].variant.profile} give the same completions: no OSD's queue "
+        "holds clients and recovery at once, so other profiles are not simulated and have the same results"
+    ]
+
+
 def _bounded_by_time(scenario: Scenario) -> Scenario:
     """Return a scenario whose clients work throughout; how long is decided by the changes."""
     load = scenario.workload
@@ -280,6 +417,16 @@ def _client_warnings(scenario: Scenario) -> list[str]:
             "clients are not measured, because workload.requests ends their load: use workload.duration_s"
         )
     return warnings
+
+
+def _provenance(scenario: Scenario) -> dict[str, Any]:
+    """Return what the result was made from."""
+    return made_from(
+        scenario,
+        scheme=scenario.schemes[0],
+        generation=scenario.generation,
+        parameters=scenario.cluster.parameters,
+    )
 
 
 def _range_warnings(scenario: Scenario) -> list[str]:

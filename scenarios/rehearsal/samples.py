@@ -13,15 +13,39 @@ from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures import FaultPlan
 from stripesim.sim.ceph.failures.fault_plan import FillPlan
+from stripesim.sim.ceph.failures.results.fault_run import BoolArray
 from stripesim.sim.ceph.kinds import kind_of
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.run import RunResult, simulate
 
-#: Time to measure clients without recovery, before each change and after the last one [ns].
-QUIET_NS: Final = 2_000_000_000
-# Length of the first and second attempt, in multiples of the changes' duration without clients.
-_LONGER: Final = (2, 8)
+# Longest and shortest time to measure clients without recovery, before each change and after the last one
+# [ns], and the requests that suffice [count].
+_QUIET_MAX_NS: Final = 2_000_000_000
+_QUIET_MIN_NS: Final = 200_000_000
+_QUIET_REQUESTS: Final = 20_000
+# Length of each attempt, in multiples of the changes' duration without clients.
+_LONGER: Final = (1.25, 3, 8)
+#: Maximum number of object shards that the changes of one simulation move [count].
+SHARDS_MAX: Final = 4_000
+#: Requests of clients that one simulation should not exceed [count].
+REQUESTS_MAX: Final = 300_000
+# Minimum number of objects to simulate per PG.
+_GROUP_OBJECTS_MIN: Final = 4
+# Width of the bins of series over time [ns].
+_SERIES_NS: Final = 50_000_000
+# Length of the run that measures the rate of clients [ns].
+_PILOT_NS: Final = 100_000_000
+
+
+@dataclass(frozen=True)
+class SampleSize:
+    """The part of the pool to simulate, and how long its changes take without clients."""
+
+    group_objects_count: int  #: Simulated objects per PG [count]
+    alone_ns: int  #: End of the last change without clients, with the quiet times before it [ns]
+    quiet_ns: int  #: Time to measure clients without recovery [ns]
+    has_load: bool  #: True if clients work throughout
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,21 +54,45 @@ class Sample:
 
     profile: str  #: mClock profile, or the name of another op queue
     group_objects_count: int  #: Simulated objects per PG [count]
+    objects_ratio: float  #: Objects of the pool per simulated one [1]
     #: Data moved by each change, in the format of `describe_changes`
     rows: Sequence[Mapping[str, Any]]
     #: Initial fill of the OSDs, or None if their capacity is unknown
     fill: FillPlan | None
     #: Used bytes over time, in the format of `describe_fill`
     history: Mapping[str, Any]
+    pg_states: Mapping[str, Any]  #: PGs by state over time
+    recovery: Mapping[str, Any]  #: Bytes moved by recovery over time
     requested: ClientRequests
+    blocked: BoolArray  #: True for requests that waited for their PG, shape (requests,)
     end_ns: int
     has_load: bool  #: True if clients issued requests throughout
+    #: Requests that closed loops keep in flight [count]; None if requests arrive at given times
+    in_flight_count: int | None
+
+    def equals(self, sample: "Sample") -> bool:
+        """Return True if both simulations completed all requests and all changes at the same times."""
+        same_requests = np.array_equal(
+            self.requested.completed_ns, sample.requested.completed_ns
+        )
+        return same_requests and self.rows == sample.rows
 
     def end_s(self, index: int) -> float:
         """Return the time of the next change, or the end of the run [s]."""
         if index + 1 < len(self.rows):
             return float(self.rows[index + 1]["at_s"])
         return self.end_ns / 1e9
+
+    def calm_s(self, time_s: float) -> float:
+        """Return when the requests have completed that wait for PGs to peer at a time [s].
+
+        Until then the cluster works off their backlog, which also delays other requests.
+        """
+        issued_s = self.requested.issued_ns / 1e9
+        completed_s = self.requested.completed_ns / 1e9
+        waits = self.blocked & (issued_s <= time_s) & (completed_s > time_s)
+        waits &= self.requested.done
+        return max(time_s, float(completed_s[waits].max(initial=time_s)))
 
     def peak_ratios(self, index: int) -> FloatArray | None:
         """Return the peak fill ratio of each OSD after a change, shape (osds,), or None if unknown."""
@@ -67,22 +115,6 @@ class Sample:
         ratios: FloatArray = peaks_bytes / self.fill.capacity_bytes
         return ratios
 
-    def clients(self, start_s: float, stop_s: float) -> dict[str, float | None]:
-        """Return rate and latencies of the requests that completed between two points in time."""
-        if not self.has_load or stop_s <= start_s:
-            return {"iops": None, "latency_p50_ns": None, "latency_p99_ns": None}
-        completed_s = self.requested.completed_ns[self.requested.done] / 1e9
-        within = (completed_s > start_s) & (completed_s <= stop_s)
-        latencies_ns = self.requested.latencies_ns[within]
-        if not len(latencies_ns):
-            return {"iops": 0.0, "latency_p50_ns": None, "latency_p99_ns": None}
-        p50_ns, p99_ns = np.percentile(latencies_ns, [50, 99]).tolist()
-        return {
-            "iops": float(within.sum()) / (stop_s - start_s),
-            "latency_p50_ns": p50_ns,
-            "latency_p99_ns": p99_ns,
-        }
-
 
 def stored_objects(scenario: Scenario) -> float:
     """Return the number of objects in the pool [count]."""
@@ -90,65 +122,126 @@ def stored_objects(scenario: Scenario) -> float:
     return stored_bytes / scenario.cluster.object_bytes
 
 
+def sample_size(
+    scenario: Scenario, cell: Cell, drives: Drives, *, shards_count: int, engine: str
+) -> SampleSize:
+    """Choose the number of objects of each PG to simulate, so that the simulation stays small.
+
+    Parameters
+    ----------
+    scenario, cell, drives
+        The scenario, its client load and its drives.
+    shards_count
+        Shards that all changes move, counted once per PG [count].
+    engine
+        Name of the engine.
+    """
+    inputs = build_cell(scenario, cell)
+    assert inputs.faults is not None
+    per_group = stored_objects(scenario) / scenario.cluster.pg_num
+    most = max(_GROUP_OBJECTS_MIN, SHARDS_MAX // max(1, shards_count))
+    count = max(1, min(most, round(per_group)))
+    quiet_ns = _QUIET_MAX_NS
+    rate_per_s = 0.0
+    if inputs.until_ns is not None:
+        rate_per_s = _rate_per_s(inputs, scenario.seed, engine)
+        enough_ns = round(_QUIET_REQUESTS / rate_per_s * 1e9)
+        quiet_ns = min(_QUIET_MAX_NS, max(_QUIET_MIN_NS, enough_ns))
+    faults = _faults_of(scenario, inputs, drives, count, quiet_ns)
+    alone = _alone(inputs.pool, faults, scenario.seed, engine)
+    assert alone.timeline is not None
+    rows = alone.timeline["changes"]
+    clean_s = [row["clean_s"] for row in rows]
+    alone_ns = alone.engine_run.end_ns
+    if None not in clean_s:
+        alone_ns = round(max(clean_s) * 1e9)
+    moving_ns = sum(_moving_ns(row) for row in rows)
+    fixed_ns = max(0, alone_ns - moving_ns)
+    room_ns = REQUESTS_MAX / max(rate_per_s, 1e-9) * 1e9 - fixed_ns
+    if room_ns < moving_ns:
+        fewer = max(_GROUP_OBJECTS_MIN, int(count * max(0.0, room_ns) / moving_ns))
+        fewer = min(count, fewer)
+        alone_ns = fixed_ns + moving_ns * fewer // count
+        count = fewer
+    has_load = inputs.until_ns is not None
+    return SampleSize(count, alone_ns, quiet_ns, has_load)
+
+
 def simulate_sample(
-    scenario: Scenario,
-    cell: Cell,
-    drives: Drives,
-    *,
-    group_objects_count: int,
-    engine: str,
+    scenario: Scenario, cell: Cell, drives: Drives, *, size: SampleSize, engine: str
 ) -> Sample:
     """Simulate the changes of a scenario with a sample of each PG's objects.
 
     If the workload is bounded by time, clients are active from before the first change until after the last.
     Otherwise they issue their requests and stop.
     """
-    inputs = build_cell(scenario, cell)
-    assert inputs.faults is not None
-    fill = fill_plan(scenario, inputs.pool, drives, group_objects_count)
-    faults = replace(
-        inputs.faults,
-        fill=fill,
-        change_pause_ns=QUIET_NS,
-        group_objects_count=group_objects_count,
-    )
-    inputs = replace(inputs, faults=faults)
-    has_load = inputs.until_ns is not None
-    if has_load:
-        result = _with_load(inputs, faults, scenario.seed, engine)
-    else:
+    count = size.group_objects_count
+    for longer in _LONGER:
+        # A run consumes the requests of its workload, so each attempt needs new inputs.
+        inputs = build_cell(scenario, cell)
+        faults = _faults_of(scenario, inputs, drives, count, size.quiet_ns)
+        until_ns = None
+        if size.has_load:
+            until_ns = round(longer * size.alone_ns) + size.quiet_ns
+        inputs = replace(inputs, faults=faults, until_ns=until_ns)
         result = simulate(**vars(inputs), seed=scenario.seed, engine=engine)
+        assert result.row.faults is not None
+        if result.row.faults.clean_at_end or not size.has_load:
+            break
     assert result.timeline is not None
+    assert result.blocked is not None
     return Sample(
         profile=scenario.cluster.mclock_profile or scenario.cluster.op_queue,
-        group_objects_count=group_objects_count,
+        group_objects_count=count,
+        objects_ratio=stored_objects(scenario) / (count * scenario.cluster.pg_num),
         rows=result.timeline["changes"],
         history=result.timeline["fill"],
-        fill=fill,
+        fill=faults.fill,
+        pg_states=result.timeline["pg_states"],
+        recovery=result.timeline["recovery"],
         requested=result.requested,
+        blocked=result.blocked,
         end_ns=result.engine_run.end_ns,
-        has_load=has_load,
+        has_load=size.has_load,
+        in_flight_count=_in_flight_count(scenario),
     )
 
 
-def _with_load(
-    inputs: CellInputs, faults: FaultPlan, seed: int, engine: str
-) -> RunResult:
-    """Simulate the changes with active clients until the changes are complete."""
-    alone = _alone(inputs.pool, faults, seed, engine)
-    assert alone.timeline is not None
-    clean_s = [row["clean_s"] for row in alone.timeline["changes"]]
-    alone_ns = alone.engine_run.end_ns
-    if None not in clean_s:
-        alone_ns = round(max(clean_s) * 1e9)
-    for longer in _LONGER:
-        until_ns = longer * alone_ns + QUIET_NS
-        result = simulate(
-            **{**vars(inputs), "until_ns": until_ns}, seed=seed, engine=engine
-        )
-        if result.row.faults is not None and result.row.faults.clean_at_end:
-            break
-    return result
+def _faults_of(
+    scenario: Scenario, inputs: CellInputs, drives: Drives, count: int, quiet_ns: int
+) -> FaultPlan:
+    """Return the plan of the changes for a sample of `count` objects of each PG."""
+    assert inputs.faults is not None
+    return replace(
+        inputs.faults,
+        fill=fill_plan(scenario, inputs.pool, drives, count),
+        change_pause_ns=quiet_ns,
+        group_objects_count=count,
+        series_ns=_SERIES_NS,
+    )
+
+
+def _rate_per_s(inputs: CellInputs, seed: int, engine: str) -> float:
+    """Return the rate of clients on the cluster without changes, at least 1 [1/s]."""
+    quiet = replace(inputs, faults=None, until_ns=_PILOT_NS)
+    pilot = simulate(**vars(quiet), seed=seed, engine=engine)
+    return max(1.0, float(pilot.requested.done.sum()) / (_PILOT_NS / 1e9))
+
+
+def _moving_ns(row: Mapping[str, Any]) -> int:
+    """Return the time from the first to the last object that a change moves [ns]."""
+    backfills = row["backfills"]
+    if not backfills["pg"]:
+        return 0
+    moving_s = float(max(backfills["end_s"]) - min(backfills["start_s"]))
+    return round(moving_s * 1e9)
+
+
+def _in_flight_count(scenario: Scenario) -> int | None:
+    """Return the requests that all clients keep in flight, or None if some arrive at given times."""
+    if any(load.kind != "closed" for load in scenario.loads):
+        return None
+    return sum(load.clients * load.queue_depth for load in scenario.loads)
 
 
 def _alone(pool: Pool, faults: FaultPlan, seed: int, engine: str) -> RunResult:

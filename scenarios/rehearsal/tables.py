@@ -3,19 +3,24 @@
 from collections.abc import Mapping
 from typing import Any
 
-from stripesim.scenarios.schema.units import bytes_text
+from stripesim.scenarios.schema.units import bytes_text, duration_text, number_text
 
 
 def table_of_changes(document: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return a table row for each change and profile of a rehearsal."""
+    """Return a table row for each change of a rehearsal: what moves, for how long, and the fullest OSD."""
+    return [_of_change(change) for change in document["changes"]]
+
+
+def table_of_settings(document: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return a table row for each change and profile of a rehearsal: duration and clients."""
     return [
-        _cells(change, profile)
+        _of_profile(change, profile)
         for change in document["changes"]
         for profile in change["profiles"]
     ]
 
 
-def _cells(change: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[str, str]:
+def _of_change(change: Mapping[str, Any]) -> dict[str, str]:
     cells = {
         "change": change["kind"],
         "PGs": f"{change['pgs_moved']:,}",
@@ -24,15 +29,37 @@ def _cells(change: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[str, s
     }
     for name in ("device_read", "device_write", "private_net"):
         cells[name.replace("_", " ")] = bytes_text(change[f"{name}_bytes"])
-    cells["time [s]"] = _number(profile["duration_s"], ".1f")
-    cells["peak used"] = _number(change["peak_used_ratio"], ".1%")
+    cells["time"] = duration_text(change["duration_s"])
+    peak = change["peak_used_ratio"]
+    cells["peak used"] = "–" if peak is None else f"{peak:.1%}"
+    fullest = change["fullest_osd"]
+    cells["fullest"] = "–" if fullest is None else f"osd.{fullest}"
     cells["ratio reached"] = change["full_ratio_reached"] or "none"
-    cells["profile"] = profile["profile"]
-    cells["IOPS"] = _number(profile.get("iops"), ",.0f")
-    p99_ns = profile.get("latency_p99_ns")
-    cells["p99 [ms]"] = "–" if p99_ns is None else f"{p99_ns / 1e6:.2f}"
     return cells
 
 
-def _number(value: float | None, form: str) -> str:
-    return "–" if value is None else f"{value:{form}}"
+def _of_profile(
+    change: Mapping[str, Any], profile: Mapping[str, Any]
+) -> dict[str, str]:
+    before = profile.get("before") or {}
+    after = profile.get("after") or {}
+    cells = {
+        "change": change["kind"],
+        "profile": profile["profile"],
+        "time": duration_text(profile["duration_s"]),
+        "interval": interval_text(profile),
+    }
+    for name, values in (("before", before), ("during", profile), ("after", after)):
+        cells[f"IOPS {name}"] = number_text(values.get("iops"))
+    for name, values in (("before", before), ("during", profile), ("after", after)):
+        cells[f"p99 {name} [ms]"] = number_text(values.get("latency_p99_ns"), 1e-6)
+    return cells
+
+
+def interval_text(values: Mapping[str, Any]) -> str:
+    """Write the interval of a duration, or a dash without one."""
+    low_s = values.get("duration_low_s")
+    high_s = values.get("duration_high_s")
+    if low_s is None or high_s is None:
+        return "–"
+    return f"{duration_text(low_s)} to {duration_text(high_s)}"

@@ -62,7 +62,7 @@ _DIGITS: Final = 5
 
 @dataclass(frozen=True)
 class ExplorerAxis:
-    """A column that takes several values; every value is a stop of its slider."""
+    """A column that takes several values, and every value is a stop of its slider."""
 
     key: str
     name: str
@@ -72,7 +72,7 @@ class ExplorerAxis:
     numeric: bool
 
     def to_json(self) -> dict[str, Any]:
-        """Return what the page's script needs."""
+        """Return the axis as the page's script reads it."""
         return {
             "key": self.key,
             "name": self.name,
@@ -260,9 +260,8 @@ def _value_text(key: str, value: Any) -> str:
     if isinstance(value, int | float):
         return f"{value:,.10g}"
     words = {**OP_WORDS, **PATTERN_WORDS}
-    if key in _CELL_AXES:
-        return words.get(value, value)
-    return str(value)
+    text = str(value)
+    return words.get(text, text) if key in _CELL_AXES else text
 
 
 def _metric(aggregated: pl.DataFrame, name: str) -> dict[str, Any]:

@@ -69,11 +69,16 @@ def curves_of_plan(
     Returns
     -------
     list of LoadCurve
-        Empty without a recommendation, or if the load is a trace.
+        Empty without a recommendation.
+
+    Raises
+    ------
+    ValueError
+        If the load has no curve. See `stripesim.scenarios.load.curves.load_curves`.
     """
     plan = scenario.plan
     best = document["recommended"]
-    if plan is None or best is None or scenario.workload.kind == "trace":
+    if plan is None or best is None:
         return []
     by_scheme = {best["scheme"]: best}
     meeting = [one for one in document["candidates"] if one["meets"]]

@@ -500,6 +500,20 @@ class Scenario(Table):
         return tuple(_with_defaults(load, self.workload) for load in self.workloads)
 
     @property
+    def has_fresh_object_maps(self) -> bool:
+        """True if images have object maps that no write has filled yet."""
+        load = self.workload
+        # By default, every release since Jewel gives an image an object map.
+        has_map = load.image_features is None or "object-map" in load.image_features
+        return has_map and load.image == "pristine"
+
+    @property
+    def changes_during_run(self) -> bool:
+        """True if the cluster fails, recovers or changes during the run."""
+        parts = (self.faults, self.repair)
+        return bool(self.changes) or any(part is not None for part in parts)
+
+    @property
     def clients(self) -> int:
         """Clients of all workloads together [count]."""
         return sum(load.clients for load in self.loads)
@@ -596,9 +610,12 @@ class Scenario(Table):
         left_out: dict[str, Any] = {
             key: True for key in ("durability", "plan") if getattr(self, key) is None
         }
-        for key in ("changes", "codes"):
-            if not getattr(self, key):
-                left_out[key] = True
+        if not self.changes:
+            left_out["changes"] = True
+        elif all(change.copy_parallel is None for change in self.changes):
+            left_out["changes"] = {"__all__": {"copy_parallel"}}
+        if not self.codes:
+            left_out["codes"] = True
         # Scenarios without these keys keep the hash that they had before the keys existed.
         late_keys = (
             "pool_id",

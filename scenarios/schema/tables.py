@@ -184,7 +184,7 @@ CHANGE_KEYS: Final[dict[str, tuple[set[str], set[str]]]] = {
     "weight": ({"osds", "weight"}, set()),
     "add": ({"hosts"}, {"osds_per_host", "weight"}),
     "remove": ({"hosts"}, set()),
-    "scheme": ({"scheme"}, {"crush_rule"}),
+    "scheme": ({"scheme"}, {"crush_rule", "copy_parallel"}),
 }
 #: Changes of one scenario at most.
 CHANGES_MAX: Final = 1000
@@ -220,6 +220,9 @@ class ChangeSpec(Table):
     """Scheme of the new pool, for scheme."""
     crush_rule: str | None = Field(default=None, min_length=1)
     """Rule of crush_map for the new pool, for scheme. Default: the rule of the old pool."""
+    copy_parallel: Count | None = None
+    """Objects that the copying client keeps in flight [count], for scheme. Default: 10, as rbd migration and
+    rbd deep copy do (rbd_concurrent_management_ops)."""
     at_s: TimeS | None = None
     """Simulated time of the change [s]. Default: once the cluster is clean after the previous changes."""
 

@@ -3,6 +3,9 @@
 This module imports little, since a worker sets its environment before it loads its function. It uses no
 library because pebble (5.2) shares one pipe and one lock among workers, so that a worker killed at the wrong
 moment stops the sweep permanently, and in loky (3.7) one death fails all items. Here each worker has a pipe.
+
+Workers are forked from a server, a fresh process without threads that has loaded the engine (``preload.py``).
+A worker so starts in some hundredths of a second, and a kernel that is not in the cache compiles once.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from multiprocessing import connection
+from multiprocessing import connection, forkserver
 from multiprocessing.process import BaseProcess
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -35,6 +38,7 @@ _ONE_THREAD: Final = (
     "NUMBA_NUM_THREADS",
     "POLARS_MAX_THREADS",
 )
+_PRELOAD: Final = "stripesim.scenarios.sweep.preload"
 
 
 class PoolError(ValueError):
@@ -54,10 +58,20 @@ class _Job(NamedTuple, Generic[T]):
     deaths: int
 
 
-def _work(pipe: connection.Connection[Any, Any], pickled: bytes) -> None:
-    """Send None when ready, then a result for each item until the pipe closes."""
+def limit_threads() -> None:
+    """Set the variables that limit libraries to one thread, unless the user has set them."""
     for name in _ONE_THREAD:
         os.environ.setdefault(name, "1")
+
+
+def _work(
+    pipe: connection.Connection[Any, Any], pickled: bytes, environment: dict[str, str]
+) -> None:
+    """Send None when ready, then a result for each item until the pipe closes."""
+    # The server has the environment of the time when it started.
+    os.environ.clear()
+    os.environ.update(environment)
+    limit_threads()
     # Only the parent reacts to Ctrl-C; it ends workers with SIGTERM.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow_parent, daemon=True).start()
@@ -80,19 +94,14 @@ class _Worker(Generic[T]):
     """A process, the pipe to it, and its current job."""
 
     def __init__(self, pickled: bytes) -> None:
-        # Threads of Numba and Polars do not survive a fork, so start a fresh interpreter.
-        context = multiprocessing.get_context("spawn")
+        # Threads of Numba and Polars do not survive a fork of this process.
+        context = multiprocessing.get_context("forkserver")
         self.pipe, theirs = context.Pipe()
         self.process: BaseProcess = context.Process(
-            target=_work, args=(theirs, pickled), daemon=True
+            target=_work, args=(theirs, pickled, dict(os.environ)), daemon=True
         )
-        # Ctrl-C reaches every process of the terminal. The child inherits the blocked signal from its first
-        # instruction on; this process receives it once it is unblocked.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            self.process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        prepare_workers()
+        self.process.start()
         # Close our copy, so that the pipe ends when the worker dies.
         theirs.close()
         self.ready = False
@@ -126,6 +135,18 @@ class _Worker(Generic[T]):
         if code is not None and code < 0:
             return f"killed by {signal.Signals(-code).name}"
         return f"exit status {code}"
+
+
+def prepare_workers() -> None:
+    """Start the server that forks workers, and return while it loads the engine."""
+    multiprocessing.set_forkserver_preload([_PRELOAD])
+    # Ctrl-C reaches every process of the terminal. The server and its workers inherit the blocked signal
+    # from their first instruction on; this process receives it once it is unblocked.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def cores_usable() -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from stripesim._version import __version__
+from stripesim.models.kernel.cost import KernelTable
 from stripesim.models.kernel.documents import table_to_json
 from stripesim.scenarios.cells.files import file_sha256, first_line
 from stripesim.scenarios.cells.models import build_models
@@ -246,6 +247,7 @@ def forget_models() -> None:
     """Clear cached parameter sets and kernel tables, which may have changed on disk."""
     _models.cache_clear()
     _models_sha256.cache_clear()
+    _kernel_documents.clear()
 
 
 class _ModelsKey(NamedTuple):
@@ -294,8 +296,22 @@ def _models_sha256(key: _ModelsKey) -> str:
         list(model.parameters(f"{name}.")) for name, model in models.described().items()
     ]
     text = json.dumps(parameters, sort_keys=True, default=_plain)
-    kernel = table_to_json(models.kernel)
+    kernel = _kernel_json(models.kernel)
     return hashlib.sha256(f"{text}\n{kernel}".encode()).hexdigest()
+
+
+#: A kernel table and its JSON document, by the identity of the table. Models share the tables that ship.
+_KERNEL_DOCUMENTS_MAX: Final = 8
+_kernel_documents: dict[int, tuple[KernelTable, str]] = {}
+
+
+def _kernel_json(table: KernelTable) -> str:
+    """Return the JSON document of a kernel table. Writing it takes longer than to build the models."""
+    if id(table) not in _kernel_documents:
+        if len(_kernel_documents) == _KERNEL_DOCUMENTS_MAX:
+            _kernel_documents.clear()
+        _kernel_documents[id(table)] = (table, table_to_json(table))
+    return _kernel_documents[id(table)][1]
 
 
 def _plain(value: Any) -> Any:

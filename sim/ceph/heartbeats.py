@@ -30,12 +30,12 @@ def heartbeat_peers(cluster: Cluster) -> IntArray:
     osds = cluster.osds
     numbers = np.arange(osds, dtype=np.int64)
     # Encode each pair as one number, so that sorting removes duplicates.
-    pairs = np.unique(numbers * osds + (numbers + 1) % osds)
+    listed = [numbers * osds + (numbers + 1) % osds]
     for left, right in combinations(range(cluster.width), 2):
         members = cluster.acting[:, [left, right]]
         members = members[(members != NO_OSD).all(axis=1)].astype(np.int64)
-        pairs = np.union1d(pairs, members[:, 0] * osds + members[:, 1])
-    first, second = np.divmod(pairs, osds)
+        listed.append(members[:, 0] * osds + members[:, 1])
+    first, second = np.divmod(np.unique(np.concatenate(listed)), osds)
     pings = np.unique(np.concatenate([first * osds + second, second * osds + first]))
     watchers, watched = np.divmod(pings, osds)
     is_other = watchers != watched

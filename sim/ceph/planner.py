@@ -80,9 +80,16 @@ class PoolGraphs:
 
     def templates_of(self, views: IntArray, shapes: IntArray) -> IntArray:
         """Return the template of each request for its shape and the state of its placement group."""
-        pairs = zip(views.tolist(), shapes.tolist(), strict=True)
-        templates = [self._template(view, number) for view, number in pairs]
-        return np.array(templates, dtype=np.int64)
+        pairs = views * len(self._shapes) + shapes
+        _, first, inverse = np.unique(pairs, return_index=True, return_inverse=True)
+        templates = np.zeros(len(first), dtype=np.int64)
+        # Templates are numbered in the order in which requests need them.
+        for position in np.argsort(first):
+            request = first[position]
+            templates[position] = self._template(
+                int(views[request]), int(shapes[request])
+            )
+        return templates[inverse]
 
     def _number(self, fields: tuple[Any, ...]) -> int:
         number = self._shape_numbers.get(fields)

@@ -73,7 +73,7 @@ class Threats(NamedTuple):
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile with Numba, cache on disk, and release Python's lock so that batches run in parallel."""
-    return jit.compiled(function, **_OPTIONS)
+    return jit.compiled(function, program="random walks", **_OPTIONS)
 
 
 def inner(function: Callable[P, R]) -> Callable[P, R]:

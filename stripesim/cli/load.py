@@ -45,10 +45,12 @@ def load(
     ] = None,
     out: options.OutOption = None,
     report: options.ReportOption = False,
+    width: options.WidthOption = None,
     json_to: options.JsonOption = None,
 ) -> None:
     """Draw latency over throughput, from a tenth of saturation to past it, with the knee of each scheme."""
     report_folder = output.check_out(out, report=report)
+    width_inch = options.width_inch(width, out)
     bounds_s = [_bound_s(text) for text in p99 or ()]
     from stripesim.scenarios.load.answer import load_document, rounded_rate
     from stripesim.scenarios.load.curves import POINTS_MAX, load_curves
@@ -73,7 +75,7 @@ def load(
     document = load_document(loaded, curves, engine=engine)
     written: list[Path] = []
     if out is not None:
-        written += _write(out, document, curves)
+        written += _write(out, document, curves, width_inch)
     if report_folder is not None:
         from stripesim.scenarios.report.load import report_of_load
 
@@ -110,7 +112,10 @@ def _print(curves: Sequence[LoadCurve], document: Mapping[str, Any]) -> None:
 
 
 def _write(
-    out: Path, document: Mapping[str, Any], curves: Sequence[LoadCurve]
+    out: Path,
+    document: Mapping[str, Any],
+    curves: Sequence[LoadCurve],
+    width_inch: float | None,
 ) -> list[Path]:
     from stripesim.scenarios.figures.results import save_figures
     from stripesim.scenarios.load.figure import draw_load
@@ -120,7 +125,8 @@ def _write(
         "load.json": json.dumps(document, indent=1).encode(),
         "load.csv": _csv_of(document).encode(),
     }
-    return write_files(out, files) + save_figures(draw_load(curves), out)
+    figures = draw_load(curves)
+    return write_files(out, files) + save_figures(figures, out, width_inch=width_inch)
 
 
 def _csv_of(document: Mapping[str, Any]) -> str:

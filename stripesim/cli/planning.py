@@ -15,6 +15,7 @@ from stripesim.cli import options, output
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from stripesim.scenarios.load.curves import LoadCurve
     from stripesim.scenarios.schema.tables import PlanSpec
 
 
@@ -46,7 +47,12 @@ def plan(
         from stripesim.scenarios.report.plan import report_of_plan
 
         print("simulating load curves", file=sys.stderr)
-        curves = curves_of_plan(loaded, document, engine=engine)
+        curves: list[LoadCurve] = []
+        try:
+            curves = curves_of_plan(loaded, document, engine=engine)
+        except ValueError as error:
+            # The answer of the plan stands without them.
+            print(f"no load curves: {error}", file=sys.stderr)
         page = report_of_plan(loaded, document, curves)
         written += output.write_page(report_folder, page)
     if output.write_json(json_to, document):
@@ -202,31 +208,48 @@ def rehearse(
     seed: options.SeedOption = None,
     engine: options.EngineOption = "compiled",
     out: options.OutOption = None,
+    report: options.ReportOption = False,
     json_to: options.JsonOption = None,
 ) -> None:
-    """What planned changes move, how long they take, how full OSDs become, and what clients feel."""
-    from stripesim.scenarios.cells.notes import made_from
+    """Predict what planned changes move, their duration, the fill of OSDs, and the effect on clients."""
+    report_folder = output.check_out(out, report=report)
     from stripesim.scenarios.rehearsal.rehearse import rehearse as answer
-    from stripesim.scenarios.rehearsal.tables import table_of_changes
-    from stripesim.scenarios.run.results import write_files
+    from stripesim.scenarios.rehearsal.tables import table_of_changes, table_of_settings
     from stripesim.scenarios.schema.loader import load_scenario
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
-    document = {
-        **answer(loaded, engine=engine),
-        "provenance": made_from(loaded, engine=engine),
-    }
-    written: list[Path] = []
-    if out is not None:
-        files = {"rehearsal.json": json.dumps(document, indent=1).encode()}
-        written = write_files(out, files)
+    with output.progress(loaded.name, None) as step:
+        document = answer(loaded, engine=engine, progress=step)
+    written = [] if out is None else _write_rehearsal(out, document)
+    if report_folder is not None:
+        from stripesim.scenarios.report.rehearsal import report_of_rehearsal
+
+        page = report_of_rehearsal(loaded.name, loaded.description, document)
+        written += output.write_page(report_folder, page)
     if output.write_json(json_to, document):
         return
     for line in document["warnings"]:
         print(f"warning: {line}", file=sys.stderr)
+    terminal = output.console()
     rows = table_of_changes(document)
-    output.console().print(output.table_of(rows, numbers=range(1, 13)))
+    terminal.print(output.table_of(rows, numbers=range(1, 10)))
+    terminal.print(output.table_of(table_of_settings(document), numbers=range(2, 9)))
+    weighed = document["trade_off"]
+    if weighed is not None:
+        print(f"{weighed['sentence']}.")
+        print(f"rule: {weighed['rule']}")
+        for line in weighed["commands"]:
+            print(f"  {line}")
     output.list_written(written)
+
+
+def _write_rehearsal(out: Path, document: Mapping[str, Any]) -> list[Path]:
+    from stripesim.scenarios.figures.rehearsal import draw_rehearsal
+    from stripesim.scenarios.figures.results import save_figures
+    from stripesim.scenarios.run.results import write_files
+
+    files = {"rehearsal.json": json.dumps(document, indent=1).encode()}
+    return write_files(out, files) + save_figures(draw_rehearsal(document), out)
 
 
 #: Largest number of browser connections that `serve` accepts.

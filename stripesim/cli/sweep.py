@@ -69,9 +69,7 @@ def sweep(
     json_to: options.JsonOption = None,
 ) -> None:
     """Simulate a scenario at each point of a grid or list on all cores, saving each row as it finishes."""
-    from stripesim.scenarios.sweep.plan import SweepError, plan_sweep
-    from stripesim.scenarios.sweep.run import run_sweep
-    from stripesim.scenarios.sweep.store import PartStore
+    from stripesim.scenarios.sweep.pool import cores_usable, prepare_workers
 
     problems = list(_problems(out, report=report, resume=resume, jobs=jobs, dask=dask))
     width_inch = None
@@ -79,6 +77,13 @@ def sweep(
         width_inch = options.width_inch(width, out)
     except ValueError as error:
         problems.append(str(error))
+    if not problems and dask is None and (jobs or cores_usable()) > 1:
+        # Workers load the engine while this process loads what it needs to plan.
+        prepare_workers()
+    from stripesim.scenarios.sweep.plan import SweepError, plan_sweep
+    from stripesim.scenarios.sweep.run import run_sweep
+    from stripesim.scenarios.sweep.store import PartStore
+
     try:
         plan = plan_sweep(
             scenario,

@@ -101,8 +101,12 @@ def _job_row(
     side: str, option: PlanOption, rows: Sequence[Mapping[str, Any]]
 ) -> dict[str, str]:
     line = {"side": side.upper(), "scheme": option.values["scheme"]}
+    is_saturated = any(row["saturated"] for row in rows)
     for key, factor in _MEASURED.items():
         line[key] = _mean_text([row[key] for row in rows], factor)
+        if is_saturated:
+            # Both depend on the length of the run.
+            line[key] = _NOTHING
     kinds = (str(row["bottleneck"]) for row in rows)
     bottlenecks = dict.fromkeys(
         resource_words(kind) or resource_name(kind) for kind in kinds
@@ -129,7 +133,7 @@ def _verdict(rows: Sequence[Mapping[str, Any]], arrivals: str) -> str:
     if arrivals == BY_DEPTH:
         return "the most at this depth"
     if any(row["saturated"] for row in rows):
-        return "saturated: cannot serve the rate"
+        return "saturated: cannot serve the rate, see the load curve"
     return "serves the rate"
 
 

@@ -47,8 +47,6 @@ _END_S: Final = 20.0
 #: Requests of a timeline or of a second of a rehearsal, at most. Above, the load is scaled down.
 _TIMELINE_REQUESTS_MAX: Final = 20_000
 _REHEARSAL_PER_S_MAX: Final = 500.0
-#: Object shards that a rehearsal moves, for seconds instead of minutes [count].
-_REHEARSAL_SHARDS_MAX: Final = 4000
 #: Data in the images of a timeline, enough to see its recovery [B].
 _TIMELINE_IMAGES_BYTES: Final = 16 << 30
 
@@ -148,7 +146,7 @@ def added_hosts(
         default = mclock_defaults(scenario.generation).profile
         keys["cluster"].setdefault("mclock_profile", default)
     changed = _rebuilt(scenario, keys)
-    document = rehearse(changed, shards_max=_REHEARSAL_SHARDS_MAX)
+    document = rehearse(changed)
     emit(
         {
             **document["changes"][0],

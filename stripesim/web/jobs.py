@@ -27,7 +27,7 @@ KEPT_MAX: Final = 32
 #: Worker processes that simulate, and experiments of one job that run or wait at the same time.
 WORKERS: Final = 2
 #: Time limit of one experiment [s].
-WALL_S_MAX: Final = 60.0
+WALL_S_MAX: Final = 120.0
 #: A job stops after this time without a request from any tab [s].
 UNWATCHED_S_MAX: Final = 30.0
 # Time until the process of a stopped experiment is killed [s], because a new process takes seconds to start.
@@ -86,6 +86,11 @@ class Job:
         """True once nothing more will be emitted."""
         return self.state != "running"
 
+    @property
+    def is_incomplete(self) -> bool:
+        """True if the job is over without all results, so that it is worth another try."""
+        return self.over and (self.state == "stopped" or bool(self.problems))
+
     def of(self, name: str, side: str) -> list[dict[str, Any]]:
         """Return what an experiment of a side has emitted."""
         return self.emitted.get((name, side), [])
@@ -141,7 +146,7 @@ class JobBoard:
         key = job_id(options, settings)
         self.leave(tab, unless=key)
         job = self._jobs.get(key)
-        if job is None or job.state == "stopped":
+        if job is None or job.is_incomplete:
             job = self._start(options, settings)
         job.watched_s = time.monotonic()
         self._tabs[tab] = job.id

@@ -43,7 +43,11 @@ _EVENTS: Final[Mapping[str, str]] = {"failed": "fails", "out": "out"}
 _LEFT: Final = 40.0
 _RIGHT: Final = WIDTH - 8.0
 
+#: Latencies of a load curve, with the style of the line of each.
+_LATENCIES: Final[Mapping[str, str]] = {"p50_ns": "median", "p99_ns": "tail"}
+
 Rows = Sequence[Sequence[str]]
+Points = Sequence[Mapping[str, Any]]
 
 
 class BarRow(NamedTuple):
@@ -101,27 +105,80 @@ def names_of(options: Mapping[str, PlanOption]) -> dict[str, str]:
 def load_curve(options: Mapping[str, PlanOption], job: Job | None = None) -> Picture:
     """Draw median and 99th percentile of latency over throughput, as far as they are simulated."""
     names = names_of(options)
-    points = {side: job.of("curve", side) if job else [] for side in names}
-    steady = {
-        side: sorted(
-            (one for one in found if not one["is_past_saturation"]),
-            key=lambda one: one["iops"],
-        )
-        for side, found in points.items()
-    }
+    points: dict[str, Points] = {side: [] for side in names}
+    problems = dict.fromkeys(names, "")
+    if job is not None:
+        points = {side: job.of("curve", side) for side in names}
+        problems = {side: job.problem("curve", side) for side in names}
+    pending = "being simulated"
+    if job is not None and job.over:
+        pending = "not simulated"
     bounds = {
         side: option.answers.bounds[0].iops
         for side, option in options.items()
         if option.answers and option.answers.bounds
     }
-    latencies_ms = [
-        one[key] / 1e6
-        for found in steady.values()
-        for one in found
-        for key in ("p50_ns", "p99_ns")
+    sentences = [
+        _curve_words(names[side], points[side], problems[side], pending)
+        for side in names
     ]
-    rates = [one["iops"] for found in steady.values() for one in found]
-    reach = max([*bounds.values(), *rates], default=1000.0)
+    return Picture(
+        key="curve",
+        title="Load curve",
+        answer=". ".join(sentences) + ".",
+        svg=_curve_drawing(names, points, bounds, pending),
+        columns=("option", "offered [1/s]", "served [1/s]", "p50 [ms]", "p99 [ms]"),
+        rows=[
+            (
+                names[side] + _point_note(one),
+                number_text(one["offered_iops"]),
+                number_text(one["iops"]),
+                number_text(one["p50_ns"], 1e-6),
+                number_text(one["p99_ns"], 1e-6),
+            )
+            for side, of_side in points.items()
+            for one in sorted(of_side, key=lambda one: one["offered_iops"])
+        ],
+        source="Poisson arrivals, two runs for each rate. Vertical lines are upper bounds by the "
+        "busiest resource. Open marks: the latency still rises through the run. Rates past "
+        "saturation are in the table only: their latency grows with the length of the run. `stripesim load` "
+        "simulates more runs and gives intervals.",
+    )
+
+
+def _curve_words(name: str, points: Points, problem: str, pending: str) -> str:
+    """Describe saturation and knee of a curve, or why it has no points or not all."""
+    if not points:
+        return f"{name}: {problem or pending}"
+    last = points[-1]
+    sentence = f"{name} saturates at {short(last['saturation_iops'])} requests/s"
+    limit = resource_words(last["limited_by"] or "")
+    if limit:
+        sentence += f" ({limit})"
+    if last["knee_iops"]:
+        sentence += f", knee at {short(last['knee_iops'])}"
+    if problem:
+        sentence += f" ({problem})"
+    return sentence
+
+
+def _curve_drawing(
+    names: Mapping[str, str],
+    points: Mapping[str, Points],
+    bounds: Mapping[str, float],
+    pending: str,
+) -> Markup:
+    """Draw the points below saturation, and the bounds."""
+    below = {
+        side: sorted(
+            (one for one in of_side if not one["is_past_saturation"]),
+            key=lambda one: one["iops"],
+        )
+        for side, of_side in points.items()
+    }
+    shown = [one for of_side in below.values() for one in of_side]
+    latencies_ms = [one[key] / 1e6 for one in shown for key in _LATENCIES]
+    reach = max([*bounds.values(), *(one["iops"] for one in shown)], default=1000.0)
     panel = Panel(
         Scale(0, reach * 1.04, _LEFT, _RIGHT),
         _log_scale(latencies_ms or [0.1, 10.0], 190.0, 24.0),
@@ -130,9 +187,9 @@ def load_curve(options: Mapping[str, PlanOption], job: Job | None = None) -> Pic
     for row, (side, bound) in enumerate(bounds.items()):
         label = f"{side.upper()} at most {short(bound)}"
         parts.append(panel.vertical(bound, side, label, row))
-    for side, found in steady.items():
-        for key, style in (("p50_ns", "median"), ("p99_ns", "tail")):
-            ends = [(one["iops"], one[key] / 1e6) for one in found]
+    for side, of_side in below.items():
+        for key, style in _LATENCIES.items():
+            ends = [(one["iops"], one[key] / 1e6) for one in of_side]
             if len(ends) > 1:
                 parts.append(panel.line(ends, f"{side} {style}"))
             parts += [
@@ -143,54 +200,14 @@ def load_curve(options: Mapping[str, PlanOption], job: Job | None = None) -> Pic
                     _point_title(names[side], one),
                     "" if one["is_steady"] else "open",
                 )
-                for one in found
+                for one in of_side
             ]
-    if not rates:
+    if not shown:
         middle = (panel.x.start + panel.x.end) / 2
-        parts.append(text(middle, 120, "simulating …", "note middle"))
+        parts.append(text(middle, 120, pending, "note middle"))
     parts.append(_legend(names, 220.0))
     parts.append(_line_legend(WIDTH - 150, 14.0))
-    answer = _curve_answer(names, points)
-    return Picture(
-        key="curve",
-        title="Load curve",
-        answer=answer,
-        svg=drawing("curve", "Latency over throughput of both options", 226, *parts),
-        columns=("option", "offered [1/s]", "served [1/s]", "p50 [ms]", "p99 [ms]"),
-        rows=[
-            (
-                names[side] + _point_note(one),
-                number_text(one["offered_iops"]),
-                number_text(one["iops"]),
-                number_text(one["p50_ns"], 1e-6),
-                number_text(one["p99_ns"], 1e-6),
-            )
-            for side, found in points.items()
-            for one in sorted(found, key=lambda one: one["offered_iops"])
-        ],
-        source="Poisson arrivals, two runs for each rate. Vertical lines are upper bounds by the "
-        "busiest resource. Open marks: the latency still rises through the run. Rates past "
-        "saturation are in the table only: their latency grows with the length of the run. `stripesim load` "
-        "simulates more runs and gives intervals.",
-    )
-
-
-def _curve_answer(
-    names: Mapping[str, str], points: Mapping[str, Sequence[Mapping[str, Any]]]
-) -> str:
-    """Describe saturation and knee of each curve."""
-    sentences = []
-    for side, found in points.items():
-        if not found:
-            sentences.append(f"{names[side]}: being simulated")
-            continue
-        last = found[-1]
-        limit = resource_words(last["limited_by"] or "") or "latency"
-        sentence = f"{names[side]} saturates at {short(last['saturation_iops'])} requests/s ({limit})"
-        if last["knee_iops"]:
-            sentence += f", knee at {short(last['knee_iops'])}"
-        sentences.append(sentence)
-    return ". ".join(sentences) + "."
+    return drawing("curve", "Latency over throughput of both options", 226, *parts)
 
 
 def _point_title(name: str, point: Mapping[str, Any]) -> str:
@@ -528,7 +545,7 @@ def added_hosts(job: Job) -> Picture:
             {
                 side: (
                     of_phases[phase]["latency_p99_ns"] or 0.0,
-                    f"{number_text(of_phases[phase]['latency_p99_ns'], 1e-6)} ms",
+                    _milliseconds(of_phases[phase]["latency_p99_ns"]),
                 )
                 for side, of_phases in phases.items()
             },
@@ -570,8 +587,13 @@ def added_hosts(job: Job) -> Picture:
         title=title,
         answer=". ".join([*words, *problems]) + ".",
         source=f"Movement is exact, from CRUSH; time and latency are simulated on a sample at {rate} "
-        f"requests/s. `stripesim rehearse` plays all mClock profiles. {'; '.join(warnings)}",
+        "requests/s. Peering at the start weighs more in the p99 of a sample than of the full change. "
+        f"`stripesim rehearse` plays all mClock profiles. {'; '.join(warnings)}",
     )
+
+
+def _milliseconds(value_ns: float | None) -> str:
+    return "–" if value_ns is None else f"{number_text(value_ns, 1e-6)} ms"
 
 
 def _span(seconds: float | None) -> str:

@@ -107,7 +107,7 @@ class Scale:
         """Return a few round values on the scale.
 
         >>> Scale(0, 47, 0, 1).ticks()
-        [0, 10, 20, 30, 40]
+        [0.0, 10.0, 20.0, 30.0, 40.0]
         >>> Scale(0.15, 3, 0, 1, is_log=True).ticks()
         [0.2, 0.5, 1, 2]
         """

@@ -36,8 +36,8 @@ def solved(lesson: Path, seed: int) -> teach.Lesson:
     return solve(lesson, seed)
 
 
-def test_there_are_twelve_lessons_each_with_its_answers() -> None:
-    assert [int(lesson.name[:2]) for lesson in LESSONS] == list(range(1, 13))
+def test_there_are_thirteen_lessons_each_with_its_answers() -> None:
+    assert [int(lesson.name[:2]) for lesson in LESSONS] == list(range(1, 14))
     for lesson in LESSONS:
         assert teach.open_lesson(name_of(lesson)).questions
     with pytest.raises(ValueError, match="lesson: got 'none'"):

@@ -16,13 +16,20 @@ import pytest
 
 from stripesim.scenarios.explain.play import Prediction, play_page
 from stripesim.scenarios.explain.request import explain
+from stripesim.scenarios.load.answer import load_document
+from stripesim.scenarios.load.curves import load_curves
+from stripesim.scenarios.rehearsal import samples
+from stripesim.scenarios.rehearsal.rehearse import rehearse
+from stripesim.scenarios.report.load import report_of_load
+from stripesim.scenarios.report.rehearsal import report_of_rehearsal
 from stripesim.scenarios.report.run import report_of_run
 from stripesim.scenarios.run.execute import run_scenario
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
 from stripesim.scenarios.sweep.figures import draw_sweep
 from stripesim.scenarios.sweep.plan import plan_sweep
 from stripesim.scenarios.sweep.report import report_of_sweep
 from stripesim.scenarios.sweep.run import run_sweep
+from support.axe import needs_axe, violations
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WIDTHS = (360, 1280)
@@ -348,6 +355,97 @@ def test_labels_cover_no_bars(browser, tall, width):
     assert labels["labels"] > 30
     assert labels["bars"] > 100
     assert labels["covering"] == []
+
+
+GROWN = """
+name = "growth"
+schemes = ["rs:4,2"]
+generation = "quincy"
+[cluster]
+hosts = 7
+osds_per_host = 2
+pg_num = 32
+drive_bytes = "100GB"
+stored_bytes = "20GB"
+op_queue = "fifo"
+[workload]
+ops = ["read"]
+patterns = ["rand"]
+image_bytes = "1GiB"
+duration_s = 5
+queue_depth = 1
+[[changes]]
+kind = "add"
+hosts = 1
+"""
+
+
+def rehearsal_page():
+    """Return the report of a rehearsal with all its sections: findings, commands, figures, settings."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(samples, "SHARDS_MAX", 200)
+        patch.setattr(samples, "REQUESTS_MAX", 20_000)
+        document = rehearse(parse_scenario(GROWN))
+    return report_of_rehearsal("growth", "One more host.", document)
+
+
+def load_page():
+    """Return the report of a load curve with points in a steady state and past saturation."""
+    scenario = load_scenario(
+        "quickstart", sets=["workload.ops=read", "workload.patterns=rand"]
+    )
+    curves = load_curves(
+        scenario,
+        jobs=1,
+        replications=2,
+        requests=200,
+        points_max=8,
+        p99_bounds_s=[0.005],
+    )
+    document = load_document(scenario, curves, engine="compiled")
+    return report_of_load(scenario, curves, document)
+
+
+def question_page():
+    """Return a page of the gallery whose question has been answered."""
+    asked = Prediction("How many shards?", "shards", 6.0, "Because it does.")
+    return play_page(explain("read", ["rs:6,3"], 4096), asked)
+
+
+def explorer_page_of_sweep():
+    """Return the report of a sweep."""
+    plan, result = swept()
+    return report_of_sweep(plan, result, draw_sweep(result.aggregated, plan.keys))
+
+
+NEW_PAGES = {
+    "explorer": explorer_page_of_sweep,
+    "load": load_page,
+    "question": question_page,
+    "rehearsal": rehearsal_page,
+}
+
+
+@needs_axe
+@pytest.mark.parametrize("name", NEW_PAGES)
+def test_axe_finds_no_violation_in_a_report(browser, tmp_path, name):
+    path = tmp_path / f"{name}.html"
+    path.write_text(NEW_PAGES[name](), encoding="utf-8")
+    for width in WIDTHS:
+        for theme in THEMES:
+            show(browser, width, theme)
+            browser.get(path.as_uri())
+            assert violations(browser) == [], (width, theme)
+            if name == "question":
+                answer_question(browser)
+                assert violations(browser) == [], (width, theme)
+
+
+def answer_question(browser):
+    from selenium.webdriver.common.keys import Keys
+
+    browser.find_element("id", "guessed").send_keys("3", Keys.ENTER)
+    assert browser.find_element("id", "picture").is_displayed()
 
 
 @pytest.fixture

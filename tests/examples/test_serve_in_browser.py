@@ -17,6 +17,7 @@ import stripesim
 from stripesim.scenarios.explain.play import play_page
 from stripesim.scenarios.explain.request import explain
 from stripesim.scenarios.report.cluster import report_of_cluster
+from support.axe import needs_axe, violations
 
 pytest.importorskip(
     "starlette", reason="starlette is not installed (pip install stripesim[web])"
@@ -395,12 +396,7 @@ def test_the_first_answer_is_on_the_first_screen_of_a_phone(page):
     assert page.execute_script("return document.documentElement.scrollWidth") <= 360
 
 
-AXE = os.environ.get("STRIPESIM_AXE", "")
-
-
-@pytest.mark.skipif(
-    not AXE, reason="STRIPESIM_AXE names no axe.min.js (npm pack axe-core)"
-)
+@needs_axe
 @pytest.mark.parametrize("width", [360, 1280])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_no_violation(chrome, address, tmp_path, width, theme):
@@ -412,15 +408,9 @@ def test_axe_finds_no_violation(chrome, address, tmp_path, width, theme):
     features = [{"name": "prefers-color-scheme", "value": theme}]
     chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     resize(chrome, width)
-    chrome.set_script_timeout(60)
     wrong = f"{address}?a.scheme=rs:9&b.failure_domain=x&problem=%3Cscript%3E"
     for url in (address, wrong, f"{played.as_uri()}#step=30", capacity.as_uri()):
         chrome.get(url)
         if url == address:
             until(chrome, lambda browser: "Simulated 8 of 8" in progress(browser), 120)
-        chrome.execute_script(Path(AXE).read_text("utf-8"))
-        found = chrome.execute_async_script(
-            "axe.run().then(r => arguments[0]([r.passes.length, r.violations.map(v => v.id)]))"
-        )
-        assert found[0] > 20
-        assert found[1] == [], url
+        assert violations(chrome) == [], url

@@ -98,7 +98,7 @@ def test_every_row_is_simulated_and_the_constants_are_few(result):
     assert not [
         entry.claim.id for entry in result.ledger.entries if entry.simulated is None
     ]
-    assert len(result.rows) == 159
+    assert len(result.rows) == 159 + 20
     summary = result.ledger.summary()
     assert summary["fitted_parameters"] <= 18
     assert summary["held_out"] > 45 * summary["fitted_parameters"]

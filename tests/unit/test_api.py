@@ -204,6 +204,23 @@ def test_a_sweep_of_a_scenario_gives_a_row_per_point():
     assert not found.failed
 
 
+def test_a_load_curve_goes_from_a_tenth_of_saturation_to_past_it():
+    scenario = stripesim.Scenario(**SMALL)
+    curves = stripesim.load_curves(
+        scenario, p99_bounds_s=[1e-9], requests=100, jobs=1, seed=7
+    )
+    (curve,) = curves
+    assert isinstance(curve, stripesim.LoadCurve)
+    first, *_, last = curve.points
+    assert isinstance(first, stripesim.LoadPoint)
+    saturation = curve.saturation_iops.mean
+    assert first.offered_iops < 0.2 * saturation
+    assert last.offered_iops > saturation
+    # No request takes less than a nanosecond.
+    assert [within.iops for within in curve.within] == [None]
+    assert set(stripesim.draw_load(curves)) == {"load"}
+
+
 def test_the_parts_of_a_scenario_drive_the_simulator():
     scenario = stripesim.Scenario(**SMALL)
     pool, load = stripesim.pool(scenario), stripesim.workload(scenario)

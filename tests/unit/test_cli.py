@@ -107,13 +107,31 @@ def test_a_sweep_has_a_report_too(run, refused, tmp_path):
     status, out, _ = run(*asked, "--out", "kept", "--report", "--json", "-")
     assert status == 0
     page = (tmp_path / "kept" / "report.html").read_text(encoding="utf-8")
-    assert page.startswith("<!DOCTYPE html>") and "<script" not in page
+    assert page.startswith("<!DOCTYPE html>")
+    # The explorer's data and its script, which loads nothing
+    assert page.count("<script") == 2
+    assert "<script>" in page and "src=" not in page
     for line in json.loads(out)["warnings"]:
         assert line.split(":")[0] in page
-    assert page.count("<figure") == 1 and "workload.queue_depth" in page
+    # The explorer's plot, and the figure that is also in a file
+    assert page.count("<figure") == 2 and "workload.queue_depth" in page
     assert page.count(">rand<") == len(json.loads(out)["aggregated"]) == 2
     (line,) = refused(*asked, "--report")
     assert states(line, "--report: got ... --out")
+
+
+def test_a_width_needs_a_folder_and_a_unit(refused):
+    commands = (
+        ("run", "s.toml"),
+        ("sweep", "s.toml"),
+        ("study", "dachary2013"),
+        ("load", "s.toml"),
+    )
+    for command in commands:
+        (line,) = refused(*command, "--width", "3.5", "--out", "kept")
+        assert states(line, "--width: got '3.5' ... 2in to 12in")
+        (line,) = refused(*command, "--width", "3.5in")
+        assert states(line, "--width: got ... --out")
 
 
 def test_a_report_is_written_next_to_the_results(run, tmp_path):

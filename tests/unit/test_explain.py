@@ -249,6 +249,28 @@ def test_a_write_in_a_pipeline_is_explained_from_entry_to_exit() -> None:
     assert found == list(zip(entered, left, strict=True)) != []
 
 
+@pytest.mark.parametrize(
+    ("op", "label", "counter"),
+    [
+        ("write", "drive write", "device_write_bytes"),
+        ("read", "drive read", "device_read_bytes"),
+    ],
+)
+def test_write_buffer_and_link_of_a_drive_are_time_of_the_drive(
+    op: str, label: str, counter: str
+) -> None:
+    # Given a drive with a write buffer and a link to its host
+    timeline = one(op, "rep:3", sets=["cluster.drive=samsung-pm983"])
+    of_drive = [step for step in timeline.steps if ".ssd" in step.step.role]
+    # Then its work is not processor time, and most of it is on the critical path.
+    assert {step.category for step in of_drive if step.step.word == "use"} == {"ssd"}
+    (slowest, *_) = sorted(
+        (step.step.duration_ns for step in labelled(timeline, label)), reverse=True
+    )
+    assert timeline.totals()[counter] > 0
+    assert timeline.latency_by_category_ns()["ssd"] >= slowest
+
+
 def test_degraded_reads_decode_and_ask_another_shard() -> None:
     healthy, hurt = one("read", "rs:4,2"), one("read", "rs:4,2", state="degraded")
     assert healthy.latency_by_category_ns()["coding"] == 0

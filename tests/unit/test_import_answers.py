@@ -33,7 +33,7 @@ from stripesim.scenarios.importing.usage import stored_on, use_by_class
 from stripesim.scenarios.planning.capacity import capacity_of as scheme_capacity
 from stripesim.scenarios.planning.capacity import drives_of
 from stripesim.scenarios.schema.loader import load_scenario, scenario_from
-from stripesim.web.state import read_report
+from stripesim.web.uploads import read_report
 from support.reports import HOSTS, OSD_BYTES, OSDS_PER_HOST, report, write_report
 
 RAW_BYTES = HOSTS * OSDS_PER_HOST * OSD_BYTES
@@ -157,7 +157,7 @@ def test_import_and_page_name_the_same_domain_and_the_same_usable_bytes(
     safe = RAW_BYTES * (1 - 1 / domains) * 0.85 / 3
     assert (pool.failure_domain, row["failure_domains"]) == (domain, domains)
     assert row["usable_bytes_safe"] == pytest.approx(safe)
-    page, _ = read_report(json.dumps(report(rule=rule)).encode())
+    page = read_report(json.dumps(report(rule=rule)).encode()).scenario
     assert page.cluster.failure_domain_replicated == domain
     models = build_models(page)
     assert scheme_capacity(

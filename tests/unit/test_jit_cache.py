@@ -2,8 +2,10 @@
 
 import ast
 import importlib.util
+import io
 import itertools
 import logging
+import sys
 from pathlib import Path
 
 import numba
@@ -35,6 +37,25 @@ def source(tmp_path):
     path = tmp_path / "probe.py"
     path.write_text(SOURCE)
     return path
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("stream", [Terminal(), io.StringIO()])
+def test_only_a_terminal_hears_what_compiles(monkeypatch, tmp_path, stream):
+    path = tmp_path / "probe.py"
+    path.write_text(SOURCE)
+    monkeypatch.setattr(jit, "_NOTICE_AFTER_S", 0)
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert load(path)(3) == 6
+    assert ("compiling" in stream.getvalue()) == stream.isatty()
+    # The second time, the code is in the cache.
+    stream.truncate(0)
+    assert load(path)(3) == 6
+    assert "compiling" not in stream.getvalue()
 
 
 def cache_files(path, suffix):

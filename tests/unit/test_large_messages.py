@@ -12,6 +12,7 @@ from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.sim.ceph.paths import message, write_path
 
+KIB = 1 << 10
 MIB = 1 << 20
 # Of the set kraken: a message costs each side 15,005 ns and 0.35 ns/B, a wake-up 7,600 ns.
 BASE_NS = 15_005
@@ -53,9 +54,11 @@ def span_ns(timeline, first_label, last_label):
     ("size_bytes", "count"),
     [
         (0, 1),
-        (MIB - 1, 1),
-        (MIB, 2),
-        (3 * MIB // 2, 3),
+        (256 * KIB - 1, 1),
+        (256 * KIB, 2),
+        # A shard of an object of 4 MiB under RS(6,2): 4 MiB / 6 in units of 4 KiB
+        (684 * KIB, 5),
+        (MIB, 8),
         (4 * MIB + 480, 8),
         (64 * MIB, 8),
     ],
@@ -66,7 +69,7 @@ def test_pieces_have_the_bytes_and_the_frames_of_their_message(
 ):
     changed = change(models, private_nic={"frame_payload_bytes": payload_bytes})
     nic = changed.private_nic
-    # Given a message of one piece per 512 KiB, at most eight, if there are at least two
+    # Given a message of one piece per 128 KiB, at most eight, if there are at least two
     pieces = message.cut_message(nic, size_bytes, "request", 0).pieces
     sizes = [piece.size_bytes for piece in pieces]
     assert len(sizes) == count

@@ -53,7 +53,7 @@ def call(monkeypatch, capsys, tmp_path):
 
 def test_json_is_the_documented_contract_and_files_are_written(call, tmp_path):
     status, out, err = call(
-        "s.toml", "--p99", "5ms", "--p99", "1ns", "--jobs", "1", "--requests", "400", "--json", "-",
+        "s.toml", "--p99", "5ms", "--p99", "1ns", "--jobs", "1", "--requests", "200", "--json", "-",
         "--out", "curves", "--report",
     )  # fmt: skip
 
@@ -81,6 +81,18 @@ def test_json_is_the_documented_contract_and_files_are_written(call, tmp_path):
     assert "<svg" in page
 
 
+def test_a_width_gives_figures_for_a_paper(call, tmp_path):
+    arguments = ("--set", "schemes=rep:3", "--requests", "100", "--jobs", "1")
+
+    status, _, err = call("s.toml", *arguments, "--out", "paper", "--width", "3.5in")
+
+    assert status == 0, err
+    names = {path.name for path in (tmp_path / "paper").glob("load.*")}
+    assert names == {"load.json", "load.csv", "load.pdf", "load.svg", "load.tex"}
+    # 3.5 inches of 72 points
+    assert 'width="252pt"' in (tmp_path / "paper" / "load.svg").read_text("utf-8")
+
+
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
@@ -101,6 +113,7 @@ def test_bad_input_ends_with_status_2_and_one_line(call, arguments, line):
     assert "Traceback" not in err
 
 
+@pytest.mark.usefixtures("quick_rebuilds")
 def test_a_run_shows_the_curve_in_its_report_if_asked(call, monkeypatch, tmp_path):
     arguments = ("s.toml", "--set", "schemes=rep:3", "--out", "run", "--report")
     monkeypatch.setattr("stripesim.scenarios.load.curves._REQUESTS_MIN", 300)

@@ -142,3 +142,17 @@ def test_a_legend_gets_as_many_columns_as_fit():
     )
     (drawn,) = figure.legends
     assert drawn.get_window_extent().width <= figure.bbox.width
+
+
+def test_a_legend_on_the_right_goes_below():
+    # given: as in timelines of failures, the legend takes more than half of a column
+    figure = figure_of(panels=1)
+    (axes,) = figure.axes
+    with styled():
+        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
+        # when
+        fit_width(figure, 3.5)
+    # then
+    panel = axes.get_window_extent()
+    assert panel.width > 0.75 * figure.bbox.width
+    assert axes.get_legend().get_window_extent().y1 < panel.y0

@@ -5,8 +5,10 @@ import math
 
 import pytest
 
+from stripesim.scenarios.figures.plans import draw_plan, front_of
 from stripesim.scenarios.planning.candidates import candidates_of, judge
 from stripesim.scenarios.planning.plan import make_plan
+from stripesim.scenarios.report.load import curves_of_plan
 from stripesim.scenarios.report.plan import csv_of, report_of_plan, rows_of
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
 from stripesim.sim.observe.intervals import Interval
@@ -98,7 +100,73 @@ def test_page_and_table_hold_every_candidate(document):
     assert "buy &lt;b&gt;" in page
     assert "usable_bytes: 6.528 TB" in page
     assert "<script" not in page
+    # Cards on a phone, and the pictures.
+    assert 'class="stack numeric"' in page
+    for stem in ("plan-cost", "plan-p99", "plan-rebuild"):
+        assert f'<figure id="{stem}"' in page
     assert len(csv_of(document).splitlines()) == 5
+
+
+def test_growth_is_drawn_until_each_candidate_is_full(document):
+    # Given 1 TB that grows by 3.6525 TB a year: s TB are reached after (s - 1) / 3.6525 years.
+    plan = parse_scenario(
+        TEXT, sets=["plan.growth_bytes_per_day=10GB", "plan.stored_bytes=1TB"]
+    ).plan
+    safe_tb = document["recommended"]["capacity"]["usable_bytes_safe"] / 1e12
+
+    figure, caption = draw_plan(plan, document)["plan-growth"]
+
+    years = (safe_tb - 1) / 3.6525
+    dots = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
+    assert dots[0].get_xdata()[0] == pytest.approx(years, rel=1e-6)
+    assert f"{years:.3g}" in caption
+
+
+def test_the_front_leaves_out_what_another_candidate_beats():
+    # Given capacity and cost: (2, 30) holds less than (3, 20) and costs more.
+    candidates = [
+        {"capacity": {"usable_bytes_safe": capacity * 1e12}, "cost": cost}
+        for capacity, cost in ((1, 10), (2, 30), (3, 20), (5, 40))
+    ]
+
+    front = front_of(candidates, lambda one: one["cost"])
+
+    assert [one["cost"] for one in front] == [10, 20, 40]
+
+
+def test_curves_of_a_plan_are_those_of_the_recommended_candidate(document):
+    scenario = parse_scenario(TEXT, sets=["workload.requests=100"])
+    single = {**document, "candidates": [document["recommended"]]}
+
+    (curve,) = curves_of_plan(scenario, single)
+
+    assert curve.cell.scheme == document["recommended"]["scheme"]
+    assert curve.within[0].p99_ns == 500e6
+    page = report_of_plan(scenario, document, [curve])
+    assert 'id="load-curves"' in page
+
+
+def test_curves_of_a_plan_stop_at_the_two_cheapest_other_schemes(document, monkeypatch):
+    # Given three other schemes that meet all requirements, of which RS(2,1) is the dearest
+    schemes = ("rep:3", "rep:2", "rs:4,2", "rs:2,1")
+    costs = (1, 2, 3, 4)
+    best = document["recommended"]
+    candidates = [
+        {**best, "scheme": scheme, "cost": cost, "meets": True}
+        for scheme, cost in zip(schemes, costs, strict=True)
+    ]
+    scenario = parse_scenario(TEXT, sets={"schemes": list(schemes)})
+    simulated = []
+    monkeypatch.setattr(
+        "stripesim.scenarios.report.load.load_curves",
+        lambda scenarios, **options: simulated.extend(scenarios),
+    )
+
+    curves_of_plan(
+        scenario, {**document, "recommended": candidates[0], "candidates": candidates}
+    )
+
+    assert [each.schemes for each in simulated] == [("rep:3",), ("rep:2",), ("rs:4,2",)]
 
 
 def test_an_interval_across_its_bound_is_uncertain():

@@ -58,7 +58,7 @@ def server():
 
 def post(port, path, body, content_type):
     """Send a form; the answer may never come."""
-    connection = http.client.HTTPConnection(HOST, port, timeout=30)
+    connection = http.client.HTTPConnection(HOST, port, timeout=120)
     try:
         connection.request("POST", path, body, {"Content-Type": content_type})
         return connection.getresponse().status

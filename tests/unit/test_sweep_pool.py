@@ -7,6 +7,8 @@ import math
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -100,6 +102,26 @@ def test_the_pool_works_from_a_thread() -> None:
     thread.start()
     thread.join()
     assert sorted(found, key=lambda pair: pair[0]) == [(3, 6), (4, 24)]
+
+
+def test_the_server_of_workers_has_compiled_what_cells_use() -> None:
+    statements = (
+        "import stripesim.scenarios.sweep.preload\n"
+        "from stripesim.models.placement.crush.kernel import map_rows\n"
+        "from stripesim.sim.engine.compiled.kernel import run_machine\n"
+        "print(len(map_rows.signatures), len(run_machine.signatures))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", statements], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["1", "1"]
+
+
+def test_workers_see_the_environment_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The server of workers may have started earlier.
+    assert list(run_pool(os.getenv, ["PROBE"], jobs=1)) == [("PROBE", None)]
+    monkeypatch.setenv("PROBE", "set")
+    assert list(run_pool(os.getenv, ["PROBE"], jobs=1)) == [("PROBE", "set")]
 
 
 def test_there_is_a_core_to_use() -> None:

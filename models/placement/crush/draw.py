@@ -71,7 +71,7 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile with Numba, cache the machine code on disk, and preserve the type for type checkers."""
-    return jit.compiled(function, **_OPTIONS)
+    return jit.compiled(function, program="placement", **_OPTIONS)
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from stripesim.models.nic import NicModel
 
 # A message of two pieces of this size or more is cut, into at most as many as the second number.
-PIECE_BYTES = 512 << 10
+PIECE_BYTES = 128 << 10
 PIECES_MAX = 8
 _LABEL = ", piece "
 

@@ -5,10 +5,8 @@ lacks (``state.py``) and collects the result. The first `run` imports Numba, so 
 nothing start fast.
 """
 
-import sys
 from collections.abc import Callable
 from itertools import pairwise
-from threading import Timer
 from time import perf_counter
 from typing import cast
 
@@ -27,9 +25,6 @@ from stripesim.sim.engine.program import (
     Program,
     StreamRun,
 )
-
-# Loading the kernel from numba's cache is faster than this, compiling is slower.
-_NOTICE_AFTER_S = 2.0
 
 
 def run(program: Program) -> EngineRun:
@@ -85,24 +80,13 @@ class CompiledRun:
         return self._result(perf_counter() - start_s - self.state.planning_s)
 
     def _compiled(self) -> Callable[[World], int]:
-        """Return the kernel, compiled or from numba's cache. Users at a terminal see a notice."""
-        notice = Timer(
-            _NOTICE_AFTER_S,
-            print,
-            args=["compiling the engine (once per installation, some twenty seconds) …"],
-            kwargs={"file": sys.stderr, "flush": True},
-        )
-        if sys.stderr.isatty():
-            notice.start()
-        try:
-            from numba import typeof
+        """Return the kernel, compiled or from numba's cache."""
+        from numba import typeof
 
-            from stripesim.sim.engine.compiled.kernel import run_machine
+        from stripesim.sim.engine.compiled.kernel import run_machine
 
-            if not run_machine.signatures:
-                run_machine.compile((typeof(self.state.world),))  # type: ignore[no-untyped-call]
-        finally:
-            notice.cancel()
+        if not run_machine.signatures:
+            run_machine.compile((typeof(self.state.world),))  # type: ignore[no-untyped-call]
         return cast(Callable[[World], int], run_machine)
 
     def _result(self, wall_s: float) -> EngineRun:

@@ -431,7 +431,7 @@ _SOURCES = sources()
 
 def cached(function: Callable[..., Any]) -> Any:
     """Compile and cache a function with everything that it calls."""
-    return jit.compiled(function, sources=_SOURCES, **OPTIONS)
+    return jit.compiled(function, sources=_SOURCES, program="the engine", **OPTIONS)
 
 
 @cached

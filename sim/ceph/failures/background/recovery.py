@@ -145,8 +145,9 @@ class RecoveryScheduler:
         self._operations = operations
         self._reservations = Reservations(model.max_backfills_count, osds)
         self._queues = [_OsdQueue() for _ in range(osds)]
-        # OSDs whose queue has groups.
+        # OSDs whose queue has groups, and those whose queue has changed since operations were last started.
         self._recovering_osds: set[int] = set()
+        self._changed_osds: set[int] = set()
         self._tasks: dict[int, _Task] = {}
         self._running: dict[int, tuple[_Task, _RunningOperation]] = {}
         self._starting: list[_Task] = []
@@ -189,6 +190,7 @@ class RecoveryScheduler:
             del self._running[index]
         running_count = len(task.in_flight) + len(task.starting)
         self._queues[task.lead].active_count -= running_count
+        self._changed_osds.add(task.lead)
         task.starting = []
         self._state.clock.after(0, self._advance)
         return bool(task.in_flight)
@@ -206,6 +208,7 @@ class RecoveryScheduler:
         if task.has_running or self._has_more(task):
             self._start(task.lead)
             return
+        self._changed_osds.add(task.lead)
         self._end(task)
         self.listener.recovery_finished(task.group)
         self._advance()
@@ -273,7 +276,12 @@ class RecoveryScheduler:
         """Grant the reservations that can be granted, then start the operations that may start."""
         for number in self._reservations.granted():
             self._reserved(self._tasks[number])
-        for osd in sorted(self._recovering_osds):
+        osds = self._recovering_osds
+        if not self._state.model.recovery_sleep_ns:
+            # Only a pause lets an OSD start more without a change of its queue.
+            osds = osds & self._changed_osds
+        self._changed_osds = set()
+        for osd in sorted(osds):
             self._start(osd)
 
     def _reserved(self, task: _Task) -> None:
@@ -292,6 +300,7 @@ class RecoveryScheduler:
             self._state.clock.after(0, self._finish_idle, task.group, interval)
             return
         self._queues[task.lead].groups.append(task.number)
+        self._changed_osds.add(task.lead)
         self._recovering_osds.add(task.lead)
         self._wait_for(task, "max_active")
         self.listener.recovery_started(task.group)

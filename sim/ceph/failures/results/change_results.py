@@ -29,7 +29,8 @@ def describe_changes(run: FaultRun) -> list[dict[str, Any]]:
     ``clean_s``; ``pgs_moved``, ``shards_moved`` and ``bytes_moved`` from the up sets before and after;
     bytes that recovery, peering and removals read, wrote and sent from one map to the next (``sent_bytes``:
     between OSDs, of one host or not), and those of peering and removals alone (``noted_…``); ``object_s``,
-    the mean time that a PG took for each object.
+    the mean time that a PG took for each object; ``backfills``, lists of the PGs that recovered objects in
+    order of their start (``pg``, ``start_s``, ``end_s``, ``objects``).
 
     Notes
     -----
@@ -42,17 +43,18 @@ def describe_changes(run: FaultRun) -> list[dict[str, Any]]:
     firsts_ns = np.array([outcome.made_ns for outcome in outcomes], dtype=np.int64)
     recovered = _moved(run, run.recovery, firsts_ns)
     noted = _moved(run, run.notes, firsts_ns)
-    object_times_s = _object_times_s(run, firsts_ns)
+    backfills = _backfills(run, firsts_ns)
     for index, row in enumerate(rows):
         for column, counter in enumerate(_COLUMNS):
             row[counter] = recovered[index][column] + noted[index][column]
             row[f"noted_{counter}"] = noted[index][column]
-        row["object_s"] = object_times_s[index]
+        row["object_s"] = _object_s(backfills[index])
+        row["backfills"] = backfills[index]
     return rows
 
 
-def _object_times_s(run: FaultRun, firsts_ns: IntArray) -> list[float | None]:
-    """Return the mean time that a PG takes for each of its objects after each map [s]."""
+def _backfills(run: FaultRun, firsts_ns: IntArray) -> list[dict[str, list[Any]]]:
+    """List the PGs that recovered objects after each map, in order of their start."""
     spans: list[dict[int, list[int]]] = [{} for _ in firsts_ns]
     recovery = run.recovery
     for index in np.flatnonzero(run.rounds_done).tolist():
@@ -64,12 +66,27 @@ def _object_times_s(run: FaultRun, firsts_ns: IntArray) -> list[float | None]:
         issued_ns = int(recovery.issued_ns[index])
         first_last = spans[change].setdefault(operation.group, [issued_ns, 0])
         first_last[1] = max(first_last[1], completed_ns)
-    times_s: list[float | None] = []
+    listed: list[dict[str, list[Any]]] = []
     for of_change in spans:
-        total_ns = sum(last_ns - first_ns for first_ns, last_ns in of_change.values())
-        objects_count = sum(run.objects_counts[group] for group in of_change)
-        times_s.append(total_ns / objects_count / 1e9 if objects_count else None)
-    return times_s
+        by_start = sorted(of_change.items(), key=lambda entry: (entry[1][0], entry[0]))
+        listed.append(
+            {
+                "pg": [group for group, _ in by_start],
+                "start_s": [first_ns / 1e9 for _, (first_ns, _) in by_start],
+                "end_s": [last_ns / 1e9 for _, (_, last_ns) in by_start],
+                "objects": [run.objects_counts[group] for group, _ in by_start],
+            }
+        )
+    return listed
+
+
+def _object_s(backfills: dict[str, list[Any]]) -> float | None:
+    """Return the mean time that a PG takes for each of its objects [s]."""
+    objects_count = sum(backfills["objects"])
+    if not objects_count:
+        return None
+    total_s = float(sum(backfills["end_s"]) - sum(backfills["start_s"]))
+    return total_s / float(objects_count)
 
 
 def describe_fill(run: FaultRun) -> dict[str, Any]:

@@ -1,0 +1,85 @@
+"""What clients notice of a rehearsed change: peering weighs what it weighs in the complete pool."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from stripesim.scenarios.rehearsal.client_effect import clients_between, clients_during
+from stripesim.scenarios.rehearsal.samples import Sample
+
+#: Latencies of a healthy cluster, of one that works off a backlog, and while objects move [s].
+QUIET_S = 0.001
+BACKLOG_S = 0.1
+MOVING_S = 0.003
+
+
+def sample_of_an_open_loop():
+    """Return 1,000 requests/s over 6 s: peering from 2 to 3 s, its backlog until 3.2 s, moves until 5 s."""
+    issued_s = np.arange(6000) / 1000 + 0.0005
+    latencies_s = np.full(6000, QUIET_S)
+    latencies_s[issued_s >= 3.0] = BACKLOG_S
+    latencies_s[issued_s >= 3.2] = MOVING_S
+    latencies_s[issued_s >= 5.0] = QUIET_S
+    blocked = (issued_s >= 2.0) & (issued_s < 3.0)
+    # The backlog leaves in order, from 3.0 to 3.2 s.
+    completed_s = issued_s + latencies_s
+    completed_s[blocked] = 3.0 + (issued_s[blocked] - 2.0) / 5
+    row = {
+        "at_s": 2.0,
+        "clean_s": 5.0,
+        "backfills": {"pg": [0], "start_s": [3.0], "end_s": [5.0]},
+    }
+    requested = SimpleNamespace(
+        issued_ns=np.round(issued_s * 1e9).astype(np.int64),
+        completed_ns=np.round(completed_s * 1e9).astype(np.int64),
+        done=np.ones(6000, dtype=bool),
+    )
+    return Sample(
+        profile="balanced",
+        group_objects_count=4,
+        objects_ratio=1000.0,
+        rows=[row],
+        fill=None,
+        history={},
+        pg_states={},
+        recovery={},
+        requested=requested,
+        blocked=blocked,
+        end_ns=6_000_000_000,
+        has_load=True,
+        in_flight_count=None,
+    )
+
+
+def test_a_backlog_of_peering_does_not_stand_for_hours_of_backfill():
+    sample = sample_of_an_open_loop()
+
+    during = clients_during(sample, 0, duration_s=3600.0)
+
+    # Peering delays 1,200 of 3.6 million requests, 0.03 %.
+    assert during["latency_p99_ns"] == pytest.approx(MOVING_S * 1e9, rel=0.01)
+    assert during["latency_p50_ns"] == pytest.approx(MOVING_S * 1e9, rel=0.01)
+    # The rate of arrival, 1,000/s; the stall shifts a few requests across the ends of the span.
+    assert during["iops"] == pytest.approx(1000, rel=0.01)
+    assert during["latency_max_ns"] == pytest.approx(1e9, rel=0.01)
+
+
+def test_a_short_change_feels_its_peering():
+    sample = sample_of_an_open_loop()
+
+    during = clients_during(sample, 0, duration_s=None)
+
+    # A third of the 3 s passes in peering.
+    assert during["latency_p99_ns"] > 0.5e9
+
+
+def test_the_time_before_a_change_begins_after_the_backlog_of_the_last_one():
+    sample = sample_of_an_open_loop()
+
+    # At 2.9995 s requests still wait for peering; all are gone at 3.2 s.
+    between = clients_between(sample, 2.9995, 4.9)
+
+    assert between["latency_max_ns"] < 0.11e9
+    assert sample.calm_s(2.9995) == pytest.approx(3.2, abs=0.001)
+    assert sample.calm_s(1.0) == 1.0
