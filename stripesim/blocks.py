@@ -1,6 +1,7 @@
 """Export the parts of the simulator, for programs that simulate their own system and for benchmarks.
 
-Unlike the names in `stripesim.api`, these may change between versions.
+The names in `STABLE` stay as they are, like those of `stripesim.api`. Others may change between versions. The
+guide is ``docs/howto/own-system.md``.
 """
 
 from stripesim.calibration.kernels.bench import benchmark as benchmark_kernels
@@ -68,4 +69,27 @@ from stripesim.traces import (
     FaultLog,
     iter_trace,
     write_blkparse,
+)
+
+#: Names that programs may rely on.
+STABLE = (
+    "ACQUIRE",
+    "BATCH",
+    "DELAY",
+    "FACTOR_ONE",
+    "FACTOR_POINTS",
+    "FIFO",
+    "PENDING",
+    "POOL",
+    "RELEASE",
+    "USE",
+    "EngineRun",
+    "GraphBuilder",
+    "Program",
+    "RequestChunk",
+    "Resources",
+    "StreamRun",
+    "Template",
+    "engine_named",
+    "factor_table",
 )

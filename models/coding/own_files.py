@@ -28,6 +28,7 @@ ENTRY_POINTS: Final = "stripesim.codes"
 #: Families that the package defines itself.
 RESERVED: Final = frozenset({"none", "rep", "rs", "lrc", "lrc-ceph", "shec", "clay"})
 
+_FILE_BYTES_MAX: Final = 1 << 20
 _FORM: Final = re.compile(r"([a-z][a-z0-9-]*):([a-z]\w*(?:,[a-z]\w*)*)")
 
 
@@ -67,14 +68,22 @@ def load_code_file(path: str | Path) -> list[str]:
     OwnCodeError
         If the file cannot be read or executed, or a class lacks something.
     """
-    file = Path(path).expanduser().absolute()
     try:
-        source = file.read_bytes()
-    except OSError as error:
-        reason = error.strerror or error
+        file = Path(path).expanduser().absolute()
+        # A device would be read without end.
+        if file.exists() and not file.is_file():
+            raise OwnCodeError(f"{path}: got no regular file, wanted a Python file")
+        with file.open("rb") as opened:
+            source = opened.read(_FILE_BYTES_MAX + 1)
+    except (OSError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise OwnCodeError(
             f"{path}: got {reason}, wanted a Python file that can be read"
         ) from None
+    if len(source) > _FILE_BYTES_MAX:
+        raise OwnCodeError(
+            f"{path}: got more than {_FILE_BYTES_MAX:,} bytes, wanted at most that"
+        )
     sha256 = hashlib.sha256(source).hexdigest()
     if _loaded.get(file) != sha256:
         families = _families_of(str(path), file, source, sha256)

@@ -45,6 +45,31 @@ def test_timelines_as_text_belong_to_lessons():
     assert helpers <= set(teach.__all__) <= set(dir(teach))
 
 
+def test_stable_blocks_are_those_of_the_guide():
+    page = (ROOT / "docs" / "howto" / "own-system.md").read_text("utf-8")
+    listed = page.partition("## Stable names")[2]
+    named = set(re.findall(r"`(\w+)`", listed)) - {"stripesim"}
+    assert named == set(blocks.STABLE) <= BLOCKS
+
+
+def test_the_guide_to_a_system_of_ones_own_works():
+    page = (ROOT / "docs" / "howto" / "own-system.md").read_text("utf-8")
+    program = re.search(r"^```python\n(.*?)^```", page, flags=re.M | re.S)
+    # Without its main part, which draws.
+    names = {"__name__": "reads"}
+    exec(program[1].replace("REQUESTS = 50_000", "REQUESTS = 20_000"), names)
+    # Mean time in M/D/1 at load 0.5: 1 + 0.5 / (2 · 0.5) = 1.5 services of 100 µs.
+    assert names["exact_ns"](0.5) == 150_000
+    assert names["mean_latency_ns"](1, 0.5) == pytest.approx(150_000, rel=0.02)
+    # The slowest of four queues takes longer than one.
+    assert names["mean_latency_ns"](4, 0.5) > 180_000
+    names["REQUESTS"] = 500
+    latencies_ns = [
+        names["mean_latency_ns"](4, 0.5, engine) for engine in ("compiled", "simpy")
+    ]
+    assert latencies_ns[0] == latencies_ns[1]
+
+
 @pytest.mark.parametrize(
     ("words", "may"),
     [

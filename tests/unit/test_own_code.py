@@ -315,6 +315,20 @@ def test_a_wrong_file_is_refused_with_its_line(tmp_path, text, line, named):
     assert named in str(refused.value)
 
 
+@pytest.mark.parametrize("name", ["/dev/zero", ".", "nothing.py", "~nobody-/x.py"])
+def test_a_path_that_is_no_file_is_refused(name):
+    with pytest.raises(OwnCodeError) as refused:
+        load_code_file(name)
+    assert name in str(refused.value)
+
+
+def test_a_huge_file_is_refused(tmp_path):
+    path = tmp_path / "huge.py"
+    path.write_bytes(b"#" * ((1 << 20) + 1))
+    with pytest.raises(OwnCodeError, match="1,048,576 bytes"):
+        load_code_file(path)
+
+
 @pytest.mark.parametrize(
     ("before", "after", "named"),
     [
