@@ -67,7 +67,10 @@ def address():
     thread.start()
     while not server.started:
         time.sleep(0.05)
-    yield f"http://127.0.0.1:{port}/"
+    with pytest.MonkeyPatch.context() as patch:
+        # Each test opens a tab, and on a busy machine jobs of earlier tests still run.
+        patch.setattr("stripesim.web.jobs.RUNNING_MAX", 100)
+        yield f"http://127.0.0.1:{port}/"
     server.should_exit = True
     thread.join(10)
 
