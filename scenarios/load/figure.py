@@ -79,7 +79,8 @@ def _draw(kinds: dict[str, list[LoadCurve]]) -> CaptionedFigure:
     with styled():
         figure = new_figure((width, height * lines))
         panels = figure.subplots(lines, columns, squeeze=False).flat
-        for axes, (kind, members) in zip(panels, kinds.items(), strict=False):
+        # In this order, `zip` takes no panel after the last kind.
+        for (kind, members), axes in zip(kinds.items(), panels, strict=False):
             for curve in members:
                 _draw_curve(axes, curve, schemes.index(curve.cell.scheme))
             _scale(axes, members)
