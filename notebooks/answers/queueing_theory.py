@@ -6,7 +6,7 @@ from stripesim.notebooks.teach import Given, Question, Questions
 
 TITLE = "Queueing theory"
 NUMBERS = {
-    "load": tuple(percent / 100 for percent in range(50, 81)),
+    "load": tuple(thousandth / 1000 for thousandth in range(500, 801)),
     "servers": range(2, 9),
     "shards": range(3, 18),
     "percentile": range(90, 100),
