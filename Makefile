@@ -56,7 +56,7 @@ notebooks: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[notebooks]"
 	$(BIN)/python -m stripesim.notebooks.files
 	$(BIN)/python -m stripesim.notebooks.files execute
-	$(BIN)/pytest -q tests/examples/test_notebooks.py
+	STRIPESIM_LESSON_SEEDS=all $(BIN)/pytest -q tests/examples/test_notebooks.py
 
 ledgers: $(STAMP)
 	$(BIN)/python docs/record.py

@@ -9,7 +9,7 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from io import BytesIO
@@ -17,7 +17,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-__all__ = ["Draw", "Lesson", "Question", "open_lesson", "row_of", "show", "table"]
+__all__ = [
+    "Draw",
+    "Lesson",
+    "Question",
+    "open_lesson",
+    "part_of",
+    "row_of",
+    "show",
+    "table",
+]
 
 Item = TypeVar("Item")
 #: A number with a unit, a word to choose, or yes or no.
@@ -124,7 +133,7 @@ class Question:
     def _judge(self, answer: Answer) -> str:
         value = self.value
         if isinstance(value, bool | str):
-            is_right = str(answer).strip().lower() == str(value).strip().lower()
+            is_right = _compared(answer) == _compared(value)
             return "right" if is_right else "not yet"
         try:
             number = float(answer)
@@ -150,6 +159,11 @@ class Question:
             f"<code>.{call}</code>" for call in ("check(…)", "help()", "reveal()")
         )
         return f"<p><b>{html.escape(self.name)}</b> {html.escape(self.text)}{unit}<br>{calls}</p>"
+
+
+def _compared(answer: Answer) -> str:
+    """Return the text of an answer for a comparison, without blanks and capitals."""
+    return "".join(str(answer).split()).lower()
 
 
 def _answer_text(value: Answer) -> str:
@@ -280,6 +294,55 @@ def row_of(rows: Any, **values: Any) -> dict[str, Any]:
     if hasattr(rows, "to_dicts"):
         rows = rows.to_dicts()
     return next(row for row in rows if values.items() <= row.items())
+
+
+def part_of(trace: Any, start: int, count: int) -> Any:
+    """Return consecutive requests of a block trace, with the device commands of their time.
+
+    Parameters
+    ----------
+    trace : BlockTrace
+        Trace from `stripesim.load_trace`.
+    start
+        Index of the first request.
+    count
+        Number of requests.
+
+    Returns
+    -------
+    BlockTrace
+        The requests, with times since the first of them.
+
+    Raises
+    ------
+    ValueError
+        If the trace has no such requests.
+    """
+    if start < 0 or count < 1 or start + count > len(trace):
+        raise ValueError(
+            f"part of a trace: got requests {start:,} to {start + count:,}, wanted some of {len(trace):,}"
+        )
+    requests = trace.requests.slice(start, count)
+    first_ns = requests["issue_ns"][0]
+    last_ns = requests["issue_ns"][-1]
+    commands = trace.commands
+    if commands is not None:
+        commands = commands.filter(
+            commands["dispatch_ns"].is_between(first_ns, last_ns)
+        )
+        commands = _since(commands, first_ns)
+    return replace(
+        trace,
+        requests=_since(requests, first_ns),
+        commands=commands,
+        origin_ns=trace.origin_ns + first_ns,
+    )
+
+
+def _since(rows: Any, first_ns: int) -> Any:
+    """Return rows with their times since another start."""
+    times = [name for name in rows.columns if name.endswith("_ns")]
+    return rows.with_columns(*(rows[name] - first_ns for name in times))
 
 
 @dataclass(frozen=True)

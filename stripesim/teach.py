@@ -1,6 +1,14 @@
 """Export lessons with computed answers, and timelines as text. See `stripesim.notebooks.teach`."""
 
-from stripesim.notebooks.teach import Draw, Lesson, Question, open_lesson, show, table
+from stripesim.notebooks.teach import (
+    Draw,
+    Lesson,
+    Question,
+    open_lesson,
+    part_of,
+    show,
+    table,
+)
 from stripesim.scenarios.explain.text import drawing, heading, latency_words
 
 __all__ = [
@@ -11,6 +19,7 @@ __all__ = [
     "heading",
     "latency_words",
     "open_lesson",
+    "part_of",
     "show",
     "table",
 ]

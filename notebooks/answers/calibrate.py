@@ -4,9 +4,14 @@ from stripesim.notebooks.teach import Given, Question, Questions
 
 TITLE = "Calibrate"
 NUMBERS = {
-    "held": (20, 30, 40),
-    "rate": (500, 2000, 8000),
-    "response_us": (150, 600, 2500),
+    "start": range(0, 281),
+    "count": range(400, 601, 10),
+    "held": range(10, 51),
+    "rate": range(500, 8001, 100),
+    "response_us": range(150, 2500, 10),
+    "accepted": range(10, 31),
+    "read_ms": range(11, 60),
+    "hours": range(5, 48),
 }
 RUBRIC = (
     ("the trace, its recording and its limits", 3),
@@ -17,6 +22,8 @@ RUBRIC = (
 
 def questions(d: Given) -> Questions:
     """Return the questions. The lesson passes on `summary`, `fit` and `beside`."""
+    alone_ms = d.read_ms / 10
+
     yield Question(
         "in flight",
         f"A device completes {d.rate:,} requests per second, each after {d.response_us} µs. How many are in "
@@ -27,17 +34,23 @@ def questions(d: Given) -> Questions:
     )
     yield Question(
         "reads",
-        "The clients only *wrote*. What share of the device's requests are nevertheless reads?",
-        lambda: 100 * d.summary["read_ratio"],
-        unit="%",
-        hint="The summary has it as a ratio.",
-        why="To overwrite part of a stripe, the primary first reads the stripe.",
+        f"The clients only *wrote*. If the load went on like this for {d.hours} hours, how many reads would "
+        "the device nevertheless serve?",
+        lambda: d.summary["iops"] * d.summary["read_ratio"] * d.hours * 3600,
+        unit="reads",
+        tolerance=0.02,
+        hint="The summary has the rate, and the share of reads as a ratio.",
+        why=lambda _: (
+            f"{100 * d.summary['read_ratio']:.0f} % of the requests are reads. To overwrite part "
+            "of a stripe, the "
+            "primary first reads the stripe."
+        ),
     )
     yield Question(
         "in flight, measured",
         "Use the rate and the mean response time of the trace: how many requests are in flight on average?",
         lambda: d.summary["iops"] * d.summary["response_mean_us"] / 1e6,
-        tolerance=0.15,
+        tolerance=0.02,
         hint="`summary` has `iops` and `response_mean_us`.",
         why=lambda _: (
             f"Counting over time, the trace itself gives {d.summary['queue_depth_mean']:.2f}."
@@ -48,6 +61,7 @@ def questions(d: Given) -> Questions:
         "Find the squared coefficient of variation of the interarrival times. (It is 1 for a Poisson "
         "stream.)",
         lambda: float(d.summary["interarrival_cv2"]),
+        tolerance=0.02,
         hint="`summary` has it.",
         why="Above 1, requests arrive in bursts, and a model with Poisson arrivals would "
         "underestimate waiting.",
@@ -57,7 +71,7 @@ def questions(d: Given) -> Questions:
         "By how many per cent does the fitted mean read time miss the held-out half?",
         lambda: abs(100 * d.read.held_out.mean_error),
         unit="%",
-        tolerance=0.05,
+        tolerance=0.03,
         hint="`read.held_out.mean_error` is a ratio.",
         why=lambda _: (
             f"On the half used for the fit, it misses by {abs(100 * d.read.train.mean_error):.0f} %. "
@@ -67,17 +81,26 @@ def questions(d: Given) -> Questions:
     )
     yield Question(
         "may it calibrate",
-        "May these times calibrate a model of an SSD, if 20 % is the largest error you accept? (yes or no)",
-        lambda: "no" if abs(d.read.held_out.mean_error) > 0.2 else "yes",
-        hint="Use the error on the held-out half.",
-        why="The machine was shared during the recording, and the held-out error shows it.",
+        f"You accept an error of at most {d.accepted} % in a model of an SSD. How many times as large is the "
+        "error on the held-out half? (Above 1, these times may not calibrate it.)",
+        lambda: abs(100 * d.read.held_out.mean_error) / d.accepted,
+        tolerance=0.03,
+        hint="Use the error on the held-out half, not the one on the half used for the fit.",
+        why=lambda x: (
+            "The machine was shared during the recording, and the held-out error shows it."
+            if x > 1
+            else "In this part of the trace both halves agree. That is not yet proof for the next day."
+        ),
     )
     yield Question(
         "interference",
-        "By what factor does a read take longer together with writes than alone?",
-        lambda: float(d.beside.slowdown),
+        f"A read alone takes {alone_ms:g} ms. How long does it take together with writes, by the slowdown "
+        "measured here?",
+        lambda: alone_ms * float(d.beside.slowdown),
+        unit="ms",
+        tolerance=0.02,
         hint="See the line of `read` with `other kind`.",
-        why=lambda _: "Its 95 % interval is {:.1f} to {:.1f}.".format(
+        why=lambda _: "The 95 % interval of the factor is {:.1f} to {:.1f}.".format(
             *d.beside.slowdown_ci95
         ),
     )
@@ -86,7 +109,7 @@ def questions(d: Given) -> Questions:
         f"Of 10,000 requests, {d.held} % are held out. If their error is random, by what factor does its "
         "standard error exceed that of all 10,000?",
         lambda: (100 / d.held) ** 0.5,
-        tolerance=0.02,
+        tolerance=0.01,
         hint="The standard error of a mean falls with the square root of the count.",
         why="Honesty costs little.",
     )

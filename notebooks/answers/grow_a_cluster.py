@@ -6,11 +6,12 @@ from stripesim.notebooks.teach import Given, Question, Questions
 
 TITLE = "Grow a cluster"
 NUMBERS = {
-    "hosts": (7, 8, 9),
-    "stored_tb": (12, 16, 20),
-    "rate": (80, 100, 120),
-    "factor": (2, 3, 5),
-    "object_ms": (40, 60, 80),
+    "hosts": (7, 8, 9, 10),
+    "stored_tb": tuple(half / 2 for half in range(24, 41)),
+    "rate": range(80, 121, 2),
+    "factor": tuple(tenth / 10 for tenth in range(20, 61)),
+    "object_ms": range(40, 81),
+    "drained_osd": range(0, 14),
 }
 RUBRIC = (
     ("what moves, computed by hand and compared with the rehearsal", 3),
@@ -30,40 +31,61 @@ def questions(d: Given) -> Questions:
         listed: list[dict[str, Any]] = d.grown["trade_off"]["points"]
         return listed
 
+    def shards_to_new() -> str:
+        least = 64 * 6 / (d.hosts + 1)
+        if grown()["shards_moved"] > least:
+            return "CRUSH moves more, because some shards also move between old hosts, and PGs are few."
+        return (
+            "CRUSH moves less: with so few PGs, the new host gets less than its share."
+        )
+
+    def hours_within() -> float:
+        count = _fastest_within(points(), d.factor)
+        if not count:
+            return 0.0
+        return float(_with_backfills(points(), count)["duration_s"]) / 3600
+
     yield Question(
         "the share that must move",
-        f"A cluster of {d.hosts} equal hosts gets one more. What share of all shards has to move at "
-        "least, for every host to hold as much as the others?",
-        lambda: 100 / (d.hosts + 1),
-        unit="%",
-        tolerance=0.02,
+        f"A cluster of {d.hosts} equal hosts gets one more. It stores {d.stored_tb:g} TB under "
+        "RS(4,2). How many TB of "
+        "shards have to move at least, for every host to hold as much as the others?",
+        lambda: d.stored_tb * 1.5 / (d.hosts + 1),
+        unit="TB",
+        tolerance=0.01,
         hint="The new host ends up with the share of one host.",
-        why="Only what the new host receives has to move. CRUSH moves a little more.",
+        why="Only what the new host receives has to move. CRUSH does not reach this minimum exactly.",
     )
     yield Question(
         "the share that moves",
-        f"The pool has 64 PGs of six shards. What share of its shards does CRUSH move when your cluster of "
+        "The pool has 64 PGs of six shards. How many TB do the shards hold that CRUSH moves when "
+        "your cluster of "
         f"{d.hosts} hosts grows?",
-        lambda: 100 * grown()["shards_moved"] / (64 * 6),
-        unit="%",
-        tolerance=0.02,
-        hint="shards_moved over the number of all shards.",
-        why="It exceeds the minimum, because some shards also move between old hosts.",
+        lambda: d.stored_tb * 1.5 * grown()["shards_moved"] / (64 * 6),
+        unit="TB",
+        tolerance=0.01,
+        hint="shards_moved over the number of all shards, times the bytes of all shards.",
+        why=lambda x: (
+            f"By hand it was {d.stored_tb * 1.5 / (d.hosts + 1):.2f} TB. {shards_to_new()}"
+        ),
     )
     yield Question(
         "bytes sent",
-        "How many bytes do OSDs send to each other per byte that moves?",
-        lambda: grown()["private_net_bytes"] / grown()["bytes_moved"],
-        unit="B/B",
-        tolerance=0.03,
-        hint="private_net_bytes over bytes_moved.",
-        why="An erasure-coded shard goes to the primary and from there to its new OSD: twice, unless the "
-        "primary "
-        "is one of the two.",
+        "How many TB do OSDs send to each other for that?",
+        lambda: grown()["private_net_bytes"] / 1e12,
+        unit="TB",
+        tolerance=0.01,
+        hint="private_net_bytes.",
+        why=lambda _: (
+            f"{grown()['private_net_bytes'] / grown()['bytes_moved']:.2f} B per byte that moves. "
+            "An erasure-coded shard goes to the primary and from there to its new OSD: twice, unless the "
+            "primary "
+            "is one of the two."
+        ),
     )
     yield Question(
         "one target",
-        f"An OSD of your new host receives 20 shards of {d.stored_tb} TB in 64 PGs, one PG at a time, "
+        f"An OSD of your new host receives 20 shards of {d.stored_tb:g} TB in 64 PGs, one PG at a time, "
         "one object "
         f"(4 MiB of client data) after the other. Each object takes {d.object_ms} ms. How long does it take?",
         lambda: 20 * d.stored_tb * 1e12 / 64 / (4 << 20) * d.object_ms / 1e3 / 3600,
@@ -74,40 +96,60 @@ def questions(d: Given) -> Questions:
     )
     yield Question(
         "more backfills",
-        "By what factor does osd_max_backfills = 4 shorten the change of your cluster?",
-        lambda: points()[0]["duration_s"] / _with_backfills(points(), 4)["duration_s"],
-        tolerance=0.03,
-        hint="Compare two points of the trade-off.",
-        why="Less than 4: the drives of the new host become busy, and PGs wait for other OSDs.",
+        "How many hours does osd_max_backfills = 4 save in the change of your cluster?",
+        lambda: (
+            (points()[0]["duration_s"] - _with_backfills(points(), 4)["duration_s"])
+            / 3600
+        ),
+        unit="h",
+        tolerance=0.02,
+        hint="Subtract two durations of the trade-off.",
+        why=lambda _: (
+            "A factor of "
+            f"{points()[0]['duration_s'] / _with_backfills(points(), 4)['duration_s']:.1f}, not "
+            "4: the drives of the new host become busy, and PGs wait for other OSDs."
+        ),
     )
     yield Question(
         "the price",
-        "By what factor does the clients' p99 rise with osd_max_backfills = 4, compared with the p99 before?",
+        "By how many milliseconds does the clients' p99 rise with osd_max_backfills = 4, "
+        "compared with the p99 before?",
         lambda: (
-            _with_backfills(points(), 4)["latency_p99_ns"]
-            / points()[0]["before_latency_p99_ns"]
+            (
+                _with_backfills(points(), 4)["latency_p99_ns"]
+                - points()[0]["before_latency_p99_ns"]
+            )
+            / 1e6
         ),
-        tolerance=0.05,
-        hint="latency_p99_ns over before_latency_p99_ns.",
+        unit="ms",
+        tolerance=0.01,
+        hint="latency_p99_ns minus before_latency_p99_ns.",
         why="A disk that serves recovery is busy when a client arrives.",
     )
     yield Question(
         "your goal",
-        f"Your users accept a p99 of {d.factor} times the one before. Which osd_max_backfills of the "
-        "rehearsed "
-        "1, 2 and 4 is the fastest that you may use with the cluster's own profile? 0: none.",
-        lambda: _fastest_within(points(), d.factor),
-        tolerance=0,
+        f"Your users accept a p99 of {d.factor:g} times the one before. How many hours does the "
+        "change take with the "
+        "fastest osd_max_backfills (of the rehearsed 1, 2 and 4, with the cluster's own profile) "
+        "that you may use? "
+        "0: none.",
+        hours_within,
+        unit="h",
+        tolerance=0.02,
         hint="Of the points below the limit, take the one with the shortest duration.",
-        why="A stated goal decides. Without one, every choice is a matter of taste.",
+        why=lambda _: (
+            f"With osd_max_backfills = {_fastest_within(points(), d.factor)}. A stated goal "
+            "decides. Without one, "
+            "every choice is a matter of taste."
+        ),
     )
     yield Question(
         "the fullest",
-        "One OSD is marked out instead. What share of the fullest OSD is used at its "
+        f"osd.{d.drained_osd} is marked out instead. What share of the fullest OSD is used at its "
         "peak?",
         lambda: 100 * d.drained["changes"][0]["peak_used_ratio"],
         unit="%",
-        tolerance=0.02,
+        tolerance=0.01,
         hint="peak_used_ratio",
         why="The data of one OSD goes to all others, but not evenly.",
     )

@@ -6,10 +6,12 @@ from stripesim.notebooks.teach import Given, Question, Questions
 
 TITLE = "Queueing theory"
 NUMBERS = {
-    "load": (0.5, 0.6, 0.7),
-    "servers": (2, 4, 8),
-    "shards": (3, 9, 14),
-    "percentile": (90, 95, 99),
+    "load": tuple(thousandth / 1000 for thousandth in range(500, 801)),
+    "servers": range(2, 9),
+    "shards": range(3, 18),
+    "percentile": range(90, 100),
+    "load_fixed": tuple(percent / 100 for percent in range(40, 91)),
+    "service_us": range(20, 200, 2),
 }
 RUBRIC = (
     ("the formula, its assumptions and the system it describes", 3),
@@ -48,7 +50,7 @@ def questions(d: Given) -> Questions:
         "standard errors",
         "By how many standard errors do simulation and theory differ?",
         lambda: abs(d.times.mean() - 1 / (1 - d.load)) / error(),
-        tolerance=0.1,
+        tolerance=0.05,
         hint="The standard error is the standard deviation of the 50 batch means divided by √50.",
         why=lambda x: (
             "Chance explains it."
@@ -60,31 +62,40 @@ def questions(d: Given) -> Questions:
         "as if independent",
         "If you treat the requests as independent, by what factor do you underestimate the standard error?",
         lambda: error() / float(d.times.std(ddof=1) / math.sqrt(len(d.times))),
+        tolerance=0.02,
         hint="Without batches, the standard error is the standard deviation of all requests divided by √n.",
         why="Neighbouring requests share a queue, so their times are strongly correlated.",
     )
     yield Question(
         "a percentile",
-        f"The time in an M/M/1 system is exponentially distributed. What is its {d.percentile}th "
-        "percentile, in "
-        "service times?",
+        "The time in an M/M/1 system is exponentially distributed. Which time do "
+        f"{d.percentile} % of the requests stay below (p{d.percentile}), in service times?",
         lambda: -math.log(1 - d.percentile / 100) / (1 - d.load),
         tolerance=0.02,
         hint="Solve 1 − exp(−t/mean) = percentile/100 for t, with the mean from above.",
-        why="So the p99 of an M/M/1 queue is 4.6 times its mean, at any load.",
+        why=lambda x: (
+            f"So the p{d.percentile} of an M/M/1 queue is {x * (1 - d.load):.1f} times its mean, at any load."
+        ),
     )
     yield Question(
         "half the wait",
-        "What is the ratio of the simulated mean waits, M/D/1 over M/M/1?",
-        lambda: float((d.fixed.mean() - 1) / (d.times.mean() - 1)),
+        f"A network card sends each message in {d.service_us} µs and has a load of "
+        f"{d.load_fixed}. By M/D/1, how "
+        "long does a message wait on average before it is sent?",
+        lambda: d.service_us * d.load_fixed / (2 * (1 - d.load_fixed)),
+        unit="µs",
+        tolerance=0.02,
         hint="The wait is the time in the system minus one service time.",
-        why="Theory gives 0.5. The spread of service times causes half of the wait in an M/M/1 queue.",
+        why=lambda _: (
+            "That is half the wait of M/M/1. In the simulation at your load, the ratio is "
+            f"{(d.fixed.mean() - 1) / (d.times.mean() - 1):.3f}."
+        ),
     )
     yield Question(
         "Erlang",
-        f"What is the mean wait with {d.servers} servers at the same load per server, in service times?",
+        f"What is the mean wait with {d.servers} servers at a load of {d.load} per server, in service times?",
         lambda: erlang_c_wait(d.servers, d.load),
-        tolerance=0.05,
+        tolerance=0.03,
         hint="Use Erlang's C formula with an offered load of c·ρ. A small program helps.",
         why=lambda _: (
             f"The simulation gives {d.many.mean() - 1:.3f}. The channels of an SSD are such servers "

@@ -1,11 +1,24 @@
 """Lesson 12: read a cluster."""
 
+import itertools
 from typing import Any
 
 from stripesim.notebooks.teach import Given, Question, Questions, row_of
 
 TITLE = "Read a cluster"
-NUMBERS = {"hosts": (5, 8, 12), "used": (50, 60, 70), "pool": ("ec21", "ec22", "reps")}
+NUMBERS = {
+    "pool": ("ec21", "ec22", "reps"),
+    "client_gb": tuple(tenth / 10 for tenth in range(11, 80)),
+    "stop_percent": range(60, 95),
+    "mean_used": range(30, 75),
+    "larger_tb": tuple(tenth / 10 for tenth in range(40, 250)),
+    "hosts": range(5, 20),
+    "used": range(40, 75),
+    "big_hosts": range(10, 30),
+    "big_k": range(3, 7),
+    "big_m": (2, 3),
+    "checked": tuple(itertools.combinations(range(8), 3)),
+}
 RUBRIC = (
     ("the waterfall from raw to usable bytes, each step with its reason", 3),
     ("the OSD that fills first, and two remedies compared in bytes", 4),
@@ -22,28 +35,48 @@ def questions(d: Given) -> Questions:
     def ssd() -> dict[str, Any]:
         return row_of(d.report["capacity"]["classes"], **{"class": "ssd"})
 
+    def scale() -> float:
+        """Return how many times as much class ssd would hold with the larger drives."""
+        osds = [osd for osd in d.report["osds"] if osd["class"] == "ssd"]
+        return float(d.larger_tb * 1e12 * len(osds) / ssd_bytes(osds))
+
+    def ssd_bytes(osds: list[dict[str, Any]]) -> float:
+        return float(sum(osd["size_bytes"] for osd in osds))
+
+    def counted(name: str) -> int:
+        rows = d.report["pgs_by_osd"]
+        return sum(row[name] for row in rows if row["osd"] in d.checked)
+
     yield Question(
         "overhead",
-        f"How many raw bytes does one client byte take in pool {d.pool}?",
-        lambda: float(pool(d.pool)["overhead"]),
-        unit="B/B",
+        f"How many raw GB do {d.client_gb:g} GB of client data take in pool {d.pool}?",
+        lambda: d.client_gb * float(pool(d.pool)["overhead"]),
+        unit="GB",
         tolerance=0.01,
-        hint="(k + m)/k, or the number of replicas.",
+        hint="Multiply by (k + m)/k, or by the number of replicas.",
     )
     yield Question(
         "usable",
-        f"With evenly spread data, how many GB could clients store in pool {d.pool} before the full ratio is "
-        "reached?",
-        lambda: pool(d.pool)["usable_bytes_full"] / 1e9,
+        f"A careful operator stops at {d.stop_percent} % instead of the full ratio. With evenly "
+        "spread data, how many "
+        f"GB could clients store in pool {d.pool} until then?",
+        lambda: (
+            pool(d.pool)["raw_bytes"]
+            * d.stop_percent
+            / 100
+            / pool(d.pool)["overhead"]
+            / 1e9
+        ),
         unit="GB",
-        tolerance=0.03,
-        hint="Raw bytes of its OSDs × full ratio / overhead.",
+        tolerance=0.01,
+        hint="Raw bytes of its OSDs × the ratio / overhead.",
     )
     yield Question(
         "placement groups of the fullest",
-        "By what factor does the fullest OSD of class ssd exceed the mean?",
-        lambda: float(ssd()["now"]["fullest_over_mean"]),
-        tolerance=0.02,
+        f"If the OSDs of class ssd are {d.mean_used} % full on average, how full is the fullest?",
+        lambda: d.mean_used * float(ssd()["now"]["fullest_over_mean"]),
+        unit="%",
+        tolerance=0.01,
         hint="See the table of device classes.",
         why=lambda _: (
             f"The fullest is osd.{ssd()['now']['fullest_osd']}. When it is full, writes stop in the "
@@ -52,21 +85,26 @@ def questions(d: Given) -> Questions:
     )
     yield Question(
         "stranded",
-        "What share of the bytes of class ssd, up to the full ratio, does that imbalance strand?",
-        lambda: 100 * ssd()["now"]["stranded_bytes"] / ssd()["full_bytes"],
-        unit="%",
-        hint="Compute 1 − 1/(fullest over mean).",
+        f"The same placement groups on drives of {d.larger_tb:g} TB: how many TB of class ssd, up "
+        "to the full ratio, does "
+        "the imbalance strand?",
+        lambda: scale() * ssd()["now"]["stranded_bytes"] / 1e12,
+        unit="TB",
+        tolerance=0.02,
+        hint="Its share is 1 − 1/(fullest over mean). The class holds its OSDs × drive size × full ratio.",
         why="1 − 1/(fullest over mean) is still free on the other OSDs when the fullest is full.",
     )
     yield Question(
         "balanced",
-        "How many GB does the balancer (upmap) regain in class ssd?",
+        f"And how many of them does the balancer (upmap) regain, with drives of {d.larger_tb:g} TB?",
         lambda: (
-            (ssd()["now"]["stranded_bytes"] - ssd()["after_upmap"]["stranded_bytes"])
-            / 1e9
+            scale()
+            * (ssd()["now"]["stranded_bytes"] - ssd()["after_upmap"]["stranded_bytes"])
+            / 1e12
         ),
-        unit="GB",
-        hint="Subtract the stranded bytes after upmap from those now.",
+        unit="TB",
+        tolerance=0.03,
+        hint="Subtract the stranded bytes after upmap from those now, and scale them with the drives.",
         why="It does not regain all of it, because OSDs with few placement groups cannot be balanced finely.",
     )
     yield Question(
@@ -86,22 +124,28 @@ def questions(d: Given) -> Questions:
     )
     yield Question(
         "few big hosts",
-        "A cluster with RS(2,2) over 4 hosts loses one host for good. Onto how many hosts can its shards be "
-        "rebuilt?",
-        lambda: 0,
+        f"A cluster with RS({d.big_k},{d.big_m}) over {d.big_hosts} hosts loses hosts for good, "
+        "one after the other. "
+        "How many of them can it lose and still rebuild all shards each time, if bytes suffice?",
+        lambda: d.big_hosts - d.big_k - d.big_m,
+        unit="hosts",
         tolerance=0.0,
         hint="Each shard needs a separate host.",
-        why="Four shards need four hosts, and only three remain. The pool stays degraded until a "
-        "host returns.",
+        why=f"{d.big_k + d.big_m} shards need as many hosts. With one host fewer, the pool stays "
+        "degraded until one "
+        "returns.",
     )
     yield Question(
         "agreement",
-        "On how many OSDs does the computed number of placement groups equal the cluster's own count?",
-        lambda: sum(
-            row["acting_pgs"] == row["reported_acting_pgs"]
-            for row in d.report["pgs_by_osd"]
-        ),
+        f"Check osd.{d.checked[0]}, osd.{d.checked[1]} and osd.{d.checked[2]}: how many placement "
+        "groups do they "
+        "serve together, by computation?",
+        lambda: counted("acting_pgs"),
         tolerance=0.0,
-        hint="Compare `acting_pgs` and `reported_acting_pgs`.",
-        why="CRUSH is a function: the same map and hash give the same result, bit for bit.",
+        hint="Add three of the numbers just printed, and compare each with the cluster's own count.",
+        why=lambda _: (
+            f"The cluster counts {counted('reported_acting_pgs')}. CRUSH is a function: the same "
+            "map and hash give "
+            "the same result, bit for bit."
+        ),
     )

@@ -4,10 +4,14 @@ from stripesim.notebooks.teach import Given, Question, Questions
 
 TITLE = "Recovery under QoS"
 NUMBERS = {
-    "capacity": (8_000, 12_000, 20_000),
-    "reserved": (20, 30, 40),
-    "limit": (50, 70, 80),
-    "weight": (2, 3, 4),
+    "capacity": range(8_000, 20_001, 100),
+    "reserved": range(20, 46),
+    "limit": range(50, 91),
+    "weight": range(2, 10),
+    "image_mib": range(2560, 5633, 128),
+    "rebuilds": range(20, 300),
+    "batch_million": range(100, 900, 10),
+    "drive_tb": tuple(tenth / 10 for tenth in range(10, 80)),
 }
 RUBRIC = (
     ("a service level and the failure it covers", 2),
@@ -18,6 +22,17 @@ RUBRIC = (
 
 def questions(d: Given) -> Questions:
     """Return the questions. The lesson passes on `rows`, the result rows by scheduler."""
+
+    def kept(name: str) -> float:
+        return float(100 * d.rows[name]["iops_recovery"] / d.rows[name]["iops_before"])
+
+    def lost_requests(name: str) -> float:
+        row = d.rows[name]
+        return float((row["iops_before"] - row["iops_recovery"]) * row["recovery_s"])
+
+    def rebuild_rate(name: str) -> float:
+        return float(d.rows[name]["recovery_bytes"] / d.rows[name]["recovery_s"])
+
     yield Question(
         "a reservation",
         f"An OSD serves {d.capacity:,} requests/s. Recovery has a reservation of {d.reserved} %. "
@@ -63,47 +78,74 @@ def questions(d: Given) -> Questions:
     )
     yield Question(
         "the fastest rebuild",
-        "Which of the four runs becomes clean first? (as in SCHEDULERS)",
-        lambda: min(d.rows, key=lambda name: d.rows[name]["recovery_s"]),
+        f"A fleet of such hosts rebuilds {d.rebuilds} OSDs a year. How many minutes a year does "
+        "it spend longer in "
+        "recovery with the slowest of the four settings than with the fastest?",
+        lambda: (
+            d.rebuilds
+            / 60
+            * (
+                max(row["recovery_s"] for row in d.rows.values())
+                - min(row["recovery_s"] for row in d.rows.values())
+            )
+        ),
+        unit="minutes",
+        tolerance=0.03,
         hint="See the column `recovery`.",
+        why=lambda _: (
+            f"{min(d.rows, key=lambda name: d.rows[name]['recovery_s'])} is the fastest."
+        ),
     )
     yield Question(
         "what clients keep",
-        "Under high_client_ops, what share of their rate before the failure do clients keep during recovery?",
-        lambda: (
-            100
-            * d.rows["high_client_ops"]["iops_recovery"]
-            / d.rows["high_client_ops"]["iops_before"]
-        ),
-        unit="%",
-        hint="Divide two columns of its line.",
+        f"Compared with their rate before the failure, how many million requests do clients lose in these "
+        f"{d.rebuilds} recoveries under high_client_ops?",
+        lambda: d.rebuilds * lost_requests("high_client_ops") / 1e6,
+        unit="million requests",
+        tolerance=0.03,
+        hint="(Rate before − rate during) × recovery time, for each recovery.",
         why=lambda _: (
-            f"Under wpq it is {100 * d.rows['wpq']['iops_recovery'] / d.rows['wpq']['iops_before']:.0f} %."
+            f"They keep {kept('high_client_ops'):.0f} % of their rate. Under wpq they keep "
+            f"{kept('wpq'):.0f} %, "
+            "but for a shorter time, and lose "
+            f"{d.rebuilds * lost_requests('wpq') / 1e6:,.1f} million."
         ),
     )
     yield Question(
         "reserved but idle",
-        "While nothing recovers, by how many per cent are clients slower under high_recovery_ops than under "
-        "high_client_ops?",
+        f"A batch of {d.batch_million} million writes runs while nothing recovers. How many "
+        "minutes longer does it "
+        "take under high_recovery_ops than under high_client_ops?",
         lambda: (
-            100
+            d.batch_million
+            * 1e6
+            / 60
             * (
-                1
-                - d.rows["high_recovery_ops"]["iops_before"]
-                / d.rows["high_client_ops"]["iops_before"]
+                1 / d.rows["high_recovery_ops"]["iops_before"]
+                - 1 / d.rows["high_client_ops"]["iops_before"]
             )
         ),
-        unit="%",
-        hint="See the column `before`.",
+        unit="minutes",
+        tolerance=0.02,
+        hint="Divide the writes by the two rates in the column `before`.",
         why="Their limit holds although the OSD has spare capacity.",
     )
     yield Question(
         "the trade",
-        "By what factor is recovery slower under high_client_ops than under high_recovery_ops?",
+        f"A real drive holds {d.drive_tb:g} TB. At the rates of these runs, how many more minutes "
+        "does its rebuild "
+        "take under high_client_ops than under high_recovery_ops?",
         lambda: (
-            d.rows["high_client_ops"]["recovery_s"]
-            / d.rows["high_recovery_ops"]["recovery_s"]
+            d.drive_tb
+            * 1e12
+            / 60
+            * (
+                1 / rebuild_rate("high_client_ops")
+                - 1 / rebuild_rate("high_recovery_ops")
+            )
         ),
-        hint="Divide two cells of the column `recovery`.",
+        unit="minutes",
+        tolerance=0.02,
+        hint="Divide the bytes by the two rates in the column `rate`.",
         why="A longer rebuild means more time with reduced redundancy. Lesson 11 expresses it in nines.",
     )

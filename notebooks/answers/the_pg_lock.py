@@ -6,7 +6,18 @@ import stripesim
 from stripesim.notebooks.teach import Given, Question, Questions, row_of
 
 TITLE = "The PG lock"
-NUMBERS = {"size_bytes": (4096, 16384, 65536), "depth": (64, 128, 256)}
+NUMBERS = {
+    "k": range(4, 11),
+    "m": (2, 3, 4),
+    "queue": range(160, 257, 8),
+    "middle_kib": range(8, 33, 4),
+    "compared": ("middle", "large"),
+    "size_kib": (64, 96, 128, 192, 256),
+    "depth": range(72, 257, 8),
+    "hold_us": range(1100, 4000, 100),
+    "waiting": range(50, 300, 10),
+    "object_mib": (1, 2, 8, 16),
+}
 RUBRIC = (
     ("P and the resulting throughput predicted before the run", 3),
     ("the change simulated and compared with the prediction in numbers", 3),
@@ -24,80 +35,114 @@ def throughput(rows: Any, scheme: str, pattern: str, size_bytes: int) -> float:
 
 def questions(d: Given) -> Questions:
     """Return the questions. The lesson passes on `rows`, `serial_s` and `freed`."""
-    size = stripesim.format_size(d.size_bytes)
+    scheme = f"rs:{d.k},{d.m}"
+    code = f"RS({d.k},{d.m})"
+    middle_bytes = d.middle_kib * 1024
+    compared_bytes = middle_bytes if d.compared == "middle" else 65536
+    compared = stripesim.format_size(compared_bytes)
+    middle = stripesim.format_size(middle_bytes)
+    hold_ms = d.hold_us / 1e3
+    groups_large = d.queue * 65536 / OBJECT_BYTES
 
     def gain(scheme: str) -> float:
         freed, locked = (
-            throughput(rows, scheme, "seq", 4096) for rows in (d.freed, d.rows)
+            throughput(rows, scheme, "seq", middle_bytes) for rows in (d.freed, d.rows)
         )
-        return freed / locked
+        return freed - locked
 
     yield Question(
         "groups at work",
-        f"With {d.depth} sequential writes of {size} in flight, how many placement groups work at once?",
-        lambda: max(1.0, d.depth * d.size_bytes / OBJECT_BYTES),
-        hint="Compute the bytes in flight and the number of 4 MiB objects that they touch (at least one).",
-        why="Small writes share a single lock in the whole cluster, whatever their size.",
+        f"With {d.depth} sequential writes of {d.size_kib} KiB in flight, how many placement groups work "
+        "at once?",
+        lambda: d.depth * d.size_kib * 1024 / OBJECT_BYTES,
+        tolerance=0.02,
+        hint="Compute the bytes in flight and the number of 4 MiB objects that they touch.",
+        why="This is an average. With less than 4 MiB in flight it would be one: small writes share a "
+        "single lock in the whole cluster.",
     )
     yield Question(
         "latency under the lock",
-        f"One write holds the lock for 2 ms, and {d.depth} writes queue for it. What is their mean latency?",
-        lambda: float(d.depth * 2),
+        f"One write holds the lock for {hold_ms:g} ms, and {d.waiting} writes are in flight on "
+        "it. What is their "
+        "mean latency?",
+        lambda: d.waiting * hold_ms,
         unit="ms",
+        tolerance=0.02,
         hint="In a closed loop, every write waits until each of the others has held the lock once.",
-        why="Little's law: latency = writes in flight / throughput, and throughput is 1 / 2 ms.",
+        why=f"Little's law: latency = writes in flight / throughput, and throughput is 1 / {hold_ms:g} ms.",
     )
     yield Question(
         "the envelope",
-        "Estimate the throughput of sequential 4 KiB writes under RS(6,3): P·b/s.",
+        f"Estimate the throughput of sequential 4 KiB writes under {code}: P·b/s.",
         lambda: 4096 / d.serial_s / 1e6,
         unit="MB/s",
-        hint="256 writes of 4 KiB are 1 MiB, so P = 1. The serial time s is printed above.",
+        tolerance=0.02,
+        hint=f"{d.queue} writes of 4 KiB are at most 1 MiB, so P = 1. The serial time s is printed above.",
         why=lambda x: (
-            f"The simulation gives {throughput(d.rows, 'rs:6,3', 'seq', 4096):.2f} MB/s, "
-            f"{throughput(d.rows, 'rs:6,3', 'seq', 4096) / x:.2f} times as much."
+            f"The simulation gives {throughput(d.rows, scheme, 'seq', 4096):.2f} MB/s, "
+            f"{throughput(d.rows, scheme, 'seq', 4096) / x:.2f} times as much."
         ),
     )
     yield Question(
         "the envelope at 64 KiB",
-        "At 64 KiB, P = 4. With the same s, by what factor does the estimate exceed the simulation?",
+        f"At 64 KiB, {d.queue} writes are in flight. With the same s, by what factor does the "
+        "estimate exceed "
+        "the simulation?",
         lambda: (
-            4 * 65536 / d.serial_s / 1e6 / throughput(d.rows, "rs:6,3", "seq", 65536)
+            groups_large
+            * 65536
+            / d.serial_s
+            / 1e6
+            / throughput(d.rows, scheme, "seq", 65536)
         ),
-        hint="Compute P·b/s with P = 4 and b = 65,536 bytes, and divide it by the cell of the table above.",
-        why="A write of 64 KiB covers three stripes and holds the lock longer than s, and two "
+        tolerance=0.03,
+        hint=f"P = {d.queue}/64. Compute P·b/s with b = 65,536 bytes, and divide it by the cell of the "
+        "table above.",
+        why="A write of 64 KiB covers several chunks or stripes and holds the lock longer than s, and two "
         "objects may hash to the same placement group. Both make P·b/s too high.",
     )
     yield Question(
         "random over sequential",
-        f"Under RS(6,3) at {size}, by what factor are random writes faster than sequential ones?",
+        f"Under {code} at {compared}, by what factor are random writes faster than sequential ones?",
         lambda: (
-            throughput(d.rows, "rs:6,3", "rand", d.size_bytes)
-            / throughput(d.rows, "rs:6,3", "seq", d.size_bytes)
+            throughput(d.rows, scheme, "rand", compared_bytes)
+            / throughput(d.rows, scheme, "seq", compared_bytes)
         ),
+        tolerance=0.02,
         hint="Divide two cells of the table above.",
         why="Random writes spread over hundreds of placement groups.",
     )
     yield Question(
         "without the lock",
-        "By what factor do sequential 4 KiB writes under RS(6,3) speed up without the lock?",
-        lambda: gain("rs:6,3"),
-        hint="The same cell in both tables.",
-        why="The lock explains the collapse. Another resource now limits the throughput.",
+        f"How much throughput do sequential {middle} writes under {code} gain without the lock?",
+        lambda: gain(scheme),
+        unit="MB/s",
+        tolerance=0.03,
+        hint="Subtract the same cell of both tables.",
+        why=lambda x: (
+            f"That is {1 + x / throughput(d.rows, scheme, 'seq', middle_bytes):.1f} times as fast. The lock "
+            "explains the collapse. Another resource now limits the throughput."
+        ),
     )
     yield Question(
         "copies without the lock",
-        "And by what factor does 3-replication speed up?",
+        "And how much does 3-replication gain?",
         lambda: gain("rep:3"),
-        hint="The same cell in both tables.",
-        why="A replicated write holds its lock for a much shorter time, so it loses less to it.",
+        unit="MB/s",
+        tolerance=0.03,
+        hint="Subtract the same cell of both tables.",
+        why=lambda x: (
+            f"That is {1 + x / throughput(d.rows, 'rep:3', 'seq', middle_bytes):.1f} times as fast. "
+            "A replicated write holds its lock for a much shorter time."
+        ),
     )
     yield Question(
-        "smaller objects",
-        f"Now objects hold 1 MiB instead of 4 MiB, and {d.depth} writes of 64 KiB are in flight. How "
-        "many groups "
-        "work at once?",
-        lambda: max(1.0, d.depth * 65536 / (1 << 20)),
+        "other objects",
+        f"Now objects hold {d.object_mib} MiB instead of 4 MiB, and {d.depth} writes of 256 KiB "
+        "are in flight. "
+        "How many groups work at once?",
+        lambda: d.depth * 0.25 / d.object_mib,
+        tolerance=0.02,
         hint="Use the same formula with another object size.",
-        why="Four times as many groups as before, at the price of four times as many objects.",
+        why="Smaller objects put more groups to work, at the price of more objects.",
     )

@@ -294,6 +294,37 @@ def test_a_request_is_played_by_keyboard_alone(browser, played):
     assert browser.get_log("browser") == []
 
 
+def test_play_stops_at_the_first_wait_for_a_placement_group(browser, played):
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import Select, WebDriverWait
+
+    show(browser, 1280, "light")
+    browser.get_log("browser")
+    browser.get(played)
+    starts_us = ask(
+        browser,
+        "[...document.querySelectorAll('.bar.wait')]"
+        ".filter((bar) => bar.title.startsWith('waits: PG '))"
+        ".map((bar) => +bar.dataset.from).sort((a, b) => a - b)",
+    )
+    assert len(starts_us) > 1
+    Select(browser.find_element(By.ID, "speed")).select_by_visible_text("15")
+    # The list is a control with a label, so its first letters choose an option.
+    until = browser.find_element(By.ID, "until")
+    until.send_keys("a req")
+    assert until.get_attribute("value") == "group"
+    play = browser.find_element(By.ID, "play")
+    for start_us in starts_us[:2]:
+        play.send_keys(Keys.ENTER)
+        WebDriverWait(browser, 30).until(lambda _: play.text == "Play")
+        clock = browser.find_element(By.ID, "clock").text
+        assert clock == f"{start_us:,.0f} µs"
+        stopped = browser.find_element(By.ID, "stopped").text
+        assert stopped.endswith(" waits for its PG.")
+    assert browser.get_log("browser") == []
+
+
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_played_request_is_legible(browser, played, width, theme):
