@@ -149,8 +149,11 @@ def clients_during(
     # A short sample may move all its objects before the backlog is gone.
     represents = calm if calm.any() else represents & (issued_s >= first_s)
     if sample.in_flight_count is None:
+        # All requests that arrive are served, some of them after the change.
+        arrivals_s = sample.requested.issued_ns / 1e9
+        arrived = (arrivals_s > start_s) & (arrivals_s <= stop_s)
         shares = np.ones(len(issued_s))
-        total = duration_s * len(issued_s) / (stop_s - start_s)
+        total = duration_s * float(arrived.sum()) / (stop_s - start_s)
     else:
         shares = requests.latencies_ns / 1e9
         total = duration_s * sample.in_flight_count

@@ -587,8 +587,7 @@ def added_hosts(job: Job) -> Picture:
         title=title,
         answer=". ".join([*words, *problems]) + ".",
         source=f"Movement is exact, from CRUSH; time and latency are simulated on a sample at {rate} "
-        "requests/s. Peering at the start weighs more in the p99 of a sample than of the full change. "
-        f"`stripesim rehearse` plays all mClock profiles. {'; '.join(warnings)}",
+        f"requests/s. `stripesim rehearse` plays all mClock profiles. {'; '.join(warnings)}",
     )
 
 

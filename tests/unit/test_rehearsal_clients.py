@@ -60,8 +60,8 @@ def test_a_backlog_of_peering_does_not_stand_for_hours_of_backfill():
     # Peering delays 1,200 of 3.6 million requests, 0.03 %.
     assert during["latency_p99_ns"] == pytest.approx(MOVING_S * 1e9, rel=0.01)
     assert during["latency_p50_ns"] == pytest.approx(MOVING_S * 1e9, rel=0.01)
-    # The rate of arrival, 1,000/s; the stall shifts a few requests across the ends of the span.
-    assert during["iops"] == pytest.approx(1000, rel=0.01)
+    # The rate of arrival, although the sample ends while some requests are still in flight.
+    assert during["iops"] == pytest.approx(1000, rel=0.001)
     assert during["latency_max_ns"] == pytest.approx(1e9, rel=0.01)
 
 
