@@ -29,6 +29,7 @@ STRIPESIM = [sys.executable, "-m", "stripesim"]
 WIDTH = 980
 TIMELINE_WIDTH = 1300
 DESK = (1280, 2600)
+REHEARSAL_HEIGHT = 3200
 PHONE = (360, 900)
 PHONE_WIDTH_MAX = 500
 SIMULATION_WAIT_S = 300
@@ -142,7 +143,7 @@ def played_write(driver: Chrome) -> None:
              "--generation", "squid", "--no-steps", "--html", str(page)],
             check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
-        resize(driver, WIDTH, DESK[1])
+        resize(driver, WIDTH, REHEARSAL_HEIGHT)
         driver.get(f"{page.as_uri()}#step={PLAYED_STEP}")
         time.sleep(1)
         save(
@@ -173,7 +174,7 @@ def rehearsal(driver: Chrome) -> None:
             [*STRIPESIM, "rehearse", str(scenario), "--out", folder, "--report"],
             check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
-        resize(driver, WIDTH, DESK[1])
+        resize(driver, WIDTH, REHEARSAL_HEIGHT)
         driver.get((Path(folder) / "report.html").as_uri())
         save(driver, "rehearsal.png", first="header", last="#timeline")
 
