@@ -20,7 +20,7 @@ from stripesim.scenarios.figures.results import (
     styled,
 )
 from stripesim.scenarios.load.answer import request_kind, rounded_rate
-from stripesim.scenarios.load.curves import LoadCurve, LoadPoint
+from stripesim.scenarios.load.results import LoadCurve, LoadPoint
 from stripesim.scenarios.schema.units import duration_text
 from stripesim.sim.observe.intervals import Interval
 

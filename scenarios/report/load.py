@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from stripesim.scenarios.load.answer import curve_title, notes_of, rows_of
-from stripesim.scenarios.load.curves import LoadCurve, load_curves
+from stripesim.scenarios.load.curves import load_curves
 from stripesim.scenarios.load.figure import draw_load
+from stripesim.scenarios.load.results import LoadCurve
 from stripesim.scenarios.planning.candidates import scenario_of_result
 from stripesim.scenarios.report.page.render import (
     Section,

@@ -7,7 +7,7 @@ from typing import Any
 
 from stripesim.scenarios.figures.plans import candidate_name, draw_plan
 from stripesim.scenarios.load.answer import sentence_of
-from stripesim.scenarios.load.curves import LoadCurve
+from stripesim.scenarios.load.results import LoadCurve
 from stripesim.scenarios.report.load import load_section
 from stripesim.scenarios.report.page.render import Table, figure_blocks, render
 from stripesim.scenarios.schema.keys import Scenario

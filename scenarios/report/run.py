@@ -9,7 +9,7 @@ from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.figures.latencies import draw_latencies
 from stripesim.scenarios.figures.results import draw_panels
 from stripesim.scenarios.load.answer import load_warnings, sentence_of
-from stripesim.scenarios.load.curves import LoadCurve
+from stripesim.scenarios.load.results import LoadCurve
 from stripesim.scenarios.report import tables
 from stripesim.scenarios.report.data import Kind, RunReport, gather
 from stripesim.scenarios.report.load import load_section

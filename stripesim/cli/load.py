@@ -15,7 +15,7 @@ from stripesim.cli import options, output
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stripesim.scenarios.load.curves import LoadCurve, LoadPoint
+    from stripesim.scenarios.load.results import LoadCurve, LoadPoint
 
 
 def load(
