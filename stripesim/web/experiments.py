@@ -128,7 +128,6 @@ def failure(
                 "end_s": timeline["end_s"],
                 "rate_per_s": rate_per_s,
                 "clean_after_s": numbers.failure_to_clean_s,
-                "unavailable_pgs": numbers.pgs_unavailable,
                 "blocked": sum(phase.blocked for phase in numbers.phases.values()),
             }
         )
