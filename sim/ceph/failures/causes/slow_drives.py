@@ -29,7 +29,7 @@ class Slowness:
 
     def on_map(self, update: MapUpdate) -> None:
         """Process OSDs that placement groups leave or join."""
-        if update.osd_changes:
+        if self._slow_osds and update.osd_changes:
             self._note_use()
 
     def _begin(self, slow: SlowDrives) -> None:
