@@ -22,7 +22,6 @@ from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.failures import (
     Corruption,
     Failure,
-    FaultDirector,
     FaultError,
     FaultPlan,
     PlannedChange,
@@ -254,20 +253,6 @@ def played(story, models, change, make_pool, engine, until_ns=60_000 * MS):
         until_ns=4_000 * MS if plan.scrubs else until_ns,
     )
     return pool, plan, result
-
-
-@pytest.fixture
-def directors(monkeypatch):
-    """Collect the directors of runs, to look inside them afterwards."""
-    begun: list[FaultDirector] = []
-    begin = FaultDirector.begin
-
-    def begin_and_note(self, progress):
-        begun.append(self)
-        begin(self, progress)
-
-    monkeypatch.setattr(FaultDirector, "begin", begin_and_note)
-    return begun
 
 
 @pytest.mark.parametrize("engine", ENGINES)
