@@ -28,8 +28,8 @@ from stripesim.sim.ceph.failures import (
     SlowDrives,
 )
 from stripesim.sim.ceph.failures.cluster_map import MapChange
-from stripesim.sim.ceph.failures.fault_plan import FillPlan
 from stripesim.sim.ceph.failures.groups import State
+from stripesim.sim.ceph.failures.plan import FillPlan
 from stripesim.sim.engine.graph import COUNTER_INDEX
 from stripesim.sim.engine.program import FAILED, PENDING
 from stripesim.sim.run import simulate

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from stripesim.sim.ceph.failures.cluster_map import MapUpdate
 from stripesim.sim.ceph.failures.cluster_state import ClusterState
-from stripesim.sim.ceph.failures.fault_plan import SlowDrives
-from stripesim.sim.ceph.failures.fault_timeline import osd_names
+from stripesim.sim.ceph.failures.plan import SlowDrives
+from stripesim.sim.ceph.failures.timeline import osd_names
 from stripesim.sim.engine.program import SLOWDOWN_UNIT, Slow
 
 
