@@ -66,7 +66,8 @@ lowest:
 	$(OUT)/lowest/bin/pip install --quiet --disable-pip-version-check -c constraints-lowest.txt . pytest hypothesis jsonschema
 	PYTHONPATH=. NUMBA_CACHE_DIR=$(OUT)/lowest/numba $(OUT)/lowest/bin/python -m pytest -q -p no:cacheprovider \
 	    tests/unit/test_scenario_loader.py tests/unit/test_results_files.py tests/unit/test_sweep_store.py tests/unit/test_sweep_stats.py \
-	    tests/unit/test_figures.py tests/unit/test_trace_formats.py tests/unit/test_studies.py tests/unit/test_cli.py
+	    tests/unit/test_figures.py tests/unit/test_trace_formats.py tests/unit/test_studies.py tests/unit/test_cli.py \
+	    tests/unit/test_jit_cache.py
 
 clean:
 	rm -rf $(VENV) $(OUT) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -29,6 +29,14 @@ R = TypeVar("R")
 _config: Any = config
 #: Loading from the cache is faster than this [s].
 _NOTICE_AFTER_S = 2.0
+# What `_CodeForCallers` uses of Numba's class. Numba 0.60, 0.61 and 0.68 have all of it.
+_USED_OF_LIBRARY = (
+    "_raise_if_finalized",
+    "_finalized",
+    "_linking_libraries",
+    "_final_module",
+    "_get_module_for_linking",
+)
 _log = logging.getLogger("stripesim")
 _warned: set[str] = set()
 
@@ -45,15 +53,14 @@ class _Cache(FunctionCache):
 
     sources = ""
     program = ""
+    _notice: Timer | None = None
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         return *super()._index_key(sig, codegen), self.sources  # type: ignore[no-untyped-call]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        # Numba's method also loads what it needs to compile, which takes longer than a small run.
-        rtsys.initialize(target_context)
         try:
-            stored = self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            stored = self._stored(sig, target_context)
             if stored is None:
                 self._announce()
             return stored
@@ -65,6 +72,14 @@ class _Cache(FunctionCache):
             self._clear()
             self._announce()
             return None
+
+    def _stored(self, sig: Any, target_context: Any) -> Any:
+        """Load code, or return None if the cache has none."""
+        if not hasattr(self, "_load_overload"):
+            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        # The public method also loads what Numba needs to compile, which takes longer than a small run.
+        rtsys.initialize(target_context)
+        return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
 
     def _announce(self) -> None:
         """Print on a terminal which program compiles, unless it is ready soon."""
@@ -79,7 +94,8 @@ class _Cache(FunctionCache):
             self._notice.start()
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        self._notice.cancel()
+        if self._notice is not None:
+            self._notice.cancel()
         try:
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
         except Exception as error:
@@ -148,7 +164,7 @@ class _CodeForCallers(JITCodeLibrary):
     """Code of an inner function, which LLVM optimises once, as a part of the function called from Python.
 
     Numba optimises a function and all that it calls, then does the same for its callers. In a program of a
-    hundred small functions, most of that work repeats.
+    hundred small functions, most of that work repeats. Loops with `prange` need more of Numba's own method.
     """
 
     @property
@@ -158,7 +174,6 @@ class _CodeForCallers(JITCodeLibrary):
     def finalize(self) -> None:
         self._raise_if_finalized()  # type: ignore[no-untyped-call]
         for library in dict.fromkeys(self._linking_libraries):
-            self._reload_init.update(library._reload_init)
             self._final_module.link_in(library._get_module_for_linking(), preserve=True)
         self._finalized = True
 
@@ -174,13 +189,16 @@ class _NoAddresses:
 
 
 class _InnerCompiler(Compiler):
-    """Numba's compiler, with `_CodeForCallers`."""
+    """Numba's compiler, with `_CodeForCallers`. A Numba without its parts optimises each function alone."""
 
     def define_pipelines(self) -> Any:
         state = self.state
         name = state.func_id.func_qualname
-        state.library = _CodeForCallers(state.targetctx.codegen(), name)  # type: ignore[no-untyped-call]
-        state.library.enable_object_caching()
+        library = _CodeForCallers(state.targetctx.codegen(), name)  # type: ignore[no-untyped-call]
+        if all(hasattr(library, part) for part in _USED_OF_LIBRARY):
+            library.enable_object_caching()  # type: ignore[no-untyped-call]
+            # Numba makes a library itself only if there is none.
+            state.library = library
         return super().define_pipelines()  # type: ignore[no-untyped-call]
 
 

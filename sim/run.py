@@ -13,7 +13,7 @@ from stripesim.sim.ceph.failures import (
     FaultPlan,
     describe_faults,
 )
-from stripesim.sim.ceph.failures.results.fault_phases import held_ns
+from stripesim.sim.ceph.failures.results.phases import held_ns
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.loops import ClientLoops
 from stripesim.sim.ceph.planner import Foreground, RequestPlanner

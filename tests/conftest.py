@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -14,17 +15,19 @@ import pytest
 from hypothesis import settings
 
 import stripesim
+from stripesim.__main__ import main
 from stripesim.models.coding import parse_scheme
 from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.planning.rebuild import idle_rebuild
 from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.sim.ceph.cluster import Cluster, Models
+from stripesim.sim.ceph.failures import FaultDirector
 from stripesim.sim.ceph.paths import PathContext
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.ceph.roles import role_count
 from stripesim.sim.engine.graph import COUNTERS, Template
-from stripesim.sim.engine.program import FIFO
+from stripesim.sim.engine.program import FIFO, Progress
 from support.engines import engine_compiled, program, single
 
 # Print tables with the width of a pipe, regardless of the terminal.
@@ -100,6 +103,22 @@ def sleepless(models: Models) -> Models:
     return replace(models, threads=threads)
 
 
+@pytest.fixture
+def command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Call the command line: ``status, out, err = command("run", "s.toml")``."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["stripesim", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return int(ended.value.code or 0), printed.out, printed.err
+
+    return call
+
+
 @pytest.fixture(scope="module")
 def quick_rebuilds() -> Iterator[None]:
     """Rebuild a small sample in reports, for tests that do not check the rate."""
@@ -165,6 +184,20 @@ def make_pool() -> Callable[..., Pool]:
         )
 
     return make
+
+
+@pytest.fixture
+def directors(monkeypatch: pytest.MonkeyPatch) -> list[FaultDirector]:
+    """Collect the directors of runs, to look inside them afterwards."""
+    begun: list[FaultDirector] = []
+    begin = FaultDirector.begin
+
+    def begin_and_note(self: FaultDirector, progress: Progress) -> None:
+        begun.append(self)
+        begin(self, progress)
+
+    monkeypatch.setattr(FaultDirector, "begin", begin_and_note)
+    return begun
 
 
 @pytest.fixture(scope="session")

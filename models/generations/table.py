@@ -140,12 +140,14 @@ def _read(
     version = table["version"]
     ec = table.get("ec", {})
     if base is None:
+        entries = table
         policy = EcPolicy(**ec)
         numbers = {
             part: _numbers(common.get(part, {}), version)
             for part in ("recovery", "op_threads", "throttle")
         }
     else:
+        entries = {**vars(base), **table}
         policy = EcPolicy(**{**vars(base.ec), **ec})
         numbers = {
             part: {key: _taken_over(number, base) for key, number in of_base.items()}
@@ -157,19 +159,12 @@ def _read(
         name=name,
         version=version,
         summary=table["summary"],
-        pg_lock_scope=table.get("pg_lock_scope") or vars(base)["pg_lock_scope"],
-        grace_from=table.get("grace_from") or vars(base)["grace_from"],
-        exclusive_class_writes=_own_or_inherited("exclusive_class_writes", table, base),
+        pg_lock_scope=entries["pg_lock_scope"],
+        grace_from=entries["grace_from"],
+        exclusive_class_writes=entries["exclusive_class_writes"],
         ec=policy,
         numbers=numbers,
     )
-
-
-def _own_or_inherited(key: str, table: dict[str, Any], base: Generation | None) -> bool:
-    """Return a flag of a release, or that of the release it inherits from."""
-    if key in table:
-        return bool(table[key])
-    return bool(vars(base)[key])
 
 
 def _numbers(table: dict[str, Any], version: str) -> dict[str, ReleaseDefault]:

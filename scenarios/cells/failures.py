@@ -16,7 +16,7 @@ from stripesim.scenarios.schema.tables import FaultsSpec, LifetimeSpec
 from stripesim.scenarios.schema.toml import KeyPath
 from stripesim.scenarios.schema.topology import Topology, nanoseconds
 from stripesim.sim.ceph.failures import Corruption, Failure, FaultError, FaultPlan
-from stripesim.sim.ceph.failures.fault_plan import FailureKind
+from stripesim.sim.ceph.failures.plan import FailureKind
 from stripesim.sim.engine.graph import IntArray
 
 #: Most failures drawn for one run; each is an event with its own repairs.

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.scenarios.rehearsal.samples import Sample
-from stripesim.sim.ceph.failures.results.fault_run import BoolArray
+from stripesim.sim.ceph.failures.results.finished_run import BoolArray
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.observe.intervals import student_interval
 

@@ -12,8 +12,8 @@ from stripesim.scenarios.schema.keys import Cell, Scenario, WorkloadSpec
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures import FaultPlan
-from stripesim.sim.ceph.failures.fault_plan import FillPlan
-from stripesim.sim.ceph.failures.results.fault_run import BoolArray
+from stripesim.sim.ceph.failures.plan import FillPlan
+from stripesim.sim.ceph.failures.results.finished_run import BoolArray
 from stripesim.sim.ceph.kinds import kind_of
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.observe.client_requests import ClientRequests

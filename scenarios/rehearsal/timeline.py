@@ -10,7 +10,7 @@ import numpy.typing as npt
 from stripesim.models.placement import Movement
 from stripesim.scenarios.rehearsal.samples import Sample
 from stripesim.sim.ceph.failures.groups import State
-from stripesim.sim.ceph.failures.results.fault_run import BoolArray
+from stripesim.sim.ceph.failures.results.finished_run import BoolArray
 from stripesim.sim.engine.graph import IntArray
 
 Floats = npt.NDArray[np.float64]

@@ -217,7 +217,7 @@ def _overlaps(cluster: ClusterSpec, faults: FaultsSpec) -> Iterator[Problem]:
     """Report OSDs that fail while they are down already, and drives that are slow already."""
     from stripesim.scenarios.schema.topology import Topology
     from stripesim.sim.ceph.failures import FaultError
-    from stripesim.sim.ceph.failures.fault_plan import check_failures, check_slow_drives
+    from stripesim.sim.ceph.failures.plan import check_failures, check_slow_drives
 
     topology = Topology.of(cluster)
     osds_count = len(topology.osd_hosts)

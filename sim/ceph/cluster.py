@@ -245,8 +245,15 @@ class Cluster:
         owners = self._owners()
         kinds = tuple(kind for _, kind in owners)
 
+        # There are few kinds, and a large cluster has many resources of each.
+        names_of = {kind: _own_name(kind) for kind in dict.fromkeys(kinds)}
+        numbers = {kind: number for number, kind in enumerate(names_of)}
+        number_of = np.array([numbers[kind] for kind in kinds], dtype=np.int64)
+
         def by_kind(values: Mapping[str, int], otherwise: int) -> IntArray:
-            return np.array([values.get(kind, otherwise) for kind in kinds], np.int64)
+            of_kind = [values.get(kind, otherwise) for kind in numbers]
+            by_resource: IntArray = np.array(of_kind, dtype=np.int64)[number_of]
+            return by_resource
 
         servers = by_kind(self._capacities, 1)
         servers[self.host_resource(np.arange(self.hosts), "cpu")] = self.cores
@@ -263,7 +270,7 @@ class Cluster:
         wakes_ns["kv"] = round(threads.wake_ns + threads.sync_ns)
         slowdown = round(models.cpu.paired_slowdown_fraction * PAIRED_UNIT)
         return Resources(
-            names=tuple(f"{owner}{_own_name(kind)}" for owner, kind in owners),
+            names=tuple(f"{owner}{names_of[kind]}" for owner, kind in owners),
             kinds=kinds,
             capacities=servers,
             disciplines=by_kind(disciplines, FIFO),
@@ -467,8 +474,10 @@ class Cluster:
         between the primary and shards on the same host. With several clients, client roles are `BY_CLIENT`
         and `client_rows` binds them. Roles of object maps are `BY_CLIENT` as well.
         """
-        rows = np.full((len(acting), self.roles), BY_CLIENT, dtype=np.int64)
         own = self._members_rows(acting, primary_shards, groups)
+        if own.shape[1] == self.roles:
+            return own
+        rows = np.full((len(acting), self.roles), BY_CLIENT, dtype=np.int64)
         rows[:, : own.shape[1]] = own
         return rows
 

@@ -109,7 +109,7 @@ class PoolGraphs:
     def _planned(self, view: int, shape: RequestShape) -> int:
         """Return the template of a new shape, which several shapes may share."""
         context = self.layout.contexts[view]
-        plan = self.kind.plan(context, shape._replace(creates=False))
+        plan = self.kind.plan(context, shape)
         key = (view, shape.is_write, shape.creates, plan.key)
         if key not in self._by_plan:
             template = plan.compile()

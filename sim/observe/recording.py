@@ -55,19 +55,20 @@ def account(
     if completed_only:
         planned &= stream.completed_ns >= 0
     templates = stream.templates[planned]
-    requests = np.stack(
-        [templates, _deciding_rows(book, templates, stream.bindings[planned])]
-    )
-    pairs, counts = np.unique(requests, axis=1, return_counts=True)
+    deciding = _deciding_rows(book, templates, stream.bindings[planned])
+    # Templates and numbers of bindings fit in one integer, which sorts faster than pairs.
+    bindings, numbers = np.unique(deciding, return_inverse=True)
+    pairs, counts = np.unique(templates * len(bindings) + numbers, return_counts=True)
     totals = stream.taken.copy()
     uses = stream.taken_uses
     # Few distinct binding patterns exist, so memoise them.
     known: dict[tuple[int, bytes], tuple[IntArray, int]] = {}
-    for template, binding, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
+    for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+        template, number = divmod(pair, len(bindings))
         path = book.templates[template]
         if not path.planned:
             continue
-        bound = np.append(_bound_roles(book, binding), False)
+        bound = np.append(_bound_roles(book, int(bindings[number])), False)
         key = (template, bound.tobytes())
         if key not in known:
             known[key] = (path.totals(bound), path.uses(bound))
@@ -88,6 +89,8 @@ def _deciding_rows(book: Book, templates: IntArray, bindings: IntArray) -> IntAr
     leave roles unbound, where two of its replicas share a host.
     """
     rows, clients = rows_of(bindings)
+    if clients.max(initial=-1) < 0:
+        return rows
     deciding = rows.copy()
     for template in np.unique(templates).tolist():
         used = np.unique(book.templates[template].roles)

@@ -5,7 +5,6 @@ Skipped where no Chromium with its driver is installed (Debian: ``apt-get instal
 
 import csv
 import json
-import os
 import shutil
 import time
 from dataclasses import replace
@@ -30,8 +29,8 @@ from stripesim.scenarios.sweep.plan import plan_sweep
 from stripesim.scenarios.sweep.report import report_of_sweep
 from stripesim.scenarios.sweep.run import run_sweep
 from support.axe import needs_axe, violations
+from support.chromium import headless_chromium
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WIDTHS = (360, 1280)
 THEMES = ("light", "dark")
 PAGES = ("run", "sizes", "study", "sweep")
@@ -91,29 +90,7 @@ def swept():
 @pytest.fixture(scope="module")
 def browser():
     """Start a headless Chromium that records its log and its requests."""
-    pytest.importorskip(
-        "selenium", reason="selenium is not installed (pip install stripesim[test])"
-    )
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    driver = shutil.which("chromedriver")
-    if found is None or driver is None:
-        pytest.skip(
-            "no Chromium with its driver is installed (apt-get install chromium chromium-driver)"
-        )
-    from selenium.webdriver import Chrome, ChromeOptions
-    from selenium.webdriver.chrome.service import Service
-
-    options = ChromeOptions()
-    options.binary_location = found
-    for argument in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    if os.geteuid() == 0:
-        # Chromium refuses to run as root inside its sandbox, as in most containers.
-        options.add_argument("--no-sandbox")
-    options.set_capability(
-        "goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"}
-    )
-    with Chrome(options=options, service=Service(driver)) as chrome:
+    with headless_chromium("browser", "performance") as chrome:
         yield chrome
 
 

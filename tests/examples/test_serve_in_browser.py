@@ -4,7 +4,6 @@ Skipped where no Chromium with its driver is installed (Debian: ``apt-get instal
 """
 
 import os
-import shutil
 import socket
 import threading
 import time
@@ -18,6 +17,7 @@ from stripesim.scenarios.explain.play import play_page
 from stripesim.scenarios.explain.request import explain
 from stripesim.scenarios.report.cluster import report_of_cluster
 from support.axe import needs_axe, violations
+from support.chromium import headless_chromium
 
 pytest.importorskip(
     "starlette", reason="starlette is not installed (pip install stripesim[web])"
@@ -30,8 +30,7 @@ pytest.importorskip(
 )
 
 from selenium.common.exceptions import StaleElementReferenceException  # noqa: E402 - after the check
-from selenium.webdriver import Chrome, ChromeOptions, Keys  # noqa: E402 - after the check that it is there
-from selenium.webdriver.chrome.service import Service  # noqa: E402 - after the check that it is there
+from selenium.webdriver import Keys  # noqa: E402 - after the check that it is there
 from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402 - after the check that it is there
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402 - after the check that it is there
 
@@ -39,7 +38,6 @@ from stripesim.scenarios.schema.loader import parse_scenario  # noqa: E402 - aft
 from stripesim.web.app import create_app  # noqa: E402 - after the check that it is there
 
 COUNTS = ("hosts", "osds_per_host")
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 BASE = """
 schemes = ["rep:3", "rs:4,2"]
 [cluster]
@@ -77,20 +75,7 @@ def address():
 
 @pytest.fixture(scope="module")
 def chrome():
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    driver = shutil.which("chromedriver")
-    if found is None or driver is None:
-        pytest.skip(
-            "no Chromium with its driver is installed (apt-get install chromium chromium-driver)"
-        )
-    options = ChromeOptions()
-    options.binary_location = found
-    for argument in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    if os.geteuid() == 0:
-        options.add_argument("--no-sandbox")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    with Chrome(options=options, service=Service(driver)) as browser:
+    with headless_chromium("browser") as browser:
         yield browser
 
 

@@ -22,15 +22,14 @@ from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.failures import (
     Corruption,
     Failure,
-    FaultDirector,
     FaultError,
     FaultPlan,
     PlannedChange,
     SlowDrives,
 )
 from stripesim.sim.ceph.failures.cluster_map import MapChange
-from stripesim.sim.ceph.failures.fault_plan import FillPlan
 from stripesim.sim.ceph.failures.groups import State
+from stripesim.sim.ceph.failures.plan import FillPlan
 from stripesim.sim.engine.graph import COUNTER_INDEX
 from stripesim.sim.engine.program import FAILED, PENDING
 from stripesim.sim.run import simulate
@@ -254,20 +253,6 @@ def played(story, models, change, make_pool, engine, until_ns=60_000 * MS):
         until_ns=4_000 * MS if plan.scrubs else until_ns,
     )
     return pool, plan, result
-
-
-@pytest.fixture
-def directors(monkeypatch):
-    """Collect the directors of runs, to look inside them afterwards."""
-    begun: list[FaultDirector] = []
-    begin = FaultDirector.begin
-
-    def begin_and_note(self, progress):
-        begun.append(self)
-        begin(self, progress)
-
-    monkeypatch.setattr(FaultDirector, "begin", begin_and_note)
-    return begun
 
 
 @pytest.mark.parametrize("engine", ENGINES)

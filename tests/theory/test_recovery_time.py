@@ -17,7 +17,7 @@ from stripesim.sim.ceph.failures import Failure, FaultPlan
 from stripesim.sim.ceph.failures.cluster_state import initial_state
 from stripesim.sim.ceph.failures.detection import Heartbeats
 from stripesim.sim.ceph.failures.monitor import Monitor
-from stripesim.sim.ceph.failures.results import fault_series
+from stripesim.sim.ceph.failures.results import series
 from stripesim.sim.ceph.heartbeats import heartbeat_peers
 from stripesim.sim.run import simulate
 
@@ -200,7 +200,7 @@ def test_a_series_of_too_many_bins_is_coarser_and_holds_the_same(
     make_pool, models, monkeypatch
 ):
     _, fine = story(make_pool, models)
-    monkeypatch.setattr(fault_series, "SERIES_BINS_MAX", 7)
+    monkeypatch.setattr(series, "SERIES_BINS_MAX", 7)
     _, coarse = story(make_pool, models)
     width_s = math.ceil(math.ceil(fine.timeline["end_s"]) / 7)
     times_s = coarse.timeline["recovery"]["time_s"]

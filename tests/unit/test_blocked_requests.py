@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from stripesim.sim.ceph.failures.fault_timeline import FaultTimeline
 from stripesim.sim.ceph.failures.groups import State
-from stripesim.sim.ceph.failures.results.fault_phases import BLOCKED_BY, held_ns
+from stripesim.sim.ceph.failures.results.phases import BLOCKED_BY, held_ns
+from stripesim.sim.ceph.failures.timeline import FaultTimeline
 from stripesim.sim.engine.program import PENDING
 from stripesim.sim.observe.client_requests import ClientRequests
 

@@ -2,13 +2,11 @@
 
 import json
 import re
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from stripesim.__main__ import main
 from stripesim._version import __version__
 from stripesim.calibration.parameters.sets import names
 from stripesim.models.coding.own_files import RESERVED
@@ -59,18 +57,6 @@ def written(folder, **changes):
     folder.mkdir(exist_ok=True)
     (folder / "provenance.json").write_text(json.dumps(provenance), encoding="utf-8")
     return folder
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["stripesim", "cite", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return ended.value.code or 0, printed.out, printed.err
-
-    return call
 
 
 def test_the_tool_alone_agrees_with_the_citation_file():
@@ -171,11 +157,11 @@ def test_special_characters_are_escaped(text, wanted):
 def test_the_command_prints_bibtex_and_json(tmp_path, command):
     folder = written(tmp_path / "run")
 
-    status, out, err = command(folder)
+    status, out, err = command("cite", folder)
     assert (status, err) == (0, "")
     keys = list(parsed(out))
 
-    status, out, _ = command(folder, "--json", "-")
+    status, out, _ = command("cite", folder, "--json", "-")
     document = json.loads(out)
     assert [entry["key"] for entry in document["entries"]] == keys
     assert document["run"] == str(folder)
@@ -207,7 +193,7 @@ def test_the_command_prints_bibtex_and_json(tmp_path, command):
 def test_a_folder_that_is_no_run_is_refused(tmp_path, command, name, content, named):
     if name is not None:
         (tmp_path / name).write_text(content, encoding="utf-8")
-    status, out, err = command(tmp_path)
+    status, out, err = command("cite", tmp_path)
     assert (status, out) == (2, "")
     assert str(tmp_path) in err
     assert named in err
@@ -215,6 +201,6 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path, command, name, content, na
 
 
 def test_a_missing_folder_is_refused(tmp_path, command):
-    status, _, err = command(tmp_path / "nothing")
+    status, _, err = command("cite", tmp_path / "nothing")
     assert status == 2
     assert "nothing" in err

@@ -33,20 +33,12 @@ MSR_ROW = "1281663720000{0:05d},host,0,Read,{1},4096,1000\n"
 
 
 @pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    """Call the entry point in a separate folder, and return status, standard output and error."""
+def run(command, monkeypatch, tmp_path):
+    """Call the command line in a separate folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("STRIPESIM_DEBUG", raising=False)
     (tmp_path / "s.toml").write_text(SCENARIO, encoding="utf-8")
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["stripesim", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return ended.value.code or 0, printed.out, printed.err
-
-    return call
+    return command
 
 
 @pytest.fixture

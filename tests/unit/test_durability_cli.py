@@ -2,11 +2,9 @@
 
 import json
 import math
-import sys
 
 import pytest
 
-from stripesim.__main__ import main
 from stripesim.scenarios.planning.durability import (
     DETECTION_S,
     answer,
@@ -16,21 +14,6 @@ from stripesim.scenarios.planning.durability import (
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
 from stripesim.sim.durability.system import YEAR_S
 from support.messages import states
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Call the entry point; return status, standard output and error."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["stripesim", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        return ended.value.code or 0, said.out, said.err
-
-    return call
-
 
 CLUSTERED = """
 schemes = ["rs:8,2"]
@@ -63,10 +46,10 @@ down_s = 600
 """
 
 
-def test_the_document_has_the_promised_columns(tmp_path, run):
+def test_the_document_has_the_promised_columns(tmp_path, command):
     path = tmp_path / "c.toml"
     path.write_text(CLUSTERED)
-    status, out, _ = run(
+    status, out, _ = command(
         "durability", path, "--json", "-", "--walks", 200, "--out", tmp_path / "out"
     )
     assert status == 0
@@ -182,19 +165,19 @@ def test_errors_name_their_key(change, said):
     assert states(str(caught.value).replace("[0]", ""), said.replace("[0]", ""))
 
 
-def test_a_scenario_of_durability_alone_cannot_be_run(tmp_path, run):
+def test_a_scenario_of_durability_alone_cannot_be_run(tmp_path, command):
     path = tmp_path / "c.toml"
     path.write_text(CLUSTERED)
-    status, _, err = run("run", str(path))
+    status, _, err = command("run", str(path))
     assert status == 2
     assert "stripesim durability" in err
     path.write_text('schemes = ["rep:3"]\n[workload]\nrequests = 5\n')
-    status, _, err = run("durability", str(path))
+    status, _, err = command("durability", str(path))
     assert status == 2
     assert "[durability]" in err
 
 
-def test_ageing_drives_have_no_chain(tmp_path, run):
+def test_ageing_drives_have_no_chain(tmp_path, command):
     path = tmp_path / "c.toml"
     path.write_text(
         CLUSTERED.replace(
@@ -202,7 +185,7 @@ def test_ageing_drives_have_no_chain(tmp_path, run):
             'lifetime = {distribution = "weibull", scale_s = 1e9, shape = 2.0}',
         )
     )
-    status, _, err = run("durability", str(path), "--method", "markov")
+    status, _, err = command("durability", str(path), "--method", "markov")
     assert status == 2
     assert "drives age" in err
     found = answer(parse_scenario(path.read_text()), "all", walks=50)
@@ -263,14 +246,16 @@ def test_a_repair_begins_when_ceph_marks_the_osd_out_or_at_the_given_time():
     ]
 
 
-def test_a_loss_that_no_walk_saw_has_a_bound_and_no_value(tmp_path, run):
+def test_a_loss_that_no_walk_saw_has_a_bound_and_no_value(tmp_path, command):
     path = tmp_path / "few.toml"
     few = CLUSTERED.replace('"clustered"', '"declustered"\nstripes = 10').replace(
         '"rs:8,2"', '"rs:8,4"'
     )
     path.write_text(few.replace("drives = 50", "drives = 500").replace("100e6", "1e10"))
     folder = tmp_path / "out"
-    status, out, _ = run("durability", path, "--method", "splitting", "--out", folder)
+    status, out, _ = command(
+        "durability", path, "--method", "splitting", "--out", folder
+    )
     assert status == 0
     (row,) = json.loads((folder / "durability.json").read_text())["rows"]
     assert row["nines"] is row["nines_high"] is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,7 +15,6 @@ from hypothesis import strategies as st
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
-from stripesim.__main__ import main
 from stripesim.scenarios.explain.draw import draw_timelines
 from stripesim.scenarios.explain.layout import TimeAxis
 from stripesim.scenarios.explain.play import play_page
@@ -147,30 +147,12 @@ def test_words(writes: list[Timeline]) -> None:
     assert byte_words({"device_read_bytes": 24576, "messages": 3}) == "24 KiB read"
 
 
-def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["stripesim", "explain", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0)
-
-
 def test_the_command_prints_drawing_table_and_sources(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: Callable[..., tuple[int, str, str]],
 ) -> None:
-    assert (
-        call(
-            monkeypatch,
-            "write",
-            "--scheme",
-            "rep:3",
-            "--scheme",
-            "rs:4,2",
-            "--size",
-            "4k",
-        )
-        == 0
-    )
-    out = capsys.readouterr().out
+    schemes = ("--scheme", "rep:3", "--scheme", "rs:4,2")
+    status, out, _ = command("explain", "write", *schemes, "--size", "4k")
+    assert status == 0
     for words in (
         "RS(4,2): 4KiB write",
         "encode and send",
@@ -182,9 +164,10 @@ def test_the_command_prints_drawing_table_and_sources(
 
 
 def test_the_command_writes_json_and_files(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    command: Callable[..., tuple[int, str, str]], tmp_path: Path
 ) -> None:
     arguments = (
+        "explain",
         "repair",
         "--scheme",
         "rs:4,2",
@@ -195,8 +178,9 @@ def test_the_command_writes_json_and_files(
         "--out",
         str(tmp_path),
     )
-    assert call(monkeypatch, *arguments) == 0
-    (request,) = json.loads(capsys.readouterr().out)["requests"]
+    status, out, _ = command(*arguments)
+    assert status == 0
+    (request,) = json.loads(out)["requests"]
     assert request["op"] == "repair"
     assert request["totals"]["device_read_bytes"] == 1 << 20
     names = {path.name for path in tmp_path.iterdir()}
@@ -207,7 +191,7 @@ def test_the_command_writes_json_and_files(
         "captions.md",
     }
     first = (tmp_path / "explain-repair.svg").read_bytes()
-    assert call(monkeypatch, *arguments) == 0
+    assert command(*arguments)[0] == 0
     assert (tmp_path / "explain-repair.svg").read_bytes() == first
 
 
@@ -223,14 +207,12 @@ def test_the_command_writes_json_and_files(
 def test_bad_arguments_end_with_status_2(
     arguments: tuple[str, ...],
     said: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    command: Callable[..., tuple[int, str, str]],
 ) -> None:
-    assert call(monkeypatch, *arguments) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert said in printed.err
-    assert "Traceback" not in printed.err
+    status, out, err = command("explain", *arguments)
+    assert (status, out) == (2, "")
+    assert said in err
+    assert "Traceback" not in err
 
 
 def test_importing_the_package_imports_no_heavy_module() -> None:

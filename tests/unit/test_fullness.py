@@ -8,8 +8,8 @@ from stripesim.models.recovery import SECOND_NS
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.failures import FaultPlan, PlannedChange
 from stripesim.sim.ceph.failures.cluster_map import MapChange
-from stripesim.sim.ceph.failures.fault_plan import FillPlan
 from stripesim.sim.ceph.failures.fullness import Fullness
+from stripesim.sim.ceph.failures.plan import FillPlan
 from stripesim.sim.run import simulate
 
 MIB = 1 << 20

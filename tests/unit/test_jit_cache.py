@@ -58,6 +58,44 @@ def test_only_a_terminal_hears_what_compiles(monkeypatch, tmp_path, stream):
     assert "compiling" not in stream.getvalue()
 
 
+INNER_SOURCE = """
+from stripesim.models import jit
+
+@jit.inner
+def one_more(x):
+    return x + 1
+
+def twice(x):
+    return 2 * one_more(x)
+"""
+
+
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_inner_functions_need_no_internals_of_numba(tmp_path, monkeypatch, is_complete):
+    path = tmp_path / "probe.py"
+    path.write_text(INNER_SOURCE)
+    if not is_complete:
+        monkeypatch.setattr(jit, "_USED_OF_LIBRARY", ("_finalized", "_renamed"))
+    function = load(path)
+    assert function(3) == 8
+    # With all internals, which this Numba has, only the function called from Python is optimised.
+    (code,) = function.py_func.__globals__["one_more"].overloads.values()
+    assert isinstance(code.library, jit._CodeForCallers) == is_complete
+    again = load(path)
+    assert again(3) == 8
+    assert sum(again.stats.cache_hits.values()) == 1
+
+
+def test_the_cache_needs_no_internals_of_numba(source, monkeypatch, caplog):
+    monkeypatch.setattr(caching.Cache, "load_overload", caching.Cache._load_overload)
+    monkeypatch.delattr(caching.Cache, "_load_overload")
+    assert load(source)(4) == 8
+    again = load(source)
+    assert again(4) == 8
+    assert sum(again.stats.cache_hits.values()) == 1
+    assert caplog.messages == []
+
+
 def cache_files(path, suffix):
     return sorted((path.parent / "__pycache__").glob(f"probe.twice*{suffix}"))
 

@@ -1,11 +1,8 @@
 """`stripesim load`: the JSON contract, files and error messages."""
 
 import json
-import sys
 
 import pytest
-
-from stripesim.__main__ import main
 
 SCENARIO = """\
 schemes = ["rep:3", "rs:4,2"]
@@ -32,8 +29,8 @@ MSR_ROW = "128166372000000000,host,0,Read,0,4096,1000\n"
 
 
 @pytest.fixture
-def call(monkeypatch, capsys, tmp_path):
-    """Call the entry point in a separate folder, and return status, standard output and error."""
+def command(command, monkeypatch, tmp_path):
+    """Call the command line in a separate folder."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.toml").write_text(SCENARIO, encoding="utf-8")
     (tmp_path / "t.csv").write_text(MSR_ROW * 3, encoding="utf-8")
@@ -41,19 +38,12 @@ def call(monkeypatch, capsys, tmp_path):
         SCENARIO.partition("[workload]")[0] + TRACE, encoding="utf-8"
     )
 
-    def run(*arguments, command="load"):
-        monkeypatch.setattr(sys, "argv", ["stripesim", command, *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return ended.value.code or 0, printed.out, printed.err
-
-    return run
+    return command
 
 
-def test_json_is_the_documented_contract_and_files_are_written(call, tmp_path):
-    status, out, err = call(
-        "s.toml", "--p99", "5ms", "--p99", "1ns", "--jobs", "1", "--requests", "200", "--json", "-",
+def test_json_is_the_documented_contract_and_files_are_written(command, tmp_path):
+    status, out, err = command(
+        "load", "s.toml", "--p99", "5ms", "--p99", "1ns", "--jobs", "1", "--requests", "200", "--json", "-",
         "--out", "curves", "--report",
     )  # fmt: skip
 
@@ -81,10 +71,12 @@ def test_json_is_the_documented_contract_and_files_are_written(call, tmp_path):
     assert "<svg" in page
 
 
-def test_a_width_gives_figures_for_a_paper(call, tmp_path):
+def test_a_width_gives_figures_for_a_paper(command, tmp_path):
     arguments = ("--set", "schemes=rep:3", "--requests", "100", "--jobs", "1")
 
-    status, _, err = call("s.toml", *arguments, "--out", "paper", "--width", "3.5in")
+    status, _, err = command(
+        "load", "s.toml", *arguments, "--out", "paper", "--width", "3.5in"
+    )
 
     assert status == 0, err
     names = {path.name for path in (tmp_path / "paper").glob("load.*")}
@@ -105,8 +97,8 @@ def test_a_width_gives_figures_for_a_paper(call, tmp_path):
         (("s.toml", "--set", "cluster.hosts=2"), "s.toml"),
     ],
 )
-def test_bad_input_ends_with_status_2_and_one_line(call, arguments, line):
-    status, out, err = call(*arguments)
+def test_bad_input_ends_with_status_2_and_one_line(command, arguments, line):
+    status, out, err = command("load", *arguments)
 
     assert (status, out) == (2, "")
     assert line in err.splitlines()[0]
@@ -114,17 +106,17 @@ def test_bad_input_ends_with_status_2_and_one_line(call, arguments, line):
 
 
 @pytest.mark.usefixtures("quick_rebuilds")
-def test_a_run_shows_the_curve_in_its_report_if_asked(call, monkeypatch, tmp_path):
+def test_a_run_shows_the_curve_in_its_report_if_asked(command, monkeypatch, tmp_path):
     arguments = ("s.toml", "--set", "schemes=rep:3", "--out", "run", "--report")
     monkeypatch.setattr("stripesim.scenarios.load.curves._REQUESTS_MIN", 300)
     monkeypatch.setattr("stripesim.scenarios.load.curves._REQUESTS_PER_OSD", 1)
     monkeypatch.setattr("stripesim.scenarios.load.curves.cores_usable", lambda: 1)
 
-    status, _, err = call(*arguments, "--load", command="run")
+    status, _, err = command("run", *arguments, "--load")
 
     assert status == 0, err
     page = (tmp_path / "run" / "report.html").read_text("utf-8")
     assert 'id="load-curves"' in page
-    status, _, err = call("s.toml", "--load", command="run")
+    status, _, err = command("run", "s.toml", "--load")
     assert status == 2
     assert err.startswith("--load: got no --report, wanted ")

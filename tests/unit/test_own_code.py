@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import stripesim
-from stripesim.__main__ import main
 from stripesim.models.coding import (
     OwnCodeError,
     ReedSolomon,
@@ -371,18 +370,10 @@ def test_a_code_without_costs_is_refused(scenario, halves):
 
 
 @pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
-    """Call the command line in the folder of the file; return status, output and error."""
+def command(command, monkeypatch, tmp_path):
+    """Call the command line in the folder of the file."""
     monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["stripesim", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return ended.value.code or 0, printed.out, printed.err
-
-    return call
+    return command
 
 
 def test_commands_accept_the_file(halves, command):

@@ -12,7 +12,6 @@ from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures import (
     Failure,
-    FaultDirector,
     FaultPlan,
     PlannedChange,
 )
@@ -21,20 +20,6 @@ from stripesim.sim.run import simulate
 
 MIB = 1 << 20
 OBJECTS = 40
-
-
-@pytest.fixture
-def directors(monkeypatch):
-    """Collect the directors of runs, to look inside them afterwards."""
-    begun = []
-    begin = FaultDirector.begin
-
-    def begin_and_note(self, progress):
-        begun.append(self)
-        begin(self, progress)
-
-    monkeypatch.setattr(FaultDirector, "begin", begin_and_note)
-    return begun
 
 
 def replaced_by(acting, spare):

@@ -14,7 +14,7 @@ from stripesim.scenarios.schema.loader import (
     parse_scenario,
     shipped_scenarios,
 )
-from stripesim.sim.ceph.failures.results.fault_series import SERIES_BINS_MAX
+from stripesim.sim.ceph.failures.results.series import SERIES_BINS_MAX
 
 BASE = """
 schemes = ["rep:3"]

@@ -1,18 +1,18 @@
 """Failures and how the cluster deals with them.
 
-Start with `fault_director`, which connects the parts and talks to the engine. Then follow one failure:
+Start with `director`, which connects the parts and talks to the engine. Then follow one failure:
 
-- `fault_plan` lists failures, slow drives, corruption and planned changes. `causes` carries out the first
+- `plan` lists failures, slow drives, corruption and planned changes. `causes` carries out the first
   three, `data_loss` counts the damage.
 - `detection` lets peers report dead OSDs, `monitor` publishes a new map, `cluster_map` has its contents.
 - `planned_changes` lets operators mark OSDs out or in and change weights: a new map like any other.
 - `peering` and `activation` take PGs (`groups`) from that map to serving clients again.
 - `background` rebuilds missing shards and scrubs.
-- `fault_timeline` records events, and `results` describes the run.
+- `timeline` records events, and `results` describes the run.
 """
 
-from stripesim.sim.ceph.failures.fault_director import FaultDirector
-from stripesim.sim.ceph.failures.fault_plan import (
+from stripesim.sim.ceph.failures.director import FaultDirector
+from stripesim.sim.ceph.failures.plan import (
     Corruption,
     Failure,
     FaultError,
@@ -20,9 +20,9 @@ from stripesim.sim.ceph.failures.fault_plan import (
     PlannedChange,
     SlowDrives,
 )
-from stripesim.sim.ceph.failures.fault_timeline import FaultEvent, FaultTimeline
 from stripesim.sim.ceph.failures.results.describe import describe_faults
-from stripesim.sim.ceph.failures.results.fault_run import FaultRun
+from stripesim.sim.ceph.failures.results.finished_run import FaultRun
+from stripesim.sim.ceph.failures.timeline import FaultEvent, FaultTimeline
 
 __all__ = [
     "Corruption",

@@ -11,10 +11,10 @@ from stripesim.models.placement import OsdWeights
 from stripesim.models.recovery import RecoveryModel
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.cluster_map import ClusterMap
-from stripesim.sim.ceph.failures.fault_plan import FaultPlan
-from stripesim.sim.ceph.failures.fault_timeline import FaultTimeline
 from stripesim.sim.ceph.failures.fullness import Fullness
 from stripesim.sim.ceph.failures.groups import Group, State
+from stripesim.sim.ceph.failures.plan import FaultPlan
+from stripesim.sim.ceph.failures.timeline import FaultTimeline
 from stripesim.sim.ceph.layout import EngineGroups
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.program import Action, SetGroup

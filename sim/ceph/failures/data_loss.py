@@ -4,8 +4,8 @@ from collections.abc import Set
 
 from stripesim.sim.ceph.failures.client_writes import ClientWrites
 from stripesim.sim.ceph.failures.cluster_state import ClusterState
-from stripesim.sim.ceph.failures.fault_plan import Failure
 from stripesim.sim.ceph.failures.groups import Group
+from stripesim.sim.ceph.failures.plan import Failure
 
 
 class DataLoss:

@@ -4,8 +4,8 @@ import numpy as np
 
 from stripesim.models.recovery import RecoveryModel
 from stripesim.sim.ceph.failures.cluster_state import ClusterState
-from stripesim.sim.ceph.failures.fault_plan import Failure, FailureKind
 from stripesim.sim.ceph.failures.monitor import Monitor
+from stripesim.sim.ceph.failures.plan import Failure, FailureKind
 from stripesim.sim.ceph.heartbeats import heartbeat_peers
 from stripesim.sim.engine.graph import IntArray
 

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from stripesim.sim.ceph.failures.fault_plan import FillPlan
+from stripesim.sim.ceph.failures.plan import FillPlan
 
 FillState = Literal["nearfull", "backfillfull", "full"]
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from stripesim.sim.ceph.failures.cluster_map import MapUpdate, UpSet
 from stripesim.sim.ceph.failures.cluster_state import ClusterState
-from stripesim.sim.ceph.failures.fault_plan import PlannedChange
 from stripesim.sim.ceph.failures.monitor import Monitor
+from stripesim.sim.ceph.failures.plan import PlannedChange
 
 
 @dataclass

@@ -136,7 +136,7 @@ class Stage:
                 phase=osd.phase,
                 shard=shard,
             )
-        return self._receives(osd, message, arrived, nic.serialise_ns(size_bytes))
+        return self._receives(osd, message, arrived, nic)
 
     def client_back(self, size_bytes: int, after: int, shard: int = NO_SHARD) -> int:
         """Send a message from the primary or a shard to the client and return its arrival."""
@@ -159,10 +159,11 @@ class Stage:
 
         `phase` applies to the steps on the wire.
         """
-        message = cut_message(self.models.private_nic, size_bytes, what, shard)
+        nic = self.models.private_nic
+        message = cut_message(nic, size_bytes, what, shard)
         sent = self._sends(roles.PRIMARY, message, after)
         arrived = self._private(_OUT, message, sent, phase)
-        step = self._receives_from_osd(roles.osd_of(shard), message, arrived)
+        step = self._receives(roles.osd_of(shard), message, arrived, nic)
         self._acknowledge(roles.PRIMARY, step, what, shard)
         return step
 
@@ -171,10 +172,11 @@ class Stage:
     ) -> int:
         """Send a message from a shard to the primary and return its arrival."""
         sender = roles.osd_of(shard)
-        message = cut_message(self.models.private_nic, size_bytes, what, shard)
+        nic = self.models.private_nic
+        message = cut_message(nic, size_bytes, what, shard)
         sent = self._sends(sender, message, after)
         arrived = self._private(_BACK, message, sent, phase)
-        step = self._receives_from_osd(roles.PRIMARY, message, arrived)
+        step = self._receives(roles.PRIMARY, message, arrived, nic)
         self._acknowledge(sender, step, what, shard)
         return step
 
@@ -269,27 +271,20 @@ class Stage:
         sent[-1] = self._messenger_back(osd, message, step)
         return sent
 
-    def _receives_from_osd(
-        self, osd: Osd, message: Message, arrived: Sequence[int]
-    ) -> int:
-        """Process a message from another OSD at its receiver and return the end."""
-        wire_ns = self.models.private_nic.serialise_ns(message.size_bytes)
-        slowest_ns = max(wire_ns, self._messenger_ns(message))
-        return self._receives(osd, message, arrived, slowest_ns)
-
     def _receives(
-        self, osd: Osd, message: Message, arrived: Sequence[int], slowest_ns: float
+        self, osd: Osd, message: Message, arrived: Sequence[int], nic: NicModel
     ) -> int:
         """Process a message at its receiver and return the end.
 
-        `slowest_ns` is the time of the slowest earlier stage. If the receiver is no faster, the next piece
-        is there whenever it has read one, and its thread keeps at it. A faster one has read all there is. Its
-        thread serves other connections or sleeps until the next piece wakes it.
+        If the receiver is no faster than the network, the next piece is there whenever it has read one, and
+        its thread keeps at it. A faster one has read all there is. Its thread serves other connections or
+        sleeps until the next piece wakes it. The messenger of a sender takes as long as the receiver's.
         """
         works_ns = self._works_ns(message, LAST)
-        keeps_thread = self._messenger_ns(message) >= slowest_ns
+        wire_ns = nic.serialise_ns(message.size_bytes)
+        keeps_thread = self._messenger_ns(message) >= wire_ns
         step = thread = self._messenger(osd, message, arrived[:1])
-        pieces = list(zip(message.pieces, works_ns, arrived, strict=True))
+        pieces = zip(message.pieces, works_ns, arrived, strict=True)
         for piece, work_ns, arrival in pieces:
             if piece is message.pieces[0]:
                 before = [thread]

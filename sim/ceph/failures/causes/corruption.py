@@ -6,8 +6,8 @@ from stripesim.sim.ceph.failures.activation import Activation
 from stripesim.sim.ceph.failures.background.scrubs import deep_scrub_phase_ns
 from stripesim.sim.ceph.failures.cluster_state import ClusterState
 from stripesim.sim.ceph.failures.data_loss import DataLoss
-from stripesim.sim.ceph.failures.fault_plan import Corruption
 from stripesim.sim.ceph.failures.groups import Group
+from stripesim.sim.ceph.failures.plan import Corruption
 
 
 class CorruptShards:

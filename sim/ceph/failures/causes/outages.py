@@ -6,10 +6,10 @@ from stripesim.sim.ceph.failures.cluster_map import MapUpdate
 from stripesim.sim.ceph.failures.cluster_state import ClusterState
 from stripesim.sim.ceph.failures.data_loss import DataLoss
 from stripesim.sim.ceph.failures.detection import Detection
-from stripesim.sim.ceph.failures.fault_plan import Failure
-from stripesim.sim.ceph.failures.fault_timeline import osd_names
 from stripesim.sim.ceph.failures.groups import Group, State
 from stripesim.sim.ceph.failures.monitor import Monitor
+from stripesim.sim.ceph.failures.plan import Failure
+from stripesim.sim.ceph.failures.timeline import osd_names
 from stripesim.sim.engine.program import Start, Stop
 
 

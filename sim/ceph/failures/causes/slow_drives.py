@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from stripesim.sim.ceph.failures.cluster_map import MapUpdate
 from stripesim.sim.ceph.failures.cluster_state import ClusterState
-from stripesim.sim.ceph.failures.fault_plan import SlowDrives
-from stripesim.sim.ceph.failures.fault_timeline import osd_names
+from stripesim.sim.ceph.failures.plan import SlowDrives
+from stripesim.sim.ceph.failures.timeline import osd_names
 from stripesim.sim.engine.program import SLOWDOWN_UNIT, Slow
 
 
@@ -29,7 +29,7 @@ class Slowness:
 
     def on_map(self, update: MapUpdate) -> None:
         """Process OSDs that placement groups leave or join."""
-        if update.osd_changes:
+        if self._slow_osds and update.osd_changes:
             self._note_use()
 
     def _begin(self, slow: SlowDrives) -> None:

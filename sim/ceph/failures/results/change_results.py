@@ -6,7 +6,7 @@ import numpy as np
 
 from stripesim.models.placement import Movement
 from stripesim.sim.ceph.failures.planned_changes import ChangeOutcome
-from stripesim.sim.ceph.failures.results.fault_run import FaultRun
+from stripesim.sim.ceph.failures.results.finished_run import FaultRun
 from stripesim.sim.ceph.failures.results.recovery_results import (
     MOVED_COUNTERS,
     operation_totals,

@@ -7,21 +7,21 @@ from stripesim.sim.ceph.failures.results.change_results import (
     describe_changes,
     describe_fill,
 )
-from stripesim.sim.ceph.failures.results.fault_phases import (
+from stripesim.sim.ceph.failures.results.finished_run import FaultRun
+from stripesim.sim.ceph.failures.results.phases import (
     PhaseSpans,
     describe_phases,
     phase_spans,
-)
-from stripesim.sim.ceph.failures.results.fault_run import FaultRun
-from stripesim.sim.ceph.failures.results.fault_series import (
-    bin_width_ns,
-    foreground_series,
-    recovery_series,
 )
 from stripesim.sim.ceph.failures.results.recovery_results import (
     describe_recovery,
     describe_repair,
     recovery_pace,
+)
+from stripesim.sim.ceph.failures.results.series import (
+    bin_width_ns,
+    foreground_series,
+    recovery_series,
 )
 from stripesim.sim.engine.program import FAILED, PENDING
 from stripesim.sim.observe.recording import account

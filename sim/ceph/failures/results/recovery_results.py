@@ -9,8 +9,8 @@ import numpy as np
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.failures.background.recovery import WaitReason
 from stripesim.sim.ceph.failures.groups import State
-from stripesim.sim.ceph.failures.results.fault_phases import PhaseSpans
-from stripesim.sim.ceph.failures.results.fault_run import FaultRun
+from stripesim.sim.ceph.failures.results.finished_run import FaultRun
+from stripesim.sim.ceph.failures.results.phases import PhaseSpans
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.engine.graph import COUNTER_INDEX, COUNTERS, IntArray, Template
 from stripesim.sim.engine.program import StreamRun, bound_rows

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.sim.ceph.failures.background.recovery import RecoveryRound, WaitReason
-from stripesim.sim.ceph.failures.fault_plan import FaultPlan
-from stripesim.sim.ceph.failures.fault_timeline import FaultTimeline
 from stripesim.sim.ceph.failures.fullness import Fullness
+from stripesim.sim.ceph.failures.plan import FaultPlan
 from stripesim.sim.ceph.failures.planned_changes import ChangeOutcome
+from stripesim.sim.ceph.failures.timeline import FaultTimeline
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import EngineRun, StreamRun

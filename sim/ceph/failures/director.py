@@ -16,11 +16,11 @@ from stripesim.sim.ceph.failures.cluster_map import MapUpdate
 from stripesim.sim.ceph.failures.cluster_state import initial_state
 from stripesim.sim.ceph.failures.data_loss import DataLoss
 from stripesim.sim.ceph.failures.detection import Detection
-from stripesim.sim.ceph.failures.fault_plan import FaultPlan
 from stripesim.sim.ceph.failures.monitor import DownOut, Monitor
 from stripesim.sim.ceph.failures.peering import Peering
+from stripesim.sim.ceph.failures.plan import FaultPlan
 from stripesim.sim.ceph.failures.planned_changes import PlannedChanges
-from stripesim.sim.ceph.failures.results.fault_run import FaultRun
+from stripesim.sim.ceph.failures.results.finished_run import FaultRun
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.planner import Foreground
 from stripesim.sim.ceph.pool import Book, Pool

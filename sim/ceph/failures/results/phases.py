@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from stripesim.sim.ceph.failures.fault_timeline import FaultTimeline
 from stripesim.sim.ceph.failures.groups import STATES, State
-from stripesim.sim.ceph.failures.results.fault_run import BoolArray, FaultRun
+from stripesim.sim.ceph.failures.results.finished_run import BoolArray, FaultRun
+from stripesim.sim.ceph.failures.timeline import FaultTimeline
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import FAILED
 from stripesim.sim.observe.client_requests import ClientRequests

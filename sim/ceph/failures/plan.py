@@ -92,6 +92,8 @@ class FillPlan:
     #: Share above which no backfill to an OSD begins (``mon_osd_backfillfull_ratio``)
     backfillfull_ratio: float
     full_ratio: float  #: Share at which writes stop (``mon_osd_full_ratio``)
+    #: True if clients write, so that a full OSD stops their writes
+    clients_write: bool = False
 
     def described(self, ratios: npt.NDArray[np.float64]) -> dict[str, Any]:
         """Return the fullest OSD, its used share, and the highest ratio that it reaches.
@@ -114,10 +116,6 @@ class FillPlan:
             "full_ratio_reached": reached[-1] if reached else None,
             "fullest_osd": fullest,
         }
-
-    clients_write: bool = (
-        False  #: True if clients write, so that a full OSD stops their writes
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

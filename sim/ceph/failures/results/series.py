@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from stripesim.sim.ceph.failures.results.fault_run import FaultRun
+from stripesim.sim.ceph.failures.results.finished_run import FaultRun
 from stripesim.sim.ceph.failures.results.recovery_results import (
     MOVED_COUNTERS,
     operation_totals,
