@@ -48,8 +48,8 @@ if TYPE_CHECKING:
         draw_all,
         save_figures,
     )
-    from stripesim.scenarios.load.curves import LoadCurve, LoadPoint
     from stripesim.scenarios.load.figure import draw_load
+    from stripesim.scenarios.load.results import LoadCurve, LoadPoint
     from stripesim.scenarios.studies.base import StudyResult
     from stripesim.scenarios.sweep.run import SweepResult
     from stripesim.traces import BlockTrace, FailureTrace
@@ -114,8 +114,8 @@ _LATE = {
     "Claim": "stripesim.calibration.ledger.verdicts",
     "FailureTrace": "stripesim.traces",
     "Ledger": "stripesim.calibration.ledger.verdicts",
-    "LoadCurve": "stripesim.scenarios.load.curves",
-    "LoadPoint": "stripesim.scenarios.load.curves",
+    "LoadCurve": "stripesim.scenarios.load.results",
+    "LoadPoint": "stripesim.scenarios.load.results",
     "StudyResult": "stripesim.scenarios.studies.base",
     "SweepResult": "stripesim.scenarios.sweep.run",
     "Timeline": "stripesim.scenarios.explain.timeline",

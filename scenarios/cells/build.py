@@ -315,10 +315,9 @@ def build_pool(
 def _throttle_within_reach(scenario: Scenario, models: Models) -> ThrottleModel | None:
     """Return the limit on client requests of an OSD, or None if the loads together cannot reach it."""
     throttle = models.throttle
-    loads = scenario.loads
-    if throttle is None or any(load.kind != "closed" for load in loads):
+    in_flight = scenario.in_flight_count
+    if throttle is None or in_flight is None:
         return throttle
-    in_flight = sum(load.clients * load.queue_depth for load in loads)
     if in_flight <= throttle.client_requests_max_count:
         return None
     return throttle

@@ -33,17 +33,20 @@ def kernel_table(scenario: Scenario) -> KernelTable:
     """
     table = _named_table(scenario)
     measured, guessed = _added_codes(scenario, table)
-    borrowed = _borrowed_costs(scenario, table)
     sources = measured | {name: guess.table for name, guess in guessed.items()}
-    if not sources and not borrowed:
-        return table
     costs = [
         cost for name, source in sources.items() for cost in _costs_of(name, source)
     ]
-    costs += [cost for every in borrowed.values() for cost in every]
+    borrowed: dict[str, str] = {}
+    for name, other in codes_with_borrowed_costs(scenario):
+        borrowed[name] = other
+        of_other = _costs_of_other(parse_scheme(name), other, table)
+        costs += [replace(cost, scheme=name) for cost in of_other]
+    if not sources and not borrowed:
+        return table
     provenance = dict(table.provenance)
     if borrowed:
-        provenance["costs_as"] = dict(codes_with_borrowed_costs(scenario))
+        provenance["costs_as"] = borrowed
     if measured:
         provenance["measured_here"] = [
             {"scheme": name, **source.provenance} for name, source in measured.items()
@@ -72,19 +75,6 @@ def _costs_as(code: OwnCode) -> str:
         f"{code.place}: costs_as: got nothing, wanted a code such as rs:{code.k},{code.m} whose costs apply, "
         f"or costs that `stripesim kernel --code FILE --scheme {code.name} --save` has measured"
     )
-
-
-def _borrowed_costs(
-    scenario: Scenario, table: KernelTable
-) -> dict[str, list[KernelCost]]:
-    """Return the costs of codes of one's own that were never timed."""
-    return {
-        name: [
-            replace(cost, scheme=name)
-            for cost in _costs_of_other(parse_scheme(name), other, table)
-        ]
-        for name, other in codes_with_borrowed_costs(scenario)
-    }
 
 
 def _costs_of_other(

@@ -174,7 +174,7 @@ def _shipped_set(name: str) -> ParameterSet:
 
 
 @lru_cache(maxsize=8)
-def _sets_with(tables: tuple[str, ...]) -> tuple[str, ...]:
+def sets_with(tables: tuple[str, ...]) -> tuple[str, ...]:
     """List the shipped sets that have at least one of the tables."""
     return tuple(
         each
@@ -188,7 +188,7 @@ def _parameter_set(scenario: Scenario, key: str, *tables: str) -> ParameterSet:
     name = getattr(scenario.cluster, key)
     if names_file(key, name):
         return ParameterSet(Path(name).name, scenario.resolve(name))
-    fitting = _sets_with(tables)
+    fitting = sets_with(tables)
     if name in fitting:
         return _shipped_set(name)
     what = "a parameter set of a cluster" if key == "parameters" else "a device"

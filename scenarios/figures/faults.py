@@ -1,16 +1,32 @@
 """Draw failures: the timeline of a run under faults, and nines of durability with their intervals."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
+import numpy.typing as npt
 from matplotlib.axes import Axes
 
 from stripesim.scenarios.figures.panels import note
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
 
+#: Label, states, colour and hatch of a band of PGs.
+Band = tuple[str, tuple[str, ...], str, str]
+#: Column of a series, and the colour, style and label of its line.
+Line = tuple[str, str, str, str]
+
+LATENCIES: Final[Sequence[Line]] = (
+    ("latency_p50_ns", "#0072B2", "-", "p50"),
+    ("latency_p99_ns", "#D55E00", "--", "p99"),
+)
+RATE: Final[Line] = ("iops", "#0072B2", "-", "")
+_MOVED: Final[Sequence[Line]] = (
+    ("device_read_bytes_per_s", "#0072B2", "--", "read"),
+    ("private_net_bytes_per_s", "#E69F00", ":", "sent"),
+    ("rebuilt_bytes_per_s", "#009E73", "-", "rebuilt"),
+)
 # From healthy to unavailable, in colours of Okabe and Ito. Hatches distinguish bands in grey print.
-_BANDS: Final[Sequence[tuple[str, tuple[str, ...], str, str]]] = (
+_BANDS: Final[Sequence[Band]] = (
     ("clean", ("active+clean",), "#DDDDDD", ""),
     ("member dead, unnoticed", ("stale",), "#000000", ""),
     (
@@ -62,15 +78,17 @@ def draw_timeline(timeline: Mapping[str, Any]) -> CaptionedFigure:
         states, latency, rate, recovery = panels
         _draw_states(states, timeline, end_s)
         series = timeline["foreground"]
-        _draw_lines(latency, series, _LATENCIES, 1e6)
+        times = series["time_s"]
+        draw_lines(latency, times, series, LATENCIES, divisor=1e6)
         latency.set(
             yscale="log",
             ylabel="latency [ms]",
             title="(b) latency of the requests that complete",
         )
-        _draw_lines(rate, series, (("iops", "#0072B2", "-", ""),), 1.0)
+        draw_lines(rate, times, series, (RATE,))
         rate.set(ylabel="requests/s", title="(c) requests completed")
-        _draw_lines(recovery, timeline["recovery"], _MOVED, 1e6)
+        moved = timeline["recovery"]
+        draw_lines(recovery, moved["time_s"], moved, _MOVED, divisor=1e6)
         recovery.set(ylabel="MB/s", title="(d) recovery traffic", xlabel="time [s]")
         for axes in (rate, recovery):
             axes.set_ylim(bottom=0)
@@ -83,62 +101,84 @@ def draw_timeline(timeline: Mapping[str, Any]) -> CaptionedFigure:
     return CaptionedFigure(figure, _caption(timeline))
 
 
-# Column of a series, and the colour, style and label of its line.
-_LATENCIES: Final = (
-    ("latency_p50_ns", "#0072B2", "-", "p50"),
-    ("latency_p99_ns", "#D55E00", "--", "p99"),
-)
-_MOVED: Final = (
-    ("device_read_bytes_per_s", "#0072B2", "--", "read"),
-    ("private_net_bytes_per_s", "#E69F00", ":", "sent"),
-    ("rebuilt_bytes_per_s", "#009E73", "-", "rebuilt"),
-)
-
-
-def _draw_lines(
+def draw_lines(
     axes: Axes,
+    times: npt.ArrayLike,
     series: Mapping[str, Any],
-    lines: Sequence[tuple[str, str, str, str]],
-    divisor: float,
+    lines: Sequence[Line],
+    *,
+    divisor: float = 1.0,
+    where: Literal["post", "mid"] = "post",
 ) -> None:
-    times = np.array(series["time_s"])
+    """Draw columns of a series as steps over time, with a legend if there are several."""
     for key, colour, style, label in lines:
-        values = np.array(series[key], dtype=float) / divisor
         axes.step(
-            times,
-            values,
-            where="post",
+            np.asarray(times),
+            np.array(series[key], dtype=float) / divisor,
+            where=where,
             color=colour,
             linestyle=style,
             label=label,
             linewidth=1.8,
         )
     if len(lines) > 1:
-        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=11)
+        legend_beside(axes)
+
+
+def draw_bands(
+    axes: Axes, edges: npt.ArrayLike, table: Mapping[str, Any], bands: Sequence[Band]
+) -> dict[str, npt.NDArray[Any]]:
+    """Stack PGs by state over time, the first band on top, and return the counts of the bands drawn.
+
+    Parameters
+    ----------
+    axes
+        The panel.
+    edges
+        Times at which counts begin, and the end, shape (n + 1,).
+    table
+        PGs in each state, each of shape (n,).
+    bands
+        Label, states, colour and hatch of each band. Bands without PGs are left out.
+    """
+    counts = {}
+    drawn = []
+    for band in bands:
+        label, states, _, _ = band
+        known = [np.array(table[state]) for state in states if state in table]
+        of_band = np.sum(known, axis=0)
+        if of_band.any():
+            counts[label] = np.append(of_band, of_band[-1])
+            drawn.append(band)
+    # The last bands at the bottom, where even few PGs are visible.
+    drawn.reverse()
+    areas = axes.stackplot(
+        edges,
+        [counts[label] for label, _, _, _ in drawn],
+        labels=[label for label, _, _, _ in drawn],
+        colors=[colour for _, _, colour, _ in drawn],
+        step="post",
+        linewidth=0,
+    )
+    for area, (_, _, _, hatch) in zip(areas, drawn, strict=True):
+        area.set_hatch(hatch)
+        area.set_edgecolor("#444444")
+    axes.set_ylabel("PGs")
+    legend_beside(axes, reverse=True)
+    return counts
+
+
+def legend_beside(axes: Axes, **more: Any) -> None:
+    """Put the legend of a panel on its right."""
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=11, **more)
 
 
 def _draw_states(axes: Axes, timeline: Mapping[str, Any], end_s: float) -> None:
     table = timeline["pg_states"]
-    times = np.array([*table["time_s"], end_s])
-    shown = []
-    for label, states, colour, hatch in _BANDS:
-        counts = np.sum([np.array(table[state]) for state in states], axis=0)
-        if counts.any():
-            shown.append((np.append(counts, counts[-1]), label, colour, hatch))
-    # Unavailable states at the bottom, where even few are visible.
-    rows, labels, colours, hatches = zip(*reversed(shown), strict=True)
-    drawn = axes.stackplot(
-        times, rows, labels=labels, colors=colours, step="post", linewidth=0
-    )
-    for band, hatch in zip(drawn, hatches, strict=True):
-        band.set_hatch(hatch)
-        band.set_edgecolor("#444444")
-    axes.set_ylim(0, max(1, sum(row[0] for row in rows)))
-    axes.set_ylabel("PGs")
+    counts = draw_bands(axes, [*table["time_s"], end_s], table, _BANDS)
+    total = sum(of_band[0] for of_band in counts.values())
+    axes.set_ylim(0, max(1, total))
     axes.set_title("(a) placement groups by state", pad=24)
-    axes.legend(
-        loc="center left", bbox_to_anchor=(1.01, 0.5), reverse=True, fontsize=11
-    )
 
 
 def _moments(timeline: Mapping[str, Any]) -> list[tuple[float, str]]:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
@@ -146,6 +147,14 @@ def note(
     axes.annotate(text, point, lift, **(usual | look))
 
 
+def legend_entries(figure: Figure) -> dict[str, Any]:
+    """Return what the legend of a whole figure shows: the handle of each label, of all panels."""
+    entries = [axes.get_legend_handles_labels() for axes in figure.axes]
+    return {
+        label: handle for entry in entries for handle, label in zip(*entry, strict=True)
+    }
+
+
 def legend_above(
     figure: Figure, handles: Sequence[Any], labels: Sequence[str], **look: Any
 ) -> int:
@@ -193,4 +202,9 @@ def scale_axis(axes: Axes, shown: Sequence[float]) -> None:
     else:
         axes.set_ylim(bottom=0)
         axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    plain_numbers(axes.yaxis)
+
+
+def plain_numbers(axis: Axis) -> None:
+    """Write the numbers of an axis without powers of ten, and with commas between thousands."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))

@@ -21,6 +21,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Annotation, Text
 
 from stripesim.scenarios.figures.panels import legend_above
+from stripesim.scenarios.run.latex import LATEX_SIGNS
 
 #: Narrowest and widest figure: less than a column, and more than a page [inch].
 WIDTH_MIN_INCH: Final = 2.0
@@ -136,22 +137,14 @@ def latex_figure(stem: str, caption: str, width_inch: float) -> str:
     )
 
 
-#: Characters with a meaning in LaTeX, and those that its usual fonts lack.
+#: Characters to escape, and those that the usual fonts of LaTeX lack.
 _LATEX: Final[Mapping[str, str]] = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    **{sign: "\\" + sign for sign in "&%$#_{}"},
-    "×": r"$\times$",
+    **LATEX_SIGNS,
     "±": r"$\pm$",
     "≥": r"$\geq$",
     "≤": r"$\leq$",
     "−": "$-$",
     "µ": r"\textmu{}",
-    "–": "--",
-    "’": "'",
-    "“": "``",
-    "”": "''",
     "→": r"$\rightarrow$",
     "⁶": r"\textsuperscript{6}",
     "⁹": r"\textsuperscript{9}",

@@ -7,10 +7,16 @@ from typing import Any, Final
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
 from stripesim.scenarios.figures.captions import scheme_label
-from stripesim.scenarios.figures.panels import COLOURS, LINES, MARKERS, note
+from stripesim.scenarios.figures.panels import (
+    COLOURS,
+    LINES,
+    MARKERS,
+    legend_entries,
+    note,
+    plain_numbers,
+)
 from stripesim.scenarios.figures.results import (
     CaptionedFigure,
     new_figure,
@@ -137,7 +143,7 @@ def _draw_cost(
         axes.set_title("Cost over capacity", fontsize=12.5)
         axes.set_xlabel("usable, safe [TB]")
         axes.set_ylabel("cost" if is_priced else "raw capacity [TB]")
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+        plain_numbers(axes.yaxis)
         _legend(figure, columns=4)
     quantity = "Cost" if is_priced else "Raw capacity"
     caption = (
@@ -333,14 +339,13 @@ def _bars(
         axes.set_xlim(0, 1.3 * max(value for _, value, _ in bars))
         axes.set_title(title, fontsize=12.5)
         axes.set_xlabel(unit)
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+        plain_numbers(axes.xaxis)
     return figure, axes
 
 
 def _legend(figure: Figure, *, columns: int) -> None:
     """Put a narrow legend above a figure, each label once."""
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    by_label = dict(zip(labels, handles, strict=True))
+    by_label = legend_entries(figure)
     figure.legend(
         list(by_label.values()),
         list(by_label),

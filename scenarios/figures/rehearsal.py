@@ -11,6 +11,15 @@ from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from stripesim.scenarios.figures.faults import (
+    LATENCIES,
+    RATE,
+    Band,
+    Line,
+    draw_bands,
+    draw_lines,
+    legend_beside,
+)
 from stripesim.scenarios.figures.panels import LINES, MARKERS, note
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
 from stripesim.scenarios.schema.units import duration_text
@@ -24,7 +33,7 @@ _TIME_UNITS: Final = (
     (60.0, "min", 180.0),
 )
 # Bands of PG states from healthy to unavailable, in colours of Okabe and Ito, with hatches for grey print.
-_BANDS: Final[Sequence[tuple[str, tuple[str, ...], str, str]]] = (
+_BANDS: Final[Sequence[Band]] = (
     ("active+clean", ("active+clean",), "#DDDDDD", ""),
     (
         "remapped+backfill_wait",
@@ -47,14 +56,10 @@ _BANDS: Final[Sequence[tuple[str, tuple[str, ...], str, str]]] = (
         "\\\\",
     ),
 )
-_MOVED: Final = (
+_MOVED: Final[Sequence[Line]] = (
     ("device_read_bytes_per_s", "#0072B2", "--", "read"),
     ("private_net_bytes_per_s", "#E69F00", ":", "sent"),
     ("rebuilt_bytes_per_s", "#009E73", "-", "moved"),
-)
-_LATENCIES: Final = (
-    ("latency_p50_ns", "#0072B2", "-", "p50"),
-    ("latency_p99_ns", "#D55E00", "--", "p99"),
 )
 # Colour of each fill threshold.
 _THRESHOLDS: Final = {
@@ -238,9 +243,7 @@ def _draw_fill(axes: Axes, timeline: Mapping[str, Any], unit: _Unit) -> None:
         Patch(facecolor=colour, label=f"{name}, {fill[f'{name}_ratio']:.0%}")
         for name, colour in _THRESHOLDS.items()
     ]
-    axes.legend(
-        handles=handles, loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=11
-    )
+    legend_beside(axes, handles=handles)
 
 
 def _runs(is_level: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
@@ -260,22 +263,13 @@ def _draw_distribution(axes: Axes, timeline: Mapping[str, Any], unit: _Unit) -> 
     spread = {
         name: 100 * np.array(values) for name, values in fill["distribution"].items()
     }
-    axes.fill_between(
-        times,
-        spread["min"],
-        spread["max"],
-        color="#A6CFE8",
-        label="min to max",
-        linewidth=0,
-    )
-    axes.fill_between(
-        times,
-        spread["p5"],
-        spread["p95"],
-        color="#56B4E9",
-        label="5 to 95 %",
-        linewidth=0,
-    )
+    for low, high, colour, label in (
+        ("min", "max", "#A6CFE8", "min to max"),
+        ("p5", "p95", "#56B4E9", "5 to 95 %"),
+    ):
+        axes.fill_between(
+            times, spread[low], spread[high], color=colour, label=label, linewidth=0
+        )
     axes.plot(times, spread["median"], color="#0072B2", label="median")
     top = float(spread["max"].max())
     for name, colour in _THRESHOLDS.items():
@@ -284,41 +278,24 @@ def _draw_distribution(axes: Axes, timeline: Mapping[str, Any], unit: _Unit) -> 
             axes.axhline(ratio, color=colour, linewidth=1.5, label=name)
     axes.set(ylabel="used [%]", title="used share of all OSDs")
     axes.set_ylim(bottom=0)
-    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=11)
+    legend_beside(axes)
 
 
 def _draw_states(axes: Axes, timeline: Mapping[str, Any], unit: _Unit) -> None:
-    table = timeline["pg_states"]
     edges = _edges(timeline) / unit.seconds
-    total = len(edges) - 1
-    shown = []
-    for label, states, colour, hatch in _BANDS:
-        counts = np.sum(
-            [np.array(table.get(state, np.zeros(total))) for state in states], axis=0
-        )
-        if counts.any():
-            shown.append((np.append(counts, counts[-1]), label, colour, hatch))
-    rows, labels, colours, hatches = zip(*reversed(shown), strict=True)
-    drawn = axes.stackplot(
-        edges, rows, labels=labels, colors=colours, step="post", linewidth=0
-    )
-    for band, hatch in zip(drawn, hatches, strict=True):
-        band.set_hatch(hatch)
-        band.set_edgecolor("#444444")
+    counts = draw_bands(axes, edges, timeline["pg_states"], _BANDS)
+    everything = float(sum(of_band[0] for of_band in counts.values()))
     # Clean PGs that never move only hide the others.
-    moving = sum(counts for counts, label, _, _ in shown if label != _BANDS[0][0])
-    top = float(np.max(moving)) if len(shown) > 1 else float(np.max(rows[0]))
-    everything = float(sum(counts[0] for counts in rows))
+    moving = [
+        of_band for label, of_band in counts.items() if label != _BANDS[0][0]
+    ] or list(counts.values())
+    top = float(np.max(np.sum(moving, axis=0)))
     axes.set_ylim(0, min(everything, max(1.0, 1.15 * top)))
-    axes.set_ylabel("PGs")
     axes.set_title(f"PGs by state (of {everything:,.0f})")
-    axes.legend(
-        loc="center left", bbox_to_anchor=(1.01, 0.5), reverse=True, fontsize=11
-    )
 
 
 def _draw_latency(axes: Axes, timeline: Mapping[str, Any], unit: _Unit) -> None:
-    _draw_lines(axes, timeline["clients"], _LATENCIES, 1e-6, unit)
+    _draw_series(axes, timeline["clients"], LATENCIES, 1e6, unit)
     axes.set(yscale="log", ylabel="latency [ms]", title="latency of clients")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda ms, _: f"{ms:g}"))
@@ -326,39 +303,27 @@ def _draw_latency(axes: Axes, timeline: Mapping[str, Any], unit: _Unit) -> None:
 
 
 def _draw_rate(axes: Axes, timeline: Mapping[str, Any], unit: _Unit) -> None:
-    _draw_lines(axes, timeline["clients"], (("iops", "#0072B2", "-", ""),), 1.0, unit)
+    _draw_series(axes, timeline["clients"], (RATE,), 1.0, unit)
     axes.set(ylabel="requests/s", title="requests of clients")
     axes.set_ylim(bottom=0)
 
 
 def _draw_recovery(axes: Axes, timeline: Mapping[str, Any], unit: _Unit) -> None:
     series = {**timeline["recovery"], "time_s": timeline["time_s"]}
-    _draw_lines(axes, series, _MOVED, 1e-6, unit)
+    _draw_series(axes, series, _MOVED, 1e6, unit)
     axes.set(ylabel="MB/s", title="recovery")
     axes.set_ylim(bottom=0)
 
 
-def _draw_lines(
+def _draw_series(
     axes: Axes,
     series: Mapping[str, Any],
-    lines: Sequence[tuple[str, str, str, str]],
-    factor: float,
+    lines: Sequence[Line],
+    divisor: float,
     unit: _Unit,
 ) -> None:
     times = np.array(series["time_s"]) / unit.seconds
-    for key, colour, style, label in lines:
-        values = np.array(series[key], dtype=float) * factor
-        axes.step(
-            times,
-            values,
-            where="mid",
-            color=colour,
-            linestyle=style,
-            label=label,
-            linewidth=1.8,
-        )
-    if len(lines) > 1:
-        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=11)
+    draw_lines(axes, times, series, lines, divisor=divisor, where="mid")
 
 
 def _edges(timeline: Mapping[str, Any]) -> Floats:

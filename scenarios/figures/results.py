@@ -31,6 +31,7 @@ from stripesim.scenarios.figures.panels import (
     Panel,
     draw_panel,
     legend_above,
+    legend_entries,
     panel_of,
     scale_axis,
     size_axis_title,
@@ -79,10 +80,7 @@ def _house_style() -> mpl.RcParams:
 
 def legend(figure: Figure) -> None:
     """Put one legend above a figure for all of its panels, each label once."""
-    entries = [axes.get_legend_handles_labels() for axes in figure.axes]
-    by_label = {
-        label: handle for entry in entries for handle, label in zip(*entry, strict=True)
-    }
+    by_label = legend_entries(figure)
     if by_label:
         legend_above(figure, list(by_label.values()), list(by_label), handlelength=2.6)
 

@@ -13,8 +13,8 @@ from stripesim.scenarios.cells.notes import (
     warnings_of,
 )
 from stripesim.scenarios.figures.captions import kind_words, scheme_label
-from stripesim.scenarios.load.curves import LoadCurve, LoadPoint, RateWithin
 from stripesim.scenarios.load.rate_runs import RateRun, scenario_of
+from stripesim.scenarios.load.results import LoadCurve, LoadPoint, RateWithin
 from stripesim.scenarios.planning.bound import resource_words
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.scenarios.schema.units import duration_text, number_text, size_text
@@ -32,15 +32,9 @@ _PAST: Final = "past saturation"
 
 
 def load_document(
-    scenario: Scenario,
-    curves: Sequence[LoadCurve],
-    *,
-    engine: str,
-    seed: int | None = None,
+    scenario: Scenario, curves: Sequence[LoadCurve], *, engine: str
 ) -> dict[str, Any]:
     """Return the document that ``stripesim load --json -`` prints."""
-    if seed is not None:
-        scenario = scenario.model_copy(update={"seed": seed})
     replications = max((curve.replications for curve in curves), default=0)
     return {
         "curves": [curve_json(curve) for curve in curves],

@@ -10,17 +10,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from stripesim.scenarios.figures.captions import scheme_label
-from stripesim.scenarios.figures.panels import COLOURS, MARKERS, note
+from stripesim.scenarios.figures.panels import (
+    COLOURS,
+    MARKERS,
+    legend_entries,
+    note,
+    plain_numbers,
+)
 from stripesim.scenarios.figures.results import (
     CaptionedFigure,
     new_figure,
     styled,
 )
 from stripesim.scenarios.load.answer import request_kind, rounded_rate
-from stripesim.scenarios.load.curves import LoadCurve, LoadPoint
+from stripesim.scenarios.load.results import LoadCurve, LoadPoint
 from stripesim.scenarios.schema.units import duration_text
 from stripesim.sim.observe.intervals import Interval
 
@@ -84,7 +90,7 @@ def _draw(kinds: dict[str, list[LoadCurve]]) -> CaptionedFigure:
             for curve in members:
                 _draw_curve(axes, curve, schemes.index(curve.cell.scheme))
             _scale(axes, members)
-            _draw_bounds(axes, members)
+            _draw_bounds(axes, members, schemes)
             axes.set_title(kind, fontsize=12.5)
         for axes in panels:
             axes.set_axis_off()
@@ -94,8 +100,7 @@ def _draw(kinds: dict[str, list[LoadCurve]]) -> CaptionedFigure:
 
 def _legend(figure: Figure, columns: int) -> None:
     """Name the schemes by colour and the latencies by line, above the panels."""
-    entries = dict(zip(*figure.axes[0].get_legend_handles_labels(), strict=True))
-    by_label = {label: handle for handle, label in entries.items()}
+    by_label = legend_entries(figure)
     for name, line in _LINES.items():
         words = name.removeprefix("latency_").removesuffix("_ns")
         by_label[words] = Line2D([], [], color="#444444", linestyle=line)
@@ -198,7 +203,9 @@ def _draw_markers(
             )
 
 
-def _draw_bounds(axes: Axes, curves: Sequence[LoadCurve]) -> None:
+def _draw_bounds(
+    axes: Axes, curves: Sequence[LoadCurve], schemes: Sequence[str]
+) -> None:
     """Draw a line at each latency bound, and the rate at which each curve crosses it."""
     low_ms, high_ms = axes.get_ylim()
     bounds_ns = {within.p99_ns for curve in curves for within in curve.within}
@@ -220,7 +227,7 @@ def _draw_bounds(axes: Axes, curves: Sequence[LoadCurve]) -> None:
         )
     drawn = 0
     for curve in curves:
-        colour = COLOURS[_number_of(curve, curves)]
+        colour = COLOURS[schemes.index(curve.cell.scheme) % len(COLOURS)]
         for within in curve.within:
             if within.iops is None or within.is_saturation:
                 continue
@@ -241,18 +248,13 @@ def _draw_bounds(axes: Axes, curves: Sequence[LoadCurve]) -> None:
             _write(axes, text, crossing, lift, side, colour)
 
 
-def _number_of(curve: LoadCurve, curves: Sequence[LoadCurve]) -> int:
-    schemes = list(dict.fromkeys(one.cell.scheme for one in curves))
-    return schemes.index(curve.cell.scheme) % len(COLOURS)
-
-
 def _scale(axes: Axes, curves: Sequence[LoadCurve]) -> None:
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda ms, _: f"{ms:,.10g}"))
+    plain_numbers(axes.yaxis)
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_major_locator(MaxNLocator(6))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    plain_numbers(axes.xaxis)
     axes.set_xlim(left=0)
     axes.set_xlabel("served [1,000 requests/s]")
     axes.set_ylabel("latency [ms]")

@@ -38,7 +38,8 @@ COPY_WARNINGS: Final = (
 # Simulated time of each part [s], and objects of its image [count].
 _PART_S: Final = 2.0
 _IMAGE_OBJECTS: Final = 4096
-_DURATIONS: Final = ("duration_s", "duration_low_s", "duration_high_s")
+#: Fields of the duration of a change: the estimate and its interval.
+DURATIONS: Final = ("duration_s", "duration_low_s", "duration_high_s")
 
 
 def rehearse_copy(scenario: Scenario, *, engine: str) -> dict[str, Any]:
@@ -97,7 +98,7 @@ def rehearse_copy(scenario: Scenario, *, engine: str) -> dict[str, Any]:
     row["profiles"] = [
         {
             "profile": scenario.cluster.mclock_profile or scenario.cluster.op_queue,
-            **{name: row[name] for name in _DURATIONS},
+            **{name: row[name] for name in DURATIONS},
             **reads.during,
             "before": reads.before,
             "after": dict(NO_CLIENTS),

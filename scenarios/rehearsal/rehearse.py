@@ -23,7 +23,11 @@ from stripesim.scenarios.rehearsal.client_effect import (
 )
 from stripesim.scenarios.rehearsal.commands import commands_of, profile_commands
 from stripesim.scenarios.rehearsal.exact_movement import ExactMovement, exact_movements
-from stripesim.scenarios.rehearsal.pool_copy import COPY_WARNINGS, rehearse_copy
+from stripesim.scenarios.rehearsal.pool_copy import (
+    COPY_WARNINGS,
+    DURATIONS,
+    rehearse_copy,
+)
 from stripesim.scenarios.rehearsal.samples import (
     Sample,
     sample_size,
@@ -52,7 +56,6 @@ _MOVED: Final = {
     "private_net_bytes": "sent_bytes",
     "between_hosts_bytes": "private_net_bytes",
 }
-_DURATIONS: Final = ("duration_s", "duration_low_s", "duration_high_s")
 
 
 def rehearse(
@@ -224,7 +227,7 @@ def _row(
         "shards_moved": shards_count,
         "bytes_moved": round(shards_count * whole.group_objects * whole.shard_bytes),
         **_bytes(index, sample, whole),
-        **{name: profiles[0][name] for name in _DURATIONS},
+        **{name: profiles[0][name] for name in DURATIONS},
         **_fill(index, sample),
         "profiles": profiles,
     }
@@ -257,7 +260,7 @@ def _profile(
         # The cluster never became clean after the previous change.
         return {
             **settings,
-            **dict.fromkeys(_DURATIONS),
+            **dict.fromkeys(DURATIONS),
             **NO_CLIENTS,
             "before": dict(NO_CLIENTS),
             "after": dict(NO_CLIENTS),
@@ -287,7 +290,7 @@ def _durations_s(
     Add the extra time for full-size PGs under the same reservations to the sample's duration.
     """
     sampled_s: float | None = simulated["duration_s"]
-    durations: dict[str, float | None] = dict.fromkeys(_DURATIONS)
+    durations: dict[str, float | None] = dict.fromkeys(DURATIONS)
     object_s = object_time(simulated["backfills"])
     durations["duration_s"] = sampled_s
     if sampled_s is None or object_s is None:

@@ -52,7 +52,6 @@ class SampleSize:
 class Sample:
     """A simulation of the changes with a sample of the pool's objects."""
 
-    profile: str  #: mClock profile, or the name of another op queue
     group_objects_count: int  #: Simulated objects per PG [count]
     objects_ratio: float  #: Objects of the pool per simulated one [1]
     #: Data moved by each change, in the format of `describe_changes`
@@ -191,7 +190,6 @@ def simulate_sample(
     assert result.timeline is not None
     assert result.blocked is not None
     return Sample(
-        profile=scenario.cluster.mclock_profile or scenario.cluster.op_queue,
         group_objects_count=count,
         objects_ratio=stored_objects(scenario) / (count * scenario.cluster.pg_num),
         rows=result.timeline["changes"],
@@ -203,7 +201,7 @@ def simulate_sample(
         blocked=result.blocked,
         end_ns=result.engine_run.end_ns,
         has_load=size.has_load,
-        in_flight_count=_in_flight_count(scenario),
+        in_flight_count=scenario.in_flight_count,
     )
 
 
@@ -235,13 +233,6 @@ def _moving_ns(row: Mapping[str, Any]) -> int:
         return 0
     moving_s = float(max(backfills["end_s"]) - min(backfills["start_s"]))
     return round(moving_s * 1e9)
-
-
-def _in_flight_count(scenario: Scenario) -> int | None:
-    """Return the requests that all clients keep in flight, or None if some arrive at given times."""
-    if any(load.kind != "closed" for load in scenario.loads):
-        return None
-    return sum(load.clients * load.queue_depth for load in scenario.loads)
 
 
 def _alone(pool: Pool, faults: FaultPlan, seed: int, engine: str) -> RunResult:

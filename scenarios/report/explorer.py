@@ -88,7 +88,6 @@ class Explorer:
     axes: tuple[ExplorerAxis, ...]
     #: Column and heading of each metric
     metrics: tuple[tuple[str, str], ...]
-    schemes: tuple[str, ...]
     data: Mapping[str, Any]
 
 
@@ -149,7 +148,7 @@ def explorer_of(
         "failed": [[place(row), row["reason"]] for row in failed],
     }
     headings = tuple((name, COLUMNS[name].heading) for name in metrics)
-    return Explorer(axes, headings, schemes, document)
+    return Explorer(axes, headings, document)
 
 
 def explorer_page(
@@ -158,9 +157,8 @@ def explorer_page(
     kind: str,
     title: str,
     introduction: str,
-    warnings: Sequence[str] = (),
 ) -> str:
-    """Write a self-contained page that holds only an explorer.
+    """Write a self-contained page that holds only an explorer of cells within the calibrated range.
 
     Parameters
     ----------
@@ -168,8 +166,6 @@ def explorer_page(
         The cells.
     kind, title, introduction
         Texts above the controls.
-    warnings
-        Respects in which the cells are outside the calibrated range.
     """
     return render(
         "explorer_page.html.j2",
@@ -179,7 +175,7 @@ def explorer_page(
         meta=[],
         explorer=explorer,
         explorer_heading="Explore",
-        warnings=warnings,
+        warnings=[],
         inside="All cells are within the range that their parameter sets were calibrated or checked on.",
     )
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from stripesim.scenarios.load.answer import curve_title, notes_of, rows_of
-from stripesim.scenarios.load.curves import LoadCurve, load_curves
+from stripesim.scenarios.load.curves import load_curves
 from stripesim.scenarios.load.figure import draw_load
+from stripesim.scenarios.load.results import LoadCurve
 from stripesim.scenarios.planning.candidates import scenario_of_result
 from stripesim.scenarios.report.page.render import (
     Section,
@@ -15,8 +16,8 @@ from stripesim.scenarios.report.page.render import (
     figure_blocks,
     render,
 )
-from stripesim.scenarios.report.study import pretty
-from stripesim.scenarios.report.words import moment_text
+from stripesim.scenarios.report.study import provenance_text
+from stripesim.scenarios.report.words import origin_words
 from stripesim.scenarios.schema.keys import Scenario
 
 
@@ -112,16 +113,12 @@ def report_of_load(
         kind="Load curve",
         title=scenario.name,
         introduction=scenario.description or "Latency over throughput.",
-        meta=[
-            f"stripesim {source['stripesim']} · {moment_text(source['time'])} · seed {source['seed']} · "
-            f"{source['replications']} replications · Ceph generation {source['generation']} · parameter set "
-            f"{source['parameters']}"
-        ],
+        meta=[origin_words(source)],
         sentences=document["sentences"],
         warnings=document["warnings"],
         inside="All keys of this scenario are within the range that its parameter set was calibrated or "
         "checked on.",
         section=section,
         points=point_tables(curves),
-        provenance=pretty({k: v for k, v in source.items() if k != "configuration"}),
+        provenance=provenance_text(source),
     )

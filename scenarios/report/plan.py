@@ -1,15 +1,14 @@
 """Write the page of a plan: recommendation with reasons, all candidates, and their unmet requirements."""
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stripesim.scenarios.figures.plans import candidate_name, draw_plan
 from stripesim.scenarios.load.answer import sentence_of
-from stripesim.scenarios.load.curves import LoadCurve
+from stripesim.scenarios.load.results import LoadCurve
 from stripesim.scenarios.report.load import load_section
 from stripesim.scenarios.report.page.render import Table, figure_blocks, render
+from stripesim.scenarios.run.results import csv_text
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.units import (
     bytes_text,
@@ -88,12 +87,7 @@ def csv_of(document: Mapping[str, Any]) -> str:
             if not isinstance(value, list)
         }
         flat.append({**plain, **held, "fails": "; ".join(one["fails"])})
-    names = list(dict.fromkeys(key for row in flat for key in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(flat)
-    return text.getvalue()
+    return csv_text(flat)
 
 
 def report_of_plan(

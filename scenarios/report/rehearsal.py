@@ -8,7 +8,7 @@ from stripesim.scenarios.figures.rehearsal import draw_rehearsal
 from stripesim.scenarios.rehearsal.tables import interval_text
 from stripesim.scenarios.report.page.render import Cell, Table, figure_blocks, render
 from stripesim.scenarios.report.run import Finding
-from stripesim.scenarios.report.words import moment_text
+from stripesim.scenarios.report.words import origin_words
 from stripesim.scenarios.schema.units import (
     bytes_text,
     duration_text,
@@ -49,10 +49,6 @@ def report_of_rehearsal(
     timeline = [figures[stem] for stem in ("timeline",) if stem in figures]
     curve = [figures[stem] for stem in ("trade-off",) if stem in figures]
     source = document["provenance"]
-    meta = (
-        f"stripesim {source['stripesim']} · {moment_text(source['time'])} · seed {source['seed']} · "
-        f"Ceph generation {source['generation']} · parameter set {source['parameters']}"
-    )
     contents = [("commands", "Commands")]
     if timeline:
         contents.append(("over-time", "Over time"))
@@ -68,7 +64,7 @@ def report_of_rehearsal(
         kind="Rehearsal",
         title=name,
         introduction=description or _introduction(changes, source["scheme"]),
-        meta=[meta],
+        meta=[origin_words(source)],
         warnings=document["warnings"],
         recommendation=trade_off["sentence"] if trade_off else "",
         findings=[_finding(index, change) for index, change in enumerate(changes)],

@@ -9,17 +9,17 @@ from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.figures.latencies import draw_latencies
 from stripesim.scenarios.figures.results import draw_panels
 from stripesim.scenarios.load.answer import load_warnings, sentence_of
-from stripesim.scenarios.load.curves import LoadCurve
+from stripesim.scenarios.load.results import LoadCurve
 from stripesim.scenarios.report import tables
 from stripesim.scenarios.report.data import Kind, RunReport, gather
 from stripesim.scenarios.report.load import load_section
 from stripesim.scenarios.report.page.render import figure_blocks, render
 from stripesim.scenarios.report.run_extra import sections
-from stripesim.scenarios.report.study import parameter_table, pretty
+from stripesim.scenarios.report.study import parameter_table, provenance_text
 from stripesim.scenarios.report.tables import storage_notes, storage_tables
 from stripesim.scenarios.report.words import (
     RESOURCE_WORDS,
-    moment_text,
+    origin_words,
     request_words,
     span,
     times_in_prose,
@@ -49,17 +49,13 @@ def report_of_run(
         {**draw_panels(result.rows), **draw_latencies(result.latencies)}
     )
     source = result.provenance
-    meta = (
-        f"stripesim {source['stripesim']} · {moment_text(source['time'])} · seed {source['seed']} · "
-        f"Ceph generation {source['generation']} · parameter set {source['parameters']}"
-    )
     schemes = ", ".join(map(scheme_label, scenario.schemes))
     return render(
         "run.html.j2",
         kind="What-if report",
         title=scenario.name,
         introduction=scenario.description or f"{schemes}, compared.",
-        meta=[_cluster_words(report), _load_words(scenario), meta],
+        meta=[_cluster_words(report), _load_words(scenario), origin_words(source)],
         findings=findings(report),
         sentences=[*load_sentences(report.rows), *map(sentence_of, curves)],
         warnings=list(dict.fromkeys(warnings)),
@@ -91,7 +87,7 @@ def report_of_run(
         scenario=tables.scenario(scenario),
         parameter_summary=_parameter_summary(result.parameters),
         parameters=parameter_table(result.parameters),
-        provenance=pretty({k: v for k, v in source.items() if k != "configuration"}),
+        provenance=provenance_text(source),
     )
 
 

@@ -86,6 +86,11 @@ def pretty(value: Mapping[str, Any]) -> str:
     return json.dumps(dict(value), indent=1, ensure_ascii=False, default=str)
 
 
+def provenance_text(source: Mapping[str, Any]) -> str:
+    """Return the provenance of a run as indented JSON, without its scenario."""
+    return pretty({k: v for k, v in source.items() if k != "configuration"})
+
+
 def _tiles(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     share = summary["share_right"]
     tiles = [

@@ -107,6 +107,22 @@ def moment_text(iso: str) -> str:
     return f"{moment.day} {moment:%B %Y, %H:%M} UTC"
 
 
+def origin_words(source: Mapping[str, Any]) -> str:
+    """Write the provenance of a page in one line: version, time, seed, replications, release, parameters."""
+    parts = [
+        f"stripesim {source['stripesim']}",
+        moment_text(source["time"]),
+        f"seed {source['seed']}",
+    ]
+    if "replications" in source:
+        parts.append(f"{source['replications']} replications")
+    parts += [
+        f"Ceph generation {source['generation']}",
+        f"parameter set {source['parameters']}",
+    ]
+    return " · ".join(parts)
+
+
 def request_words(op: str, pattern: str, sizes: Sequence[int] = ()) -> str:
     """Name a kind of request.
 

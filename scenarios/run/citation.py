@@ -20,6 +20,7 @@ from typing import Any, Final, Literal
 from stripesim._version import __version__
 from stripesim.calibration.parameters.sets import ParameterSet, names
 from stripesim.models.generations import generations
+from stripesim.scenarios.run.latex import LATEX_SIGNS
 
 Role = Literal["tool", "parameters", "code", "source"]
 
@@ -34,21 +35,8 @@ _PROVENANCE_FILES: Final = (
 _SET_KEYS: Final = ("cluster.parameters", "cluster.drive", "cluster.ssd")
 
 _SPECIAL: Final = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "–": "--",
+    **LATEX_SIGNS,
     "—": "---",
-    "“": "``",
-    "”": "''",
-    "’": "'",
     "ß": r"{\ss}",
     "ø": r"{\o}",
     "Ø": r"{\O}",
@@ -56,7 +44,6 @@ _SPECIAL: Final = {
     "ł": r"{\l}",
     "ı": r"{\i}",
     "µ": r"$\mu$",
-    "×": r"$\times$",
 }
 #: Combining marks and LaTeX's accents.
 _ACCENTS: Final = {

@@ -1,12 +1,13 @@
 """Show and store the results of a run: columns, files and the table on the terminal."""
 
+import csv
 import json
 import secrets
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from io import BytesIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from types import MappingProxyType
 from typing import (
@@ -178,10 +179,13 @@ def write_results(
             f"result rows: got lists in {', '.join(nested)}, wanted one value a cell"
         )
     parquet = BytesIO()
-    csv = BytesIO()
+    csv_file = BytesIO()
     rows.write_parquet(parquet)
-    rows.write_csv(csv)
-    contents = {"results.parquet": parquet.getvalue(), "results.csv": csv.getvalue()}
+    rows.write_csv(csv_file)
+    contents = {
+        "results.parquet": parquet.getvalue(),
+        "results.csv": csv_file.getvalue(),
+    }
     for name, content in (extra or {}).items():
         if name in (*contents, "provenance.json") or Path(name).name != name:
             raise ResultsError(
@@ -213,6 +217,17 @@ def _json_bytes(provenance: Mapping[str, Any]) -> bytes:
             f"provenance: got {first_line(error)}, wanted JSON values"
         ) from None
     return (text + "\n").encode()
+
+
+def csv_text(rows: Iterable[Mapping[str, object]]) -> str:
+    """Write mappings as CSV, one per line. The columns are all keys, in the order of their first use."""
+    listed = list(rows)
+    names = list(dict.fromkeys(key for row in listed for key in row))
+    text = StringIO()
+    writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(listed)
+    return text.getvalue()
 
 
 def write_files(out_dir: str | Path, contents: Mapping[str, bytes]) -> list[Path]:

@@ -519,6 +519,14 @@ class Scenario(Table):
         return sum(load.clients for load in self.loads)
 
     @property
+    def in_flight_count(self) -> int | None:
+        """Requests that closed loops keep in flight [count], or None if some arrive at given times."""
+        loads = self.loads
+        if any(load.kind != "closed" for load in loads):
+            return None
+        return sum(load.clients * load.queue_depth for load in loads)
+
+    @property
     def images_bytes(self) -> int:
         """Size of the images of all clients, each in whole objects [bytes]."""
         return sum(load.clients * self.image_stride_bytes(load) for load in self.loads)

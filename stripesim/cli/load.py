@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +13,7 @@ from stripesim.cli import options, output
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stripesim.scenarios.load.curves import LoadCurve, LoadPoint
+    from stripesim.scenarios.load.results import LoadCurve, LoadPoint
 
 
 def load(
@@ -131,14 +129,11 @@ def _write(
 
 def _csv_of(document: Mapping[str, Any]) -> str:
     """Return the points as CSV, one per line."""
+    from stripesim.scenarios.run.results import csv_text
+
     keys = ("scheme", "op", "pattern", "block_size_bytes")
-    rows = [
+    return csv_text(
         {**{key: curve[key] for key in keys}, **point}
         for curve in document["curves"]
         for point in curve["points"]
-    ]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    )

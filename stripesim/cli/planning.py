@@ -15,7 +15,7 @@ from stripesim.cli import options, output
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stripesim.scenarios.load.curves import LoadCurve
+    from stripesim.scenarios.load.results import LoadCurve
     from stripesim.scenarios.schema.tables import PlanSpec
 
 

@@ -13,7 +13,7 @@ import typer
 from stripesim.cli import options, output
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.load.curves import LoadCurve
+    from stripesim.scenarios.load.results import LoadCurve
     from stripesim.scenarios.run.execute import ScenarioResult
     from stripesim.scenarios.schema.keys import Scenario
 

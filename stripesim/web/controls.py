@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, get_args
 
-from stripesim.calibration.parameters.sets import DEVICE_TABLES, ParameterSet, names
+from stripesim.calibration.parameters.sets import DEVICE_TABLES
 from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.cells.models import sets_with
 from stripesim.scenarios.planning.plan import AFR
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec, names_file
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
@@ -66,8 +67,8 @@ class OwnSets(NamedTuple):
 @lru_cache(maxsize=64)
 def groups(own: OwnSets = OwnSets()) -> tuple[Group, ...]:  # noqa: B008 - immutable
     """Return the groups of controls in their order on the page. The first is always visible."""
-    drives = (*own.drives, *_shipped(DEVICE_TABLES))
-    parameters = (*own.parameters, *_shipped(("client",)))
+    drives = (*own.drives, *sets_with(DEVICE_TABLES))
+    parameters = (*own.parameters, *sets_with(("client",)))
     return (
         Group("Schemes", (Control("scheme", "Scheme", "text", scope="option"),)),
         Group(
@@ -223,15 +224,6 @@ def groups(own: OwnSets = OwnSets()) -> tuple[Group, ...]:  # noqa: B008 - immut
 def controls(own: OwnSets = OwnSets()) -> tuple[Control, ...]:  # noqa: B008 - immutable
     """Return all controls in their order on the page."""
     return tuple(control for group in groups(own) for control in group.controls)
-
-
-def _shipped(tables: Sequence[str]) -> tuple[str, ...]:
-    """Return the shipped sets that have one of these tables."""
-    return tuple(
-        name
-        for name in names()
-        if any(ParameterSet(name).table(table) for table in tables)
-    )
 
 
 def defaults(base: Scenario, side: str) -> dict[str, str]:

@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 
 from stripesim.models.qos import mclock_defaults
 from stripesim.scenarios.cells.run import run_cells
-from stripesim.scenarios.load.curves import LoadCurve, LoadPoint, load_curves
+from stripesim.scenarios.load.curves import load_curves
+from stripesim.scenarios.load.results import LoadCurve, LoadPoint
 from stripesim.scenarios.rehearsal.rehearse import rehearse
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario, scenario_from
@@ -127,7 +128,6 @@ def failure(
                 "end_s": timeline["end_s"],
                 "rate_per_s": rate_per_s,
                 "clean_after_s": numbers.failure_to_clean_s,
-                "unavailable_pgs": numbers.pgs_unavailable,
                 "blocked": sum(phase.blocked for phase in numbers.phases.values()),
             }
         )

@@ -565,7 +565,7 @@ def added_hosts(job: Job) -> Picture:
         BarRow(
             "time until clean",
             {
-                side: (change["duration_s"] or 0.0, _span(change["duration_s"]))
+                side: (change["duration_s"] or 0.0, duration_text(change["duration_s"]))
                 for side, change in changes.items()
             },
             "duration",
@@ -573,7 +573,7 @@ def added_hosts(job: Job) -> Picture:
         *latencies,
     ]
     words = [
-        f"{names[side]} moves {bytes_text(change['bytes_moved'])} in {_span(change['duration_s'])}"
+        f"{names[side]} moves {bytes_text(change['bytes_moved'])} in {duration_text(change['duration_s'])}"
         for side, change in changes.items()
     ]
     rate = short(next(iter(changes.values()))["rate_per_s"])
@@ -593,10 +593,6 @@ def added_hosts(job: Job) -> Picture:
 
 def _milliseconds(value_ns: float | None) -> str:
     return "–" if value_ns is None else f"{number_text(value_ns, 1e-6)} ms"
-
-
-def _span(seconds: float | None) -> str:
-    return "–" if seconds is None else duration_text(seconds)
 
 
 def _without_drawing(key: str, title: str, problems: Sequence[str]) -> Picture:

@@ -17,6 +17,8 @@ WIDTH: Final = 360.0
 LINE: Final = 15.0
 
 _MARK: Final = 3.2
+#: Ticks of an axis, about.
+_TICKS_MAX: Final = 5
 
 
 def element(tag: str, *children: Any, **attributes: Any) -> Markup:
@@ -103,7 +105,7 @@ class Scale:
         part = (value - low) / (high - low)
         return self.start + (self.end - self.start) * part
 
-    def ticks(self, most: int = 5) -> list[float]:
+    def ticks(self) -> list[float]:
         """Return a few round values on the scale.
 
         >>> Scale(0, 47, 0, 1).ticks()
@@ -112,16 +114,16 @@ class Scale:
         [0.2, 0.5, 1.0, 2.0]
         """
         if not self.is_log:
-            return _linear_ticks(self.low, self.high, most)
+            return _linear_ticks(self.low, self.high)
         for mantissas in ((1, 2, 5), (1, 3), (1,)):
             ticks = _log_ticks(self.low, self.high, mantissas)
-            if len(ticks) <= most:
+            if len(ticks) <= _TICKS_MAX:
                 return ticks
-        return ticks[:: math.ceil(len(ticks) / most)]
+        return ticks[:: math.ceil(len(ticks) / _TICKS_MAX)]
 
 
-def _linear_ticks(low: float, high: float, most: int) -> list[float]:
-    rough = (high - low) / most
+def _linear_ticks(low: float, high: float) -> list[float]:
+    rough = (high - low) / _TICKS_MAX
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * n for n in (1, 2, 5, 10) if power * n >= rough * 0.999)
     first = math.ceil(low / step - 1e-9)

@@ -55,7 +55,7 @@ def test_axes_are_what_varies_and_each_only_once():
     assert [axis.key for axis in explorer.axes] == [DEPTH, SIZES]
     assert explorer.axes[0].texts == ("1", "8")
     assert explorer.axes[1].texts == ("4KiB", "64KiB")
-    assert explorer.schemes == ("rep:3", "rs:4,2")
+    assert explorer.data["schemes"] == ["3-replication", "RS(4,2)"]
 
 
 def test_each_cell_is_at_the_place_of_its_coordinates():

@@ -36,7 +36,6 @@ def sample_of_an_open_loop():
         done=np.ones(6000, dtype=bool),
     )
     return Sample(
-        profile="balanced",
         group_objects_count=4,
         objects_ratio=1000.0,
         rows=[row],
