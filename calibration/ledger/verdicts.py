@@ -11,7 +11,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import product
 from numbers import Real
 from statistics import median
@@ -376,6 +376,11 @@ class Ledger:
             },
             infer_schema_length=None,
         )
+
+    def computed(self) -> Ledger:
+        """Return the ledger of the claims that have a simulated value."""
+        entries = tuple(e for e in self.entries if e.simulated is not None)
+        return replace(self, entries=entries)
 
     def print_ledger(self, console: Console, *, everything: bool = False) -> None:
         """Print the counted rows and the summary; `everything` adds rows that do not count."""

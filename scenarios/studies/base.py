@@ -66,6 +66,7 @@ class StudyResult:
     sets: Mapping[str, Any] = field(default_factory=dict)  #: Changed values, by key
     #: The same study under each requested ablation
     ablated: Mapping[str, StudyResult] = field(default_factory=dict)
+    is_partial: bool = False  #: True if an option left out runs
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``--json`` and ``ledger.json`` hold."""
@@ -262,6 +263,13 @@ class Study:
             jobs = 1
         sets = sets or {}
         result = self._once(setting, sets, jobs, progress)
+        selections = [
+            given.get(option.name, ALL)
+            for option in self.description.options
+            if option.selects
+        ]
+        if any(ALL not in selection for selection in selections):
+            result = replace(result, is_partial=True)
         alone = replace(setting, ablate=())
         ablated = {
             name: self._once(alone, {**sets, **ablations[name].sets}, jobs, progress)

@@ -30,6 +30,9 @@ class Option:
     help: str
     kind: str = "text"  #: A key of `KINDS`
     several: bool = False  #: If true, it may be repeated and its value is a sequence
+    selects: bool = (
+        False  #: If true, it leaves out runs, so that other claims are not computed
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -166,9 +166,24 @@ def _shared(description: StudyDescription) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _show(result: StudyResult, *, everything: bool) -> None:
-    """Print the ledger and any further tables of the study."""
+    """Print the ledger and any further tables of the study.
+
+    Without `everything`, a comparison with ablations is printed alone, and runs that leave out others show only
+    the claims that they compute.
+    """
     terminal = console()
-    if result.rows.height:
-        result.ledger.print_ledger(terminal, everything=everything)
+    compares = bool(result.ablated)
+    ledger = result.ledger
+    if result.is_partial and not everything:
+        ledger = ledger.computed()
+    if result.rows.height and (everything or not compares):
+        ledger.print_ledger(terminal, everything=everything)
     for columns, rows in result.terminal_tables():
         terminal.print(table(columns, rows))
+    left_out = len(result.ledger.entries) - len(ledger.entries)
+    if compares and not everything:
+        terminal.print("--all also prints the claims as calibrated.")
+    elif left_out:
+        terminal.print(
+            f"{left_out} claims need runs that were left out. --all lists them."
+        )

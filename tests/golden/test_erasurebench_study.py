@@ -12,7 +12,8 @@ import polars as pl
 import pytest
 
 from stripesim.models.coding import LRC
-from stripesim.scenarios.studies.claim_rules import claim_rules
+from stripesim.scenarios.studies.base import Setting
+from stripesim.scenarios.studies.claim_rules import NotComputedError, claim_rules
 from stripesim.scenarios.studies.erasurebench2016 import fit, replay, source
 from stripesim.scenarios.studies.erasurebench2016.codes import (
     codes,
@@ -22,11 +23,19 @@ from stripesim.scenarios.studies.erasurebench2016.codes import (
     simulated,
     survival,
 )
-from stripesim.scenarios.studies.erasurebench2016.runs import NODES, read_positions
+from stripesim.scenarios.studies.erasurebench2016.experiment_numbers import (
+    ExperimentNumbers,
+)
+from stripesim.scenarios.studies.erasurebench2016.runs import (
+    NODES,
+    encoder_rows,
+    read_positions,
+)
 from stripesim.scenarios.studies.erasurebench2016.sequences import ARCHIVES, archive
 from stripesim.scenarios.studies.erasurebench2016.study import STUDY
 from stripesim.scenarios.studies.erasurebench2016.tables import decoder_distances
 from stripesim.scenarios.studies.lookup import claims_of, published
+from stripesim.scenarios.studies.parameters import changes_applied
 from stripesim.scenarios.studies.staged_fit import fit_stages
 from stripesim.sim.systems.kv_proxy.plan import even_owners
 from support.studies import computed, simulated_claims
@@ -347,3 +356,18 @@ def test_an_archive_keeps_its_files_and_bytes():
 def test_missing_parts_are_refused():
     with pytest.raises(ValueError, match="--experiment: got storage"):
         STUDY.run(experiments=["storage"])
+
+
+def test_encoding_that_takes_no_time_has_no_rate():
+    # Given the ablation that the how-to names
+    changes = STUDY.changes(STUDY.description.ablations["free-encoding"].sets)
+    with changes_applied(changes):
+        rows = pl.DataFrame(list(encoder_rows(Setting())), infer_schema_length=None)
+    # Then the encoder without a code, which has no fixed time either, has no rate; its claims name the column
+    encoders = rows.filter(experiment="encoders")
+    without = encoders.filter(pl.col("throughput_bytes_per_s").is_null())
+    assert set(zip(without["code"], without["op"], strict=True)) == {("NC", "encode")}
+    numbers = ExperimentNumbers(rows)
+    where = {"code": "NC", "op": "encode", "block_size_bytes": 4_000_000}
+    with pytest.raises(NotComputedError, match="throughput_bytes_per_s has no value"):
+        numbers.number("encoders", "throughput_bytes_per_s", **where)

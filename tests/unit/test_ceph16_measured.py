@@ -137,3 +137,23 @@ def test_an_empty_log_is_a_fault(tmp_path):
     )
     with pytest.raises(Ceph16DataError, match="got no read"):
         load(folder)
+
+
+def test_repeated_passes_count_once_with_their_median(tmp_path):
+    # Given three runs of one cell, whose first passes have 0.5, 0.7 and 0.9 of the rate of the second
+    folder = folder_with(tmp_path, RUN)
+    shutil.copy(SHIPPED / "iolog" / "passes.log.gz", folder / "iolog")
+    columns = (
+        "scheme,k,m,stripe_unit_bytes,features,qd,bs,image_mb,first_iops,second_iops"
+    )
+    cell = "rep3,1,2,4096,default,64,4096,2048"
+    rates = ("500,1000", "900,1000", "1400,2000")
+    lines = [columns, *(f"{cell},{rate}" for rate in rates)]
+    (folder / "passes.csv").write_text("\n".join([*lines, ""]))
+    # When the folder is read
+    (passes,) = load(folder).passes
+    # Then the cell has the median, and a claim says how many runs it stands for
+    assert passes.measured == {"first_over_second": 0.7}
+    assert passes.runs_count == 3
+    notes = [claim.note for claim in claims_of(load(folder))]
+    assert "median of 3 runs; 512 writes into 321 objects" in notes

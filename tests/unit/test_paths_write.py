@@ -467,3 +467,14 @@ def test_a_thread_that_keeps_a_write_prepares_the_transaction_of_the_primary(
     # No work is lost, and the order is: sub-writes leave, then the own transaction.
     assert counted(kept, 3)["cpu_ns"] == counted(apart, 3)["cpu_ns"]
     assert kept.labels.index("send") < kept.labels.index("transaction")
+
+
+def test_work_below_half_a_nanosecond_is_one_step(make_context, models):
+    # Given threads with time slices, and a finish that takes 0.4 ns (an ablation may come to that)
+    sliced = replace(models.threads, slice_ns=1e6)
+    for finish_ns, steps in ((0.4, 1), (2.5e6, 3)):
+        cpu = replace(models.cpu, op_finish_ns=finish_ns)
+        changed = replace(models, cpu=cpu, threads=sliced)
+        template = write(make_context, changed, "rep:3")
+        # Then it is still a step, and three slices of longer work are three
+        assert template.labels.count("finish") == steps

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from stripesim.calibration.ledger.verdicts import judge
-from stripesim.cli.study import parse_sets
+from stripesim.cli.study import _show, parse_sets
 from stripesim.scenarios.studies.base import (
     Study,
     StudyResult,
@@ -52,7 +52,10 @@ class Small(Study):
         summary="small",
         title="small",
         introduction="small",
-        options=[Option(name="data", flag="--data", kind="path", help="")],
+        options=[
+            Option(name="data", flag="--data", kind="path", help=""),
+            Option(name="parts", flag="--part", help="", several=True, selects=True),
+        ],
         ablations={"none": Ablation(says="no disks", sets={"hdd.disks_count": 0.5})},
     )
 
@@ -133,6 +136,37 @@ def test_an_ablation_is_shown_next_to_the_full_run():
     assert (row["ablation"], row["baseline"], row["ratio"]) == ("none", 20, 1 / 20)
     (columns, rows), *_ = result.terminal_tables()
     assert len(rows) == 2 and len(rows[0]) == len(columns)
+
+
+def printed(capsys, result, *, everything=False):
+    """Return what the command prints of a result."""
+    _show(result, everything=everything)
+    return capsys.readouterr().out
+
+
+def test_a_comparison_is_printed_without_the_claims_as_calibrated(capsys):
+    result = Small().run(ablate=["all"])
+    alone = printed(capsys, result)
+    assert "as calibrated" in alone
+    assert "--all also prints the claims" in alone
+    assert CLAIM not in alone.replace(f"{CLAIM} ×", "")
+    assert CLAIM in printed(capsys, result, everything=True)
+
+
+def test_a_part_of_a_study_is_printed_with_its_own_claims_only(capsys):
+    # Given a study of many claims whose runs compute one of them
+    claims = claims_of("dachary2013")
+    others = [claim.id for claim in claims if claim.id != CLAIM]
+    part = Small().run(parts=["one"])
+    # Then the others are counted, and listed only on request
+    text = printed(capsys, part)
+    assert not [claim for claim in others if claim in text]
+    assert f"{len(others)} claims need runs that were left out" in text
+    everything = printed(capsys, part, everything=True)
+    assert all(claim in everything for claim in others)
+    # And a whole run leaves out nothing
+    assert not Small().run(parts=["all"]).is_partial
+    assert not Small().run().is_partial
 
 
 def test_a_changed_study_is_written_with_its_ablations(tmp_path):

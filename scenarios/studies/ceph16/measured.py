@@ -2,8 +2,9 @@
 
 import gzip
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 
@@ -184,6 +185,18 @@ class MeasuredPasses:
     image_bytes: int
     requests: Requests  # With the exact offsets of both passes.
     measured: dict[str, float]
+    runs_count: int = 1  # Runs on fresh images, whose median is `measured`.
+
+    @property
+    def cell(self) -> tuple[str, str, int, int, int]:
+        """What the runs of one cell have in common."""
+        return (
+            self.coded.name,
+            self.features,
+            self.queue_depth,
+            self.block_bytes,
+            self.image_bytes,
+        )
 
 
 @dataclass(frozen=True)
@@ -225,7 +238,7 @@ def load(data: Source | str | None = None) -> Measured:
     if (folder / "passes.csv").is_file():
         requests = read_iolog(folder / "iolog" / "passes.log.gz", True, faults)
         rows = read_rows(folder / "passes.csv", _PASS_COLUMNS, faults)
-        passes = tuple(_passes(row, requests) for row in rows)
+        passes = _merged([_passes(row, requests) for row in rows])
     seen: set[str] = set()
     for run in runs:
         if run.run_id in seen:
@@ -321,6 +334,21 @@ def _passes(row: Row, requests: Requests) -> MeasuredPasses:
         image_bytes=row.whole("image_mb", 1) * MIB,
         requests=requests,
         measured={PASS_METRIC: first_iops / second_iops if second_iops else 0.0},
+    )
+
+
+def _merged(runs: list[MeasuredPasses]) -> tuple[MeasuredPasses, ...]:
+    """Return one entry for each cell, with the median of its runs, in the order of their first rows."""
+    by_cell: dict[tuple[object, ...], list[MeasuredPasses]] = {}
+    for run in runs:
+        by_cell.setdefault(run.cell, []).append(run)
+    return tuple(
+        replace(
+            same[0],
+            measured={PASS_METRIC: median(run.measured[PASS_METRIC] for run in same)},
+            runs_count=len(same),
+        )
+        for same in by_cell.values()
     )
 
 

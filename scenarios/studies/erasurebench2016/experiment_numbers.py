@@ -9,7 +9,7 @@ from stripesim.calibration.ledger.verdicts import Claim
 from stripesim.scenarios.studies.claim_rules import NotComputedError
 from stripesim.scenarios.studies.erasurebench2016.sequences import ARCHIVES, MEGABYTE
 from stripesim.scenarios.studies.erasurebench2016.source import value_of
-from stripesim.scenarios.studies.lookup import number
+from stripesim.scenarios.studies.lookup import number, select
 
 #: Counts of an archive in Table I: column, unit, and the claim of the first archive's number without code.
 STORED: Final = {
@@ -37,7 +37,10 @@ class ExperimentNumbers:
         """Return the only value of a column in the rows of an experiment that match."""
         if experiment not in self._experiments:
             raise NotComputedError
-        return number(self._rows, column, experiment=experiment, **where)
+        matching = select(self._rows, experiment=experiment, **where)
+        if matching[column].null_count():
+            raise NotComputedError(f"{column} has no value in experiment {experiment}")
+        return number(matching, column)
 
     def storage(self, claim: Claim, counted: str, archive: str) -> float:
         """Return keys or bytes of an archive, with a code from the published number without one."""

@@ -75,11 +75,9 @@ def encoder_rows(setting: Setting) -> Iterator[Row]:
     theirs = {"backend": "the source's, in Java"}
     for code in CODES:
         for size in FILE_MB:
-            rate = (
-                size
-                * sequences.MEGABYTE
-                / fit.encode_seconds(parameters.proxy(), code, size)
-            )
+            took_s = fit.encode_seconds(parameters.proxy(), code, size)
+            # Encoding that takes no time (an ablation) has no rate.
+            rate = size * sequences.MEGABYTE / took_s if took_s else None
             cell = _cell("encoders", code, "encode", size * sequences.MEGABYTE)
             yield {**cell, "throughput_bytes_per_s": rate, **theirs}
     for code in ("RS", "LRC"):

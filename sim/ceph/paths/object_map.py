@@ -37,7 +37,7 @@ def object_map_path(
     update rewrites, from memory, because the update before it has just used it.
 
     Ceph locks an object exclusively for an operation that reads and writes it, and unlocks it when all
-    replicas have committed and applied the write. From v16.2.15, v17.2.8 and v18.2.2 on, methods of classes
+    replicas have committed and applied the write. From v16.2.15, v17.2.8 and v18.2.4 on, methods of classes
     no longer count as reads of data, and share the lock with each other. One simplification: an operation
     that waits for the lock takes no thread. In Ceph it is dequeued once more.
 

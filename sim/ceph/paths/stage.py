@@ -554,7 +554,7 @@ class Stage:
         if threads.slice_ns and thread is not None:
             # A thread may lose its core in the middle of long work when its time slice expires.
             slices = -(-round(cpu_ns) // round(threads.slice_ns))
-            pieces = min(slices, TRANSFER_STEPS_MAX)
+            pieces = max(1, min(slices, TRANSFER_STEPS_MAX))
         for piece in range(1, pieces + 1):
             step = self.graph.use(
                 osd.cpu,
