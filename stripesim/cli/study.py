@@ -168,8 +168,8 @@ def _shared(description: StudyDescription) -> Iterator[tuple[str, Any, Any]]:
 def _show(result: StudyResult, *, everything: bool) -> None:
     """Print the ledger and any further tables of the study.
 
-    Without `everything`, a comparison with ablations is printed alone, and runs that leave out others show only
-    the claims that they compute.
+    Without `everything`, a comparison with ablations is printed alone, and a part of a study shows only the
+    claims that its runs compute.
     """
     terminal = console()
     compares = bool(result.ablated)
