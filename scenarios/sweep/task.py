@@ -111,12 +111,14 @@ def make_task(
     replication: int = 0,
     engine: str = "compiled",
     swept: Mapping[str, Any],
+    files: tuple[str, ...] | None = None,
 ) -> SweepTask:
-    """Return the task of a cell and replication."""
+    """Return the task of a cell and replication, given `files_sha256` of the scenario if it is known."""
     narrowed = _narrowed(scenario, cell, replication)
     code = code_sha256()
     models = _models_sha256(_models_key(scenario, cell.scheme))
-    files = _files_sha256(narrowed)
+    if files is None:
+        files = files_sha256(scenario)
     named = {
         "scenario": narrowed.model_dump(mode="json", exclude={"name", "description"}),
         "cell": list(cell),
@@ -160,7 +162,7 @@ def run_task(task: SweepTask) -> dict[str, Any]:
         raise ValueError(
             "worker: got other parameter sets or kernel tables, wanted those of the sweep"
         )
-    if task.files != _files_sha256(task.scenario):
+    if task.files != files_sha256(task.scenario):
         names = ", ".join(path for _, path in task.scenario.files())
         raise ValueError(
             f"worker: got {names} with other content, wanted the files that the sweep was planned with"
@@ -239,7 +241,8 @@ def source_files() -> dict[str, Path]:
     return files
 
 
-def _files_sha256(scenario: Scenario) -> tuple[str, ...]:
+def files_sha256(scenario: Scenario) -> tuple[str, ...]:
+    """Hash the files that a scenario names, which are those of each of its cells."""
     return tuple(file_sha256(scenario.resolve(path)) for _, path in scenario.files())
 
 

@@ -12,11 +12,11 @@ from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures import (
     Failure,
-    FaultDirector,
     FaultPlan,
     PlannedChange,
 )
 from stripesim.sim.ceph.failures.cluster_map import MapChange
+from stripesim.sim.ceph.failures.fault_director import FaultDirector
 from stripesim.sim.run import simulate
 
 MIB = 1 << 20
