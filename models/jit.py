@@ -213,7 +213,7 @@ class _ProgramCompiler(Compiler):
     def _use_own_library(self) -> None:
         state = self.state
         name = state.func_id.func_qualname
-        state.library = self.library_class(state.targetctx.codegen(), name)  # type: ignore[no-untyped-call]
+        state.library = self.library_class(state.targetctx.codegen(), name)
         state.library.enable_object_caching()
 
 
@@ -241,10 +241,16 @@ def _optimises_once() -> bool:
     def program(number: int) -> int:
         return 2 * inner_function(number)
 
-    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
-    inner_function = numba.njit(pipeline_class=_InnerTrialCompiler, **options)(added)
+    options: dict[str, Any] = {"_nrt": False, "pipeline_class": _TrialCompiler}
+    inner_options = {
+        **options,
+        "pipeline_class": _InnerTrialCompiler,
+        "no_cpython_wrapper": True,
+        "no_cfunc_wrapper": True,
+    }
+    inner_function: Callable[[int], int] = numba.njit(**inner_options)(added)
     try:
-        trial = numba.njit(pipeline_class=_TrialCompiler, _nrt=False)(program)
+        trial = numba.njit(**options)(program)
         return bool(trial(20) == 42)
     except Exception as error:
         _log.debug("functions are optimised one by one: %s", _reason(error))
