@@ -1,4 +1,6 @@
-"""Wall time of sweeps on one worker, on two, and on Dask with two, for the same rows; start-up included.
+"""Wall time of sweeps on one worker, on two, and on Dask with two, for the same rows.
+
+Start-up is included, except that of the Dask cluster.
 
 Run: ``python benchmarks/bench_sweep.py``. It runs 20 cells of 20,000 requests and 1,000 cells of 200.
 ``--small`` runs 40 cells of 200 instead. Dask takes part if it is installed.
@@ -12,13 +14,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 
 #: Queue depths, network rates and requests per cell. Two schemes, reads and writes: four cells per point.
 SWEEPS = ((5, 1, 20_000), (25, 10, 200))
 SWEEPS_SMALL = ((5, 2, 200),)
+ROUNDS = 3
 PATIENCE_S = 60
 
 
@@ -88,30 +92,44 @@ def main(small: bool) -> None:
     """Print wall time, cells per second and the ratio to one worker of each sweep."""
     # Run once outside the measurement, to load the compiled engine from its cache.
     measure((1, 1, 200), "--jobs", "1")
-    for sweep in SWEEPS_SMALL if small else SWEEPS:
-        compare(sweep)
+    parties = {"1 worker": ("--jobs", "1"), "2 workers": ("--jobs", "2")}
+    with ExitStack() as stack:
+        if find_spec("distributed") is None:
+            print("Dask is not installed (pip install 'stripesim[cluster]'): skipped")
+        else:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            scheduler = stack.enter_context(dask(Path(folder)))
+            parties["Dask, 2 workers"] = ("--dask", scheduler)
+            # A cluster is up before a sweep comes, so this loads the engine on its workers.
+            measure((1, 1, 200), "--dask", scheduler)
+        for sweep in SWEEPS_SMALL if small else SWEEPS:
+            compare(sweep, parties, rounds=1 if small else ROUNDS)
 
 
-def compare(sweep: tuple[int, int, int]) -> None:
-    """Print the numbers of one sweep."""
-    measured = {
-        f"{jobs} worker{'s' * (jobs > 1)}": measure(sweep, "--jobs", str(jobs))
-        for jobs in (1, 2)
-    }
-    if find_spec("distributed") is None:
-        print("Dask is not installed (pip install 'stripesim[cluster]'): skipped")
-    else:
-        with tempfile.TemporaryDirectory() as folder, dask(Path(folder)) as scheduler:
-            measured["Dask, 2 workers"] = measure(sweep, "--dask", scheduler)
-    base_s, rows = measured["1 worker"]
-    assert all(other == rows for _, other in measured.values()), "not the same rows"
+def compare(
+    sweep: tuple[int, int, int], parties: dict[str, tuple[str, ...]], rounds: int
+) -> None:
+    """Print the numbers of one sweep: medians over rounds, in which all parties take turns."""
+    times_s: dict[str, list[float]] = {name: [] for name in parties}
+    rows: list[str] = []
+    for number in range(rounds):
+        for name, workers in parties.items():
+            # Dask would return the rows of an earlier round with the same seed.
+            taken_s, own = measure(sweep, *workers, "--seed", str(number))
+            times_s[name].append(taken_s)
+            if name == "1 worker":
+                rows = own
+            assert own == rows, "not the same rows"
     print(
         f"Sweep of {len(rows):,} cells of {sweep[2]:,} requests, the same rows to the bit"
     )
-    for name, (taken_s, _) in measured.items():
-        rate = len(rows) / taken_s
+    for name, own_s in times_s.items():
+        taken_s = median(own_s)
+        ratio = median(
+            base / own for base, own in zip(times_s["1 worker"], own_s, strict=True)
+        )
         print(
-            f"  {name:16} {taken_s:7.1f} s  {rate:7.1f} cells/s   × 1 worker: {base_s / taken_s:.2f}"
+            f"  {name:16} {taken_s:7.1f} s  {len(rows) / taken_s:7.1f} cells/s   × 1 worker: {ratio:.2f}"
         )
 
 

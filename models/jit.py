@@ -5,12 +5,14 @@ without any folder each process compiles its functions. Each case logs one warni
 results.
 """
 
+import gc
 import getpass
 import logging
 import os
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from threading import Timer
 from typing import Any, ParamSpec, TypeVar, cast
@@ -29,14 +31,6 @@ R = TypeVar("R")
 _config: Any = config
 #: Loading from the cache is faster than this [s].
 _NOTICE_AFTER_S = 2.0
-# What `_CodeForCallers` uses of Numba's class. Numba 0.60, 0.61 and 0.68 have all of it.
-_USED_OF_LIBRARY = (
-    "_raise_if_finalized",
-    "_finalized",
-    "_linking_libraries",
-    "_final_module",
-    "_get_module_for_linking",
-)
 _log = logging.getLogger("stripesim")
 _warned: set[str] = set()
 
@@ -161,7 +155,7 @@ def _cache_of(function: Callable[..., Any]) -> _Cache | None:
 
 
 class _CodeForCallers(JITCodeLibrary):
-    """Code of an inner function, which LLVM optimises once, as a part of the function called from Python.
+    """Code of an inner function, which is linked and optimised with the function called from Python.
 
     Numba optimises a function and all that it calls, then does the same for its callers. In a program of a
     hundred small functions, most of that work repeats. Loops with `prange` need more of Numba's own method.
@@ -173,8 +167,6 @@ class _CodeForCallers(JITCodeLibrary):
 
     def finalize(self) -> None:
         self._raise_if_finalized()  # type: ignore[no-untyped-call]
-        for library in dict.fromkeys(self._linking_libraries):
-            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
@@ -188,18 +180,89 @@ class _NoAddresses:
         """Set no environment. Numba needs it for objects of Python, which inner functions do not use."""
 
 
-class _InnerCompiler(Compiler):
-    """Numba's compiler, with `_CodeForCallers`. A Numba without its parts optimises each function alone."""
+class _WholeProgram(JITCodeLibrary):
+    """Code of a function called from Python, with all inner functions that it calls."""
+
+    def finalize(self) -> None:
+        libraries: dict[Any, None] = {}
+        waiting = list(self._linking_libraries)
+        while waiting:
+            library = waiting.pop()
+            if library in libraries:
+                continue
+            libraries[library] = None
+            if isinstance(library, _CodeForCallers):
+                waiting += library._linking_libraries
+        self._linking_libraries = list(libraries)
+        super().finalize()  # type: ignore[no-untyped-call]
+
+
+class _ProgramCompiler(Compiler):
+    """Numba's compiler, which optimises a program once."""
+
+    library_class: type[JITCodeLibrary] = _WholeProgram
 
     def define_pipelines(self) -> Any:
+        if _optimises_once():
+            self._use_own_library()
+        return super().define_pipelines()  # type: ignore[no-untyped-call]
+
+    def compile_extra(self, function: Callable[..., Any]) -> Any:
+        # The compiler keeps nearly all of its many objects until it ends. Looking for garbage among them
+        # takes a fifth of the time.
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return super().compile_extra(function)  # type: ignore[no-untyped-call]
+        finally:
+            if was_enabled:
+                gc.enable()
+
+    def _use_own_library(self) -> None:
         state = self.state
         name = state.func_id.func_qualname
-        library = _CodeForCallers(state.targetctx.codegen(), name)  # type: ignore[no-untyped-call]
-        if all(hasattr(library, part) for part in _USED_OF_LIBRARY):
-            library.enable_object_caching()  # type: ignore[no-untyped-call]
-            # Numba makes a library itself only if there is none.
-            state.library = library
-        return super().define_pipelines()  # type: ignore[no-untyped-call]
+        state.library = self.library_class(state.targetctx.codegen(), name)
+        state.library.enable_object_caching()
+
+
+class _InnerCompiler(_ProgramCompiler):
+    library_class = _CodeForCallers
+
+
+class _TrialCompiler(_ProgramCompiler):
+    def define_pipelines(self) -> Any:
+        self._use_own_library()
+        return Compiler.define_pipelines(self)  # type: ignore[no-untyped-call]
+
+
+class _InnerTrialCompiler(_TrialCompiler):
+    library_class = _CodeForCallers
+
+
+@cache
+def _optimises_once() -> bool:
+    """Try a small program, since another version of Numba may have other internals."""
+
+    def added(number: int) -> int:
+        return number + 1
+
+    def program(number: int) -> int:
+        return 2 * inner_function(number)
+
+    options: dict[str, Any] = {"_nrt": False, "pipeline_class": _TrialCompiler}
+    inner_options = {
+        **options,
+        "pipeline_class": _InnerTrialCompiler,
+        "no_cpython_wrapper": True,
+        "no_cfunc_wrapper": True,
+    }
+    inner_function: Callable[[int], int] = numba.njit(**inner_options)(added)
+    try:
+        trial = numba.njit(**options)(program)
+        return bool(trial(20) == 42)
+    except Exception as error:
+        _log.debug("functions are optimised one by one: %s", _reason(error))
+        return False
 
 
 def inner(
@@ -252,7 +315,7 @@ def compiled(
     callable
         The compiled function.
     """
-    dispatcher = numba.njit(**options)(function)
+    dispatcher = numba.njit(pipeline_class=_ProgramCompiler, **options)(function)
     cache = _cache_of(function)
     if cache is not None:
         cache.sources = sources

@@ -8,12 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.sim.ceph.clients.workload import Synthetic, SyntheticLoops, Workload
-from stripesim.sim.ceph.failures import (
-    FaultDirector,
-    FaultPlan,
-    describe_faults,
-)
-from stripesim.sim.ceph.failures.results.phases import held_ns
+from stripesim.sim.ceph.failures import FaultPlan
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.loops import ClientLoops
 from stripesim.sim.ceph.planner import Foreground, RequestPlanner
@@ -75,7 +70,7 @@ class RunResult:
     window
         The part of the run that `row` measures, or None if no request completed.
     timeline
-        Timeline of a run under faults. See `stripesim.sim.ceph.failures.describe_faults`.
+        Timeline of a run under faults. See `stripesim.sim.ceph.failures.results.describe`.
     processors
         Use of processors. See `stripesim.sim.observe.processors.processor_use`.
     blocked
@@ -274,6 +269,9 @@ def simulate(
     director = None
     background_streams = [make(pool, book) for make in background]
     if faults is not None and layout is not None:
+        # Most runs have no faults, and start sooner without this.
+        from stripesim.sim.ceph.failures.director import FaultDirector
+
         director = FaultDirector(pool, book, faults, layout, own, feed_stream=len(own))
         background_streams = list(director.feeds)
     closed = frozenset(
@@ -308,6 +306,9 @@ def simulate(
             warm_up=warm_up,
             is_stationary=not fills,
         )
+    from stripesim.sim.ceph.failures.results.describe import describe_faults
+    from stripesim.sim.ceph.failures.results.phases import held_ns
+
     requested = joined_requests([outcome.requested for outcome in outcomes])
     fault_run = director.finish(run, requested)
     fault_numbers, timeline = describe_faults(fault_run)

@@ -38,14 +38,15 @@ class CalibratedRange:
             outside = [
                 one for one in values if one is not None and not _covers(covered, one)
             ]
+            if not outside:
+                continue
             reason = (
                 f"{self.name} was not calibrated or checked on anything of this kind"
             )
             if covered != []:
                 got = ", ".join(map(_shown, outside))
                 reason = f"got {got}; {self.name} was calibrated or checked on {_words(covered)}"
-            if outside:
-                lines.append(f"{key}: {reason} ({self.source})")
+            lines.append(f"{key}: {reason} ({self.source})")
         return lines + [f"{self.name}: {note}" for note in self.notes]
 
 

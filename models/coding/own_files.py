@@ -3,6 +3,8 @@
 Loading a file executes it. `stripesim.models.coding.own_code` says what a description holds.
 """
 
+from __future__ import annotations
+
 import ast
 import hashlib
 import re
@@ -10,10 +12,9 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from stripesim.models.coding.own_code import (
     OwnCode,
@@ -22,6 +23,9 @@ from stripesim.models.coding.own_code import (
     raised_at,
     whole_number,
 )
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 #: Group of entry points of packages with codes. The name of an entry point is the family of its code.
 ENTRY_POINTS: Final = "stripesim.codes"
@@ -155,6 +159,9 @@ def build_own_code(family: OwnFamily, *numbers: int) -> OwnCode:
 
 @cache
 def _installed() -> dict[str, EntryPoint]:
+    # Most runs name no code of a package, and start sooner without this.
+    from importlib.metadata import entry_points
+
     return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
 
 

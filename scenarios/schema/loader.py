@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -444,6 +445,7 @@ def _replace(document: _Document, path: KeyPath, value: Any) -> None:
     table[str(path[-1])] = value
 
 
+@lru_cache(maxsize=256)
 def _override_path(written: str) -> KeyPath | None:
     try:
         nested: Any = parse_toml(f"{written.strip()} = 0")

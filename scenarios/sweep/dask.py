@@ -1,8 +1,10 @@
 """Run the tasks of a sweep on a Dask cluster."""
 
+import hashlib
 import importlib
 import json
 import logging
+import math
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,7 +13,14 @@ from typing import Any, Final, TypeVar
 
 from stripesim.scenarios.cells.files import first_line
 from stripesim.scenarios.sweep.plan import SweepError
-from stripesim.scenarios.sweep.task import Outcome, SweepTask, attempt, code_sha256
+from stripesim.scenarios.sweep.task import (
+    Batch,
+    Batches,
+    Outcome,
+    SweepTask,
+    attempt_batch,
+    code_sha256,
+)
 
 _CONNECT_TIMEOUT_S: Final = 20
 
@@ -39,21 +48,33 @@ def run_dask(
     log = logging.getLogger("distributed.client")
     level_before = log.level
     log.setLevel(logging.CRITICAL)
-    futures: dict[Any, SweepTask] = {}
+    futures: dict[Any, Batch] = {}
     watch = _Watch(client, futures, timeout_s)
     try:
         _check_workers(client, address)
         watch.start()
-        for task in tasks:
-            # The key identifies the content, so Dask may return an earlier result of the same key.
-            key = f"stripesim-{task.task_id}"
-            futures[client.submit(attempt, task, key=key, pure=True)] = task
-        for future in distributed.as_completed(list(futures), loop=client.loop):
-            task = futures.pop(future)
+        batches = Batches(tasks, sum(client.nthreads().values()))
+        completed = distributed.as_completed(loop=client.loop)
+
+        def submit(more: Iterable[Batch]) -> None:
+            for batch in more:
+                future = client.submit(attempt_batch, batch, key=_key(batch), pure=True)
+                futures[future] = batch
+                completed.add(future)
+
+        submit(batches.first)
+        for future in completed:
+            batch = futures.pop(future)
             if future.status == "finished":
-                yield future.result()
+                answer = future.result()
+                yield from answer.outcomes(batch)
+                submit(batches.rest_after(answer.duration_s))
+            elif future.status == "error" and len(batch) > 1:
+                # One of its tasks kills workers, and the others are innocent.
+                submit([(task,) for task in batch])
             elif future.status == "error":
-                yield Outcome(task, None, first_line(future.exception()))
+                yield Outcome(batch[0], None, first_line(future.exception()))
+                submit(batches.rest_after(math.inf))
             elif watch.gave_up:
                 wanted = "one or more; --resume goes on from here"
                 raise SweepLostError(
@@ -99,6 +120,12 @@ def map_dask(
         client.close(timeout=5)
 
 
+def _key(batch: Batch) -> str:
+    """Return a key that identifies the content, so that Dask may return an earlier result of the same key."""
+    names = "".join(task.task_id for task in batch)
+    return f"stripesim-{hashlib.sha256(names.encode()).hexdigest()}"
+
+
 def _lost(address: str, error: Exception) -> SweepLostError:
     return SweepLostError(
         f"--dask: {address}: got {first_line(error)}, wanted a scheduler that stays"
@@ -119,7 +146,7 @@ class _Watch(threading.Thread):
     """Checks regularly that there are workers, and cancels all tasks if there are none for too long."""
 
     def __init__(
-        self, client: Any, futures: dict[Any, SweepTask], timeout_s: float
+        self, client: Any, futures: dict[Any, Batch], timeout_s: float
     ) -> None:
         super().__init__(daemon=True)
         self._client = client
@@ -190,6 +217,8 @@ def _check_workers(client: Any, address: str) -> None:
     """Require workers, all with the source of this process."""
     try:
         client.wait_for_workers(1, timeout=_CONNECT_TIMEOUT_S)
+        # All load the engine at the same time, before anything measures how long a task takes.
+        client.run(importlib.import_module, "stripesim.scenarios.sweep.preload")
         code_of_workers = client.run(code_sha256)
     except TimeoutError:
         raise SweepError(

@@ -19,7 +19,12 @@ from stripesim.scenarios.schema.loader import (
 )
 from stripesim.scenarios.schema.problems import value_text
 from stripesim.scenarios.schema.toml import toml_value
-from stripesim.scenarios.sweep.task import SweepTask, forget_models, make_task
+from stripesim.scenarios.sweep.task import (
+    SweepTask,
+    files_sha256,
+    forget_models,
+    make_task,
+)
 
 #: Most points of a sweep. More are probably a mistake, and planning them takes minutes.
 _POINTS_MAX: Final = 100_000
@@ -175,8 +180,16 @@ def plan_sweep(
             f"{TASKS_MAX:,}"
         )
     tasks = [
-        make_task(point, cell, replication=replication, engine=engine, swept=swept)
+        make_task(
+            point,
+            cell,
+            replication=replication,
+            engine=engine,
+            swept=swept,
+            files=files,
+        )
         for point, swept in zip(scenarios, values, strict=True)
+        for files in [files_sha256(point)]
         for cell in cells(point)
         for replication in range(replications)
     ]

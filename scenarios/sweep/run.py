@@ -1,5 +1,7 @@
 """Run the tasks of a sweep, store each row as it comes, and build the tables."""
 
+import math
+from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -21,10 +23,18 @@ from stripesim.scenarios.run.results import (
 )
 from stripesim.scenarios.sweep.dask import TIMEOUT_S, SweepLostError, run_dask
 from stripesim.scenarios.sweep.plan import SweepPlan
-from stripesim.scenarios.sweep.pool import Death, cores_usable, run_pool
+from stripesim.scenarios.sweep.pool import cores_usable, run_pool
 from stripesim.scenarios.sweep.stats import aggregate
 from stripesim.scenarios.sweep.store import PartStore
-from stripesim.scenarios.sweep.task import Outcome, SweepTask, attempt, code_sha256
+from stripesim.scenarios.sweep.task import (
+    Answer,
+    Batches,
+    Outcome,
+    SweepTask,
+    attempt,
+    attempt_batch,
+    code_sha256,
+)
 from stripesim.sim.observe.limits import resource_name
 
 
@@ -163,12 +173,19 @@ def _outcomes(
     if processes == 1:
         yield from map(attempt, tasks)
         return
-    with closing(run_pool(attempt, tasks, jobs=processes)) as answers:
-        for task, answer in answers:
-            if isinstance(answer, Death):
-                yield Outcome(task, None, answer.reason)
+    batches = Batches(tasks, processes)
+    waiting = deque(batches.first)
+    with closing(run_pool(attempt_batch, waiting, jobs=processes)) as answers:
+        for batch, answer in answers:
+            if isinstance(answer, Answer):
+                yield from answer.outcomes(batch)
+                waiting.extend(batches.rest_after(answer.duration_s))
+            elif len(batch) > 1:
+                # One of its tasks kills workers, and the others are innocent.
+                waiting.extend((task,) for task in batch)
             else:
-                yield answer
+                yield Outcome(batch[0], None, answer.reason)
+                waiting.extend(batches.rest_after(math.inf))
 
 
 def _failure_row(outcome: Outcome) -> dict[str, Any]:

@@ -1,14 +1,18 @@
 """Average replications, and check that a run was long enough to show its steady state."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from stripesim.sim.observe.intervals import mser5, student_interval
+
+if TYPE_CHECKING:
+    import polars as pl
 
 #: Columns that distinguish the cells of a point.
 CELL_COLUMNS: Final = ("scheme", "op", "pattern", "block_size_bytes")
@@ -97,6 +101,9 @@ def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
     >>> aggregate(rows).select("replications", "iops", pl.col("iops_ci_low").round(3)).rows()
     [(2, 2.0, -10.706)]
     """
+    # Workers of a sweep load this module, and Polars is not small.
+    import polars as pl
+
     keys = list(dict.fromkeys([*swept, *CELL_COLUMNS]))
     not_averaged = {*keys, *_NOT_AVERAGED}
     numbers = [
@@ -111,21 +118,47 @@ def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
             schema[name] = rows.schema[name]
     for name in numbers:
         schema |= dict.fromkeys((name, f"{name}_ci_low", f"{name}_ci_high"), pl.Float64)
+    columns = {
+        name: rows[name].cast(dtype).to_list()
+        for name, dtype in schema.items()
+        if name in rows.columns
+    }
+    numbered = rows.with_row_index("_position").group_by(keys, maintain_order=True)
+    groups = numbered.agg("_position")["_position"]
     means: list[dict[str, Any]] = []
-    for _, group in rows.group_by(keys, maintain_order=True):
-        row: dict[str, Any] = {name: group[name][0] for name in keys}
-        row["replications"] = group.height
-        if "steady" in group.columns:
-            row["steady"] = bool(group["steady"].all())
-        if "bottleneck" in group.columns:
-            counted = Counter(group["bottleneck"].drop_nulls().sort()).most_common()
-            row["bottleneck"] = ", ".join(name for name, _ in counted) or None
+    for group in groups.to_list():
+        row: dict[str, Any] = {name: columns[name][group[0]] for name in keys}
+        row["replications"] = len(group)
+        if "steady" in columns:
+            row["steady"] = all(columns["steady"][position] for position in group)
+        if "bottleneck" in columns:
+            row["bottleneck"] = _commonest(columns["bottleneck"], group)
         for name in numbers:
-            values = group[name].drop_nulls().cast(pl.Float64).to_numpy()
-            if len(values):
-                interval = student_interval(values)
-                row[name] = interval.mean
-                row[f"{name}_ci_low"] = interval.low
-                row[f"{name}_ci_high"] = interval.high
+            row |= _mean(name, columns[name], group)
         means.append(row)
     return pl.DataFrame(means, schema=schema)
+
+
+def _commonest(names: Sequence[str | None], group: Sequence[int]) -> str | None:
+    """List the names in a group of rows, the most frequent first."""
+    present = sorted(
+        name for position in group if (name := names[position]) is not None
+    )
+    return ", ".join(name for name, _ in Counter(present).most_common()) or None
+
+
+def _mean(
+    name: str, column: Sequence[float | None], group: Sequence[int]
+) -> dict[str, float | None]:
+    """Return the mean of a group of rows and the ends of its interval, by the names of their columns."""
+    values = [value for position in group if (value := column[position]) is not None]
+    if not values:
+        return {}
+    if len(values) == 1:
+        return {name: values[0]}
+    interval = student_interval(values)
+    return {
+        name: interval.mean,
+        f"{name}_ci_low": interval.low,
+        f"{name}_ci_high": interval.high,
+    }

@@ -5,10 +5,11 @@ A task has a name that covers all inputs of its row, so that rows can be reused.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 from stripesim._version import __version__
@@ -104,6 +105,55 @@ class Outcome(NamedTuple):
     reason: str | None
 
 
+#: Tasks of a sweep that one message carries to a worker.
+Batch = Sequence[SweepTask]
+
+#: Duration of a batch [s]. Messages then take little of the time, and little is lost if a sweep stops.
+_BATCH_S: Final = 0.1
+_BATCH_TASKS_MAX: Final = 64
+_TRIALS_PER_WORKER: Final = 4
+
+
+class Answer(NamedTuple):
+    """A worker's answer to a batch: the row of each task, or the reason why it failed."""
+
+    rows: list[dict[str, Any] | None]
+    reasons: list[str | None]
+    duration_s: float  # Of the longest task.
+
+    def outcomes(self, batch: Batch) -> Iterator[Outcome]:
+        """Yield the outcome of each task of the batch."""
+        return map(Outcome, batch, self.rows, self.reasons)
+
+
+class Batches:
+    """Cut tasks into batches, by the duration of the first tasks, which are sent one by one."""
+
+    def __init__(self, tasks: Sequence[SweepTask], workers: int) -> None:
+        trials = _TRIALS_PER_WORKER * workers
+        self.first: list[Batch] = [(task,) for task in tasks[:trials]]
+        self._rest = tasks[trials:]
+        self._answered = 0
+        self._longest_s = 0.0
+
+    def rest_after(self, duration_s: float) -> list[Batch]:
+        """Return all further batches, once half of the first tasks have ended; nothing before and after.
+
+        Parameters
+        ----------
+        duration_s
+            Duration of the task that has just ended [s].
+        """
+        self._answered += 1
+        self._longest_s = max(self._longest_s, duration_s)
+        if 2 * self._answered < len(self.first):
+            return []
+        rest = self._rest
+        self._rest = ()
+        size = min(_BATCH_TASKS_MAX, max(1, int(_BATCH_S / self._longest_s)))
+        return [rest[start : start + size] for start in range(0, len(rest), size)]
+
+
 def make_task(
     scenario: Scenario,
     cell: Cell,
@@ -111,12 +161,14 @@ def make_task(
     replication: int = 0,
     engine: str = "compiled",
     swept: Mapping[str, Any],
+    files: tuple[str, ...] | None = None,
 ) -> SweepTask:
-    """Return the task of a cell and replication."""
+    """Return the task of a cell and replication, given `files_sha256` of the scenario if it is known."""
     narrowed = _narrowed(scenario, cell, replication)
     code = code_sha256()
     models = _models_sha256(_models_key(scenario, cell.scheme))
-    files = _files_sha256(narrowed)
+    if files is None:
+        files = files_sha256(scenario)
     named = {
         "scenario": narrowed.model_dump(mode="json", exclude={"name", "description"}),
         "cell": list(cell),
@@ -160,7 +212,7 @@ def run_task(task: SweepTask) -> dict[str, Any]:
         raise ValueError(
             "worker: got other parameter sets or kernel tables, wanted those of the sweep"
         )
-    if task.files != _files_sha256(task.scenario):
+    if task.files != files_sha256(task.scenario):
         names = ", ".join(path for _, path in task.scenario.files())
         raise ValueError(
             f"worker: got {names} with other content, wanted the files that the sweep was planned with"
@@ -191,6 +243,20 @@ def attempt(task: SweepTask) -> Outcome:
     except Exception as error:
         # A bug in one cell must not lose the rows of the others.
         return Outcome(task, None, f"{type(error).__name__}: {first_line(error)}")
+
+
+def attempt_batch(batch: Batch) -> Answer:
+    """Run the tasks of a batch one after another."""
+    rows = []
+    reasons = []
+    longest_s = 0.0
+    for task in batch:
+        start_s = perf_counter()
+        outcome = attempt(task)
+        longest_s = max(longest_s, perf_counter() - start_s)
+        rows.append(outcome.row)
+        reasons.append(outcome.reason)
+    return Answer(rows, reasons, longest_s)
 
 
 def _narrowed(scenario: Scenario, cell: Cell, replication: int) -> Scenario:
@@ -239,7 +305,8 @@ def source_files() -> dict[str, Path]:
     return files
 
 
-def _files_sha256(scenario: Scenario) -> tuple[str, ...]:
+def files_sha256(scenario: Scenario) -> tuple[str, ...]:
+    """Hash the files that a scenario names, which are those of each of its cells."""
     return tuple(file_sha256(scenario.resolve(path)) for _, path in scenario.files())
 
 

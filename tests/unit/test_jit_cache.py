@@ -1,6 +1,7 @@
 """Compiled code is kept where that is possible, and no state of its folder is an error."""
 
 import ast
+import gc
 import importlib.util
 import io
 import itertools
@@ -28,6 +29,8 @@ def load(path):
     """Import a file under a new name, as another process would, and compile its function."""
     spec = importlib.util.spec_from_file_location(f"jit_probe_{next(_numbers)}", path)
     module = importlib.util.module_from_spec(spec)
+    # Cached code names the module that it was compiled in.
+    sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return jit.compiled(module.twice)
 
@@ -75,7 +78,7 @@ def test_inner_functions_need_no_internals_of_numba(tmp_path, monkeypatch, is_co
     path = tmp_path / "probe.py"
     path.write_text(INNER_SOURCE)
     if not is_complete:
-        monkeypatch.setattr(jit, "_USED_OF_LIBRARY", ("_finalized", "_renamed"))
+        monkeypatch.setattr(jit, "_optimises_once", lambda: False)
     function = load(path)
     assert function(3) == 8
     # With all internals, which this Numba has, only the function called from Python is optimised.
@@ -130,6 +133,44 @@ def test_a_damaged_cache_is_rebuilt_with_one_warning(source, suffix, damage, cap
     sound = load(source)
     assert sound(4) == 8
     assert sum(sound.stats.cache_hits.values()) == 1
+
+
+def program_of_two():
+    """Compile a function that calls an inner one."""
+
+    def added(number):
+        return number + 1
+
+    inner_function = jit.inner(added)
+
+    def doubled(number):
+        return 2 * inner_function(number)
+
+    return jit.compiled(doubled)
+
+
+def test_inner_functions_are_optimised_with_their_program():
+    jit._optimises_once.cache_clear()
+    assert jit._optimises_once()
+
+
+def test_a_compiler_with_other_internals_optimises_one_function_at_a_time(monkeypatch):
+    def renamed(_):
+        raise AttributeError("no such attribute")
+
+    jit._optimises_once.cache_clear()
+    monkeypatch.setattr(jit._CodeForCallers, "finalize", renamed)
+    try:
+        assert not jit._optimises_once()
+        assert program_of_two()(20) == 42
+    finally:
+        jit._optimises_once.cache_clear()
+
+
+def test_compiling_leaves_the_collector_as_it_was():
+    assert gc.isenabled()
+    assert program_of_two()(20) == 42
+    assert gc.isenabled()
 
 
 def test_a_full_disk_costs_a_warning(source, monkeypatch, caplog):

@@ -7,8 +7,9 @@ from stripesim.models.generations import recovery_model
 from stripesim.models.recovery import SECOND_NS
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD
-from stripesim.sim.ceph.failures import FaultDirector, FaultPlan
+from stripesim.sim.ceph.failures import FaultPlan
 from stripesim.sim.ceph.failures.cluster_map import ClusterMap, MapChange
+from stripesim.sim.ceph.failures.director import FaultDirector
 from stripesim.sim.run import simulate
 
 MIB = 1 << 20

@@ -9,9 +9,10 @@ Start with `director`, which connects the parts and talks to the engine. Then fo
 - `peering` and `activation` take PGs (`groups`) from that map to serving clients again.
 - `background` rebuilds missing shards and scrubs.
 - `timeline` records events, and `results` describes the run.
+
+This package exports what a plan consists of. A run without a plan loads nothing else.
 """
 
-from stripesim.sim.ceph.failures.director import FaultDirector
 from stripesim.sim.ceph.failures.plan import (
     Corruption,
     Failure,
@@ -20,20 +21,12 @@ from stripesim.sim.ceph.failures.plan import (
     PlannedChange,
     SlowDrives,
 )
-from stripesim.sim.ceph.failures.results.describe import describe_faults
-from stripesim.sim.ceph.failures.results.finished_run import FaultRun
-from stripesim.sim.ceph.failures.timeline import FaultEvent, FaultTimeline
 
 __all__ = [
     "Corruption",
     "Failure",
-    "FaultDirector",
     "FaultError",
-    "FaultEvent",
     "FaultPlan",
-    "FaultRun",
-    "FaultTimeline",
     "PlannedChange",
     "SlowDrives",
-    "describe_faults",
 ]

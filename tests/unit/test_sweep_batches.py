@@ -1,0 +1,90 @@
+"""Tasks go to workers in batches of about a tenth of a second, and none is lost or run in vain."""
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stripesim.scenarios.sweep import run as sweep_run
+from stripesim.scenarios.sweep.plan import plan_sweep
+from stripesim.scenarios.sweep.pool import Death
+from stripesim.scenarios.sweep.task import Answer, Batch, Batches, SweepTask
+
+TINY = """schemes = ["rep:3"]
+[workload]
+ops = ["read"]
+patterns = ["rand"]
+block_sizes_bytes = ["4k"]
+requests = 60
+image_bytes = "1GB"
+"""
+
+
+@pytest.fixture
+def tasks(tmp_path: Path) -> tuple[SweepTask, ...]:
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY)
+    depths = ",".join(map(str, range(1, 101)))
+    return plan_sweep(path, over=[f"workload.queue_depth={depths}"]).tasks
+
+
+def sizes_after(tasks: tuple[SweepTask, ...], duration_s: float) -> list[int]:
+    """Return the sizes of all batches, if each of the first tasks takes the same time."""
+    batches = Batches(tasks, workers=2)
+    sent = list(batches.first)
+    for _ in batches.first:
+        sent += batches.rest_after(duration_s)
+    assert [task for batch in sent for task in batch] == list(tasks)
+    return [len(batch) for batch in sent]
+
+
+def test_batches_take_a_tenth_of_a_second(tasks: tuple[SweepTask, ...]) -> None:
+    # Two workers get four tasks each, one by one. 92 are left, and ten of 10 ms take 0.1 s.
+    assert sizes_after(tasks, 0.0099) == [1] * 8 + [10] * 9 + [2]
+
+
+def test_long_tasks_go_one_by_one(tasks: tuple[SweepTask, ...]) -> None:
+    assert sizes_after(tasks, 0.2) == [1] * 100
+    assert sizes_after(tasks, math.inf) == [1] * 100
+
+
+def test_the_longest_task_decides(tasks: tuple[SweepTask, ...]) -> None:
+    batches = Batches(tasks, workers=2)
+    later = [batches.rest_after(duration_s) for duration_s in (0.001, 0.03, 0.002)]
+    assert later == [[], [], []]
+    # Half of the first eight tasks have ended. Three tasks of 30 ms take nearly 0.1 s.
+    assert {len(batch) for batch in batches.rest_after(0.001)} == {3, 92 % 3}
+
+
+def test_a_batch_that_kills_its_worker_is_tried_task_by_task(
+    tasks: tuple[SweepTask, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The 50th task kills each worker.
+    (killer,) = (task for task in tasks if task.swept["workload.queue_depth"] == 50)
+    refused: list[int] = []
+
+    def pool(
+        do: Callable[[Batch], Answer], waiting: deque[Batch], *, jobs: int
+    ) -> Iterator[tuple[Batch, Any]]:
+        while waiting:
+            batch = waiting.popleft()
+            if killer in batch:
+                refused.append(len(batch))
+                yield batch, Death("killed by SIGKILL")
+                continue
+            rows: list[dict[str, Any] | None] = [
+                {"scheme": task.cell.scheme} for task in batch
+            ]
+            yield batch, Answer(rows, [None] * len(batch), 0.0099)
+
+    monkeypatch.setattr(sweep_run, "run_pool", pool)
+    outcomes = list(sweep_run._outcomes(tasks, 2, None, 1.0))
+    assert refused == [10, 1]
+    assert [outcome.task for outcome in outcomes if outcome.row is None] == [killer]
+    assert {outcome.task.task_id for outcome in outcomes} == {
+        task.task_id for task in tasks
+    }
+    assert len(outcomes) == len(tasks)
