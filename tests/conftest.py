@@ -61,7 +61,7 @@ def pytest_sessionstart() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep modules and collected tests out of garbage collections, which would visit them hundreds of times."""
+    """Keep modules and collected tests out of garbage collections, which visit them hundreds of times."""
     gc.collect()
     gc.freeze()
 
