@@ -57,7 +57,12 @@ def pytest_sessionstart() -> None:
             engine_compiled.run(KINDS["directed"](Random(seed)))
     elif worker == "gw1":
         stripesim.pool("quickstart")
-        stripesim.durability("durability", method="splitting", walks=10)
+        declustered = {
+            "durability.placement": "declustered",
+            "durability.repair": "parallel",
+        }
+        for sets in ({}, declustered):
+            stripesim.durability("durability", method="splitting", walks=10, sets=sets)
 
 
 def pytest_collection_finish() -> None:
