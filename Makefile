@@ -28,8 +28,9 @@ $(STAMP): setup.cfg pyproject.toml constraints.txt
 demo: $(STAMP)
 	$(BIN)/stripesim run koh2017 --out $(OUT)/koh2017
 
+# Tests start many interpreters, which load bytecode that is on disk.
 test: $(STAMP)
-	$(BIN)/pytest -n auto --dist worksteal -q
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n auto --dist worksteal -q
 
 verify: $(STAMP)
 	STRIPESIM_HYPOTHESIS=thorough STRIPESIM_ENGINE_SEEDS=5000 $(BIN)/pytest -q tests/property

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from stripesim.sim.ceph.roles import role_count
 from stripesim.sim.engine.graph import COUNTERS, Template
 from stripesim.sim.engine.program import FIFO, Progress
 from support.engines import engine_compiled, program, single
+from support.random_programs import KINDS
 
 # Print tables with the width of a pipe, regardless of the terminal.
 os.environ.pop("COLUMNS", None)
@@ -46,13 +49,29 @@ def pytest_sessionstart() -> None:
     """Compile half of the kernels in each of two workers if the machine has no compiled code yet.
 
     Otherwise both workers would compile the same kernels for most of a minute. Numba caches the results.
+    The process that compiles the engine compiles a director's actions in half the time of any other,
+    because both call the same functions.
     """
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker == "gw0":
         engine_compiled.run(program([single(1)], [(FIFO, 1)], []))
+        # Together, these programs use every action.
+        for seed in range(8):
+            engine_compiled.run(KINDS["directed"](Random(seed)))
     elif worker == "gw1":
         stripesim.pool("quickstart")
-        stripesim.durability("durability", method="splitting", walks=10)
+        declustered = {
+            "durability.placement": "declustered",
+            "durability.repair": "parallel",
+        }
+        for sets in ({}, declustered):
+            stripesim.durability("durability", method="splitting", walks=10, sets=sets)
+
+
+def pytest_collection_finish() -> None:
+    """Keep modules and collected tests out of garbage collections, which visit them hundreds of times."""
+    gc.collect()
+    gc.freeze()
 
 
 # Data that cannot ship is next to the checkout.

@@ -298,7 +298,13 @@ def benchmark(
             rows += _raw_rows(name, sizes, buffers, rounds)
         if cold:
             stage(f"{name}: calls, cold buffers")
-            rows += cold_rows([name], sizes, names, rounds=max(1, rounds // 3))
+            rows += cold_rows(
+                [name],
+                sizes,
+                names,
+                rounds=max(1, rounds // 3),
+                cold_bytes=COLD_BYTES,
+            )
         if cores != 0:
             stage(f"{name}: all cores")
             rows += cores_rows([name], sizes, names, cores=cores)

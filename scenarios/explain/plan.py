@@ -69,12 +69,14 @@ class PlacedRequest:
         row = self.pool.cluster.acting[0] if self.up is None else self.up
         return tuple(int(osd) if osd != NO_OSD else -1 for osd in row)
 
-    def plan(self, models: Models) -> RequestPlan:
-        """Compile the request under given models."""
+    def plan(self, models: Models, *, in_rounds: bool = False) -> RequestPlan:
+        """Compile the request under given models, a repair `in_rounds` if it is too large for one graph."""
         cluster = replace(self.pool.cluster, models=models)
         pool = replace(self.pool, cluster=cluster)
         if self.up is not None:
-            return _plan_repair(pool, self.question.lost_shard, self.up)
+            return _plan_repair(
+                pool, self.question.lost_shard, self.up, in_rounds=in_rounds
+            )
         book = Book(pool.bindings())
         prefilled = self.question.image == "prefilled"
         source = RequestPlanner(pool, book, _One(self.question), prefilled=prefilled)
@@ -172,7 +174,9 @@ def _lost_osd(question: Question, pool: Pool, group: int) -> int:
     return int(pool.cluster.acting[group, question.lost_shard])
 
 
-def _plan_repair(pool: Pool, lost_shard: int, up: IntArray) -> RequestPlan:
+def _plan_repair(
+    pool: Pool, lost_shard: int, up: IntArray, *, in_rounds: bool
+) -> RequestPlan:
     """Plan the rebuild of one object's shard, or its first round, as recovery does."""
     acting = pool.cluster.acting[0]
     lost_osd = int(acting[lost_shard])
@@ -194,12 +198,15 @@ def _plan_repair(pool: Pool, lost_shard: int, up: IntArray) -> RequestPlan:
             f"repair: got no new OSD for shard {lost_shard} of {pool.scheme.name} from CRUSH, "
             "wanted a spare failure domain"
         )
-    try:
-        rounds, binding = whole_object.plan(group, rebuild, up_osds)
-    except ValueError:
-        # Too large for one graph.
-        in_rounds = OperationBook(pool, book, layout)
-        rounds, binding = in_rounds.plan(group, rebuild, up_osds)
+    if not in_rounds:
+        try:
+            rounds, binding = whole_object.plan(group, rebuild, up_osds)
+        except ValueError:
+            # Too large for one graph.
+            in_rounds = True
+    if in_rounds:
+        by_round = OperationBook(pool, book, layout)
+        rounds, binding = by_round.plan(group, rebuild, up_osds)
     feed = OperationFeed(1)
     feed.push(rounds[0], binding, 0)
     return RequestPlan(book, feed, len(rounds))

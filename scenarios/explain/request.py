@@ -209,7 +209,7 @@ def _record(request: PlacedRequest, models: Models, with_parameters: bool) -> Ti
     steps, reply_ns, graphs = record(program, pool.scheme.width)
 
     def templates_with(models: Models) -> list[Template]:
-        replanned = request.plan(models)
+        replanned = request.plan(models, in_rounds=plan.rounds > 1)
         replanned.source.take(1)
         return [replanned.book.templates[graph] for graph in graphs]
 

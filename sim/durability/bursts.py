@@ -266,9 +266,14 @@ def _loss_by_sets(system: System, burst: Burst, units: Ints) -> BurstLoss:
     context = _Burst(
         system.layout, units, burst.lost_fraction, code.tolerated, distances
     )
-    unavailable = _try_sets(
-        context, total, burst.units, system.missing_allowed, losses, every
+    scratch = _Scratch(
+        selected=np.arange(burst.units),
+        order=np.arange(total),
+        dead=np.zeros(total, dtype=np.uint8),
+        gone=np.zeros(len(units), dtype=np.uint8),
+        chances=np.zeros(len(system.layout)),
     )
+    unavailable = _try_sets(context, scratch, system.missing_allowed, losses, every)
     unavailable /= count
     share = float(losses.mean())
     if every:
@@ -297,6 +302,16 @@ class _Burst(NamedTuple):
     lost_fraction: float
     tolerated: int
     distances: npt.NDArray[np.uint8]
+
+
+class _Scratch(NamedTuple):
+    """Units of the current set, a shuffle, struck units, lost drives, and the chances of groups."""
+
+    selected: Longs
+    order: Longs
+    dead: npt.NDArray[np.uint8]
+    gone: npt.NDArray[np.uint8]
+    chances: Floats
 
 
 @inner
@@ -444,21 +459,19 @@ def _next_set(selected: Longs, total: int) -> None:
 
 @compiled
 def _try_sets(
-    burst: _Burst, total: int, struck: int, allowed: int, losses: Floats, every: bool
+    burst: _Burst, scratch: _Scratch, allowed: int, losses: Floats, every: bool
 ) -> float:
     """Write each set's probability of loss into `losses`, and sum the parts that are unreachable."""
     np.random.seed(1)
     groups = burst.layout.shape[0]
-    selected = np.arange(struck)
-    order = np.arange(total)
-    dead = np.zeros(total, dtype=np.uint8)
-    gone = np.zeros(len(burst.units), dtype=np.uint8)
-    chances = np.zeros(groups)
+    selected = scratch.selected
+    dead = scratch.dead
+    chances = scratch.chances
     unavailable = 0.0
     for turn in range(len(losses)):
         if not every:
-            _draw_set(selected, order)
-        for i in range(struck):
+            _draw_set(selected, scratch.order)
+        for i in range(len(selected)):
             dead[selected[i]] = 1
         out = 0
         summed = 0.0
@@ -471,9 +484,9 @@ def _try_sets(
                 chances[group] = _lethal(burst, holes, hit)
             summed += chances[group]
         unavailable += out / max(1, groups)
-        losses[turn] = _destroys(burst, dead, gone, chances, summed)
-        for i in range(struck):
+        losses[turn] = _destroys(burst, dead, scratch.gone, chances, summed)
+        for i in range(len(selected)):
             dead[selected[i]] = 0
         if every:
-            _next_set(selected, total)
+            _next_set(selected, len(dead))
     return unavailable

@@ -120,6 +120,7 @@ class GroupTables(NamedTuple):
     missing: Ints
     mask: Ints
     levels: Ints
+    intact: Ints  # `levels` of a system without failures.
     down: Ints
     seen: Ints
     worst: Ints
@@ -145,25 +146,33 @@ def _move(lay: GroupConstants, tab: GroupTables, i: int, step: int) -> int:
     return level
 
 
-@inner
 def _tables(lay: GroupConstants) -> GroupTables:
-    """Return the tables of a system without failures, in which only holes of the layout are missing."""
-    groups, width = lay.members.shape
-    tab = GroupTables(
-        np.zeros(groups, dtype=np.int32),
-        np.zeros(groups, dtype=np.int32),
-        np.zeros(lay.threats.tolerated + 2, dtype=np.int32),
-        np.zeros(len(lay.first) - 1, dtype=np.int32),
-        np.zeros(groups, dtype=np.int32),
-        np.empty(groups, dtype=np.int32),
+    """Return empty tables."""
+    groups = len(lay.members)
+    levels = lay.threats.tolerated + 2
+    return GroupTables(
+        missing=np.zeros(groups, dtype=np.int32),
+        mask=np.zeros(groups, dtype=np.int32),
+        levels=np.zeros(levels, dtype=np.int32),
+        intact=np.zeros(levels, dtype=np.int32),
+        down=np.zeros(len(lay.first) - 1, dtype=np.int32),
+        seen=np.zeros(groups, dtype=np.int32),
+        worst=np.zeros(groups, dtype=np.int32),
     )
+
+
+@inner
+def _fill(lay: GroupConstants, tab: GroupTables) -> None:
+    """Fill the tables for a system without failures, in which only holes of the layout are missing."""
+    groups, width = lay.members.shape
     for group in range(groups):
         for shard in range(width):
             if lay.members[group, shard] < 0:
                 tab.missing[group] += 1
                 tab.mask[group] |= 1 << shard
         tab.levels[_level(lay, tab, group)] += 1
-    return tab
+    for level in range(len(tab.levels)):
+        tab.intact[level] = tab.levels[level]
 
 
 @inner
@@ -314,14 +323,15 @@ def _begin(
         drive = st.drive[at, slot]
         first = lay.first[drive]
         stop = lay.first[drive + 1]
-        if lay.spares >= 0 and not st.done[at, slot, : stop - first].any():
+        if lay.spares >= 0 and _rebuilt(st, at, slot, stop - first) == 0:
             spare = _free_spare(lay, st, at)
             if spare < 0:
                 # Try again when the next spare arrives.
                 st.item[at, slot] = DETECTING
                 st.ready_s[at, slot] = np.inf
-                if lay.spares:
-                    st.ready_s[at, slot] = st.spares_due_s[at].min()
+                for number in range(lay.spares):
+                    due_s = st.spares_due_s[at, number]
+                    st.ready_s[at, slot] = min(st.ready_s[at, slot], due_s)
                 continue
             st.spares_due_s[at, spare] = st.time_s[at] + lay.replacement_s
         worst = -1
@@ -336,6 +346,15 @@ def _begin(
             length_s *= draws.exponential(rng)
         st.ready_s[at, slot] = st.virtual_s[at] + length_s
         active += 1
+
+
+@inner
+def _rebuilt(st: States, at: int, slot: int, held: int) -> int:
+    """Count the rebuilt ones of a failed drive's shards."""
+    count = 0
+    for position in range(held):
+        count += st.done[at, slot, position]
+    return count
 
 
 @inner
@@ -368,7 +387,7 @@ def _mend(
     _move(lay, tab, first + st.item[at, slot], -1)
     st.done[at, slot, st.item[at, slot]] = 1
     st.item[at, slot] = WAITING
-    if st.done[at, slot, : stop - first].all():
+    if _rebuilt(st, at, slot, stop - first) == stop - first:
         last = st.failed[at] - 1
         tab.down[drive] = 0
         if slot != last:
@@ -376,7 +395,8 @@ def _mend(
             st.drive[at, slot] = st.drive[at, last]
             st.item[at, slot] = st.item[at, last]
             st.ready_s[at, slot] = st.ready_s[at, last]
-            st.done[at, slot] = st.done[at, last]
+            for position in range(st.done.shape[2]):
+                st.done[at, slot, position] = st.done[at, last, position]
         st.failed[at] = last
         if st.born_s.shape[1]:
             st.born_s[at, drive] = st.time_s[at]
@@ -477,9 +497,9 @@ def _walk(
     """Advance one walk, and return its weight (0 at the horizon, −1 without room) and its events."""
     threats = lay.threats
     drives = len(tab.down)
-    fastest = threats.hazards.max()
-    bursts = threats.drawn_rates.sum()
-    extra = bursts - threats.burst_rates.sum()
+    fastest = draws.largest(threats.hazards)
+    bursts = draws.total(threats.drawn_rates)
+    extra = bursts - draws.total(threats.burst_rates)
     weight = 1.0
     events = 0
     worst_count = 0
@@ -557,7 +577,6 @@ def _walk(
             return -1.0, events
 
 
-@compiled
 def stage(
     lay: GroupConstants, st: States, target: int, seed: int, weights: Floats
 ) -> int:
@@ -581,10 +600,23 @@ def stage(
     int
         Total of failures, repairs and strikes, or −1 if the list of failed drives overflowed.
     """
-    tab = _tables(lay)
-    intact = tab.levels.copy()
-    total = 0
     rng = np.zeros(1, dtype=np.uint64)
+    return _stage(lay, st, _tables(lay), target, seed, rng, weights)
+
+
+@compiled
+def _stage(
+    lay: GroupConstants,
+    st: States,
+    tab: GroupTables,
+    target: int,
+    seed: int,
+    rng: State,
+    weights: Floats,
+) -> int:
+    """Walk with empty tables and the state of a random stream."""
+    _fill(lay, tab)
+    total = 0
     for walk in range(len(weights)):
         if st.lost[walk] > 0:
             weights[walk] = 1.0
@@ -598,5 +630,6 @@ def stage(
         weights[walk] = weight
         st.lost[walk] = tab.levels[lay.threats.tolerated + 1]
         _place_failed(lay, st, walk, tab, -1)
-        tab.levels[:] = intact
+        for level in range(len(tab.levels)):
+            tab.levels[level] = tab.intact[level]
     return total

@@ -222,7 +222,10 @@ def _release(pool: PoolConstants, st: PoolStates, at: int) -> None:
 
 @inner
 def _is_failed(st: PoolStates, at: int, drive: int) -> bool:
-    return bool((st.drive[at, : st.failed[at]] == drive).any())
+    i = 0
+    while i < st.failed[at] and st.drive[at, i] != drive:
+        i += 1
+    return bool(i < st.failed[at])
 
 
 @inner
@@ -243,9 +246,9 @@ def _walk(
     """Advance one walk, and return its weight (0 at the horizon, −1 without room) and its events."""
     threats = pool.threats
     ageing = st.born_s.shape[1] > 0
-    fastest = threats.hazards.max()
-    bursts = threats.drawn_rates.sum()
-    extra = bursts - threats.burst_rates.sum()
+    fastest = draws.largest(threats.hazards)
+    bursts = draws.total(threats.drawn_rates)
+    extra = bursts - draws.total(threats.burst_rates)
     weight = 1.0
     events = 0
     exposed = st.exposed_bytes[at]
@@ -337,13 +340,25 @@ def _walk(
         weight *= ratio
 
 
-@compiled
 def stage(
     pool: PoolConstants, st: PoolStates, target: int, seed: int, weights: Floats
 ) -> int:
     """Walk from states until the target level or the horizon. See `walk_groups.stage`."""
-    total = 0
     rng = np.zeros(1, dtype=np.uint64)
+    return _stage(pool, st, target, seed, rng, weights)
+
+
+@compiled
+def _stage(
+    pool: PoolConstants,
+    st: PoolStates,
+    target: int,
+    seed: int,
+    rng: State,
+    weights: Floats,
+) -> int:
+    """Walk with the state of a random stream."""
+    total = 0
     for walk in range(len(weights)):
         draws.seeded(rng, seed, walk)
         weights[walk], events = _walk(pool, st, walk, target, rng)

@@ -126,6 +126,7 @@ def test_a_width_needs_a_folder_and_a_unit(refused):
         assert states(line, "--width: got ... --out")
 
 
+@pytest.mark.usefixtures("quick_rebuilds")
 def test_a_report_is_written_next_to_the_results(run, tmp_path):
     status, out, err = run("run", "s.toml", "--out", "kept", "--report", "--json", "-")
     assert (status, err) == (0, "")

@@ -1,6 +1,7 @@
 """Imports run one way: models know nothing else, then traces, sim, calibration, scenarios."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,13 @@ def modules(folder):
     return sorted((ROOT / folder).rglob("*.py"))
 
 
+@cache
 def imported(source, name="a file"):
     """Every module that a file names in an import: also under TYPE_CHECKING or in a function."""
+    return tuple(_imported(source, name))
+
+
+def _imported(source, name):
     for node in ast.walk(ast.parse(source, name)):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)

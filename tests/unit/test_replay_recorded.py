@@ -41,6 +41,7 @@ def test_only_the_requests_that_are_replayed_count(tmp_path):
     assert scenario["recorded_latency_mean_ns"] == pytest.approx(200_000)
 
 
+@pytest.mark.usefixtures("quick_rebuilds")
 @pytest.mark.parametrize("duration_s", ["1e-9", "1e-6"])
 @pytest.mark.parametrize("options", [[], ["--out", "out", "--report"], ["--json", "-"]])
 def test_a_replay_too_short_for_any_request_is_reported_without_latencies(
