@@ -75,7 +75,7 @@ class PlacedRequest:
         pool = replace(self.pool, cluster=cluster)
         if self.up is not None:
             return _plan_repair(pool, self.question.lost_shard, self.up)
-        book = Book(pool.bindings())
+        book = pool.book()
         prefilled = self.question.image == "prefilled"
         source = RequestPlanner(pool, book, _One(self.question), prefilled=prefilled)
         return RequestPlan(book, source)
@@ -184,7 +184,7 @@ def _plan_repair(pool: Pool, lost_shard: int, up: IntArray) -> RequestPlan:
     )
     group.add_empty_copies()
     group.members = group.choose_members(up_osds)
-    book = Book(pool.bindings())
+    book = pool.book()
     layout = Layout(pool)
     whole_object = OperationBook(pool, book, layout, in_one_graph=True)
     operations = whole_object.operations(group, 0, up_osds)

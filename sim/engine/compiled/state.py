@@ -24,9 +24,10 @@ class RunState:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.world = empty_world(program, _LOG)
         self.planning_s = 0.0
         self._tables = ProgramTables(program)
+        self.numbers = self._tables.numbers
+        self.world = self.numbers.begin(empty_world(program, _LOG))
         self._last_arrivals_ns = [0] * len(program.streams)
 
     def provide(self, status: int) -> None:
