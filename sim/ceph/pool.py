@@ -17,7 +17,7 @@ from stripesim.models.placement import pgs_of_objects
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster
 from stripesim.sim.ceph.paths import PathContext, object_map_path
 from stripesim.sim.engine.graph import IntArray, Template
-from stripesim.sim.engine.program import Bindings, with_client
+from stripesim.sim.engine.program import AnyIntArray, Bindings, with_client
 
 
 class UnavailableError(ValueError):
@@ -175,10 +175,10 @@ def image_prefix(image: int) -> str:
 class Book:
     """Templates and bindings of a run, extended on demand."""
 
-    def __init__(self, bindings: Bindings) -> None:
+    def __init__(self, bindings: AnyIntArray) -> None:
         self.templates: list[Template] = []
         self._known: set[int] = set()
-        self._rows = bindings
+        self._rows: Bindings = bindings.astype(np.int32, copy=False)
         self._used = len(bindings)
 
     @property

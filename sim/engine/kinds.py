@@ -61,7 +61,7 @@ class Kinds(Sequence[str]):
     def __getitem__(self, index: int | slice) -> "str | Kinds":
         if isinstance(index, slice):
             return Kinds(self.names, self.indices[index])
-        return self.names[self.indices[index]]
+        return self.names[int(self.indices[index])]
 
     def __array__(self, *args: Any, **options: Any) -> npt.NDArray[np.str_]:
         return np.array(self.names)[self.indices]

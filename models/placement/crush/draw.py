@@ -192,8 +192,8 @@ def _highest_draw(t, size, weights, scratch):
         highest = max(highest, scratch[i])
     rival = t.rivals[highest]
     weight = t.weight[weights]
-    best = np.uint64(0)
-    best_draw = np.int64(1) << 62
+    best: Any = np.uint64(0)
+    best_draw: Any = np.int64(1) << 62
     for i in range(size):
         if scratch[i] >= rival:
             draw = np.int64(-t.log[scratch[i]]) // weight
