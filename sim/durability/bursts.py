@@ -7,7 +7,12 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.sim.durability.draws import compiled, inner
+from stripesim.sim.durability.draws import (
+    HeldShards,
+    compiled,
+    inner,
+    shards_of_drives,
+)
 from stripesim.sim.durability.probability import any_of
 from stripesim.sim.durability.system import Burst, Code, Floats, Ints, System
 
@@ -264,7 +269,15 @@ def _loss_by_sets(system: System, burst: Burst, units: Ints) -> BurstLoss:
     losses = np.zeros(count)
     distances = _NO_DISTANCES if code.distances is None else code.distances
     context = _Burst(
-        system.layout, units, burst.lost_fraction, code.tolerated, distances
+        system.layout,
+        units,
+        burst.lost_fraction,
+        code.tolerated,
+        distances,
+        shards_of_drives(system.layout, system.drives),
+        np.flatnonzero((system.layout < 0).any(axis=1)),
+        np.argsort(units, kind="stable"),
+        np.append(0, np.cumsum(np.bincount(units, minlength=total))),
     )
     unavailable = _try_sets(
         context, total, burst.units, system.missing_allowed, losses, every
@@ -290,13 +303,21 @@ def _wilson(hits: int, count: int) -> tuple[float, float]:
 
 
 class _Burst(NamedTuple):
-    """A burst for compiled code: the drives of groups, the unit of each drive, and the losses tolerated."""
+    """A burst for compiled code: the drives of groups, the unit of each drive, and the losses tolerated.
+
+    `held` are the shards of each drive, and `incomplete` the groups with holes. The drives of unit u are
+    `by_unit[unit_first[u] : unit_first[u + 1]]`.
+    """
 
     layout: Ints
     units: Ints
     lost_fraction: float
     tolerated: int
     distances: npt.NDArray[np.uint8]
+    held: HeldShards
+    incomplete: Longs
+    by_unit: Longs
+    unit_first: Longs
 
 
 @inner
@@ -391,6 +412,7 @@ def _destroys(
     burst: _Burst,
     dead: npt.NDArray[np.uint8],
     gone: npt.NDArray[np.uint8],
+    hit_groups: Longs,
     chances: Floats,
     summed: float,
 ) -> float:
@@ -409,13 +431,38 @@ def _destroys(
     while pick < len(chances) - 1 and draw >= chances[pick]:
         draw -= chances[pick]
         pick += 1
-    _lose(burst, dead, gone, pick)
+    _lose(burst, dead, gone, hit_groups[pick])
     lost = 0
-    for group in range(len(chances)):
-        if chances[group] > 0:
-            holes, hit = _masks(burst, gone, False, group)
+    for index in range(len(chances)):
+        if chances[index] > 0:
+            holes, hit = _masks(burst, gone, False, hit_groups[index])
             lost += _is_lethal(burst, holes | hit)
     return summed / max(1, lost)
+
+
+@inner
+def _hit_groups(
+    burst: _Burst, selected: Longs, seen: npt.NDArray[np.uint8], found: Longs
+) -> Longs:
+    """Return the groups with holes or with a shard in a selected unit, in ascending order."""
+    count = 0
+    for group in burst.incomplete:
+        seen[group] = 1
+        found[count] = group
+        count += 1
+    for unit in selected:
+        for index in range(burst.unit_first[unit], burst.unit_first[unit + 1]):
+            drive = burst.by_unit[index]
+            for i in range(burst.held.first[drive], burst.held.first[drive + 1]):
+                group = burst.held.group[i]
+                if seen[group] == 0:
+                    seen[group] = 1
+                    found[count] = group
+                    count += 1
+    groups = np.sort(found[:count])
+    for group in groups:
+        seen[group] = 0
+    return groups
 
 
 @inner
@@ -453,7 +500,8 @@ def _try_sets(
     order = np.arange(total)
     dead = np.zeros(total, dtype=np.uint8)
     gone = np.zeros(len(burst.units), dtype=np.uint8)
-    chances = np.zeros(groups)
+    seen = np.zeros(groups, dtype=np.uint8)
+    found = np.empty(groups, dtype=np.int64)
     unavailable = 0.0
     for turn in range(len(losses)):
         if not every:
@@ -462,16 +510,17 @@ def _try_sets(
             dead[selected[i]] = 1
         out = 0
         summed = 0.0
-        for group in range(groups):
-            holes, hit = _masks(burst, dead, True, group)
+        hit_groups = _hit_groups(burst, selected, seen, found)
+        chances = np.zeros(len(hit_groups))
+        for index in range(len(hit_groups)):
+            holes, hit = _masks(burst, dead, True, hit_groups[index])
             away = _bits(holes | hit)
             out += away > allowed
-            chances[group] = 0.0
             if away > burst.tolerated:
-                chances[group] = _lethal(burst, holes, hit)
-            summed += chances[group]
+                chances[index] = _lethal(burst, holes, hit)
+            summed += chances[index]
         unavailable += out / max(1, groups)
-        losses[turn] = _destroys(burst, dead, gone, chances, summed)
+        losses[turn] = _destroys(burst, dead, gone, hit_groups, chances, summed)
         for i in range(struck):
             dead[selected[i]] = 0
         if every:

@@ -81,6 +81,54 @@ def inner(function: Callable[P, R]) -> Callable[P, R]:
     return jit.inner(function, **_OPTIONS)
 
 
+class HeldShards(NamedTuple):
+    """The shards that each drive holds.
+
+    Attributes
+    ----------
+    first
+        Drive d holds the entries first[d] … first[d + 1] - 1 of `group` and `shard`, shape (drives + 1,).
+    group, shard
+        Placement group, and number of the shard in it, in ascending order for each drive.
+    """
+
+    first: Ints
+    group: Ints
+    shard: npt.NDArray[np.uint8]
+
+
+@compiled
+def shards_of_drives(members: Ints, drives: int) -> HeldShards:
+    """Return the shards that each drive holds.
+
+    Parameters
+    ----------
+    members
+        Drive of each shard, −1 for none, shape (groups, width).
+    drives
+        Number of drives.
+    """
+    groups, width = members.shape
+    first = np.zeros(drives + 1, dtype=np.int32)
+    for number in range(groups):
+        for place in range(width):
+            if members[number, place] >= 0:
+                first[members[number, place] + 1] += 1
+    for drive in range(drives):
+        first[drive + 1] += first[drive]
+    used = first[:-1].copy()
+    group = np.empty(first[-1], dtype=np.int32)
+    shard = np.empty(first[-1], dtype=np.uint8)
+    for number in range(groups):
+        for place in range(width):
+            drive = members[number, place]
+            if drive >= 0:
+                group[used[drive]] = number
+                shard[used[drive]] = place
+                used[drive] += 1
+    return HeldShards(first, group, shard)
+
+
 @inner
 def _next(state: State) -> np.uint64:
     """Return the next output of SplitMix64."""
