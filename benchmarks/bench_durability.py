@@ -1,26 +1,32 @@
-"""Splitting relative to plain Monte Carlo, and a year of a million OSDs.
+"""Splitting relative to plain Monte Carlo, and a year of a million OSDs with correlated failures.
 
 Run: ``python benchmarks/bench_durability.py``. The first part estimates rs:8,2 on 50 drives (AFR 2 %, 20 TB
 at 100 MB/s, one repair at a time) until the interval is ± 0.1 nines. Plain Monte Carlo would need
 (1.96 / (0.1 ln 10))² / P walks. Its speed is measured on two million walks and extrapolated. The second part
-simulates one year of 1,000,000 OSDs, each with 100 shards of placement groups, in a single level: until data
-is lost or the year ends.
+follows one year of 1,000,000 OSDs, each with 100 shards of placement groups in different racks, until data
+is lost or the year ends. Then it estimates the probability of loss in that year (method history), with racks
+that lose power and upgrades that fail on many hosts. Seconds of the last lines are processor time.
 """
 
 from __future__ import annotations
 
+import resource
 import time
+from dataclasses import replace
+from functools import partial
 from math import log, log10
 
 import numpy as np
 
 from stripesim.blocks import (
     YEAR_S,
+    Burst,
     DriveRepair,
     Lifetime,
     System,
     chain_of,
     code_of,
+    exposure_losses,
     plain_monte_carlo,
     prepare,
     run_batch,
@@ -70,25 +76,62 @@ def against_plain() -> None:
     print(f"ratio        {events:,.0f} in events, {wall:,.0f} in time")
 
 
+#: Drives of a rack and of a host.
+RACK = 400
+HOST = 20
+
+BURSTS = (
+    Burst("rack loses power", "rack", 1, 12 / YEAR_S, 0.01, 1800),
+    Burst("two racks lose power", "rack", 2, 0.5 / YEAR_S, 0.01, 1800),
+    Burst("failed upgrade", "host", 50, 4 / YEAR_S, 0.05),
+)
+
+
+def in_different_racks(groups: int, width: int, racks: int) -> np.ndarray:
+    """Return a random drive of different racks for each shard of a group, shape (groups, width)."""
+    generator = np.random.default_rng(1)
+    chosen = generator.integers(0, racks, (groups, width), dtype=np.int32)
+    repeated = np.arange(groups)
+    while len(repeated):
+        rows = np.sort(chosen[repeated], axis=1)
+        repeated = repeated[(rows[:, 1:] == rows[:, :-1]).any(axis=1)]
+        size = (len(repeated), width)
+        chosen[repeated] = generator.integers(0, racks, size, dtype=np.int32)
+    return chosen * RACK + generator.integers(0, RACK, chosen.shape, dtype=np.int32)
+
+
 def a_million() -> None:
     drives = 1_000_000
     code = code_of("rs:8,3")
     groups = drives * 100 // code.width
-    generator = np.random.default_rng(1)
-    members = generator.integers(0, drives, (groups, code.width), dtype=np.int32)
+    numbers = np.arange(drives, dtype=np.int32)
+    members = in_different_racks(groups, code.width, drives // RACK)
     system = System(
         code=code, placement="crush", drives=drives, drive_bytes=16e12, lifetime=Lifetime.exponential(0.02),
-        repair=DriveRepair(2e8, "parallel"), groups=members, units={},
+        repair=DriveRepair(2e8, "parallel", 620.0), groups=members,
+        units={"host": numbers // HOST, "rack": numbers // RACK},
     )  # fmt: skip
     prepared, build_s = seconds(lambda: prepare(system, biased=False))
     print(
         f"\n1,000,000 OSDs, {groups:,} placement groups of rs:8,3: tables in {build_s:.1f} s"
     )
     # Loss is the only level, and it is rare, so the walk continues for the entire year.
-    batch, wall_s = seconds(lambda: run_batch(prepared, 1, 0, 1, levels=False))
+    batch, wall_s = seconds(partial(run_batch, prepared, 1, 0, 1, levels=False))
     print(
         f"one year: {batch.events:,} failures and rebuilt shards, {wall_s:.1f} s on one core"
     )
+    del prepared
+    for name, bursts in (("drives alone", ()), ("racks, power, upgrades", BURSTS)):
+        begun_s = time.process_time()
+        found = exposure_losses(replace(system, bursts=bursts))
+        taken_s = time.process_time() - begun_s
+        nines, low, high = found.nines
+        print(
+            f"history, {name}: {nines:.2f} nines ({low:.2f} … {high:.2f}), {found.walks:,} side walks, "
+            f"{found.events:,} events, {taken_s:.0f} s"
+        )
+    peak_gib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"peak memory {peak_gib:.1f} GiB")
 
 
 if __name__ == "__main__":

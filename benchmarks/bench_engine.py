@@ -28,7 +28,6 @@ from stripesim.blocks import (
     FACTOR_POINTS,
     FIFO,
     POOL,
-    Book,
     EngineRun,
     GraphBuilder,
     IntArray,
@@ -225,7 +224,7 @@ def koh_program(requests: int) -> Program:
     workload = replace(
         stripesim.workload("koh2017", sets=asked).workload, requests=requests
     ).start()
-    book = Book(pool.bindings())
+    book = pool.book()
     planner = RequestPlanner(pool, book, workload, prefilled=True)
     chunk = planner.take(requests)
     return Program(

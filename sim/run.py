@@ -242,7 +242,7 @@ def simulate(
             pool, cluster=replace(pool.cluster, recovery_chunk_bytes=chunk_bytes)
         )
         layout = Layout(pool)
-    book = Book(pool.bindings())
+    book = pool.book()
     if foreground is None:
         planners: list[RequestPlanner] = []
         for load in loads:

@@ -425,7 +425,7 @@ def simulate(pool: Pool, workload: Any, **options: Any) -> RunResult:
 def durability(
     scenario: _Scenario | str | Path,
     *,
-    method: Literal["markov", "splitting", "burst", "all"] = "all",
+    method: Literal["markov", "splitting", "burst", "history", "all"] = "all",
     sets: Overrides = (),
     seed: int | None = None,
     walks: int = 1000,
@@ -439,9 +439,11 @@ def durability(
     method
         ``markov`` is a Markov chain, exact except for placement groups on CRUSH, where it is an
         approximation. ``splitting`` is rare-event simulation, and ``burst`` the combinatorics of simultaneous
-        failures. ``all`` uses every method that applies.
+        failures. ``history`` is rare-event simulation of large clusters, up to a million OSDs with bursts.
+        ``all`` uses every method that suits the size.
     walks
-        Random walks that each of 20 batches starts at every level of ``splitting`` [count], at least 10.
+        Random walks that each of 20 batches starts at every level of ``splitting`` [count], at least 10. With
+        ``history``, 20 times as many side walks run at least.
 
     Returns
     -------

@@ -18,6 +18,7 @@ from stripesim.scenarios.schema.keys import schema_json
 from stripesim.sim.ceph.planner import RequestPlanner
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.durability.chain import chain_of
+from stripesim.sim.durability.histories import exposure_losses
 from stripesim.sim.durability.splitting import (
     plain_monte_carlo,
     prepare,
@@ -26,6 +27,7 @@ from stripesim.sim.durability.splitting import (
 )
 from stripesim.sim.durability.system import (
     YEAR_S,
+    Burst,
     DriveRepair,
     Lifetime,
     System,

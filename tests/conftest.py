@@ -24,7 +24,7 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.planning.rebuild import idle_rebuild
 from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.sim.ceph.cluster import Cluster, Models
-from stripesim.sim.ceph.failures import FaultDirector
+from stripesim.sim.ceph.failures.director import FaultDirector
 from stripesim.sim.ceph.paths import PathContext
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.ceph.roles import role_count

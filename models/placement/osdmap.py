@@ -6,6 +6,8 @@ Ceph v16.2.15, src/osd/osd_types.cc (pg_pool_t::hash_key, raw_pg_to_pg, raw_pg_t
 (ceph_stable_mod).
 """
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -14,6 +16,8 @@ from stripesim.models.placement.crush.map import CrushMap, Reweights, whole_numb
 from stripesim.models.placement.crush.rjenkins import Word, hash_byte_rows, hash_pair
 
 _INDEX_DIGITS = 16
+# Names to hash at a time [count]. Each takes some hundred bytes meanwhile.
+_NAMES = 1 << 14
 _PG_NUM_MAX = 1 << 30
 
 
@@ -74,13 +78,22 @@ def pgs_of_objects(
     numbers = whole_numbers("indices", indices)
     if numbers.size > 0 and int(numbers.min()) < 0:
         raise PlacementError(f"indices: got {numbers.min()}, wanted at least 0")
+    parts = [
+        stable_mod(_hashes_of_names(prefix, numbers[first : first + _NAMES]), pg_num)
+        for first in range(0, numbers.size, _NAMES)
+    ]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+
+
+def _hashes_of_names(prefix: str, numbers: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Return the hashes of the names of objects."""
     stem = np.frombuffer(f"{prefix}.".encode(), dtype=np.uint8)
     rows = np.empty((numbers.size, stem.size + _INDEX_DIGITS), dtype=np.uint8)
     rows[:, : stem.size] = stem
     shifts = np.arange(4 * (_INDEX_DIGITS - 1), -1, -4, dtype=np.uint64)
     digits = (numbers.astype(np.uint64)[:, None] >> shifts) & np.uint64(15)
     rows[:, stem.size :] = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)[digits]
-    return stable_mod(hash_byte_rows(rows), pg_num)
+    return hash_byte_rows(rows)
 
 
 def placement_seeds(pgs: Word, pool_id: int, pgp_num: int) -> Word:

@@ -103,7 +103,7 @@ def pg_sets(osd_map: OsdMap, pool: PlacedPool) -> PgSets:
         weights = osd_map.reweight_vector()
         rows = osd_map.crush.map_many(
             pool.rule, seeds, pool.size, weights, pool=pool.id
-        ).copy()
+        )
     else:
         rows = np.full((pool.pg_num, pool.size), NONE, dtype=np.int32)
     shift = pool.kind == "replicated"

@@ -77,7 +77,7 @@ class PlacedRequest:
             return _plan_repair(
                 pool, self.question.lost_shard, self.up, in_rounds=in_rounds
             )
-        book = Book(pool.bindings())
+        book = pool.book()
         prefilled = self.question.image == "prefilled"
         source = RequestPlanner(pool, book, _One(self.question), prefilled=prefilled)
         return RequestPlan(book, source)
@@ -188,7 +188,7 @@ def _plan_repair(
     )
     group.add_empty_copies()
     group.members = group.choose_members(up_osds)
-    book = Book(pool.bindings())
+    book = pool.book()
     layout = Layout(pool)
     whole_object = OperationBook(pool, book, layout, in_one_graph=True)
     operations = whole_object.operations(group, 0, up_osds)

@@ -230,8 +230,13 @@ def _caption(timeline: Mapping[str, Any]) -> str:
     )
 
 
-_COLOURS = {"markov": "#0072B2", "splitting": "#E69F00", "burst": "#009E73"}
-_MARKERS = {"markov": "o", "splitting": "s", "burst": "^"}
+_COLOURS = {
+    "markov": "#0072B2",
+    "splitting": "#E69F00",
+    "burst": "#009E73",
+    "history": "#CC79A7",
+}
+_MARKERS = {"markov": "o", "splitting": "s", "burst": "^", "history": "D"}
 
 
 def draw_nines(rows: Sequence[Mapping[str, Any]]) -> CaptionedFigure:

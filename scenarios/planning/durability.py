@@ -24,6 +24,7 @@ from stripesim.sim.durability.assess import (
     applicable,
     assess,
     recommended_method,
+    unsuited,
     why_not,
 )
 from stripesim.sim.durability.splitting import BATCHES, WALKS
@@ -40,7 +41,7 @@ from stripesim.sim.durability.system import (
 
 def answer(
     scenario: Scenario,
-    method: Literal["markov", "splitting", "burst", "all"] = "all",
+    method: Method | Literal["all"] = "all",
     *,
     walks: int = WALKS,
     spread: Spread | None = None,
@@ -53,7 +54,7 @@ def answer(
     defaults = _defaults(scenario)
     for scheme in scenario.schemes:
         system = system_of(scenario, scheme)
-        chosen: Sequence[Method] = applicable(system) if method == "all" else (method,)
+        chosen: Sequence[Method] = (method,) if method != "all" else _suited(system)
         if chosen:
             recommended[scheme] = recommended_method(system)._asdict()
         for name in METHODS:
@@ -63,7 +64,9 @@ def answer(
                 raise scenario.problem(
                     "durability", got, f"one of {', '.join(applicable(system))}"
                 )
-            if method == "all" and reason is not None and name != "burst":
+            reason = reason or unsuited(system, name)
+            is_told = name in ("markov", "splitting")
+            if method == "all" and reason is not None and is_told:
                 skipped.append(f"{scheme}: {name}: {reason}")
         for name in chosen:
             row = assess(system, name, seed=scenario.seed, walks=walks, spread=spread)
@@ -78,6 +81,11 @@ def answer(
         "skipped": skipped,
         "provenance": provenance,
     }
+
+
+def _suited(system: System) -> list[Method]:
+    """List the methods that can answer for a system of this size."""
+    return [method for method in applicable(system) if unsuited(system, method) is None]
 
 
 def detection_s(scenario: Scenario) -> float:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetError
+from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.geometry import (
     NumberedScheme,
     loads_with_keys,
@@ -28,6 +29,9 @@ REQUESTS_MAX: Final = 2 * 10**9
 OSDS_MAX: Final = 100_000
 #: Shards of all placement groups.
 PG_SHARDS_MAX: Final = 50_000_000
+#: The same for a scenario of durability alone, which simulates failures and no requests.
+DURABLE_OSDS_MAX: Final = 1_000_000
+DURABLE_PG_SHARDS_MAX: Final = 100_000_000
 OBJECT_BYTES_MAX: Final = 1024**3
 #: Failing OSDs, summed over all failures.
 FAILING_OSDS_MAX: Final = 1_000_000
@@ -120,16 +124,21 @@ def _cluster(
     each = cluster.osds_per_host
     size = cluster.object_bytes
     width = max_width(schemes)
-    if cluster.crush_map is None and osds > OSDS_MAX:
+    osds_max = OSDS_MAX
+    shards_max = PG_SHARDS_MAX
+    if stands_alone(scenario):
+        osds_max = DURABLE_OSDS_MAX
+        shards_max = DURABLE_PG_SHARDS_MAX
+    if cluster.crush_map is None and osds > osds_max:
         keys = ("cluster.hosts", "cluster.osds_per_host")
         key, other = keys if cluster.host_count >= each else reversed(keys)
         got = f"{osds:,} OSDs"
         if isinstance(cluster.hosts, int):
             got = f"{cluster.hosts} hosts × {each} OSDs = {got}"
-        yield problem(key, got, f"at most {OSDS_MAX:,} OSDs", other)
-    if cluster.pg_num * width > PG_SHARDS_MAX:
+        yield problem(key, got, f"at most {osds_max:,} OSDs", other)
+    if cluster.pg_num * width > shards_max:
         got = f"{cluster.pg_num:,} placement groups of {width} shards"
-        wanted = f"at most {PG_SHARDS_MAX // width:,} placement groups"
+        wanted = f"at most {shards_max // width:,} placement groups"
         yield problem("cluster.pg_num", got, wanted, "schemes")
     if size > OBJECT_BYTES_MAX:
         yield problem(

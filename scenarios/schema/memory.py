@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from stripesim.models.memory_limit import MemoryLimit, memory_limit
+from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.geometry import (
     NumberedScheme,
     loads_with_keys,
@@ -35,15 +36,22 @@ _PLANNED_REQUESTS: Final = 4096
 #: One stripe of a write in flight.
 _STRIPE_BYTES: Final = 115
 _HOST_BYTES: Final = 2600
-_OSD_BYTES: Final = 3100
+_OSD_BYTES: Final = 1200
 _OSD_UNDER_FAULTS_BYTES: Final = 6600
-_OP_SHARD_BYTES: Final = 390
+_OP_SHARD_BYTES: Final = 125
+_OP_SHARD_UNDER_FAULTS_BYTES: Final = 260
 #: Default of `osd_op_num_shards` for SSDs.
 _OP_SHARDS: Final = 8
-_PG_BYTES: Final = 1080
-_PG_SHARD_BYTES: Final = 231
+_PG_BYTES: Final = 600
+_PG_SHARD_BYTES: Final = 65
+#: A placement group that some request needs, beyond the above.
+_PG_BOUND_BYTES: Final = 100
+_PG_BOUND_SHARD_BYTES: Final = 130
 _PG_UNDER_FAULTS_BYTES: Final = 5300
 _PG_SHARD_UNDER_FAULTS_BYTES: Final = 1500
+#: Scenarios of durability alone, whose clusters serve no requests.
+_DURABLE_OSD_BYTES: Final = 1000
+_DURABLE_PG_SHARD_BYTES: Final = 60
 #: One object of an image whose shards may need recovery.
 _OBJECT_UNDER_FAULTS_BYTES: Final = 550
 _BIN_BYTES: Final = 360
@@ -153,7 +161,10 @@ def memory_parts(
     scenario: Scenario, schemes: Sequence[NumberedScheme], requests: Mapping[str, float]
 ) -> Iterator[MemoryPart]:
     """Estimate the memory of a cell by key. The arguments are those of `memory_problem`."""
-    yield from _cluster_parts(scenario, schemes)
+    if stands_alone(scenario):
+        yield from _durability_parts(scenario, schemes)
+        return
+    yield from _cluster_parts(scenario, schemes, sum(requests.values()))
     for place, load in loads_with_keys(scenario):
         yield from _load_parts(scenario, schemes, place, load, requests.get(place, 0.0))
     if scenario.faults is not None and scenario.duration_s is not None:
@@ -172,11 +183,24 @@ def _recovers(scenario: Scenario) -> bool:
     return disturbs or bool(scenario.changes)
 
 
-def _cluster_parts(
+def _durability_parts(
     scenario: Scenario, schemes: Sequence[NumberedScheme]
 ) -> Iterator[MemoryPart]:
     cluster = scenario.cluster
+    hosts = cluster.host_count
+    osds_bytes = cluster.osd_count * _DURABLE_OSD_BYTES
+    shards = cluster.pg_num * max_width(schemes)
+    shards_bytes = shards * _DURABLE_PG_SHARD_BYTES
+    yield MemoryPart("cluster.hosts", osds_bytes, hosts, count_text)
+    yield MemoryPart("cluster.pg_num", shards_bytes, cluster.pg_num, count_text)
+
+
+def _cluster_parts(
+    scenario: Scenario, schemes: Sequence[NumberedScheme], requests: float
+) -> Iterator[MemoryPart]:
+    cluster = scenario.cluster
     recovers = _recovers(scenario)
+    op_shard_bytes = _OP_SHARD_UNDER_FAULTS_BYTES if recovers else _OP_SHARD_BYTES
     osd_bytes = _OSD_UNDER_FAULTS_BYTES if recovers else _OSD_BYTES
     pg_bytes = _PG_UNDER_FAULTS_BYTES if recovers else _PG_BYTES
     shard_bytes = _PG_SHARD_UNDER_FAULTS_BYTES if recovers else _PG_SHARD_BYTES
@@ -188,9 +212,13 @@ def _cluster_parts(
         "cluster.hosts", hosts * _HOST_BYTES + osds * osd_bytes, hosts, count_text
     )
     yield MemoryPart(
-        "cluster.op_shards", osds * op_shards * _OP_SHARD_BYTES, op_shards, count_text
+        "cluster.op_shards", osds * op_shards * op_shard_bytes, op_shards, count_text
     )
-    groups_bytes = cluster.pg_num * (pg_bytes + width * shard_bytes)
+    groups_bytes: float = cluster.pg_num * (pg_bytes + width * shard_bytes)
+    if not recovers:
+        # Without a known number of requests, they need all groups.
+        bound = min(cluster.pg_num, requests or cluster.pg_num)
+        groups_bytes += bound * (_PG_BOUND_BYTES + width * _PG_BOUND_SHARD_BYTES)
     yield MemoryPart("cluster.pg_num", groups_bytes, cluster.pg_num, count_text)
 
 

@@ -1,6 +1,5 @@
 """The cluster: its models, its indexed resources, and the binding of roles to resources."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -24,6 +23,7 @@ from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.object_maps import ObjectMaps
 from stripesim.sim.ceph.qos import OpQueue
 from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.engine.kinds import Kinds, Members, Names, kinds_of
 from stripesim.sim.engine.program import (
     BATCH,
     BY_CLIENT,
@@ -32,8 +32,11 @@ from stripesim.sim.engine.program import (
     PAIRED_UNIT,
     POOL,
     UNBOUND,
+    Bindings,
     Resources,
 )
+
+Ints = npt.NDArray[np.int32]
 
 NO_OSD = 2147483647
 
@@ -156,9 +159,10 @@ class Models:
         return cost.arithmetic_ns(data_bytes)
 
 
-def _own_name(kind: str) -> str:
-    """Return the name of a resource without its owner's."""
-    return kind.removeprefix("pg.").removeprefix("map.")
+def _members(count: int, prefix: str, kinds: tuple[str, ...]) -> Members:
+    """Return members whose resources have the names of their kinds, without their owner's."""
+    labels = tuple(kind.removeprefix("pg.").removeprefix("map.") for kind in kinds)
+    return Members(count, prefix, kinds, labels)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,20 +246,9 @@ class Cluster:
         models = self.models
         threads = models.threads
         queue = models.op_queue
-        owners = self._owners()
-        kinds = tuple(kind for _, kind in owners)
-
-        # There are few kinds, and a large cluster has many resources of each.
-        names_of = {kind: _own_name(kind) for kind in dict.fromkeys(kinds)}
-        numbers = {kind: number for number, kind in enumerate(names_of)}
-        number_of = np.array([numbers[kind] for kind in kinds], dtype=np.int64)
-
-        def by_kind(values: Mapping[str, int], otherwise: int) -> IntArray:
-            of_kind = [values.get(kind, otherwise) for kind in numbers]
-            by_resource: IntArray = np.array(of_kind, dtype=np.int64)[number_of]
-            return by_resource
-
-        servers = by_kind(self._capacities, 1)
+        members = self._members()
+        kinds = kinds_of(members)
+        servers = kinds.values(self._capacities, 1)
         servers[self.host_resource(np.arange(self.hosts), "cpu")] = self.cores
         locks = ("pg.lock", "pg.exec", "map.lock", "map.exec")
         pools = (*THREAD_KINDS, *_THROTTLE_KINDS, *locks)
@@ -270,16 +263,16 @@ class Cluster:
         wakes_ns["kv"] = round(threads.wake_ns + threads.sync_ns)
         slowdown = round(models.cpu.paired_slowdown_fraction * PAIRED_UNIT)
         return Resources(
-            names=tuple(f"{owner}{names_of[kind]}" for owner, kind in owners),
+            names=Names(members),
             kinds=kinds,
             capacities=servers,
-            disciplines=by_kind(disciplines, FIFO),
+            disciplines=kinds.values(disciplines, FIFO, np.int8),
             shares=(queue.share,) if queue else (),
-            share_indices=by_kind({"worker": 0} if queue else {}, -1),
-            wake_ns=by_kind(wakes_ns, 0),
-            slice_ns=by_kind({"cpu": round(threads.slice_ns)}, 0),
+            share_indices=kinds.values({"worker": 0} if queue else {}, -1, np.int8),
+            wake_ns=kinds.values(wakes_ns, 0, np.int32),
+            slice_ns=kinds.values({"cpu": round(threads.slice_ns)}, 0, np.int32),
             served_by=self._served_by(len(kinds)),
-            paired=by_kind({"cpu": int(slowdown > 0)}, 0),
+            paired=kinds.values({"cpu": int(slowdown > 0)}, 0, np.int8),
             paired_slowdown=slowdown,
             processes=self._processes(kinds),
             warm_ns=round(threads.wake_ns) if threads.cool_ns else 0,
@@ -304,52 +297,48 @@ class Cluster:
             "ssd.write": max(1, writers),
         }
 
-    def _owners(self) -> list[tuple[str, str]]:
-        """List the owner and kind of each resource, in index order."""
-        of_osd = [("", kind) for kind in self._osd_kinds]
+    def _members(self) -> list[Members]:
+        """List the members with their resources, in index order."""
         queues = [""]
         if self._op_shards > 1:
             queues = [f"queue.{number}." for number in range(self._op_shards)]
-        of_osd = [*((queue, "worker") for queue in queues), *of_osd]
-        owners = self._client_owners()
-        for host in range(self.hosts):
-            owners += [(f"host.{host}.", kind) for kind in _HOST_KINDS]
-        for osd in range(self.osds):
-            owners += [(f"osd.{osd}.{part}", kind) for part, kind in of_osd]
-        for group in range(self.groups):
-            owners += [(f"pg.{group:x}.", kind) for kind in _GROUP_KINDS]
-        for image in range(self.images):
-            owners += [(f"map.{image}.", kind) for kind in _MAP_KINDS]
-        return owners
+        osd_kinds = ("worker",) * len(queues) + self._osd_kinds
+        osd_labels = tuple(f"{queue}worker" for queue in queues) + self._osd_kinds
+        return [
+            *self._client_members(),
+            _members(self.hosts, "host.{}.", _HOST_KINDS),
+            Members(self.osds, "osd.{}.", osd_kinds, osd_labels),
+            _members(self.groups, "pg.{:x}.", _GROUP_KINDS),
+            _members(self.images, "map.{}.", _MAP_KINDS),
+        ]
 
-    def _processes(self, kinds: tuple[str, ...]) -> IntArray:
+    def _processes(self, kinds: Kinds) -> Ints:
         """Return the process (OSD) of each thread, if switches between processes are modelled."""
-        processes = np.full(len(kinds), -1, dtype=np.int64)
+        processes = np.full(len(kinds), -1, dtype=np.int32)
         if self.models.threads.cool_ns:
             first = self._first_osd_resource
             own = processes[first : first + self.osds * self._osd_size]
             own[:] = np.repeat(np.arange(self.osds), self._osd_size)
-            processes[~np.isin(kinds, THREAD_KINDS)] = -1
+            processes[~kinds.are(*THREAD_KINDS)] = -1
         return processes
 
-    def _served_by(self, resources: int) -> IntArray:
+    def _served_by(self, resources: int) -> Ints:
         """Return the key-value thread that performs each OSD's syncs, where threads keep their cores."""
-        served_by = np.full(resources, -1, dtype=np.int64)
+        served_by = np.full(resources, -1, dtype=np.int32)
         if self.models.threads.slice_ns:
             osds = np.arange(self.osds)
             served_by[self.osd_resource(osds, "sync")] = self.osd_resource(osds, "kv")
         return served_by
 
-    def _client_owners(self) -> list[tuple[str, str]]:
-        """List owner and kind of client resources: submission threads per client, network per machine."""
+    def _client_members(self) -> list[Members]:
+        """List the client resources: submission threads per client, network per machine."""
         if self.one_client:
-            return [("", kind) for kind in _CLIENT_KINDS]
+            return [_members(1, "", _CLIENT_KINDS)]
         submit, *nics = _CLIENT_KINDS
-        owners = [(f"{client}.", submit) for client in range(self.clients)]
-        return owners + [
-            (f"machine.{at}.", nic)
-            for nic in nics
-            for at in range(self._client_machines)
+        machines = self._client_machines
+        return [
+            _members(self.clients, "{}.", (submit,)),
+            *(_members(machines, "machine.{}.", (nic,)) for nic in nics),
         ]
 
     @cached_property
@@ -360,7 +349,7 @@ class Cluster:
     def _first_osd_resource(self) -> int:
         return self._first_host_resource + self.hosts * len(_HOST_KINDS)
 
-    def client_rows(self) -> IntArray:
+    def client_rows(self) -> Bindings:
         """Bind only the roles of each client, shape (clients, roles).
 
         If images have object maps, bind the roles of each image's map and client, shape (images, roles).
@@ -378,8 +367,8 @@ class Cluster:
         )
         return rows
 
-    def _rows_of_clients(self) -> IntArray:
-        rows = np.full((self.clients, self.roles), UNBOUND, dtype=np.int64)
+    def _rows_of_clients(self) -> Bindings:
+        rows = np.full((self.clients, self.roles), UNBOUND, dtype=np.int32)
         if self.one_client:
             # The rows of placement groups bind its roles.
             return rows
@@ -466,7 +455,7 @@ class Cluster:
 
     def bind(
         self, acting: IntArray, primary_shards: IntArray, groups: IntArray
-    ) -> IntArray:
+    ) -> Bindings:
         """Bind roles to resources.
 
         Each row holds the OSD of each shard (or `NO_OSD`), the primary's shard, and the placement group
@@ -477,16 +466,16 @@ class Cluster:
         own = self._members_rows(acting, primary_shards, groups)
         if own.shape[1] == self.roles:
             return own
-        rows = np.full((len(acting), self.roles), BY_CLIENT, dtype=np.int64)
+        rows = np.full((len(acting), self.roles), BY_CLIENT, dtype=np.int32)
         rows[:, : own.shape[1]] = own
         return rows
 
     def _members_rows(
         self, acting: IntArray, primary_shards: IntArray, groups: IntArray
-    ) -> IntArray:
+    ) -> Bindings:
         """Bind roles to the members of a placement group and its client."""
         rows = np.full(
-            (len(acting), roles.role_count(acting.shape[1])), UNBOUND, dtype=np.int64
+            (len(acting), roles.role_count(acting.shape[1])), UNBOUND, dtype=np.int32
         )
         primary = acting[np.arange(len(acting)), primary_shards]
         assert (primary != NO_OSD).all(), "a placement group has no primary"
@@ -510,7 +499,7 @@ class Cluster:
         return rows
 
     def _bind_shards(
-        self, rows: IntArray, acting: IntArray, home: IntArray, groups: IntArray
+        self, rows: Bindings, acting: IntArray, home: IntArray, groups: IntArray
     ) -> None:
         present = acting != NO_OSD
         member = np.where(present, acting, 0)

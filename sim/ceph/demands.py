@@ -27,7 +27,14 @@ from stripesim.sim.engine.graph import (
     IntArray,
     Template,
 )
-from stripesim.sim.engine.program import BATCH, BY_CLIENT, GATE, PAIRED_UNIT, Resources
+from stripesim.sim.engine.program import (
+    BATCH,
+    BY_CLIENT,
+    GATE,
+    PAIRED_UNIT,
+    Bindings,
+    Resources,
+)
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -39,6 +46,8 @@ _NO_QUEUE = ("throttle",)
 _FUGACITY_STEP = 1e-3
 # Sample size for the busiest resources of a placement group [count].
 _GROUPS_SAMPLED = 32
+# Placement groups to bind at a time [count].
+_GROUPS_AT_A_TIME = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -161,7 +170,7 @@ def requests_in_flight(
     resources = pool.cluster.resources
     sample = _PlannedSample(pool, mix)
     demands_ns = sample.spread(group_weights)
-    queues = np.array([kind not in _NO_QUEUE for kind in resources.kinds])
+    queues = ~resources.numbered_kinds.are(*_NO_QUEUE)
     queues &= ~np.isin(resources.disciplines, (BATCH, GATE)) & (demands_ns > 0)
     loads = np.where(queues, demands_ns / _servers(resources), 0.0)
     relative = loads / loads.max()
@@ -218,7 +227,7 @@ class _PlannedSample:
     """A planned sample of one workload: the mean demand by role for each view of the placement groups."""
 
     def __init__(self, pool: Pool, mix: Mix) -> None:
-        book = Book(pool.bindings())
+        book = pool.book()
         planner = RequestPlanner(pool, book, mix.workload, prefilled=mix.prefilled)
         rounds = SAMPLE_REQUESTS
         if isinstance(mix.workload, SyntheticLoops):
@@ -227,7 +236,7 @@ class _PlannedSample:
         requests = int(planner.planned.owners.max(initial=-1)) + 1
         views = pool.views[chunk.groups]
         self._pool = pool
-        self._bindings = book.bindings
+        self._client_rows = pool.book().bindings
         self._by_view = {
             view: _role_demands(
                 book, chunk.templates[views == view], mix.stripes_in_flight
@@ -235,10 +244,22 @@ class _PlannedSample:
             / requests
             for view in np.unique(views).tolist()
         }
+        self._bound = self._bound_groups()
+
+    def _bound_groups(self) -> dict[int, Bindings]:
+        """Return the resource of each placement group, by role with a demand, each of shape (groups,)."""
+        demanded = sum(by_role > 0 for by_role in self._by_view.values())
+        used = np.flatnonzero(demanded)
+        parts = []
+        for first in range(0, self._pool.cluster.groups, _GROUPS_AT_A_TIME):
+            stop = min(first + _GROUPS_AT_A_TIME, self._pool.cluster.groups)
+            rows = self._pool.group_bindings(np.arange(first, stop))
+            parts.append(rows[:, used])
+        return dict(zip(used.tolist(), np.concatenate(parts).T, strict=True))
 
     def spread(self, group_weights: FloatArray) -> FloatArray:
         """Distribute demands over resources, weighted by placement group [ns], shape (resources,)."""
-        demands_ns = np.zeros(len(self._pool.cluster.resources.kinds))
+        demands_ns = np.zeros(len(self._pool.cluster.resources))
         for view, by_role in self._by_view.items():
             groups = np.flatnonzero(self._pool.views == view)
             weights = group_weights[groups] / group_weights[groups].sum()
@@ -252,7 +273,7 @@ class _PlannedSample:
             groups = np.flatnonzero(self._pool.views == view)
             weights = group_weights[groups] / group_weights[groups].sum()
             for role in np.flatnonzero(by_role > 0).tolist():
-                bound = self._bindings[groups, role]
+                bound = self._bound[role][groups]
                 of_resource = np.where(bound >= 0, per_demand[bound], 0.0)
                 sums[groups] += by_role[role] * weights * of_resource
         return sums
@@ -262,10 +283,10 @@ class _PlannedSample:
 
         This is a mean over sampled groups, equal for all resources of a class, shape (resources,).
         """
-        kinds, kind_of = np.unique(
-            np.array(self._pool.cluster.resources.kinds), return_inverse=True
-        )
-        totals_ns = np.zeros(len(kinds))
+        resources = self._pool.cluster.resources
+        kind_of = resources.kind_indices
+        kinds_count = len(resources.kind_names)
+        totals_ns = np.zeros(kinds_count)
         samples = np.linspace(0, self._pool.cluster.groups - 1, _GROUPS_SAMPLED).astype(
             np.int64
         )
@@ -274,7 +295,7 @@ class _PlannedSample:
             by_role = self._by_view.get(int(self._pool.views[group]))
             if by_role is not None:
                 self._add(loads_ns, by_role, np.array([group]), np.ones(1))
-            highest_ns = np.zeros(len(kinds))
+            highest_ns = np.zeros(kinds_count)
             np.maximum.at(highest_ns, kind_of, loads_ns / servers)
             totals_ns += highest_ns
         return totals_ns[kind_of] / len(samples)
@@ -287,9 +308,9 @@ class _PlannedSample:
         weights: FloatArray,
     ) -> None:
         """Add demands by role to the resources that placement groups and clients are bound to [ns]."""
-        client_rows = self._bindings[self._pool.cluster.groups :]
+        client_rows = self._client_rows
         for role in np.flatnonzero(by_role > 0).tolist():
-            bound = self._bindings[groups, role]
+            bound = self._bound[role][groups]
             by_group = bound >= 0
             np.add.at(demands_ns, bound[by_group], by_role[role] * weights[by_group])
             by_client = float(weights[bound == BY_CLIENT].sum())
@@ -391,12 +412,13 @@ def _stations(
     streams_ns: FloatArray,
 ) -> tuple[StationDemand, ...]:
     """Sum demands by class. Batches (shared) and gates (without servers) set no bound and are skipped."""
-    kinds = np.array(resources.kinds)
+    kinds = resources.numbered_kinds
     sets_bound = ~np.isin(resources.disciplines, (BATCH, GATE)) & (demands_ns > 0)
-    sets_bound &= ~np.isin(kinds, _NO_QUEUE)
+    sets_bound &= ~kinds.are(*_NO_QUEUE)
+    present = np.unique(kinds.indices[sets_bound]).tolist()
     stations = []
-    for kind in np.unique(kinds[sets_bound]).tolist():
-        mine = kinds == kind
+    for kind in sorted(kinds.names[index] for index in present):
+        mine = kinds.are(kind)
         loads_ns = demands_ns[mine] / servers[mine]
         total_ns = float(demands_ns[mine].sum())
         mean_ns = total_ns / float(servers[mine].sum())

@@ -11,6 +11,9 @@ from stripesim.sim.ceph.paths import PathContext
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.graph import IntArray
 
+# In place of the binding row of a group that no request has needed.
+_NOT_BOUND = -1
+
 
 @dataclass(frozen=True)
 class EngineGroups:
@@ -52,6 +55,9 @@ class EngineGroups:
 class Layout:
     """Views and bindings of a pool's placement groups, which may change during a run.
 
+    A group is bound to resources when the first request needs it. A sample of requests touches few of the
+    groups of a large pool.
+
     `contexts` are the distinct states of placement groups until now. Shards that are catching up count as
     missing, but receive writes.
     """
@@ -61,7 +67,7 @@ class Layout:
         self.engine_groups = EngineGroups(pool.cluster.groups)
         self.contexts: list[PathContext] = list(pool.contexts)
         # Index in `contexts`, and binding row, of each placement group, shape (groups, 2).
-        rows = np.arange(pool.cluster.groups, dtype=np.int64)
+        rows = np.full(pool.cluster.groups, _NOT_BOUND, dtype=np.int64)
         self._states = np.stack([np.array(pool.views, dtype=np.int64), rows], axis=1)
         self._view_numbers = {
             (context.primary, context.missing, context.catching_up): index
@@ -93,9 +99,10 @@ class Layout:
         return self._rows[key]
 
     def states_of(
-        self, groups: IntArray, objects: IntArray
+        self, book: Book, groups: IntArray, objects: IntArray
     ) -> tuple[IntArray, IntArray]:
         """Return the index in `contexts` and the binding row of objects, by their placement groups."""
+        self._bind(book, groups)
         states = self._states[groups]
         if self._exceptions:
             has_exceptions = np.isin(groups, list(self._exceptions))
@@ -126,6 +133,12 @@ class Layout:
             self._exceptions.pop(group, None)
         else:
             self._exceptions.setdefault(group, {})[item] = (view, row)
+
+    def _bind(self, book: Book, groups: IntArray) -> None:
+        """Add rows for those groups that are not bound yet."""
+        new = np.unique(groups[self._states[groups, 1] == _NOT_BOUND])
+        if len(new):
+            self._states[new, 1] = book.add_bindings(self._pool.group_bindings(new))
 
     def _view(
         self, primary: int, missing: frozenset[int], catching_up: frozenset[int]

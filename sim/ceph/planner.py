@@ -66,7 +66,7 @@ class PoolGraphs:
     def __init__(self, pool: Pool, book: Book, layout: Layout) -> None:
         self.kind = kind_of(pool)
         self.layout = layout
-        self._book = book
+        self.book = book
         self._object_map_update = pool.object_map_update
         self._shapes: list[RequestShape] = []
         self._shape_numbers: dict[tuple[Any, ...], int] = {}
@@ -116,7 +116,7 @@ class PoolGraphs:
             if shape.creates:
                 assert self._object_map_update is not None
                 template = after_object_map(self._object_map_update, template)
-            self._by_plan[key] = self._book.add(template)
+            self._by_plan[key] = self.book.add(template)
         return self._by_plan[key]
 
 
@@ -253,12 +253,15 @@ class RequestPlanner:
 
     def _chunk(self, planned: Planned) -> RequestChunk:
         """Return engine requests for the current state of their placement groups."""
-        views, rows = self._graphs.layout.states_of(planned.groups, planned.objects)
+        graphs = self._graphs
+        views, rows = graphs.layout.states_of(
+            graphs.book, planned.groups, planned.objects
+        )
         groups = planned.groups
         if self._engine_groups is not None:
             groups = self._engine_groups.of_clients(groups, planned.is_write)
         return RequestChunk(
-            templates=self._graphs.templates_of(views, planned.shapes),
+            templates=graphs.templates_of(views, planned.shapes),
             bindings=self.pool.binding_of(rows, planned.clients, planned.images),
             groups=groups,
         )

@@ -1,5 +1,7 @@
 """A pool of a cluster: redundancy scheme, objects, and state of its placement groups."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -15,7 +17,7 @@ from stripesim.models.placement import pgs_of_objects
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster
 from stripesim.sim.ceph.paths import PathContext, object_map_path
 from stripesim.sim.engine.graph import IntArray, Template
-from stripesim.sim.engine.program import with_client
+from stripesim.sim.engine.program import AnyIntArray, Bindings, with_client
 
 
 class UnavailableError(ValueError):
@@ -117,15 +119,17 @@ class Pool:
         """Index of each placement group's state in `contexts`, shape (groups,)."""
         return self._views[1]
 
-    def bindings(self) -> IntArray:
-        """Return binding rows of all PGs, then of all clients if there are several, shape (rows, roles)."""
+    def book(self) -> Book:
+        """Return a book with the binding rows of clients. `Layout` adds those of placement groups."""
         cluster = self.cluster
-        rows = cluster.bind(
-            cluster.acting, self.primaries, np.arange(cluster.groups, dtype=np.int64)
-        )
         if cluster.one_client and cluster.object_maps is None:
-            return rows
-        return np.concatenate([rows, cluster.client_rows()])
+            return Book(np.zeros((0, cluster.roles), dtype=np.int32))
+        return Book(cluster.client_rows())
+
+    def group_bindings(self, groups: IntArray) -> Bindings:
+        """Return the binding row of each of some placement groups, shape (n, roles)."""
+        cluster = self.cluster
+        return cluster.bind(cluster.acting[groups], self.primaries[groups], groups)
 
     def binding_of(
         self, rows: IntArray, clients: IntArray, images: IntArray
@@ -133,10 +137,10 @@ class Pool:
         """Return the binding of each request, given the row of its placement group."""
         cluster = self.cluster
         if cluster.object_maps is not None:
-            return with_client(rows, cluster.groups + images)
+            return with_client(rows, images)
         if cluster.one_client:
             return rows
-        return with_client(rows, cluster.groups + clients)
+        return with_client(rows, clients)
 
     @cached_property
     def object_map_update(self) -> Template | None:
@@ -171,14 +175,14 @@ def image_prefix(image: int) -> str:
 class Book:
     """Templates and bindings of a run, extended on demand."""
 
-    def __init__(self, bindings: IntArray) -> None:
+    def __init__(self, bindings: AnyIntArray) -> None:
         self.templates: list[Template] = []
         self._known: set[int] = set()
-        self._rows = bindings
+        self._rows: Bindings = bindings.astype(np.int32, copy=False)
         self._used = len(bindings)
 
     @property
-    def bindings(self) -> IntArray:
+    def bindings(self) -> Bindings:
         """Binding rows, shape (rows, roles)."""
         return self._rows[: self._used]
 
@@ -192,12 +196,12 @@ class Book:
         self.templates.append(template)
         return len(self.templates) - 1
 
-    def add_bindings(self, rows: IntArray) -> IntArray:
+    def add_bindings(self, rows: Bindings) -> IntArray:
         """Append binding rows and return their indices."""
         start = self._used
         stop = start + len(rows)
         if stop > len(self._rows):
-            room = np.empty((stop, *rows.shape[1:]), dtype=np.int64)
+            room = np.empty((stop, *rows.shape[1:]), dtype=self._rows.dtype)
             self._rows = np.concatenate([self.bindings, room])
         self._rows[start:stop] = rows
         self._used = stop

@@ -8,11 +8,12 @@ from typing import Any, Final, Literal, NamedTuple
 from stripesim.sim.durability import draws
 from stripesim.sim.durability.bursts import loss_of_burst
 from stripesim.sim.durability.chain import chain_of
-from stripesim.sim.durability.splitting import WALKS, Estimate, WalkBatch, split
+from stripesim.sim.durability.histories import exposure_losses
+from stripesim.sim.durability.splitting import WALKS, Estimate, split
 from stripesim.sim.durability.system import YEAR_S, System, group_bytes
 
-Method = Literal["markov", "splitting", "burst"]
-Spread = Callable[[Callable[[int], WalkBatch], Iterable[int]], Iterable[WalkBatch]]
+Method = Literal["markov", "splitting", "burst", "history"]
+Spread = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
 
 #: Smallest half-width of a splitting interval as shown [nines]. Further digits have no
 #: meaning.
@@ -24,7 +25,11 @@ APPROXIMATION: Final = (
     "splitting on 31 random pools, and within 0.2 on 5 with exponential repair times."
 )
 
-METHODS: Final[tuple[Method, ...]] = ("markov", "splitting", "burst")
+METHODS: Final[tuple[Method, ...]] = ("markov", "splitting", "burst", "history")
+
+#: Failures of drives within the horizon above which walks of `splitting`, each a whole history, take too
+#: long.
+FAILURES_OF_A_WALK: Final = 1000
 
 _ORDINALS: Final = (
     "first",
@@ -57,6 +62,10 @@ def why_not(system: System, method: Method) -> str | None:
         return _why_no_chain(system)
     if method == "burst":
         return None if system.bursts else "there are no bursts"
+    if method == "history":
+        if system.placement == "declustered":
+            return "a declustered pool has no placement groups"
+        return None
     if system.placement == "declustered":
         for burst in system.bursts:
             if burst.unit != "drive":
@@ -90,6 +99,30 @@ def applicable(system: System) -> list[Method]:
     return [method for method in METHODS if why_not(system, method) is None]
 
 
+def unsuited(system: System, method: Method) -> str | None:
+    """Explain why a method that can answer is not the one to use for a system of this size.
+
+    Parameters
+    ----------
+    system
+        The system.
+    method
+        The method.
+
+    Returns
+    -------
+    str or None
+        The reason, or None if the method suits the system.
+    """
+    failures = system.drives * system.lifetime.rate_per_s * system.horizon_s
+    is_large = failures > FAILURES_OF_A_WALK and system.placement != "declustered"
+    if method == "splitting" and is_large:
+        return f"each walk has {failures:,.0f} failures, and method history follows few"
+    if method == "history" and not is_large:
+        return f"splitting suits {failures:,.0f} failures within the horizon"
+    return None
+
+
 class Recommendation(NamedTuple):
     """The method to use for a system, and the reason."""
 
@@ -121,9 +154,11 @@ def recommended_method(system: System) -> Recommendation:
         if chain_of(system).exact:
             reason = "the chain is exact here"
         return Recommendation("markov", reason)
-    if "splitting" in methods:
-        reason = "only simulation covers bursts together with single failures"
-        return Recommendation("splitting", why_not(system, "markov") or reason)
+    reason = "only simulation covers bursts together with single failures"
+    reason = why_not(system, "markov") or reason
+    for method in ("splitting", "history"):
+        if method in methods and unsuited(system, method) is None:
+            return Recommendation(method, reason)
     if not methods:
         raise ValueError(
             f"durability: {system.code.name}: {why_not(system, 'splitting')}"
@@ -148,7 +183,8 @@ def assess(
     method
         One of those that `applicable` lists.
     seed, walks, spread
-        As for `stripesim.sim.durability.splitting.split`. Other methods ignore them.
+        As for `stripesim.sim.durability.splitting.split` and
+        `stripesim.sim.durability.histories.exposure_losses`. Other methods ignore them.
 
     Returns
     -------
@@ -162,8 +198,11 @@ def assess(
         row = _markov(system)
     elif method == "burst":
         row = _burst(system)
+    elif method == "history":
+        estimate = exposure_losses(system, seed=seed, walks=walks, spread=spread)
+        row = _simulated(estimate, system)
     else:
-        row = _splitting(split(system, seed=seed, walks=walks, spread=spread), system)
+        row = _simulated(split(system, seed=seed, walks=walks, spread=spread), system)
     return {
         "scheme": system.code.name,
         "method": method,
@@ -275,7 +314,12 @@ def assumptions(system: System, method: Method) -> list[str]:
         lines.append("Bursts are excluded. See the other methods.")
     if method == "markov" and system.placement == "crush":
         lines.append(APPROXIMATION)
-    if method == "splitting":
+    if method == "history":
+        lines.append(
+            "Exposures that lose data are independent of one another: the probability follows from their "
+            "expected number."
+        )
+    if method in ("splitting", "history"):
         lines.append(
             "The interval is statistical and shown at least ± 0.05 nines wide. It does not cover the "
             "simplifications of the model."
@@ -374,7 +418,7 @@ def _markov(system: System) -> dict[str, Any]:
     return row
 
 
-def _splitting(estimate: Estimate, system: System) -> dict[str, Any]:
+def _simulated(estimate: Estimate, system: System) -> dict[str, Any]:
     row = _row(system, estimate.probability, estimate.lost_bytes)
     nines, low, high = estimate.nines
     paths = [

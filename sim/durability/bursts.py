@@ -1,13 +1,15 @@
 """Exact probabilities of data loss in a burst of failures, and in a fixed window of independent ones."""
 
+from collections.abc import Callable
 from fractions import Fraction
 from math import comb, expm1, log1p, sqrt
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.sim.durability.draws import compiled, inner
+from stripesim.models import jit
+from stripesim.sim.durability.draws import HeldShards, shards_of_drives
 from stripesim.sim.durability.probability import any_of
 from stripesim.sim.durability.system import Burst, Code, Floats, Ints, System
 
@@ -24,6 +26,18 @@ _SAMPLES_MIN: Final = 2000
 _Z: Final = 1.959964
 
 _NO_DISTANCES: Final = np.zeros(0, dtype=np.uint8)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+# Unlike walks, these functions allocate arrays: they sort.
+def _compiled(function: Callable[P, R]) -> Callable[P, R]:
+    return jit.compiled(function, program="bursts", nogil=True, error_model="numpy")
+
+
+def _inner(function: Callable[P, R]) -> Callable[P, R]:
+    return jit.inner(function, nogil=True, error_model="numpy")
 
 
 class BurstLoss(NamedTuple):
@@ -264,16 +278,19 @@ def _loss_by_sets(system: System, burst: Burst, units: Ints) -> BurstLoss:
     losses = np.zeros(count)
     distances = _NO_DISTANCES if code.distances is None else code.distances
     context = _Burst(
-        system.layout, units, burst.lost_fraction, code.tolerated, distances
+        system.layout,
+        units,
+        burst.lost_fraction,
+        code.tolerated,
+        distances,
+        shards_of_drives(system.layout, system.drives),
+        np.flatnonzero((system.layout < 0).any(axis=1)),
+        np.argsort(units, kind="stable"),
+        np.append(0, np.cumsum(np.bincount(units, minlength=total))),
     )
-    scratch = _Scratch(
-        selected=np.arange(burst.units),
-        order=np.arange(total),
-        dead=np.zeros(total, dtype=np.uint8),
-        gone=np.zeros(len(units), dtype=np.uint8),
-        chances=np.zeros(len(system.layout)),
+    unavailable = _try_sets(
+        context, total, burst.units, system.missing_allowed, losses, every
     )
-    unavailable = _try_sets(context, scratch, system.missing_allowed, losses, every)
     unavailable /= count
     share = float(losses.mean())
     if every:
@@ -295,26 +312,24 @@ def _wilson(hits: int, count: int) -> tuple[float, float]:
 
 
 class _Burst(NamedTuple):
-    """A burst for compiled code: the drives of groups, the unit of each drive, and the losses tolerated."""
+    """A burst for compiled code: the drives of groups, the unit of each drive, and the losses tolerated.
+
+    `held` are the shards of each drive, and `incomplete` the groups with holes. The drives of unit u are
+    `by_unit[unit_first[u] : unit_first[u + 1]]`.
+    """
 
     layout: Ints
     units: Ints
     lost_fraction: float
     tolerated: int
     distances: npt.NDArray[np.uint8]
+    held: HeldShards
+    incomplete: Longs
+    by_unit: Longs
+    unit_first: Longs
 
 
-class _Scratch(NamedTuple):
-    """Units of the current set, a shuffle, struck units, lost drives, and the chances of groups."""
-
-    selected: Longs
-    order: Longs
-    dead: npt.NDArray[np.uint8]
-    gone: npt.NDArray[np.uint8]
-    chances: Floats
-
-
-@inner
+@_inner
 def _bits(mask: int) -> int:
     count = 0
     while mask:
@@ -323,14 +338,14 @@ def _bits(mask: int) -> int:
     return count
 
 
-@inner
+@_inner
 def _is_lethal(burst: _Burst, mask: int) -> bool:
     if len(burst.distances):
         return bool(burst.distances[mask] == 0)
     return _bits(mask) > burst.tolerated
 
 
-@inner
+@_inner
 def _masks(
     burst: _Burst, struck: npt.NDArray[np.uint8], by_unit: bool, group: int
 ) -> tuple[int, int]:
@@ -348,7 +363,7 @@ def _masks(
     return holes, hit
 
 
-@inner
+@_inner
 def _chance(burst: _Burst, hit: int, part: int) -> float:
     """Return the probability that exactly the shards in `part` are lost."""
     weight = 1.0
@@ -360,7 +375,7 @@ def _chance(burst: _Burst, hit: int, part: int) -> float:
     return weight
 
 
-@inner
+@_inner
 def _lethal(burst: _Burst, holes: int, hit: int) -> float:
     """Return the probability that a group is lost if each shard in `hit` may be lost."""
     if burst.lost_fraction >= 1:
@@ -376,7 +391,7 @@ def _lethal(burst: _Burst, holes: int, hit: int) -> float:
         part = (part - 1) & hit
 
 
-@inner
+@_inner
 def _lose(
     burst: _Burst, dead: npt.NDArray[np.uint8], gone: npt.NDArray[np.uint8], group: int
 ) -> None:
@@ -401,11 +416,12 @@ def _lose(
             gone[burst.layout[group, shard]] = lost >> shard & 1
 
 
-@inner
+@_inner
 def _destroys(
     burst: _Burst,
     dead: npt.NDArray[np.uint8],
     gone: npt.NDArray[np.uint8],
+    hit_groups: Longs,
     chances: Floats,
     summed: float,
 ) -> float:
@@ -424,16 +440,41 @@ def _destroys(
     while pick < len(chances) - 1 and draw >= chances[pick]:
         draw -= chances[pick]
         pick += 1
-    _lose(burst, dead, gone, pick)
+    _lose(burst, dead, gone, hit_groups[pick])
     lost = 0
-    for group in range(len(chances)):
-        if chances[group] > 0:
-            holes, hit = _masks(burst, gone, False, group)
+    for index in range(len(chances)):
+        if chances[index] > 0:
+            holes, hit = _masks(burst, gone, False, hit_groups[index])
             lost += _is_lethal(burst, holes | hit)
     return summed / max(1, lost)
 
 
-@inner
+@_inner
+def _hit_groups(
+    burst: _Burst, selected: Longs, seen: npt.NDArray[np.uint8], found: Longs
+) -> Longs:
+    """Return the groups with holes or with a shard in a selected unit, in ascending order."""
+    count = 0
+    for group in burst.incomplete:
+        seen[group] = 1
+        found[count] = group
+        count += 1
+    for unit in selected:
+        for index in range(burst.unit_first[unit], burst.unit_first[unit + 1]):
+            drive = burst.by_unit[index]
+            for i in range(burst.held.first[drive], burst.held.first[drive + 1]):
+                group = burst.held.group[i]
+                if seen[group] == 0:
+                    seen[group] = 1
+                    found[count] = group
+                    count += 1
+    groups = np.sort(found[:count])
+    for group in groups:
+        seen[group] = 0
+    return groups
+
+
+@_inner
 def _draw_set(selected: Longs, order: Longs) -> None:
     """Draw a set of units by the first steps of a shuffle."""
     for i in range(len(selected)):
@@ -444,7 +485,7 @@ def _draw_set(selected: Longs, order: Longs) -> None:
         selected[i] = unit
 
 
-@inner
+@_inner
 def _next_set(selected: Longs, total: int) -> None:
     """Advance to the next combination in lexicographic order, if there is one."""
     struck = len(selected)
@@ -457,36 +498,40 @@ def _next_set(selected: Longs, total: int) -> None:
             selected[j] = selected[j - 1] + 1
 
 
-@compiled
+@_compiled
 def _try_sets(
-    burst: _Burst, scratch: _Scratch, allowed: int, losses: Floats, every: bool
+    burst: _Burst, total: int, struck: int, allowed: int, losses: Floats, every: bool
 ) -> float:
     """Write each set's probability of loss into `losses`, and sum the parts that are unreachable."""
     np.random.seed(1)
     groups = burst.layout.shape[0]
-    selected = scratch.selected
-    dead = scratch.dead
-    chances = scratch.chances
+    selected = np.arange(struck)
+    order = np.arange(total)
+    dead = np.zeros(total, dtype=np.uint8)
+    gone = np.zeros(len(burst.units), dtype=np.uint8)
+    seen = np.zeros(groups, dtype=np.uint8)
+    found = np.empty(groups, dtype=np.int64)
     unavailable = 0.0
     for turn in range(len(losses)):
         if not every:
-            _draw_set(selected, scratch.order)
-        for i in range(len(selected)):
+            _draw_set(selected, order)
+        for i in range(struck):
             dead[selected[i]] = 1
         out = 0
         summed = 0.0
-        for group in range(groups):
-            holes, hit = _masks(burst, dead, True, group)
+        hit_groups = _hit_groups(burst, selected, seen, found)
+        chances = np.zeros(len(hit_groups))
+        for index in range(len(hit_groups)):
+            holes, hit = _masks(burst, dead, True, hit_groups[index])
             away = _bits(holes | hit)
             out += away > allowed
-            chances[group] = 0.0
             if away > burst.tolerated:
-                chances[group] = _lethal(burst, holes, hit)
-            summed += chances[group]
+                chances[index] = _lethal(burst, holes, hit)
+            summed += chances[index]
         unavailable += out / max(1, groups)
-        losses[turn] = _destroys(burst, dead, scratch.gone, chances, summed)
-        for i in range(len(selected)):
+        losses[turn] = _destroys(burst, dead, gone, hit_groups, chances, summed)
+        for i in range(struck):
             dead[selected[i]] = 0
         if every:
-            _next_set(selected, len(dead))
+            _next_set(selected, total)
     return unavailable

@@ -87,6 +87,56 @@ def inner(function: Callable[P, R]) -> Callable[P, R]:
     return jit.inner(function, **_OPTIONS)
 
 
+class HeldShards(NamedTuple):
+    """The shards that each drive holds.
+
+    Attributes
+    ----------
+    first
+        Drive d holds the entries first[d] … first[d + 1] - 1 of `group` and `shard`, shape (drives + 1,).
+    group, shard
+        Placement group, and number of the shard in it, in ascending order for each drive.
+    """
+
+    first: Ints
+    group: Ints
+    shard: npt.NDArray[np.uint8]
+
+
+def shards_of_drives(members: Ints, drives: int) -> HeldShards:
+    """Return the shards that each drive holds.
+
+    Parameters
+    ----------
+    members
+        Drive of each shard, −1 for none, shape (groups, width).
+    drives
+        Number of drives.
+    """
+    held = np.bincount(members[members >= 0], minlength=drives)
+    first = np.append(0, np.cumsum(held)).astype(np.int32)
+    shards = HeldShards(
+        first=first,
+        group=np.empty(first[-1], dtype=np.int32),
+        shard=np.empty(first[-1], dtype=np.uint8),
+    )
+    _enter(members, first[:-1].copy(), shards)
+    return shards
+
+
+@compiled
+def _enter(members: Ints, following: Ints, shards: HeldShards) -> None:
+    """Enter each shard at the following place of its drive."""
+    groups, width = members.shape
+    for number in range(groups):
+        for place in range(width):
+            drive = members[number, place]
+            if drive >= 0:
+                shards.group[following[drive]] = number
+                shards.shard[following[drive]] = place
+                following[drive] += 1
+
+
 @inner
 def _next(state: State) -> np.uint64:
     """Return the next output of SplitMix64."""

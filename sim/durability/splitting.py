@@ -15,7 +15,7 @@ import scipy
 
 from stripesim.sim.durability import walk_groups, walk_pool
 from stripesim.sim.durability.chain import levels_of
-from stripesim.sim.durability.draws import Threats
+from stripesim.sim.durability.draws import Threats, shards_of_drives
 from stripesim.sim.durability.probability import any_of
 from stripesim.sim.durability.system import System, group_bytes
 
@@ -186,14 +186,9 @@ def _threats(system: System, drives: int, *, biased: bool) -> Threats:
     if biased:
         bias_s = np.array(_bias_s(system, drives))
     if biased and bursts:
-        # Draw a burst in every third walk at least, and strike about half of what would lose
-        # data.
+        # Draw a burst in every third walk at least.
         drawn_rates = np.maximum(rates, 0.3 / system.horizon_s)
-        struck = np.array(
-            [_drives_of(system, burst.unit) * burst.units for burst in bursts]
-        )
-        half_lethal = (code.tolerated + 1) / 2 / struck
-        drawn_lost = np.minimum(1.0, np.maximum(lost, half_lethal))
+        drawn_lost = np.array(drawn_lost_fractions(system))
     return Threats(
         tolerated=code.tolerated,
         edges_s=np.array(system.lifetime.edges_s),
@@ -208,6 +203,24 @@ def _threats(system: System, drives: int, *, biased: bool) -> Threats:
         horizon_s=system.horizon_s,
         sector_errors=system.sector_errors,
     )
+
+
+def drawn_lost_fractions(system: System) -> list[float]:
+    """Return the probability with which a drive struck by each burst is drawn to lose its data.
+
+    About half as many drives as a loss takes are then struck, if not more.
+
+    Parameters
+    ----------
+    system
+        The system.
+    """
+    fractions = []
+    for burst in system.bursts:
+        struck = _drives_of(system, burst.unit) * burst.units
+        half_lethal = (system.code.tolerated + 1) / 2 / struck
+        fractions.append(min(1.0, max(burst.lost_fraction, half_lethal)))
+    return fractions
 
 
 def _repairs_in_one(system: System) -> bool:
@@ -268,10 +281,8 @@ def _layout(
     repair = system.repair
     groups = system.layout[:1] if drives == code.width else system.layout
     members = np.ascontiguousarray(groups)
-    flat = members.ravel()
-    held = np.flatnonzero(flat >= 0)
-    order = held[np.argsort(flat[held], kind="stable")]
-    first = np.concatenate([[0], np.cumsum(np.bincount(flat[held], minlength=drives))])
+    members = members.astype(np.int32, copy=False)
+    held = shards_of_drives(members, drives)
     unit_of = np.zeros((3, drives), dtype=np.int32)
     unit_of[0] = np.arange(drives)
     counts = np.ones(3, dtype=np.int32)
@@ -280,6 +291,11 @@ def _layout(
         if unit in system.units and drives == system.drives:
             unit_of[index] = system.units[unit]
             counts[index] = int(system.units[unit].max()) + 1
+    units_max = int(counts.max())
+    unit_first = np.zeros((3, units_max + 1), dtype=np.int32)
+    for kind in range(3):
+        sizes = np.bincount(unit_of[kind], minlength=units_max)
+        unit_first[kind, 1:] = np.cumsum(sizes)
     burst_units = [_UNITS.index(burst.unit) for burst in system.bursts]
     distances = np.zeros(0, dtype=np.uint8)
     if code.distances is not None:
@@ -289,12 +305,14 @@ def _layout(
         item_s += repair.detection_s
     return walk_groups.GroupConstants(
         threats=threats,
-        members=members.astype(np.int32),
-        first=first.astype(np.int32),
-        group=(order // code.width).astype(np.int32),
-        shard=(order % code.width).astype(np.int32),
+        members=members,
+        first=held.first,
+        group=held.group,
+        shard=held.shard,
         unit_of=unit_of,
         unit_counts=counts,
+        unit_drives=np.argsort(unit_of, axis=1, kind="stable").astype(np.int32),
+        unit_first=unit_first,
         burst_unit=np.array(burst_units, dtype=np.int32),
         distances=distances,
         item_s=item_s,
@@ -306,8 +324,14 @@ def _layout(
     )
 
 
-def _initial_state(prepared: Prepared) -> Any:
-    """Return the state of a system without failures, as the only one on the first axis."""
+def initial_state(prepared: Prepared) -> Any:
+    """Return the state of a system without failures, as the only one on the first axis.
+
+    Parameters
+    ----------
+    prepared
+        The system.
+    """
     lay = prepared.layout
     room = prepared.room
     common: dict[str, Any] = {
@@ -383,7 +407,7 @@ def run_batch(
     # uniformly.
     has_bursts = len(layout.threats.burst_rates) > 0
     generator = np.random.default_rng((seed, number))
-    states = _initial_state(prepared)
+    states = initial_state(prepared)
     picks = np.zeros(walks, dtype=np.int64)
     carried = np.ones(1)
     reached = 1.0
@@ -527,7 +551,7 @@ def _is_final(result: Estimate) -> bool:
 
 def _walks_max(prepared: Prepared) -> int:
     """Return the walks of a batch whose states fit into `STATES_BYTES_MAX`."""
-    state_bytes: int = sum(part.nbytes for part in _initial_state(prepared))
+    state_bytes: int = sum(part.nbytes for part in initial_state(prepared))
     return max(_WALKS_MIN, STATES_BYTES_MAX // (2 * state_bytes))
 
 

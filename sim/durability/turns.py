@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import scipy
 
+from stripesim.sim.durability.draws import shards_of_drives
 from stripesim.sim.durability.probability import any_of
 from stripesim.sim.durability.system import Code, Floats, Ints, System, group_bytes
 
@@ -257,12 +258,9 @@ class _Holders:
 
     def __init__(self, groups: Ints, drives: int) -> None:
         self._groups = groups
-        flat = groups.ravel()
-        held = np.flatnonzero(flat >= 0)
-        by_drive = held[np.argsort(flat[held], kind="stable")]
-        self._numbers = by_drive // groups.shape[1]
-        counts = np.bincount(flat[held], minlength=drives)
-        self._starts = np.append(0, np.cumsum(counts))
+        held = shards_of_drives(np.ascontiguousarray(groups, dtype=np.int32), drives)
+        self._numbers = held.group
+        self._starts = held.first
 
     def groups_of_all(self, drives: Ints) -> Ints:
         """Return the rows of the groups that contain all of some drives."""

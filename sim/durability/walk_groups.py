@@ -35,6 +35,9 @@ class GroupConstants(NamedTuple):
         Number of the drive, host and rack of each drive, 0 if unknown, shape (3, drives).
     unit_counts
         Number of drives, hosts and racks, shape (3,).
+    unit_drives, unit_first
+        The drives of unit u of a kind are unit_drives[kind, unit_first[kind, u]] … up to
+        unit_first[kind, u + 1], in ascending order. Shapes (3, drives) and (3, most units + 1).
     burst_unit
         Kind of the units that each burst strikes: 0 drives, 1 hosts, 2 racks.
     distances
@@ -55,9 +58,11 @@ class GroupConstants(NamedTuple):
     members: Ints
     first: Ints
     group: Ints
-    shard: Ints
+    shard: npt.NDArray[np.uint8]
     unit_of: Ints
     unit_counts: Ints
+    unit_drives: Ints
+    unit_first: Ints
     burst_unit: Ints
     distances: npt.NDArray[np.uint8]
     item_s: float
@@ -117,17 +122,39 @@ class States(NamedTuple):
 class GroupTables(NamedTuple):
     """A walk's state by group, level and drive. `down` is 1 + the slot of a failed drive."""
 
-    missing: Ints
+    missing: npt.NDArray[np.uint8]
     mask: Ints
     levels: Ints
     intact: Ints  # `levels` of a system without failures.
+    kept: Ints  # `levels` of a state to return to.
     down: Ints
     seen: Ints
     worst: Ints
 
 
+class Bounds(NamedTuple):
+    """The end of a walk.
+
+    Attributes
+    ----------
+    target
+        Level that the walk is to reach.
+    floor
+        Level below which it ends.
+    until_s
+        Time when it ends [s].
+    ends_at_burst
+        True if it ends when a burst strikes.
+    """
+
+    target: int
+    floor: int
+    until_s: float
+    ends_at_burst: bool
+
+
 @inner
-def _level(lay: GroupConstants, tab: GroupTables, group: int) -> int:
+def level_of(lay: GroupConstants, tab: GroupTables, group: int) -> int:
     """Return how close a group is to loss."""
     if len(lay.distances):
         return int(lay.threats.tolerated + 1 - lay.distances[tab.mask[group]])
@@ -138,31 +165,40 @@ def _level(lay: GroupConstants, tab: GroupTables, group: int) -> int:
 def _move(lay: GroupConstants, tab: GroupTables, i: int, step: int) -> int:
     """Take a shard from its group (step 1) or return it (−1), and return the group's new level."""
     group = lay.group[i]
-    tab.levels[_level(lay, tab, group)] -= 1
+    tab.levels[level_of(lay, tab, group)] -= 1
     tab.missing[group] += step
-    tab.mask[group] ^= 1 << lay.shard[i]
-    level = _level(lay, tab, group)
+    if len(lay.distances):
+        tab.mask[group] ^= 1 << int(lay.shard[i])
+    level = level_of(lay, tab, group)
     tab.levels[level] += 1
     return level
 
 
-def _tables(lay: GroupConstants) -> GroupTables:
+def tables(lay: GroupConstants) -> GroupTables:
     """Return empty tables."""
     groups = len(lay.members)
     levels = lay.threats.tolerated + 2
     return GroupTables(
-        missing=np.zeros(groups, dtype=np.int32),
+        missing=np.zeros(groups, dtype=np.uint8),
         mask=np.zeros(groups, dtype=np.int32),
         levels=np.zeros(levels, dtype=np.int32),
         intact=np.zeros(levels, dtype=np.int32),
+        kept=np.zeros(levels, dtype=np.int32),
         down=np.zeros(len(lay.first) - 1, dtype=np.int32),
         seen=np.zeros(groups, dtype=np.int32),
-        worst=np.zeros(groups, dtype=np.int32),
+        worst=np.empty(groups, dtype=np.int32),
     )
 
 
 @inner
-def _fill(lay: GroupConstants, tab: GroupTables) -> None:
+def copy_counts(source: Ints, target: Ints) -> None:
+    """Copy the number of groups at each level."""
+    for level in range(len(source)):
+        target[level] = source[level]
+
+
+@inner
+def fill(lay: GroupConstants, tab: GroupTables) -> None:
     """Fill the tables for a system without failures, in which only holes of the layout are missing."""
     groups, width = lay.members.shape
     for group in range(groups):
@@ -170,13 +206,12 @@ def _fill(lay: GroupConstants, tab: GroupTables) -> None:
             if lay.members[group, shard] < 0:
                 tab.missing[group] += 1
                 tab.mask[group] |= 1 << shard
-        tab.levels[_level(lay, tab, group)] += 1
-    for level in range(len(tab.levels)):
-        tab.intact[level] = tab.levels[level]
+        tab.levels[level_of(lay, tab, group)] += 1
+    copy_counts(tab.levels, tab.intact)
 
 
 @inner
-def _place_failed(
+def place_failed(
     lay: GroupConstants, st: States, at: int, tab: GroupTables, step: int
 ) -> None:
     """Enter a state's failed drives into the tables (step 1), or remove them (−1)."""
@@ -243,16 +278,10 @@ def _strike(
         cause = why
         group = lay.group[i]
         if level == tolerated and lay.threats.sector_errors > 0:
-            # A latent error among the shards that the critical group's rebuild reads is loss.
-            healthy = lay.members.shape[1] - tab.missing[group]
-            errors = lay.threats.sector_errors * healthy * (1.0 / max(1, held))
-            chance = -np.expm1(-errors)
-            lost, drawn = draws.sector_lost(lay.threats, chance, rng)
+            lost, drawn = meets_error(lay, tab, group, held, rng)
             ratio *= drawn
             if lost:
-                tab.levels[level] -= 1
                 level = tolerated + 1
-                tab.levels[level] += 1
                 cause = draws.SECTOR
         if level > worst:
             if why == draws.ELSEWHERE and cause == draws.ELSEWHERE:
@@ -261,6 +290,34 @@ def _strike(
                 st.cause[at, step] = cause
             worst = level
     return worst, ratio
+
+
+@inner
+def meets_error(
+    lay: GroupConstants, tab: GroupTables, group: int, held: int, rng: State
+) -> tuple[bool, float]:
+    """Draw whether the last rebuild of a critical group meets a latent error, which is loss.
+
+    Return that and the likelihood ratio. `held` is the number of shards of the failed drive.
+    """
+    tolerated = lay.threats.tolerated
+    healthy = lay.members.shape[1] - tab.missing[group]
+    errors = lay.threats.sector_errors * healthy * (1.0 / max(1, held))
+    chance = -np.expm1(-errors)
+    lost, ratio = draws.sector_lost(lay.threats, chance, rng)
+    if lost:
+        tab.levels[tolerated] -= 1
+        tab.levels[tolerated + 1] += 1
+    return lost, ratio
+
+
+@inner
+def worst_level(tab: GroupTables) -> int:
+    """Return the highest level of any group."""
+    level = len(tab.levels) - 1
+    while level > 0 and tab.levels[level] == 0:
+        level -= 1
+    return level
 
 
 @inner
@@ -289,14 +346,10 @@ def _strike_unit(
             fresh = fresh and st.struck[at, earlier] != unit
     st.struck[at, position] = unit
     st.struck_left[at] -= 1
-    start = 0
-    stop = len(tab.down)
-    if kind == 0:
-        start = unit
-        stop = unit + 1
     taken = 0
-    for drive in range(start, stop):
-        if lay.unit_of[kind, drive] != unit or tab.down[drive] > 0:
+    for index in range(lay.unit_first[kind, unit], lay.unit_first[kind, unit + 1]):
+        drive = lay.unit_drives[kind, index]
+        if tab.down[drive] > 0:
             continue
         lost, ratio = draws.loses_data(lay.threats, which, rng)
         weight *= ratio
@@ -317,6 +370,7 @@ def _begin(
 ) -> None:
     """Start a rebuild of each waiting failed drive, within the limits of policy and spares."""
     active = _active(st, at)
+    most = worst_level(tab) if lay.prioritised else 0
     for slot in range(st.failed[at]):
         if st.item[at, slot] != WAITING or (lay.policy == 1 and active):
             continue
@@ -337,10 +391,13 @@ def _begin(
         worst = -1
         for i in range(first, stop):
             if st.done[at, slot, i - first] == 0:
-                level = _level(lay, tab, lay.group[i]) if lay.prioritised else 0
+                level = level_of(lay, tab, lay.group[i]) if lay.prioritised else 0
                 if level > worst:
                     worst = level
                     st.item[at, slot] = i - first
+                if level >= most:
+                    # No group is closer to loss.
+                    break
         length_s = lay.item_s
         if not lay.fixed:
             length_s *= draws.exponential(rng)
@@ -412,7 +469,7 @@ def _find_worst(
         drive = st.drive[at, slot]
         for i in range(lay.first[drive], lay.first[drive + 1]):
             group = lay.group[i]
-            if tab.seen[group] == 0 and _level(lay, tab, group) == level:
+            if tab.seen[group] == 0 and level_of(lay, tab, group) == level:
                 tab.seen[group] = 1
                 tab.worst[count] = group
                 count += 1
@@ -422,14 +479,16 @@ def _find_worst(
 
 
 @inner
-def _next_due(lay: GroupConstants, st: States, at: int) -> tuple[int, float, float]:
+def _next_due(
+    lay: GroupConstants, st: States, at: int, until_s: float
+) -> tuple[int, float, float]:
     """Return the drive whose detection or rebuild ends first (−1 for none), that time, and the pace."""
     active = _active(st, at)
     pace = 1.0
     if lay.policy == 2 and active > 1:
         pace = 1.0 / active
     first_slot = -1
-    first_s = lay.threats.horizon_s
+    first_s = until_s
     for slot in range(st.failed[at]):
         if st.item[at, slot] >= 0:
             due = st.time_s[at] + (st.ready_s[at, slot] - st.virtual_s[at]) / pace
@@ -485,16 +544,24 @@ def _helped(
     drawn = 0.0
     for i in range(lay.first[drive], lay.first[drive + 1]):
         group = lay.group[i]
-        if _level(lay, tab, group) == level:
+        if level_of(lay, tab, group) == level:
             drawn += bias / worst_count / _healthy(lay, tab, group)
     return drawn
 
 
 @inner
-def _walk(
-    lay: GroupConstants, st: States, at: int, tab: GroupTables, target: int, rng: State
+def walk(
+    lay: GroupConstants,
+    st: States,
+    at: int,
+    tab: GroupTables,
+    bounds: Bounds,
+    rng: State,
 ) -> tuple[float, int]:
-    """Advance one walk, and return its weight (0 at the horizon, −1 without room) and its events."""
+    """Advance one walk, and return its weight (−1 without room) and its events.
+
+    The weight is 0 if the walk ends before it reaches the target level.
+    """
     threats = lay.threats
     drives = len(tab.down)
     fastest = draws.largest(threats.hazards)
@@ -506,10 +573,8 @@ def _walk(
     known_level = -1
     known_count = -1
     while True:
-        level = threats.tolerated + 1
-        while level > 0 and tab.levels[level] == 0:
-            level -= 1
-        if level >= target:
+        level = worst_level(tab)
+        if level >= bounds.target:
             return weight, events
         if st.struck_left[at] > 0:
             weight, taken = _strike_unit(lay, st, at, tab, level, weight, rng)
@@ -518,6 +583,8 @@ def _walk(
                 return weight, events
             known_level = -1
             continue
+        if level < bounds.floor:
+            return 0.0, events
         _begin(lay, st, at, tab, rng)
         bias = 0.0
         if threats.bias_s[level] > 0 and level == 0:
@@ -531,14 +598,16 @@ def _walk(
             if worst_count:
                 exposed = min(drives, worst_count * lay.members.shape[1])
                 bias = max(0.0, 0.7 / threats.bias_s[level] - fastest * exposed)
-        first_slot, first_s, pace = _next_due(lay, st, at)
+        first_slot, first_s, pace = _next_due(lay, st, at, bounds.until_s)
         now = st.time_s[at]
         rate = drives * fastest + bias + bursts
         step = draws.next_event_s(rate, rng)
         if now + step >= first_s:
-            if first_slot < 0:
-                return 0.0, events
             span = max(0.0, first_s - now)
+            if first_slot < 0:
+                st.time_s[at] = max(now, first_s)
+                st.virtual_s[at] += span * pace
+                return 0.0, events
             weight *= np.exp((bias + extra) * span)
             st.time_s[at] = max(now, first_s)
             events += 1
@@ -553,6 +622,8 @@ def _walk(
         st.time_s[at] = now + step
         st.virtual_s[at] += step * pace
         draw = uniform(rng) * rate
+        if draw < bursts and bounds.ends_at_burst:
+            return 0.0, events
         if draw < bursts:
             weight *= draws.begin_burst(threats, st, at, draw)
             continue
@@ -601,7 +672,7 @@ def stage(
         Total of failures, repairs and strikes, or −1 if the list of failed drives overflowed.
     """
     rng = np.zeros(1, dtype=np.uint64)
-    return _stage(lay, st, _tables(lay), target, seed, rng, weights)
+    return _stage(lay, st, tables(lay), target, seed, rng, weights)
 
 
 @compiled
@@ -615,21 +686,21 @@ def _stage(
     weights: Floats,
 ) -> int:
     """Walk with empty tables and the state of a random stream."""
-    _fill(lay, tab)
+    fill(lay, tab)
+    bounds = Bounds(target, 0, lay.threats.horizon_s, False)
     total = 0
-    for walk in range(len(weights)):
-        if st.lost[walk] > 0:
-            weights[walk] = 1.0
+    for number in range(len(weights)):
+        if st.lost[number] > 0:
+            weights[number] = 1.0
             continue
-        draws.seeded(rng, seed, walk)
-        _place_failed(lay, st, walk, tab, 1)
-        weight, events = _walk(lay, st, walk, tab, target, rng)
+        draws.seeded(rng, seed, number)
+        place_failed(lay, st, number, tab, 1)
+        weight, events = walk(lay, st, number, tab, bounds, rng)
         if weight < 0:
             return -1
         total += events
-        weights[walk] = weight
-        st.lost[walk] = tab.levels[lay.threats.tolerated + 1]
-        _place_failed(lay, st, walk, tab, -1)
-        for level in range(len(tab.levels)):
-            tab.levels[level] = tab.intact[level]
+        weights[number] = weight
+        st.lost[number] = tab.levels[lay.threats.tolerated + 1]
+        place_failed(lay, st, number, tab, -1)
+        copy_counts(tab.intact, tab.levels)
     return total

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
 from stripesim.sim.engine.graph import COUNTERS, IntArray, Template
+from stripesim.sim.engine.kinds import Kinds
 from stripesim.sim.engine.shares import Share
 
 # Entries of a binding row for an unbound role, and for a role that the request's client binds.
@@ -17,6 +18,10 @@ BY_CLIENT = -2
 # A binding holds a row number below these bits and, above them, 1 + the row of the client, or
 # 0.
 ROW_BITS = 32
+#: Integers of any width.
+AnyIntArray = npt.NDArray[np.signedinteger[Any]]
+#: Resource of each role, row by row.
+Bindings = npt.NDArray[np.int32]
 # Markers in place of a completion time: not complete, cut off, timed out.
 PENDING = -1
 CUT = -2
@@ -87,22 +92,23 @@ class Resources:
         Time after which a wake-up saves nothing [ns]. 0 disables the saving.
     """
 
-    names: tuple[str, ...]
-    kinds: tuple[str, ...]
+    names: Sequence[str]
+    kinds: Sequence[str]
     capacities: IntArray
-    disciplines: IntArray
-    wake_ns: IntArray = field(default_factory=_no_values)
+    disciplines: AnyIntArray
+    wake_ns: AnyIntArray = field(default_factory=_no_values)
     shares: tuple[Share, ...] = ()
-    share_indices: IntArray = field(default_factory=_no_values)
-    slice_ns: IntArray = field(default_factory=_no_values)
-    served_by: IntArray = field(default_factory=_no_values)
-    paired: IntArray = field(default_factory=_no_values)
+    share_indices: AnyIntArray = field(default_factory=_no_values)
+    slice_ns: AnyIntArray = field(default_factory=_no_values)
+    served_by: AnyIntArray = field(default_factory=_no_values)
+    paired: AnyIntArray = field(default_factory=_no_values)
     paired_slowdown: int = 0
-    processes: IntArray = field(default_factory=_no_values)
+    processes: AnyIntArray = field(default_factory=_no_values)
     warm_ns: int = 0
     cool_ns: int = 0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "kinds", Kinds.of(self.kinds))
         absent = {
             "wake_ns": 0,
             "share_indices": -1,
@@ -127,7 +133,9 @@ class Resources:
             (self.wake_ns >= 0) & (self.wake_ns < 1 << 31)
         ).all()
         assert (
-            0 <= self.warm_ns <= self.wake_ns[self.processes >= 0].min(initial=1 << 31)
+            0
+            <= self.warm_ns
+            <= self.wake_ns[self.processes >= 0].min(initial=(1 << 31) - 1)
         )
         served = self.served_by >= 0
         assert (self.disciplines[served] == BATCH).all() and (
@@ -140,13 +148,17 @@ class Resources:
     @property
     def kind_names(self) -> tuple[str, ...]:
         """The distinct kinds, in order of first occurrence."""
-        return tuple(dict.fromkeys(self.kinds))
+        return self.numbered_kinds.names
 
     @property
-    def kind_indices(self) -> IntArray:
+    def numbered_kinds(self) -> Kinds:
+        """The kinds, with their numbers."""
+        return Kinds.of(self.kinds)
+
+    @property
+    def kind_indices(self) -> npt.NDArray[np.int16]:
         """Index into `kind_names` of each resource, shape (resources,)."""
-        index_of = {kind: index for index, kind in enumerate(self.kind_names)}
-        return np.array([index_of[kind] for kind in self.kinds], dtype=np.int64)
+        return self.numbered_kinds.indices
 
     @property
     def flows(self) -> IntArray:
@@ -154,11 +166,21 @@ class Resources:
 
         A flow is a process, or a pool without one.
         """
-        own = np.arange(len(self)) + 1 + self.processes.max(initial=-1)
-        return np.where(self.processes < 0, own, self.processes)
+        return self.flows_of(np.arange(len(self)))
+
+    def flows_of(self, indices: IntArray) -> IntArray:
+        """Return the flow of each of some pools, shape (n,)."""
+        processes = self.processes[indices]
+        own = indices + 1 + self.processes.max(initial=-1)
+        return np.where(processes < 0, own, processes)
 
     @property
-    def partners(self) -> IntArray:
+    def flow_count(self) -> int:
+        """Number of flows, used or not."""
+        return len(self) + 1 + int(self.processes.max(initial=-1))
+
+    @property
+    def partners(self) -> AnyIntArray:
         """Partner of each resource, shape (resources,), −1 for none.
 
         A batch server and the pool whose threads run it are partners.
@@ -432,7 +454,7 @@ class TemplateBook(Protocol):
         """The templates, by index."""
 
     @property
-    def bindings(self) -> npt.NDArray[np.int64]:
+    def bindings(self) -> AnyIntArray:
         """Resource of each role, shape (rows, roles), `UNBOUND` for none."""
 
 
@@ -628,7 +650,7 @@ def rows_of(bindings: IntArray) -> tuple[IntArray, IntArray]:
     return bindings & ((1 << ROW_BITS) - 1), (bindings >> ROW_BITS) - 1
 
 
-def bound_rows(book: TemplateBook, bindings: IntArray) -> IntArray:
+def bound_rows(book: TemplateBook, bindings: IntArray) -> AnyIntArray:
     """Resolve bindings to resources.
 
     Parameters
@@ -640,14 +662,14 @@ def bound_rows(book: TemplateBook, bindings: IntArray) -> IntArray:
 
     Returns
     -------
-    ndarray of int64
+    ndarray of int
         Resource of each role, shape (n, roles), `UNBOUND` for none.
     """
     rows, clients = rows_of(bindings)
     own = book.bindings[rows]
     # Without a client, the roles that a client would bind stay unbound.
     by_client = np.where(clients[:, None] >= 0, book.bindings[clients], UNBOUND)
-    bound: IntArray = np.where(own == BY_CLIENT, by_client, own)
+    bound: AnyIntArray = np.where(own == BY_CLIENT, by_client, own)
     return bound
 
 

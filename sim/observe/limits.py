@@ -94,10 +94,11 @@ def resource_use(
         One entry per class, in the order that requests use them.
     """
     resources = cluster.resources
-    names, kinds = np.unique(np.array(resources.kinds), return_inverse=True)
+    names = resources.kind_names
+    kinds = resources.kind_indices
 
     def by_kind(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return np.bincount(kinds, weights=values)
+        return np.bincount(kinds, weights=values, minlength=len(names))
 
     span_ns = max(1, run.end_ns)
     is_pool = resources.disciplines == POOL
@@ -112,10 +113,9 @@ def resource_use(
     spent = waited + by_kind(np.where(is_pool, 0, run.busy_ns))
     all_waited = float(waited.sum())
     all_spent = float(spent.sum())
-    order = np.argsort([resources.kinds.index(name) for name in names])
     return tuple(
         ResourceUse(
-            kind=str(names[index]),
+            kind=name,
             wait_fraction=_ratio(waited[index], all_waited),
             utilisation=float(highest[index]),
             mean_utilisation=float(mean[index]),
@@ -124,7 +124,7 @@ def resource_use(
             line_share=_ratio(waited[index], waited[index] + held[index]),
             time_share=float(spent[index]) / max(1.0, all_spent),
         )
-        for index in order
+        for index, name in enumerate(names)
     )
 
 

@@ -46,16 +46,16 @@ def processor_use(
     """
     resources = cluster.resources
     span_ns = max(1, run.end_ns)
-    kinds = np.array(resources.kinds)
+    kinds = resources.numbered_kinds
     woken = woken_ns(cluster, run)
     planned_ns = {"messenger": counted["messenger_ns"], "kv": counted["kv_ns"]}
     planned_ns["worker"] = counted["cpu_ns"] - sum(planned_ns.values())
     threads = []
     for name, own in THREADS.items():
-        first = kinds == own[0]
+        first = kinds.are(own[0])
         counts = resources.capacities[first]
         in_use = run.held_ns[first] / (counts * span_ns)
-        cpu_ns = planned_ns[name] + int(woken[np.isin(kinds, own)].sum())
+        cpu_ns = planned_ns[name] + int(woken[kinds.are(*own)].sum())
         threads.append(
             {
                 "thread": name,

@@ -145,8 +145,8 @@ def with_wake_ups(
         The counters, with more ``context_switches`` and ``cpu_ns``.
     """
     threads = cluster.models.threads
-    kinds = np.array(cluster.resources.kinds)
-    sleeps = {kind: int(run.sleeps[kinds == kind].sum()) for kind in THREAD_KINDS}
+    kinds = cluster.resources.numbered_kinds
+    sleeps = {kind: int(run.sleeps[kinds.are(kind)].sum()) for kind in THREAD_KINDS}
     sleeps["worker"] = round(sleeps["worker"] * threads.queue_wakes_count)
     # The key-value thread wakes the threads that write and flush.
     in_syncs = round(sleeps["kv"] * threads.sync_wakes_count)
@@ -180,11 +180,13 @@ def bins_with_wake_ups(cluster: Cluster, run: EngineRun) -> Floats:
     switches = bins[:, COUNTER_INDEX["context_switches"]]
     cpu_ns = bins[:, COUNTER_INDEX["cpu_ns"]]
     kinds = np.array(resources.kind_names)
-    wake_ns = dict(zip(resources.kinds, resources.wake_ns.tolist(), strict=True))
+    # All resources of a kind take the same time to wake.
+    wake_ns = np.zeros(len(kinds), dtype=np.int64)
+    wake_ns[resources.kind_indices] = resources.wake_ns
     known = min(len(bins), len(run.sleep_bins))
     sleeps = run.sleep_bins[:known] * np.isin(kinds, THREAD_KINDS)
     switches[:known] += sleeps @ (1 + threads.sync_wakes_count * (kinds == "kv"))
-    cpu_ns[:known] += sleeps @ np.array([wake_ns[kind] for kind in kinds])
+    cpu_ns[:known] += sleeps @ wake_ns
     switches *= 1 + threads.preemptions_per_wake_count
     return bins
 

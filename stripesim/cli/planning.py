@@ -94,10 +94,11 @@ def durability(
         str, typer.Argument(help="TOML file with a [durability] table.")
     ],
     method: Annotated[
-        Literal["markov", "splitting", "burst", "all"],
+        Literal["markov", "splitting", "burst", "history", "all"],
         typer.Option(
             help="markov is a chain, exact except on CRUSH, where it is approximate. splitting is rare-event "
-            "simulation, burst the combinatorics of simultaneous failures."
+            "simulation, burst the combinatorics of simultaneous failures. history is rare-event simulation "
+            "of large clusters: up to a million OSDs with bursts."
         ),
     ] = "all",
     sets: options.SetOption = None,
@@ -107,7 +108,8 @@ def durability(
         int,
         typer.Option(
             min=10,
-            help="Walks that each of 20 batches starts at every level (splitting).",
+            help="Walks that each of 20 batches starts at every level (splitting). With history, 20 times as "
+            "many side walks run at least.",
         ),
     ] = 1000,
     dask: options.DaskOption = None,

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.planner import RequestPlanner
-from stripesim.sim.ceph.pool import Book
 from stripesim.sim.engine.draws import FACTOR_ONE
 from stripesim.sim.engine.graph import COUNTERS, USE
 from stripesim.sim.engine.program import UNBOUND
@@ -64,7 +63,7 @@ def test_steps_account_the_planned_bytes(sleepless, change, make_pool, shape):
         engine=shape["engine"],
         bin_ns=10_000_000,
     )
-    book = Book(pool.bindings())
+    book = pool.book()
     planner = RequestPlanner(pool, book, workload.start(), prefilled=shape["prefilled"])
     chunk = planner.take(4096)
     rounds = result.engine_run.spawned[0].templates.size
@@ -115,7 +114,7 @@ def test_no_request_ends_before_its_critical_path(sleepless, change, make_pool, 
         seed=shape["seed"],
         engine=shape["engine"],
     )
-    book = Book(pool.bindings())
+    book = pool.book()
     RequestPlanner(pool, book, workload.start(), prefilled=shape["prefilled"]).take(
         4096
     )

@@ -6,7 +6,6 @@ import pytest
 from stripesim.models.clock import round_ns
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.planner import RequestPlanner
-from stripesim.sim.ceph.pool import Book
 from stripesim.sim.engine.graph import ACQUIRE
 from stripesim.sim.engine.program import Program
 from stripesim.sim.engine.simpy.engine import SimpyEngine
@@ -235,7 +234,7 @@ def test_a_lock_that_spans_the_commit_lets_one_write_of_a_group_through_at_a_tim
     models, make_pool, scheme
 ):
     pool = make_pool(models, scheme, groups=3, osds=7, object_bytes=64 * KIB)
-    book = Book(pool.bindings())
+    book = pool.book()
     planner = RequestPlanner(
         pool, book, load("rand", 4 * KIB, read=False, image=4 * MIB), prefilled=True
     )

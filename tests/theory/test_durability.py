@@ -9,7 +9,11 @@ import pytest
 from scipy.linalg import expm
 
 from stripesim.sim.durability import splitting, turns
-from stripesim.sim.durability.assess import applicable
+from stripesim.sim.durability.assess import (
+    applicable,
+    recommended_method,
+    unsuited,
+)
 from stripesim.sim.durability.bursts import (
     fixed_window_loss,
     loss_of_burst,
@@ -22,6 +26,7 @@ from stripesim.sim.durability.chain import (
     chain_of,
     mean_absorption,
 )
+from stripesim.sim.durability.histories import exposure_losses
 from stripesim.sim.durability.probability import any_of
 from stripesim.sim.durability.splitting import plain_monte_carlo, split
 from stripesim.sim.durability.system import (
@@ -356,7 +361,7 @@ def test_walks_are_limited_by_the_memory_for_their_states(monkeypatch):
     system = grouped(groups=64)
     all_walks = split(system, walks=200).walks
     state_bytes = sum(
-        part.nbytes for part in splitting._initial_state(splitting.prepare(system))
+        part.nbytes for part in splitting.initial_state(splitting.prepare(system))
     )
     monkeypatch.setattr(splitting, "STATES_BYTES_MAX", 2 * 50 * state_bytes)
     # A quarter of the walks in each of 20 batches and at each of three levels.
@@ -421,3 +426,112 @@ def test_paths_name_hosts():
     (path, share), *_ = split(system, walks=300).paths
     assert path == (0, 2)
     assert share == pytest.approx(1)
+
+
+# Histories with side walks.
+
+
+def with_bursts(system, *bursts):
+    return replace(system, bursts=tuple(bursts))
+
+
+SEEN_BY_SIDE_WALKS = {
+    "in turn": IN_TURN["prioritised"],
+    "pattern": IN_TURN["pattern"],
+    "exponential": IN_TURN["exponential"],
+    "shared pace": IN_TURN["shared pace"],
+    "sector errors": IN_TURN["sector errors"],
+    "pools": clustered(),
+    "bursts of hosts": with_bursts(
+        grouped(hours=4.0, afr=0.05, groups=64, drives=24),
+        Burst("power", "host", 2, 1 / YEAR_S, 0.02),
+    ),
+    "bursts and failures": with_bursts(
+        grouped(hours=40.0, afr=0.05, groups=64, drives=24),
+        Burst("upgrade", "host", 1, 2 / YEAR_S, 0.5),
+    ),
+    "wear-out": replace(
+        grouped(hours=20.0, groups=64, drives=24),
+        lifetime=Lifetime.weibull(YEAR_S, 3.0, 2 * YEAR_S),
+        age_s=0.3 * YEAR_S,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SEEN_BY_SIDE_WALKS)
+def test_histories_with_side_walks_agree_with_splitting(name):
+    system = SEEN_BY_SIDE_WALKS[name]
+    walked = split(system, seed=4, walks=400)
+    seen = exposure_losses(system, seed=3, walks=200)
+    assert seen.probability < 0.01
+    sigmas = [(log10(e.high) - log10(e.low)) / 2 / 2.093 for e in (walked, seen)]
+    # Four standard errors: one false alarm in 16,000 for each of these systems.
+    assert abs(log10(walked.probability / seen.probability)) < 4 * np.hypot(*sigmas)
+    assert max(sigmas) < 0.1
+    assert seen.lost_bytes == pytest.approx(walked.lost_bytes, rel=0.2)
+
+
+def mirrors(pairs, afr, hours, **more):
+    """Mirrored pairs, on one drive of each of two hosts."""
+    groups = np.arange(2 * pairs, dtype=np.int32).reshape(2, pairs).T.copy()
+    return System(
+        code=code_of("rep:2"), placement="crush", drives=2 * pairs, drive_bytes=1e12,
+        lifetime=Lifetime.exponential(afr), repair=DriveRepair(1e12 / (hours * 3600), "parallel"),
+        groups=groups, units={"host": np.arange(2 * pairs, dtype=np.int32) // pairs}, **more,
+    )  # fmt: skip
+
+
+def test_side_walks_count_what_mirrors_lose_by_hand():
+    # A drive fails with rate λ and is rebuilt in T. Its partner fails meanwhile with probability λ T, so n
+    # pairs lose data 2 n λ² T times a second.
+    pairs, afr, hours = 100, 0.02, 10.0
+    rate, time_s = -log1p(-afr) / YEAR_S, hours * 3600
+    independent = 2 * pairs * rate**2 * time_s * YEAR_S
+    seen = exposure_losses(mirrors(pairs, afr, hours), walks=400)
+    assert seen.low < -np.expm1(-independent) < seen.high
+    # A power cut that takes the data of one host once a year meets each other drive while it is rebuilt, or
+    # fails before the pair is complete again: n λ 2 T.
+    cut = Burst("power", "host", 1, 1 / YEAR_S)
+    together = independent + pairs * rate * 2 * time_s
+    seen = exposure_losses(mirrors(pairs, afr, hours, bursts=(cut,)), walks=400)
+    assert seen.low < -np.expm1(-together) < seen.high
+    assert log10(seen.high / seen.low) < 0.35
+
+
+@pytest.mark.parametrize("scheme", ["rs:8,2", "rs:6,3"])
+def test_intervals_of_histories_cover_the_exact_value_as_often_as_they_say(scheme):
+    system = clustered(scheme, int(scheme[3]) + int(scheme[5]), afr=0.02, pace=5e8)
+    exact = -log10(chain_of(system).loss_probability(YEAR_S))
+    ends = [exposure_losses(system, seed=seed, walks=50).nines for seed in range(16)]
+    covered = sum(low <= exact <= high for _, low, high in ends)
+    # Of 16 intervals of 95 %, fewer than 12 cover with a probability of 0.1 %.
+    assert covered >= 12
+    assert np.median([high - low for _, low, high in ends]) < 0.5
+
+
+def test_histories_depend_only_on_their_seed():
+    system = SEEN_BY_SIDE_WALKS["bursts of hosts"]
+    first, again, other = (
+        exposure_losses(system, seed=seed, walks=20) for seed in (1, 1, 2)
+    )
+    backwards = exposure_losses(
+        system,
+        seed=1,
+        walks=20,
+        spread=lambda work, numbers: [work(n) for n in list(numbers)[::-1]][::-1],
+    )
+    assert first == again == backwards
+    assert other.probability != first.probability
+
+
+def test_a_large_system_is_left_to_histories():
+    # 2 · 30,000 drives · 2 % fail 1,212 times a year, more than a walk of splitting should follow.
+    large = mirrors(30_000, 0.02, 10.0)
+    assert unsuited(large, "history") is None
+    assert "1,212 failures" in unsuited(large, "splitting")
+    small = mirrors(100, 0.02, 10.0)
+    assert unsuited(small, "splitting") is None
+    assert unsuited(small, "history") is not None
+    aged = replace(large, lifetime=Lifetime((0.0, 1e7), (1e-9, 2e-9)))
+    assert recommended_method(aged).method == "history"
+    assert "history" not in applicable(declustered())

@@ -67,8 +67,8 @@ def compiled():
 @pytest.mark.parametrize(
     "sets",
     [
-        ["cluster.op_shards=10000"],
-        ["cluster.pg_num=40000"],
+        ["cluster.op_shards=24000"],
+        ["cluster.pg_num=100000"],
         [*CODED, "cluster.stripe_unit_bytes=64", "workload.block_sizes_bytes=4MiB"],
         ["workload.requests=150000", "workload.queue_depth=50000"],
     ],

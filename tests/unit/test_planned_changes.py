@@ -16,7 +16,6 @@ from stripesim.sim.ceph.failures import (
     PlannedChange,
 )
 from stripesim.sim.ceph.failures.cluster_map import MapChange
-from stripesim.sim.ceph.failures.director import FaultDirector
 from stripesim.sim.run import simulate
 
 MIB = 1 << 20

@@ -16,7 +16,6 @@ from stripesim.sim.ceph.paths import (
     write_path,
 )
 from stripesim.sim.ceph.planner import RequestPlanner
-from stripesim.sim.ceph.pool import Book
 from stripesim.sim.observe.recording import account
 from stripesim.sim.run import simulate
 from support.examples import SLOW
@@ -43,7 +42,7 @@ def listed(requests, *, depth=4, arrivals=None):
 
 
 def plan(pool, requests, *, prefilled=True, chunk=4096):
-    book = Book(pool.bindings())
+    book = pool.book()
     planner = RequestPlanner(pool, book, listed(requests), prefilled=prefilled)
     chunks = []
     while len(part := planner.take(chunk)):
@@ -309,7 +308,7 @@ def test_accounts_are_sums_over_plans(uncached, make_pool):
         requests=50,
         queue_depth=8,
     ).start()
-    book = Book(pool.bindings())
+    book = pool.book()
     planner = RequestPlanner(pool, book, workload, prefilled=True)
     stream = simulate(
         pool,

@@ -39,7 +39,8 @@ class MapTables(NamedTuple):
     of its first weight and the number of weight sets (one, or one per position in the result), and the index
     of its first entry in `more`, which older algorithms use. A bucket takes `padded_size` entries. Padding is
     hashed and ignored. Straw2 hashes `ids` in place of `items`. Weights are 16.16 fixed point. `inverse` is 1
-    / weight, and infinite for a weight of 0.
+    / weight, and infinite for a weight of 0. `even` marks buckets whose items have one weight that
+    `straw2_rivals` covers. `rivals` is that table.
     """
 
     first: npt.NDArray[np.int64]
@@ -55,6 +56,8 @@ class MapTables(NamedTuple):
     more_first: npt.NDArray[np.int64]
     more: npt.NDArray[np.int64]
     log: npt.NDArray[np.float64]
+    even: npt.NDArray[np.bool_]
+    rivals: npt.NDArray[np.uint32]
 
 
 # Indices of the tunables in the array that holds them while the steps of a rule may change them. The last
@@ -161,6 +164,8 @@ def _straw2(t, bucket, x, r, position, scratch):
     )
     for i in range(np.uint64(_padded_size(t.size[bucket]))):
         scratch[i] = _hash3(x, np.uint32(t.ids[first + i]), r32) & np.uint32(0xFFFF)
+    if t.even[bucket]:
+        return np.int64(t.items[first + _highest_draw(t, size, weights, scratch)])
     # Draws are truncated quotients. A floating-point estimate is off by less than 1/8, and truncation by less
     # than 1, so only estimates within 2 of each other require a comparison of exact quotients.
     best: Any = np.uint64(0)
@@ -177,6 +182,25 @@ def _straw2(t, bucket, x, r, position, scratch):
                 best = i
                 best_estimate = estimate
     return np.int64(t.items[first + best])
+
+
+@inlined
+def _highest_draw(t, size, weights, scratch):
+    """Return the first item with the highest draw, for hashes of items of equal weight."""
+    highest = np.uint32(0)
+    for i in range(size):
+        highest = max(highest, scratch[i])
+    rival = t.rivals[highest]
+    weight = t.weight[weights]
+    best: Any = np.uint64(0)
+    best_draw: Any = np.int64(1) << 62
+    for i in range(size):
+        if scratch[i] >= rival:
+            draw = np.int64(-t.log[scratch[i]]) // weight
+            if draw < best_draw:
+                best = i
+                best_draw = draw
+    return best
 
 
 @outlined

@@ -26,7 +26,11 @@ from stripesim.models.placement.crush.elements import (
 )
 from stripesim.models.placement.crush.kernel import map_rows
 from stripesim.models.placement.crush.msr import map_rows_msr
-from stripesim.models.placement.crush.straw2_log import straw2_log_table
+from stripesim.models.placement.crush.straw2_log import (
+    RIVAL_WEIGHT_MAX,
+    straw2_log_table,
+    straw2_rivals,
+)
 
 # Budget of hashes per call: far above the need of any reasonable map, and below that of tries near 2**31
 # (about 10 s at 5 ns each). It grows with the work that a map may require.
@@ -58,6 +62,7 @@ def flatten(
     kind[:] = -1
     alg[:] = Alg.STRAW2
     positions = np.ones(count, dtype=np.int64)
+    even = np.zeros(count, dtype=bool)
     items: list[int] = []
     ids: list[int] = []
     weights: list[int] = []
@@ -74,6 +79,8 @@ def flatten(
         change = changed.get(bucket.id, BucketArgs(bucket.id))
         sets = change.weight_sets or (bucket.weights,)
         positions[b] = len(sets)
+        distinct = {weight for weight_set in sets for weight in weight_set}
+        even[b] = len(distinct) == 1 and 0 < max(distinct) <= RIVAL_WEIGHT_MAX
         padding = [0] * (padded_size(len(bucket.items)) - len(bucket.items))
         items.extend([*bucket.items, *padding])
         ids.extend([*(change.ids or bucket.items), *padding])
@@ -97,6 +104,8 @@ def flatten(
         more_first=more_first,
         more=np.array(more or [0], dtype=np.int64),
         log=straw2_log_table(),
+        even=even,
+        rivals=straw2_rivals(),
     )
 
 

@@ -43,6 +43,9 @@ Reweights = (
 # Pools have at most 255 OSDs per group, but crushtool accepts any number.
 _NUM_REP_MAX = 4096
 
+# Results of `CrushMap.map_many` that a map keeps [count].
+_MAPPED_MAX = 2
+
 
 @dataclass(frozen=True)
 class CrushMap:
@@ -167,15 +170,18 @@ class CrushMap:
             raise PlacementError(
                 f"num_rep: got {num_rep!r}, wanted a whole number from 1 to {_NUM_REP_MAX}"
             )
+        words = inputs.astype(np.uint32)
         shares = self.reweight_vector(reweights)
-        return run_rule(
-            self._tables(pool),
-            self.tunables,
-            known_rule,
-            inputs.astype(np.uint32),
-            num_rep,
-            shares,
-        )
+        key = (known_rule.id, pool, num_rep, words.tobytes(), shares.tobytes())
+        if key not in self._mapped:
+            tables = self._tables(pool)
+            while len(self._mapped) >= _MAPPED_MAX:
+                del self._mapped[next(iter(self._mapped))]
+            self._mapped[key] = run_rule(
+                tables, self.tunables, known_rule, words, num_rep, shares
+            )
+        rows, lengths = self._mapped[key]
+        return rows.copy(), lengths.copy()
 
     def mappings(
         self,
@@ -309,6 +315,16 @@ class CrushMap:
 
     @cached_property
     def _laid_flat(self) -> dict[int, MapTables]:
+        return {}
+
+    @cached_property
+    def _mapped(
+        self,
+    ) -> dict[
+        tuple[int, int, int, bytes, bytes],
+        tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]],
+    ]:
+        """The last results. Builds of the same pool ask for the same ones."""
         return {}
 
 

@@ -41,6 +41,9 @@ EXCESS_AT = {
 }
 
 HASH_VALUES = 1 << 16
+
+#: Heaviest item for which `straw2_rivals` holds, 16.16 fixed point (256 TiB as Ceph weighs drives).
+RIVAL_WEIGHT_MAX = 1 << 24
 _ONE = 1 << 48
 _COARSE_STEPS = 128
 _LAST_COARSE_LOG = (
@@ -105,3 +108,26 @@ def straw2_log_table() -> npt.NDArray[np.float64]:
     table: npt.NDArray[np.float64] = (log - _ONE).astype(np.float64)
     table.setflags(write=False)
     return table
+
+
+@cache
+def straw2_rivals() -> npt.NDArray[np.uint32]:
+    """Tabulate, for each hash, the smallest one that may draw as high among items of equal weight.
+
+    Returns
+    -------
+    ndarray
+        uint32 of shape (65536,), read-only.
+
+    Notes
+    -----
+    A higher hash nearly always has a higher logarithm, but the defects of the table make a few equal or
+    reverse their order. A draw is a quotient of the logarithm and the weight. Logarithms that differ by more
+    than the weight have different quotients.
+    """
+    table = straw2_log_table()
+    # Highest logarithm of any hash up to each.
+    highest = np.maximum.accumulate(table)
+    rivals = np.searchsorted(highest, table - RIVAL_WEIGHT_MAX).astype(np.uint32)
+    rivals.setflags(write=False)
+    return rivals

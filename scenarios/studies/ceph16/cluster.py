@@ -30,7 +30,7 @@ from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.graph import IntArray
-from stripesim.sim.engine.program import POOL, Resources
+from stripesim.sim.engine.program import POOL, Bindings, Resources
 from stripesim.sim.engine.shares import FAIR, Share, ShareClass
 
 PARAMETERS = "pacific"
@@ -72,7 +72,7 @@ class OneMachine(Cluster):
 
     def bind(
         self, acting: IntArray, primary_shards: IntArray, groups: IntArray
-    ) -> IntArray:
+    ) -> Bindings:
         """Bind roles to resources, with the client on the machine's cores."""
         rows = super().bind(acting, primary_shards, groups)
         rows[:, roles.CLIENT_THREAD] = rows[:, roles.CLIENT_SUBMIT]

@@ -10,7 +10,7 @@ from stripesim.scenarios.studies.ceph16.cluster import build_pool
 from stripesim.scenarios.studies.ceph16.measured import MeasuredRun
 from stripesim.sim.ceph.clients.workload import Replay
 from stripesim.sim.ceph.planner import RequestPlanner
-from stripesim.sim.ceph.pool import Book, Pool
+from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.graph import COUNTER_INDEX
 from stripesim.sim.engine.program import Program
 from stripesim.sim.engine.simpy.engine import SimpyEngine
@@ -120,7 +120,7 @@ def _row(
 def device_traces(run: MeasuredRun) -> dict[int, BlockTrace]:
     """Simulate a measured run and return the trace of each OSD's device."""
     pool = build_pool(run.coded.name, run.coded.stripe_unit_bytes)
-    book = Book(pool.bindings())
+    book = pool.book()
     planner = RequestPlanner(
         pool,
         book,

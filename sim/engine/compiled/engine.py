@@ -93,10 +93,11 @@ class CompiledRun:
         world = self.state.world
         clock = world.clock[0]
         resources = world.resources
+        by_index = self.state.numbers.by_index
         end_ns = int(clock["now_ns"])
         log = world.log[: int(clock["logged"])]
         self._check_end(end_ns, log)
-        taken = self.program.resources.capacities - resources["free"]
+        taken = resources["capacity"].astype(np.int64) - resources["free"]
         held = np.isin(resources["discipline"], (POOL, GATE))
         count = len(world.streams)
         rows: list[slice | Array]
@@ -125,10 +126,11 @@ class CompiledRun:
         return EngineRun(
             streams=runs[:count],
             spawned=runs[count:],
-            busy_ns=np.where(held, 0, resources["spent_ns"]),
-            held_ns=np.where(held, resources["spent_ns"] + taken * end_ns, 0),
-            waited_ns=resources["waited_ns"]
-            + resources["waiting"].astype(np.int64) * end_ns,
+            busy_ns=by_index(np.where(held, 0, resources["spent_ns"])),
+            held_ns=by_index(np.where(held, resources["spent_ns"] + taken * end_ns, 0)),
+            waited_ns=by_index(
+                resources["waited_ns"] + resources["waiting"].astype(np.int64) * end_ns
+            ),
             uses=int(clock["uses"]),
             end_ns=end_ns,
             bins=world.bins[: int(clock["bins_used"])].copy(),
@@ -136,8 +138,8 @@ class CompiledRun:
             followed_ns=world.ends_ns[
                 :, : max((t.steps for t in self.program.book.templates), default=0)
             ],
-            sleeps=resources["sleeps"].copy(),
-            warm_ns=world.spared_ns.copy(),
+            sleeps=by_index(resources["sleeps"].copy()),
+            warm_ns=by_index(world.spared_ns.copy()),
             sleep_bins=world.sleep_bins[
                 : np.flatnonzero(world.sleep_bins.any(axis=1)).max(initial=-1) + 1
             ],

@@ -24,9 +24,12 @@ class RunState:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.world = empty_world(program, _LOG)
         self.planning_s = 0.0
+        # The world may lack the resources with slices at first.
+        self._has_slices = bool(program.resources.slice_ns.any())
         self._tables = ProgramTables(program)
+        self.numbers = self._tables.numbers
+        self.world = self.numbers.begin(empty_world(program, _LOG))
         self._last_arrivals_ns = [0] * len(program.streams)
 
     def provide(self, status: int) -> None:
@@ -245,9 +248,7 @@ class RunState:
             pending=relaid(world.pending),
             links=moved(relaid(world.links)),
             joined_ns=relaid(world.joined_ns) if len(world.shares) else world.joined_ns,
-            since_ns=relaid(world.since_ns)
-            if world.resources["slice_ns"].any()
-            else world.since_ns,
+            since_ns=relaid(world.since_ns) if self._has_slices else world.since_ns,
             ready=ready,
             times_ns=times_ns,
             cells=calendar,

@@ -33,6 +33,70 @@ def appended(array: Array, used: int, rows: Array) -> Array:
     return array
 
 
+class ResourceNumbers:
+    """Numbers of the resources in the world of a run.
+
+    A sample of requests touches few resources of a large cluster. The world has those that bindings name, in
+    the order in which requests need them. With a director, which names any resource, and with queues shared
+    by classes, which draw by the index of the resource, it has all, and each keeps its index.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._resources = program.resources
+        self._partners = program.resources.partners
+        self._keeps_all = bool(program.director or program.resources.shares)
+        self._known = np.zeros(0, dtype=np.int32)
+        self._number_of = np.full(
+            len(program.resources), layout.NOTHING, dtype=np.int32
+        )
+
+    def begin(self, world: World) -> World:
+        """Return a new world with the resources that it has from the start."""
+        if not self._keeps_all:
+            return world
+        world = self._learn_new(world, np.arange(len(self._resources), dtype=np.int32))
+        shares = world.shares
+        world.resources["share"][shares["resource"]] = 1 + np.arange(len(shares))
+        return world
+
+    def learn(self, world: World, bound: Array) -> World:
+        """Append the resources of binding rows, and their partners, if the world lacks them.
+
+        Parameters
+        ----------
+        world
+            The world.
+        bound
+            Index of the resource of each role, negative for none, shape (n,).
+        """
+        lacks = np.zeros(len(self._number_of), dtype=bool)
+        lacks[bound[bound >= 0]] = True
+        lacks &= self._number_of == layout.NOTHING
+        partners = self._partners[np.flatnonzero(lacks)]
+        lacks[partners[partners >= 0]] = True
+        new = np.flatnonzero(lacks)
+        return self._learn_new(world, new) if len(new) else world
+
+    def of(self, indices: Array) -> Array:
+        """Return the numbers of resources. Negative indices stay as they are."""
+        return np.where(indices >= 0, self._number_of[indices], indices)
+
+    def by_index(self, values: Array) -> Array:
+        """Return values of the world's resources by index, 0 for others, shape (resources,)."""
+        if self._keeps_all:
+            return values
+        all_values = np.zeros(len(self._number_of), dtype=values.dtype)
+        all_values[self._known] = values
+        return all_values
+
+    def _learn_new(self, world: World, new: Array) -> World:
+        start = len(self._known)
+        self._number_of[new] = np.arange(start, start + len(new))
+        self._known = np.concatenate([self._known, new.astype(np.int32)])
+        partners = self.of(self._partners[new])
+        return layout.with_resources(world, self._resources, new, partners)
+
+
 class ProgramTables:
     """The tables of a run, which grow with its book."""
 
@@ -46,6 +110,7 @@ class ProgramTables:
         # Template numbers by identity, and steps whose spawned template is not in the book
         # yet.
         self._index_of: dict[int, int] = {}
+        self.numbers = ResourceNumbers(program)
         self._unresolved: list[tuple[int, Template]] = []
 
     def learn(self, world: World) -> tuple[World, int]:
@@ -180,7 +245,9 @@ class ProgramTables:
             self._rows_known = 0
         if rows > self._rows_known:
             known = self._world.bindings
-            new = bindings[self._rows_known :].reshape(-1)
+            bound = bindings[self._rows_known :].reshape(-1)
+            self._world = self.numbers.learn(self._world, bound)
+            new = self.numbers.of(bound)
             self._world = self._world._replace(
                 bindings=appended(known, self._rows_known * roles, new)
             )

@@ -18,6 +18,7 @@ from stripesim.sim.engine.program import (
     SLOWDOWN_UNIT,
     DirectedSource,
     Program,
+    Resources,
 )
 from stripesim.sim.engine.shares import TAG_BEFORE
 
@@ -302,18 +303,12 @@ def empty_world(program: Program, log_rows: int) -> World:
         The program.
     log_rows
         Requests that the log has room for at first.
+
+    Notes
+    -----
+    It has no resources yet. See `stripesim.sim.engine.compiled.tables.ResourceNumbers`.
     """
-    resources = np.zeros(len(program.resources), dtype=RESOURCE)
-    resources["free"] = program.resources.capacities
-    resources["discipline"] = program.resources.disciplines
-    resources["capacity"] = program.resources.capacities
-    resources["wake_ns"] = program.resources.wake_ns
-    resources["slice_ns"] = program.resources.slice_ns
-    resources["partner"] = program.resources.partners + 1
-    resources["kind"] = program.resources.kind_indices
-    resources["stretched"] = np.where(program.resources.paired, PAIRED, 0)
-    for end in ("first", "last"):
-        resources[end][program.resources.disciplines == GATE] = NOTHING
+    resources = program.resources
     streams = np.zeros(len(program.streams), dtype=STREAM)
     streams["depth"] = [stream.depth for stream in program.streams]
     streams["arrival_ns"] = streams["look_ns"] = NEVER_NS
@@ -330,13 +325,11 @@ def empty_world(program: Program, log_rows: int) -> World:
     clock["calendar_end"] = ROOT
     clock["seed_state"] = seed_state(program.seed)
     clock["kept"] = NOTHING
-    clock["paired_slowdown"] = program.resources.paired_slowdown
-    clock["warm_ns"] = program.resources.warm_ns
-    clock["cool_ns"] = program.resources.cool_ns
+    clock["paired_slowdown"] = resources.paired_slowdown
+    clock["warm_ns"] = resources.warm_ns
+    clock["cool_ns"] = resources.cool_ns
     clock["signal_ns"] = clock["direct_ns"] = clock["look_ns"] = NEVER_NS
     shares, lines = _shares(program)
-    resources["share"][program.resources.disciplines == BATCH] = -1
-    resources["share"][shares["resource"]] = 1 + np.arange(len(shares))
     return World(
         clock=clock,
         steps=np.zeros(0, dtype=STEP),
@@ -346,7 +339,7 @@ def empty_world(program: Program, log_rows: int) -> World:
         templates=np.zeros(0, dtype=TEMPLATE),
         bindings=np.zeros(0, dtype=np.int32),
         factors=np.array(program.factor_tables, dtype=np.int64, order="C"),
-        resources=resources,
+        resources=np.zeros(0, dtype=RESOURCE),
         requests=np.zeros(0, dtype=REQUEST),
         free_slots=np.zeros(0, dtype=np.int32),
         pending=np.zeros(0, dtype=np.int16),
@@ -359,7 +352,7 @@ def empty_world(program: Program, log_rows: int) -> World:
         plan=np.zeros((len(program.streams), 0, 4), dtype=np.int64),
         log=np.zeros(log_rows, dtype=LOG),
         bins=np.zeros((1, len(COUNTERS)), dtype=np.int64),
-        sleep_bins=np.zeros((1, len(program.resources.kind_names)), dtype=np.int64),
+        sleep_bins=np.zeros((1, len(resources.kind_names)), dtype=np.int64),
         specials=np.zeros(0, dtype=SPECIAL),
         once=np.zeros((0, len(COUNTERS)), dtype=np.int64),
         taken=np.zeros((2 * len(streams), len(COUNTERS) + 1), dtype=np.int64),
@@ -379,16 +372,57 @@ def empty_world(program: Program, log_rows: int) -> World:
         ),
         joined_ns=np.zeros(0, dtype=np.int64),
         since_ns=np.zeros(0, dtype=np.int64),
-        processes=np.where(
-            program.resources.processes < 0, NOTHING, program.resources.processes
-        ),
-        spared_ns=np.zeros(len(resources), dtype=np.int64),
-        flows=program.resources.flows,
-        had_ns=np.zeros(program.resources.flows.max(initial=0) + 1, dtype=np.int64),
+        processes=np.zeros(0, dtype=np.int64),
+        spared_ns=np.zeros(0, dtype=np.int64),
+        flows=np.zeros(0, dtype=np.int64),
+        had_ns=np.zeros(resources.flow_count, dtype=np.int64),
         runs_until_ns=np.full(
-            program.resources.processes.max(initial=-1) + 1, -program.resources.cool_ns
+            int(resources.processes.max(initial=-1)) + 1, -resources.cool_ns
         ),
-        slowdowns=np.full(len(resources), SLOWDOWN_UNIT, dtype=np.int64),
+        slowdowns=np.zeros(0, dtype=np.int64),
+    )
+
+
+def with_resources(
+    world: World, resources: Resources, indices: Array, partners: Array
+) -> World:
+    """Append resources to a world.
+
+    Parameters
+    ----------
+    world
+        The world.
+    resources
+        All resources of the program.
+    indices
+        Index of each resource to append, shape (n,).
+    partners
+        Number of its partner in the world, −1 for none, shape (n,).
+    """
+    rows = np.zeros(len(indices), dtype=RESOURCE)
+    rows["free"] = rows["capacity"] = resources.capacities[indices]
+    rows["discipline"] = resources.disciplines[indices]
+    rows["wake_ns"] = resources.wake_ns[indices]
+    rows["slice_ns"] = resources.slice_ns[indices]
+    rows["partner"] = partners + 1
+    rows["kind"] = resources.kind_indices[indices]
+    rows["stretched"] = np.where(resources.paired[indices], PAIRED, 0)
+    rows["share"][rows["discipline"] == BATCH] = -1
+    for end in ("first", "last"):
+        rows[end][rows["discipline"] == GATE] = NOTHING
+    processes = resources.processes[indices].astype(np.int64)
+    added = {
+        "resources": rows,
+        "processes": np.where(processes < 0, NOTHING, processes),
+        "spared_ns": np.zeros(len(indices), dtype=np.int64),
+        "flows": resources.flows_of(indices),
+        "slowdowns": np.full(len(indices), SLOWDOWN_UNIT, dtype=np.int64),
+    }
+    return world._replace(
+        **{
+            name: np.concatenate([getattr(world, name), more])
+            for name, more in added.items()
+        }
     )
 
 

@@ -439,10 +439,10 @@ def write_files(
 def _utilisation(
     resources: Resources, run: EngineRun, elapsed_ns: int
 ) -> dict[str, float]:
-    kinds = np.array(resources.kinds)
+    kinds = resources.numbered_kinds
     shares = run.busy_ns / resources.capacities / elapsed_ns
     return {
-        kind: float(shares[kinds == kind].max())
-        for kind in dict.fromkeys(resources.kinds)
+        kind: float(shares[kinds.are(kind)].max())
+        for kind in kinds.names
         if kind not in roles.POOL_KINDS
     }

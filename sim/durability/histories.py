@@ -1,0 +1,323 @@
+"""Expected losses of large systems: histories, and side walks from the moments that could lead to loss.
+
+`stripesim.sim.durability.splitting` starts thousands of walks, each of which follows the whole system. That
+is too slow for a million drives, some of which always fail. Here few histories suffice, because each has
+thousands of exposures, and side walks judge each exposure.
+"""
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import pairwise
+from math import exp, expm1, log10
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import scipy
+
+from stripesim.sim.durability import walk_history
+from stripesim.sim.durability.chain import levels_of
+from stripesim.sim.durability.splitting import (
+    WALKS,
+    WIDTH_NINES,
+    Estimate,
+    Prepared,
+    drawn_lost_fractions,
+    initial_state,
+    prepare,
+)
+from stripesim.sim.durability.system import Floats, System
+from stripesim.sim.durability.turns import Levels
+
+#: Parts of the horizon, whose sums give the interval.
+PARTS: Final = 20
+#: Side walks from each exposure that no burst caused.
+SIDES: Final = 8
+#: Fewest strikes of each burst in a history, and failures of drives for each further one.
+STRIKES: Final = 40
+FAILURES_PER_STRIKE: Final = 40
+#: Side walks before the interval may end the estimate, per `walks`.
+SIDE_WALKS: Final = 20
+#: Events and side walks of all histories, after which no further ones begin, for 1,000 walks [count].
+EFFORT_MAX: Final = 12_000_000
+
+#: Largest part of the time for which some group may be at the floor.
+_FLOOR_TIME: Final = 0.1
+#: Exposures that decide the bias of side walks, most histories to find them in, and strikes in each.
+_PILOT_EXPOSURES: Final = 100
+_PILOT_HISTORIES: Final = 4096
+_PILOT_STRIKES: Final = 4
+_PILOT_SEED: Final = 1 << 32
+#: Side walks with loss that each block records for their paths.
+_RECORDED: Final = 2000
+#: Blocks of histories that run at the same time. Fixed, because sums depend on it in their last digits.
+_BLOCKS: Final = 4
+
+Spread = Callable[
+    [Callable[[int], walk_history.Watched], Iterable[int]],
+    Iterable[walk_history.Watched],
+]
+
+
+class _Study(NamedTuple):
+    """A system in the form that compiled histories use: the system, its side walks, and where they begin."""
+
+    prepared: Prepared
+    side: Any
+    plan: walk_history.Plan
+    seed: int
+
+
+def exposure_losses(
+    system: System,
+    *,
+    seed: int = 1,
+    walks: int = WALKS,
+    spread: Spread | None = None,
+) -> Estimate:
+    r"""Estimate the probability of loss from histories with side walks.
+
+    Parameters
+    ----------
+    system
+        The system, with placement groups or pools.
+    seed
+        Seed of the random streams.
+    walks
+        At least 20 times as many side walks run.
+    spread
+        Maps a function over the numbers of blocks of histories. By default it uses threads on all cores.
+
+    Returns
+    -------
+    Estimate
+        The probability, its interval, and the paths to loss.
+
+    Raises
+    ------
+    ValueError
+        If the system is a declustered pool, which has no groups.
+
+    Notes
+    -----
+    The floor is the lowest level that is reached for less than a tenth of the time. Each loss belongs to an
+    exposure, which begins when some group reaches the floor and ends when none is there, and within it to the
+    last burst, or to no burst. The expected number of losses is therefore
+
+    .. math::
+
+        \Lambda = E\Bigl[\sum_{e} w_e\Bigr] + \sum_b r_b \int_0^H E[w_b(t)] dt
+
+    where :math:`w_e` is the probability of loss in exposure e before the next burst, :math:`r_b` the rate of
+    burst b, and :math:`w_b(t)` the probability that a strike at t loses data before the exposure ends and
+    before the next burst. Side walks estimate both without bias, and a burst is struck once in each of equal
+    parts of the horizon H. Exposures with loss are taken as independent, so the probability of any is
+    :math:`1 - e^{-\Lambda}`.
+
+    The interval is Student's, on the logarithm, from the sums of 20 parts of the horizon. A hazard that
+    changes with age makes the parts differ, and the interval wider.
+
+    References
+    ----------
+    Villén-Altamirano and Villén-Altamirano: RESTART: a method for accelerating rare event simulations, 1991.
+    Wolff: Poisson arrivals see time averages, Operations Research 30(2), 1982.
+    """
+    if system.placement == "declustered":
+        raise ValueError("placement: got declustered, wanted placement groups or pools")
+    study = _study_of(system, seed)
+    rates = [burst.rate_per_s for burst in system.bursts]
+    # A strike stands for the bursts in its part of the horizon.
+    per_strike = np.array(rates) * system.horizon_s / study.plan.strikes
+    scales = np.concatenate([[1.0], per_strike])
+    total = _nothing_seen(study, recorded=0)
+    histories = 0
+    while True:
+        more = max(1, histories // 2)
+        seen = _histories(study, histories, more, spread)
+        histories += more
+        total = _added(total, seen)
+        result = _estimate(study, total, scales / histories)
+        events, side_walks, _ = total.counts.tolist()
+        if side_walks >= SIDE_WALKS * walks and _is_narrow(result):
+            return result
+        if events + side_walks >= EFFORT_MAX * walks / WALKS:
+            return result
+
+
+def _study_of(system: System, seed: int) -> _Study:
+    """Choose the floor, and the bias of side walks from the lengths of exposures in a few histories."""
+    levels = levels_of(system)
+    prepared = prepare(system, biased=False)
+    lay = prepared.layout
+    threats = lay.threats
+    side = lay._replace(
+        threats=threats._replace(
+            bias_s=np.zeros_like(threats.bias_s),
+            drawn_lost=np.array(drawn_lost_fractions(system)),
+        )
+    )
+    # Side walks draw latent errors at the moment that exposes them. A history draws none, and goes on after
+    # a loss.
+    unbiased = np.zeros(system.code.tolerated + 2)
+    lay = lay._replace(threats=threats._replace(sector_errors=0.0, bias_s=unbiased))
+    floor = _floor(system, levels)
+    stays_s = np.array([0.0, *levels.times_s])
+    stays_s[:floor] = 0.0
+    bias_s = np.tile(stays_s, (len(system.bursts) + 1, 1))
+    failures = system.drives * system.lifetime.rate_per_s * system.horizon_s
+    strikes = max(STRIKES, round(failures / FAILURES_PER_STRIKE))
+    plan = walk_history.Plan(floor, SIDES, strikes, bias_s)
+    study = _Study(prepared._replace(layout=lay), side, plan, seed)
+    if floor <= system.code.tolerated:
+        bias_s[:, floor] = _exposure_lengths(study)
+    return study
+
+
+def _floor(system: System, levels: Levels) -> int:
+    """Return the lowest level that is present for little of the time."""
+    rate = system.lifetime.rate_per_s
+    present = system.drives * rate
+    for level, time_s in enumerate(levels.times_s, start=1):
+        present *= time_s
+        if present < _FLOOR_TIME:
+            return level
+        present *= rate * levels.reach[level]
+    return max(1, system.code.tolerated)
+
+
+def _exposure_lengths(study: _Study) -> Floats:
+    """Measure the mean length of exposures after independent failures and after each burst [s].
+
+    They are at least as long as a stay at the floor, which also stands for exposures that are not seen.
+    """
+    plan = study.plan
+    least_s = plan.bias_s[:, plan.floor]
+    natural = np.zeros_like(plan.bias_s)
+    pilot = study._replace(
+        plan=walk_history.Plan(plan.floor, 1, _PILOT_STRIKES, natural),
+        # Its histories are others than those of the estimate.
+        seed=study.seed + _PILOT_SEED,
+    )
+    total = _nothing_seen(pilot, recorded=0)
+    histories = 0
+    while total.begun[0] < _PILOT_EXPOSURES and histories < _PILOT_HISTORIES:
+        seen = _histories(pilot, histories, max(1, histories), None)
+        histories += max(1, histories)
+        total = _added(total, seen)
+        if total.counts[0] >= EFFORT_MAX / 10:
+            break
+    lengths_s = total.length_s / np.maximum(total.begun, 1.0)
+    return np.maximum(lengths_s, least_s)
+
+
+def _histories(
+    study: _Study, first: int, count: int, spread: Spread | None
+) -> walk_history.Watched:
+    """Follow some histories, in blocks."""
+    edges = np.unique(np.linspace(first, first + count, _BLOCKS + 1).astype(int))
+    ranges = list(pairwise(edges.tolist()))
+
+    run = partial(_block_of, study, ranges)
+    numbers = range(len(ranges))
+    if spread is not None:
+        blocks = list(spread(run, numbers))
+    else:
+        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+            blocks = list(pool.map(run, numbers))
+    total = blocks[0]
+    for block in blocks[1:]:
+        total = _added(total, block)
+    return total
+
+
+def _block_of(
+    study: _Study, ranges: list[tuple[int, int]], block: int
+) -> walk_history.Watched:
+    """Follow the histories of one block."""
+    start, stop = ranges[block]
+    prepared = study.prepared
+    while True:
+        seen = _nothing_seen(study, recorded=_RECORDED)
+        state = initial_state(prepared)
+        states = type(state)(*(np.repeat(part, 3, axis=0) for part in state))
+        # Threads must not share the bias, which changes from walk to walk.
+        threats = study.side.threats
+        own = threats._replace(bias_s=threats.bias_s.copy())
+        side = study.side._replace(threats=own)
+        has_room = walk_history.watch(
+            prepared.layout, side, states, study.plan,
+            start, stop - start, study.seed, seen,
+        )  # fmt: skip
+        if has_room:
+            used = int(seen.counts[2])
+            return seen._replace(losses=seen.losses[:used].copy())
+        prepared = prepared._replace(room=2 * prepared.room)
+
+
+def _nothing_seen(study: _Study, recorded: int) -> walk_history.Watched:
+    rows, levels = study.plan.bias_s.shape
+    return walk_history.Watched(
+        losses_sum=np.zeros((rows, PARTS)),
+        lost_sum=np.zeros((rows, PARTS)),
+        begun=np.zeros(rows),
+        length_s=np.zeros(rows),
+        losses=np.zeros((recorded, walk_history.LOSS_COLUMNS + levels)),
+        counts=np.zeros(3),
+    )
+
+
+def _added(
+    total: walk_history.Watched, more: walk_history.Watched
+) -> walk_history.Watched:
+    return walk_history.Watched(
+        losses_sum=total.losses_sum + more.losses_sum,
+        lost_sum=total.lost_sum + more.lost_sum,
+        begun=total.begun + more.begun,
+        length_s=total.length_s + more.length_s,
+        losses=np.concatenate([total.losses, more.losses]),
+        counts=total.counts + more.counts,
+    )
+
+
+def _estimate(study: _Study, total: walk_history.Watched, scales: Floats) -> Estimate:
+    """Estimate the probability of loss. A side walk with loss counts by the scale of its row."""
+    copies = study.prepared.copies
+    walks = int(total.counts[1])
+    events = int(total.counts[0])
+    by_part = PARTS * copies * (scales @ total.losses_sum)
+    expected = float(by_part.mean())
+    if expected == 0:
+        # Three losses more would be an unlucky draw.
+        begun = np.maximum(total.begun, 1.0)
+        weights = scales * begun / np.maximum(SIDES * begun, 1.0)
+        high = 3 * copies * float(weights.max())
+        return Estimate(0.0, 0.0, -expm1(-high), walks, events, 0.0, ())
+    error = float(by_part.std(ddof=1)) / PARTS**0.5 / expected
+    half = float(scipy.special.stdtrit(PARTS - 1, 0.975)) * error
+    lost = float(scales @ total.lost_sum.sum(axis=1)) * copies / expected
+    return Estimate(
+        -expm1(-expected),
+        -expm1(-expected * exp(-half)),
+        -expm1(-expected * exp(half)),
+        walks,
+        events,
+        lost * study.prepared.loss_bytes,
+        _paths(total.losses, scales),
+    )
+
+
+def _is_narrow(result: Estimate) -> bool:
+    return result.low > 0 and log10(result.high / result.low) <= WIDTH_NINES
+
+
+def _paths(losses: Floats, scales: Floats) -> tuple[tuple[tuple[int, ...], float], ...]:
+    """Return the part of each path in the recorded losses, the most frequent first."""
+    weights = scales[losses[:, 0].astype(int)] * losses[:, 1]
+    causes = losses[:, walk_history.LOSS_COLUMNS :].astype(int).tolist()
+    shares: dict[tuple[int, ...], float] = defaultdict(float)
+    for path, weight in zip(causes, weights.tolist(), strict=True):
+        shares[tuple(path)] += weight / float(weights.sum())
+    return tuple(sorted(shares.items(), key=itemgetter(1), reverse=True))

@@ -1,0 +1,317 @@
+"""Whole histories of a cluster, with side walks from every exposure and from sampled bursts.
+
+A history follows all drives at their own rates until the horizon. Losses are far too rare to happen in it.
+But whenever some group reaches a level that is seldom reached, the *floor*, an exposure begins. Side walks
+continue from a copy of that state, with failures drawn more often than they happen, until the exposure is
+over or data is lost. Bursts strike such copies too, at sampled times. See
+`stripesim.sim.durability.histories`.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from stripesim.sim.durability import draws
+from stripesim.sim.durability.draws import State, compiled, inner, uniform
+from stripesim.sim.durability.system import Floats
+from stripesim.sim.durability.walk_groups import (
+    Bounds,
+    GroupConstants,
+    GroupTables,
+    States,
+    copy_counts,
+    fill,
+    level_of,
+    meets_error,
+    place_failed,
+    tables,
+    walk,
+    worst_level,
+)
+
+#: Elements of the states: the history, the side walk, and the beginning of every history.
+_HISTORY: Final = 0
+_SIDE: Final = 1
+_FRESH: Final = 2
+
+#: Columns of `Watched.losses` before the causes.
+LOSS_COLUMNS: Final = 3
+
+
+class Plan(NamedTuple):
+    """The side walks of each history.
+
+    Attributes
+    ----------
+    floor
+        Level at which an exposure begins.
+    sides
+        Side walks from each exposure that no burst caused.
+    strikes
+        Times at which each burst strikes a copy of the state.
+    bias_s
+        Time scale for drawing failures at each level, as in `draws.Threats`, first after an independent
+        failure and then after each burst, shape (bursts + 1, tolerated + 1).
+    """
+
+    floor: int
+    sides: int
+    strikes: int
+    bias_s: Floats
+
+
+class Watched(NamedTuple):
+    """What some histories show, summed over them. Row 0 is independent failures, then each burst.
+
+    Attributes
+    ----------
+    losses_sum
+        Weights of the side walks that lost data, as a mean over the walks of an exposure or strike, by the
+        part of the horizon, shape (bursts + 1, parts).
+    lost_sum
+        The same, times the number of lost groups.
+    begun
+        Exposures, and strikes that reached the floor, shape (bursts + 1,).
+    length_s
+        Sum of the lengths of their side walks [s], shape (bursts + 1,).
+    losses
+        Side walks that lost data: row, weight, lost groups, and the cause of each level, shape (room, ...).
+    counts
+        Events, side walks, and used rows of `losses`, shape (3,).
+    """
+
+    losses_sum: Floats
+    lost_sum: Floats
+    begun: Floats
+    length_s: Floats
+    losses: Floats
+    counts: Floats
+
+
+def watch(
+    lay: GroupConstants,
+    side: GroupConstants,
+    st: States,
+    plan: Plan,
+    first: int,
+    count: int,
+    seed: int,
+    seen: Watched,
+) -> bool:
+    """Follow some histories, and add what they show to `seen`.
+
+    Parameters
+    ----------
+    lay, side
+        The constants of a history, without bias, and of side walks. The bias of `side` is replaced.
+    st
+        Three states, the last of them that of the beginning.
+    plan
+        The side walks.
+    first, count
+        Number of the first history, and number of histories.
+    seed
+        Seed of the random streams.
+    seen
+        Receives the sums.
+
+    Returns
+    -------
+    bool
+        False if the list of failed drives overflowed.
+    """
+    rng = np.zeros(1, dtype=np.uint64)
+    side_rng = np.zeros(1, dtype=np.uint64)
+    tab = tables(lay)
+    return bool(
+        _watch(lay, side, st, tab, plan, first, count, seed, rng, side_rng, seen)
+    )
+
+
+@compiled
+def _watch(
+    lay: GroupConstants,
+    side: GroupConstants,
+    st: States,
+    tab: GroupTables,
+    plan: Plan,
+    first: int,
+    count: int,
+    seed: int,
+    rng: State,
+    side_rng: State,
+    seen: Watched,
+) -> bool:
+    """Follow histories with empty tables and the states of two random streams."""
+    fill(lay, tab)
+    bursts = len(lay.threats.burst_units)
+    horizon_s = lay.threats.horizon_s
+    for number in range(first, first + count):
+        draws.seeded(rng, seed, 2 * number)
+        draws.seeded(side_rng, seed, 2 * number + 1)
+        _copy(st, _FRESH, _HISTORY)
+        for strike in range(plan.strikes + 1):
+            until_s = horizon_s
+            if strike < plan.strikes:
+                # One time in each of equal parts of the horizon.
+                until_s *= (strike + uniform(side_rng)) / plan.strikes
+            if not _follow(lay, side, st, tab, plan, until_s, rng, side_rng, seen):
+                return False
+            if strike == plan.strikes:
+                continue
+            for burst in range(bursts):
+                if not _side_walk(side, st, tab, plan, burst + 1, 1.0, side_rng, seen):
+                    return False
+        place_failed(lay, st, _HISTORY, tab, -1)
+        copy_counts(tab.intact, tab.levels)
+    return True
+
+
+@inner
+def _follow(
+    lay: GroupConstants,
+    side: GroupConstants,
+    st: States,
+    tab: GroupTables,
+    plan: Plan,
+    until_s: float,
+    rng: State,
+    side_rng: State,
+    seen: Watched,
+) -> bool:
+    """Continue a history until a time, with side walks from each exposure."""
+    above_all = lay.threats.tolerated + 2
+    to_floor = Bounds(plan.floor, 0, until_s, False)
+    to_end = Bounds(above_all, plan.floor, until_s, False)
+    while st.time_s[_HISTORY] < until_s:
+        # An exposure may go on from before.
+        weight, events = walk(lay, st, _HISTORY, tab, to_end, rng)
+        seen.counts[0] += events
+        if weight < 0:
+            return False
+        if worst_level(tab) >= plan.floor:
+            break
+        weight, events = walk(lay, st, _HISTORY, tab, to_floor, rng)
+        seen.counts[0] += events
+        if weight < 0:
+            return False
+        # The strikes of bursts stand for all exposures that bursts cause.
+        if weight == 0 or st.cause[_HISTORY, plan.floor] >= draws.AS_ONE:
+            continue
+        for _ in range(plan.sides):
+            share = 1.0 / plan.sides
+            if not _side_walk(side, st, tab, plan, 0, share, side_rng, seen):
+                return False
+    return True
+
+
+@inner
+def _side_walk(
+    side: GroupConstants,
+    st: States,
+    tab: GroupTables,
+    plan: Plan,
+    row: int,
+    share: float,
+    rng: State,
+    seen: Watched,
+) -> bool:
+    """Continue a copy of the history's state until loss or the end of the exposure.
+
+    The next burst ends it as well, because bursts are struck at any state.
+    """
+    threats = side.threats
+    lethal = threats.tolerated + 1
+    for level in range(len(threats.bias_s)):
+        threats.bias_s[level] = plan.bias_s[row, level]
+    copy_counts(tab.levels, tab.kept)
+    _copy(st, _HISTORY, _SIDE)
+    start_s = st.time_s[_HISTORY]
+    weight = share
+    if row > 0:
+        st.burst[_SIDE] = row - 1
+        st.struck_left[_SIDE] = threats.burst_units[row - 1]
+    elif threats.sector_errors > 0:
+        weight *= _errors_of_last(side, st, tab, rng)
+    bounds = Bounds(lethal, plan.floor, threats.horizon_s, True)
+    ratio, events = walk(side, st, _SIDE, tab, bounds, rng)
+    if ratio < 0:
+        return False
+    weight *= ratio
+    seen.counts[0] += events
+    seen.counts[1] += 1
+    length_s = st.time_s[_SIDE] - start_s
+    seen.length_s[row] += share * length_s
+    if row == 0 or length_s > 0 or ratio > 0:
+        seen.begun[row] += share
+    if weight > 0:
+        part = int(start_s / threats.horizon_s * seen.losses_sum.shape[1])
+        part = min(part, seen.losses_sum.shape[1] - 1)
+        lost = tab.levels[lethal]
+        seen.losses_sum[row, part] += weight
+        seen.lost_sum[row, part] += weight * lost
+        _record(st, row, weight, lost, seen)
+    place_failed(side, st, _SIDE, tab, -1)
+    place_failed(side, st, _HISTORY, tab, 1)
+    copy_counts(tab.kept, tab.levels)
+    return True
+
+
+@inner
+def _record(st: States, row: int, weight: float, lost: int, seen: Watched) -> None:
+    """Record a side walk that lost data, while there is room."""
+    used = int(seen.counts[2])
+    if used >= seen.losses.shape[0]:
+        return
+    seen.losses[used, 0] = row
+    seen.losses[used, 1] = weight
+    seen.losses[used, 2] = lost
+    for level in range(1, st.cause.shape[1]):
+        seen.losses[used, LOSS_COLUMNS + level - 1] = st.cause[_SIDE, level]
+    seen.counts[2] += 1
+
+
+@inner
+def _errors_of_last(
+    lay: GroupConstants, st: States, tab: GroupTables, rng: State
+) -> float:
+    """Draw latent errors in the groups that the last failure has made critical, and return the ratio."""
+    tolerated = lay.threats.tolerated
+    drive = st.drive[_SIDE, st.failed[_SIDE] - 1]
+    first = lay.first[drive]
+    stop = lay.first[drive + 1]
+    ratio = 1.0
+    for i in range(first, stop):
+        if level_of(lay, tab, lay.group[i]) != tolerated:
+            continue
+        lost, drawn = meets_error(lay, tab, lay.group[i], stop - first, rng)
+        ratio *= drawn
+        if lost:
+            st.cause[_SIDE, tolerated + 1] = draws.SECTOR
+    return ratio
+
+
+@inner
+def _copy(st: States, source: int, target: int) -> None:
+    """Copy one state to another."""
+    failed = st.failed[source]
+    st.time_s[target] = st.time_s[source]
+    st.virtual_s[target] = st.virtual_s[source]
+    st.failed[target] = failed
+    for slot in range(failed):
+        st.drive[target, slot] = st.drive[source, slot]
+        st.item[target, slot] = st.item[source, slot]
+        st.ready_s[target, slot] = st.ready_s[source, slot]
+        for position in range(st.done.shape[2]):
+            st.done[target, slot, position] = st.done[source, slot, position]
+    st.burst[target] = st.burst[source]
+    st.struck_left[target] = st.struck_left[source]
+    for unit in range(st.struck.shape[1]):
+        st.struck[target, unit] = st.struck[source, unit]
+    for drive in range(st.born_s.shape[1]):
+        st.born_s[target, drive] = st.born_s[source, drive]
+    for spare in range(st.spares_due_s.shape[1]):
+        st.spares_due_s[target, spare] = st.spares_due_s[source, spare]
+    for level in range(st.cause.shape[1]):
+        st.cause[target, level] = st.cause[source, level]
+    st.lost[target] = st.lost[source]
