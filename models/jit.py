@@ -282,7 +282,8 @@ def inner(
     Returns
     -------
     callable
-        The compiled function. Python cannot call it.
+        The compiled function. Only functions that `compiled` compiles can call it, because it is linked
+        there. Python and other functions of `numba.njit` cannot.
     """
     # An entry point for Python takes half of the compilation time.
     options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}

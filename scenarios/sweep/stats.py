@@ -96,6 +96,7 @@ def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
     with Student's t, since replications are independent (they have different seeds) and their means are
     nearly normal. The ends are null for n = 1.
 
+    >>> import polars as pl
     >>> rows = pl.DataFrame({"scheme": ["rep:3"] * 2, "op": "read", "pattern": "seq",
     ...     "block_size_bytes": 4096, "replication": [0, 1], "iops": [1.0, 3.0]})
     >>> aggregate(rows).select("replications", "iops", pl.col("iops_ci_low").round(3)).rows()

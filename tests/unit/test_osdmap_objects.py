@@ -40,11 +40,10 @@ def test_every_length_of_name_is_hashed_whole():
 
 def test_the_compiled_hash_is_the_readable_one():
     # The reweight test and straw2 use the kernel's hash indirectly. This test calls it directly.
-    import numba
-
+    from stripesim.models import jit
     from stripesim.models.placement.crush import draw
 
-    @numba.njit
+    @jit.compiled
     def compiled(a, b, pairs):
         for i in range(a.size):
             pairs[i] = draw._hash2(a[i], b[i])
