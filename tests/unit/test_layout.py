@@ -120,8 +120,8 @@ def test_packages_with_data_have_some(setup_cfg):
 
 
 def test_root_conftest_ignores_each_folder():
-    # Otherwise pytest would load every module a second time, by its top-level path. The module that the servers
-    # of workers load simulates when it is imported.
+    # Otherwise pytest would load every module a second time, by its top-level path.
+    # The servers of workers load this module, which simulates when it is imported.
     runs = "stripesim/scenarios/sweep/preload.py"
     text = (ROOT / "conftest.py").read_text("utf-8")
     namespace = {}
