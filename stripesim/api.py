@@ -439,7 +439,7 @@ def durability(
     method
         ``markov`` is a Markov chain, exact except for placement groups on CRUSH, where it is an
         approximation. ``splitting`` is rare-event simulation, and ``burst`` the combinatorics of simultaneous
-        failures. ``history`` is rare-event simulation of large clusters, up to a million OSDs with bursts.
+        failures. ``history`` is rare-event simulation of large clusters against single failures.
         ``all`` uses every method that suits the size.
     walks
         Random walks that each of 20 batches starts at every level of ``splitting`` [count], at least 10. With

@@ -120,6 +120,10 @@ def exposure_losses(
     The interval is Student's, on the logarithm, from the sums of 20 parts of the horizon. A hazard that
     changes with age makes the parts differ, and the interval wider.
 
+    Use bursts only for small systems. On a million drives, one strike in millions destroys a group at once.
+    Samples of strikes miss it, and the interval does not show that. `stripesim.sim.durability.assess.assess`
+    leaves bursts to `stripesim.sim.durability.bursts`.
+
     References
     ----------
     Villén-Altamirano and Villén-Altamirano: RESTART: a method for accelerating rare event simulations, 1991.

@@ -11,6 +11,7 @@ from scipy.linalg import expm
 from stripesim.sim.durability import splitting, turns
 from stripesim.sim.durability.assess import (
     applicable,
+    assess,
     recommended_method,
     unsuited,
 )
@@ -507,6 +508,25 @@ def test_intervals_of_histories_cover_the_exact_value_as_often_as_they_say(schem
     # Of 16 intervals of 95 %, fewer than 12 cover with a probability of 0.1 %.
     assert covered >= 12
     assert np.median([high - low for _, low, high in ends]) < 0.5
+
+
+def test_bursts_of_a_large_system_are_left_to_the_method_for_bursts():
+    # Given 30,000 mirrors in 100 rooms, where drives of room r have their partners in room r + 50, and a fire
+    # in two random rooms once a year
+    large = mirrors(30_000, 0.02, 10.0)
+    rooms = np.arange(large.drives, dtype=np.int32) * 100 // large.drives
+    cut = Burst("fire", "room", 2, 1 / YEAR_S)
+    struck = replace(large, units={**large.units, "room": rooms}, bursts=(cut,))
+    # When it is assessed with and without the fire
+    alone = assess(large, "history", walks=20)
+    beside = assess(struck, "history", walks=20)
+    # Then histories give the part of single failures and say so
+    assert beside["loss_probability"] == alone["loss_probability"]
+    assert any(text.startswith("Bursts are excluded") for text in beside["assumptions"])
+    assert "adds to this one" in recommended_method(struck).reason
+    # And the other method has the rest: the rooms are partners in 50 of 4,950 fires.
+    fires = assess(struck, "burst")
+    assert fires["loss_probability"] == pytest.approx(-np.expm1(-50 / 4950))
 
 
 def test_histories_depend_only_on_their_seed():
