@@ -3,14 +3,24 @@
 import json
 import math
 
+import numpy as np
 import pytest
 
 from stripesim.scenarios.figures.plans import draw_plan, front_of
+from stripesim.scenarios.planning import plan as planning
 from stripesim.scenarios.planning.candidates import candidates_of, judge
 from stripesim.scenarios.planning.plan import make_plan
 from stripesim.scenarios.report.load import curves_of_plan
 from stripesim.scenarios.report.plan import csv_of, report_of_plan, rows_of
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
+from stripesim.sim.durability.system import (
+    YEAR_S,
+    Burst,
+    DriveRepair,
+    Lifetime,
+    System,
+    code_of,
+)
 from stripesim.sim.observe.intervals import Interval
 
 TEXT = """
@@ -197,6 +207,26 @@ def test_nines_follow_the_rebuild_of_the_same_candidate():
     assert fast["nines"] - slow["nines"] > math.log10(
         slow["rebuild_s"] / fast["rebuild_s"]
     )
+
+
+def test_nines_of_bursts_on_a_large_cluster_are_refused(monkeypatch):
+    # Given a system in which 10,000 drives fail a year, so that no method covers its bursts as well
+    burst = Burst("fire", "host", 2, 1 / YEAR_S)
+    drives = 500_000
+    large = System(
+        code=code_of("rep:2"),
+        placement="crush",
+        drives=drives,
+        drive_bytes=1e12,
+        lifetime=Lifetime.exponential(0.02),
+        repair=DriveRepair(1e8, "parallel"),
+        groups=np.arange(drives, dtype=np.int32).reshape(-1, 2),
+        units={"host": np.arange(drives, dtype=np.int32) // 10},
+        bursts=(burst,),
+    )
+    monkeypatch.setattr(planning, "system_of", lambda *_: large)
+    with pytest.raises(ValueError, match=r"bursts.*500,000 drives.*no method covers"):
+        planning.nines_of(parse_scenario(TEXT), "rep:2", 1e8)
 
 
 def test_an_impossible_rate_is_refused_by_the_bound_alone():
