@@ -4,7 +4,6 @@ import hashlib
 import importlib
 import json
 import logging
-import math
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -69,12 +68,11 @@ def run_dask(
                 answer = future.result()
                 yield from answer.outcomes(batch)
                 submit(batches.rest_after(answer.duration_s))
-            elif future.status == "error" and len(batch) > 1:
-                # One of its tasks kills workers, and the others are innocent.
-                submit([(task,) for task in batch])
             elif future.status == "error":
-                yield Outcome(batch[0], None, first_line(future.exception()))
-                submit(batches.rest_after(math.inf))
+                reason = first_line(future.exception())
+                outcomes, more = batches.after_death(batch, reason)
+                yield from outcomes
+                submit(more)
             elif watch.gave_up:
                 wanted = "one or more; --resume goes on from here"
                 raise SweepLostError(

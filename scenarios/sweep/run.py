@@ -1,6 +1,5 @@
 """Run the tasks of a sweep, store each row as it comes, and build the tables."""
 
-import math
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
@@ -180,12 +179,10 @@ def _outcomes(
             if isinstance(answer, Answer):
                 yield from answer.outcomes(batch)
                 waiting.extend(batches.rest_after(answer.duration_s))
-            elif len(batch) > 1:
-                # One of its tasks kills workers, and the others are innocent.
-                waiting.extend((task,) for task in batch)
             else:
-                yield Outcome(batch[0], None, answer.reason)
-                waiting.extend(batches.rest_after(math.inf))
+                outcomes, more = batches.after_death(batch, answer.reason)
+                yield from outcomes
+                waiting.extend(more)
 
 
 def _failure_row(outcome: Outcome) -> dict[str, Any]:

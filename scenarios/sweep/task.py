@@ -5,6 +5,7 @@ A task has a name that covers all inputs of its row, so that rows can be reused.
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -152,6 +153,17 @@ class Batches:
         self._rest = ()
         size = min(_BATCH_TASKS_MAX, max(1, int(_BATCH_S / self._longest_s)))
         return [rest[start : start + size] for start in range(0, len(rest), size)]
+
+    def after_death(
+        self, batch: Batch, reason: str
+    ) -> tuple[list[Outcome], list[Batch]]:
+        """Return outcomes and further batches after workers died over a batch.
+
+        One task of several kills workers, and the others are innocent, so all are sent again, one by one.
+        """
+        if len(batch) > 1:
+            return [], [(task,) for task in batch]
+        return [Outcome(batch[0], None, reason)], self.rest_after(math.inf)
 
 
 def make_task(

@@ -115,7 +115,7 @@ def unsuited(system: System, method: Method) -> str | None:
     str or None
         The reason, or None if the method suits the system.
     """
-    failures = system.drives * system.lifetime.rate_per_s * system.horizon_s
+    failures = system.failures
     is_large = failures > FAILURES_OF_A_WALK and system.placement != "declustered"
     if method == "splitting" and is_large:
         return f"each walk has {failures:,.0f} failures, and method history follows few"

@@ -171,8 +171,7 @@ def _study_of(system: System, seed: int) -> _Study:
     stays_s = np.array([0.0, *levels.times_s])
     stays_s[:floor] = 0.0
     bias_s = np.tile(stays_s, (len(system.bursts) + 1, 1))
-    failures = system.drives * system.lifetime.rate_per_s * system.horizon_s
-    strikes = max(STRIKES, round(failures / FAILURES_PER_STRIKE))
+    strikes = max(STRIKES, round(system.failures / FAILURES_PER_STRIKE))
     plan = walk_history.Plan(floor, SIDES, strikes, bias_s)
     study = _Study(prepared._replace(layout=lay), side, plan, seed)
     if floor <= system.code.tolerated:

@@ -352,6 +352,11 @@ class System:
         return 1
 
     @property
+    def failures(self) -> float:
+        """Expected failures of drives within the horizon, if all that fail are replaced."""
+        return self.drives * self.lifetime.rate_per_s * self.horizon_s
+
+    @property
     def transfer_s(self) -> float:
         """Time to rebuild one whole drive, without detection and other rebuilds [s]."""
         if self.placement != "declustered":
