@@ -4,14 +4,15 @@ Run: ``python benchmarks/bench_durability.py``. The first part estimates rs:8,2 
 at 100 MB/s, one repair at a time) until the interval is ± 0.1 nines. Plain Monte Carlo would need
 (1.96 / (0.1 ln 10))² / P walks. Its speed is measured on two million walks and extrapolated. The second part
 follows one year of 1,000,000 OSDs, each with 100 shards of placement groups in different racks, until data
-is lost or the year ends. Then it estimates the probability of loss in that year (method history). Seconds of
-the last line are processor time.
+is lost or the year ends. Then it estimates the probability of loss in that year (method history), without
+and with racks that lose power and upgrades that fail. Seconds of these lines are processor time.
 """
 
 from __future__ import annotations
 
 import resource
 import time
+from dataclasses import replace
 from functools import partial
 from math import log, log10
 
@@ -19,6 +20,7 @@ import numpy as np
 
 from stripesim.blocks import (
     YEAR_S,
+    Burst,
     DriveRepair,
     Lifetime,
     System,
@@ -113,14 +115,18 @@ def a_million() -> None:
         f"one year: {batch.events:,} failures and rebuilt shards, {wall_s:.1f} s on one core"
     )
     del prepared
-    begun_s = time.process_time()
-    found = exposure_losses(system)
-    taken_s = time.process_time() - begun_s
-    nines, low, high = found.nines
-    print(
-        f"history: {nines:.2f} nines ({low:.2f} … {high:.2f}), {found.walks:,} side walks, "
-        f"{found.events:,} events, {taken_s:.0f} s"
-    )
+    power = Burst("a rack loses power", "rack", 1, 12 / YEAR_S, lost_fraction=0.01)
+    upgrade = Burst("failed upgrade", "host", 50, 4 / YEAR_S, lost_fraction=0.05)
+    struck = replace(system, bursts=(power, upgrade))
+    for name, example in (("history", system), ("with bursts", struck)):
+        begun_s = time.process_time()
+        estimated = exposure_losses(example)
+        taken_s = time.process_time() - begun_s
+        nines, low, high = estimated.nines
+        print(
+            f"{name}: {nines:.2f} nines ({low:.2f} … {high:.2f}), {estimated.walks:,} side walks, "
+            f"{estimated.events:,} events, {taken_s:.0f} s"
+        )
     peak_gib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"peak memory {peak_gib:.1f} GiB")
 

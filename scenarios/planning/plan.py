@@ -309,11 +309,6 @@ def nines_of(
         asked = scenario.model_copy(update={"durability": spec})
     system = system_of(asked, scheme)
     method = recommended_method(system).method
-    if method == "history" and system.bursts:
-        raise ValueError(
-            f"nines: got [[durability.bursts]] and {system.drives:,} drives, wanted no bursts or fewer "
-            "drives: no method covers both together"
-        )
     return assess(system, method, seed=scenario.seed, walks=_WALKS)
 
 

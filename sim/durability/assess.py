@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from math import comb, expm1, isinf, log1p, log10, prod
 from typing import Any, Final, Literal, NamedTuple
 
@@ -160,11 +159,6 @@ def recommended_method(system: System) -> Recommendation:
     for method in ("splitting", "history"):
         if method not in methods or unsuited(system, method) is not None:
             continue
-        if method == "history" and system.bursts:
-            reason = (
-                "no method covers bursts together with single failures of so many drives. The probability of "
-                "method burst adds to this one"
-            )
         return Recommendation(method, reason)
     if not methods:
         raise ValueError(
@@ -206,10 +200,8 @@ def assess(
     elif method == "burst":
         row = _burst(system)
     elif method == "history":
-        # A burst on a large cluster loses data in one of millions of strikes, too rarely for samples of them.
-        alone = replace(system, bursts=())
-        estimate = exposure_losses(alone, seed=seed, walks=walks, spread=spread)
-        row = _simulated(estimate, alone)
+        estimate = exposure_losses(system, seed=seed, walks=walks, spread=spread)
+        row = _simulated(estimate, system)
     else:
         row = _simulated(split(system, seed=seed, walks=walks, spread=spread), system)
     return {
@@ -321,10 +313,6 @@ def assumptions(system: System, method: Method) -> list[str]:
         lines += _repair_assumptions(system, method)
     if method == "markov" and system.bursts:
         lines.append("Bursts are excluded. See the other methods.")
-    if method == "history" and system.bursts:
-        lines.append(
-            "Bursts are excluded. Method burst has the losses of a burst that strikes a complete cluster."
-        )
     if method == "markov" and system.placement == "crush":
         lines.append(APPROXIMATION)
     if method == "history":

@@ -1,6 +1,7 @@
 """Exact probabilities of data loss in a burst of failures, and in a fixed window of independent ones."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from math import comb, expm1, log1p, sqrt
 from typing import Final, NamedTuple, ParamSpec, TypeVar
@@ -9,18 +10,44 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.models import jit
-from stripesim.sim.durability.draws import HeldShards, shards_of_drives
+from stripesim.sim.durability.aimed_strikes import (
+    Aims,
+    StrikeTables,
+    aims_of,
+    expect,
+    strike_all,
+    strike_tables,
+    surely_lost,
+)
+from stripesim.sim.durability.draws import (
+    HeldShards,
+    State,
+    compiled,
+    seeded,
+    shards_of_drives,
+)
 from stripesim.sim.durability.probability import any_of
+from stripesim.sim.durability.splitting import initial_state, prepare
 from stripesim.sim.durability.system import Burst, Code, Floats, Ints, System
+from stripesim.sim.durability.walk_groups import (
+    GroupConstants,
+    GroupTables,
+    States,
+    copy_counts,
+    fill,
+    place_failed,
+    tables,
+    worst_level,
+)
 
 Longs = npt.NDArray[np.int64]
 
-#: Most shard look-ups of an enumeration of sets [count]. Above it, sets are sampled.
+#: Most shard look-ups of an enumeration of sets [count]. Above it, strikes are drawn.
 ENUMERATION_MAX: Final = 2_000_000_000
 
-#: Most and fewest sampled sets [count].
-SAMPLES: Final = 20_000
-_SAMPLES_MIN: Final = 2000
+#: Drawn strikes with each aim [count], and their seed.
+SAMPLES: Final = 4000
+_SEED: Final = 1
 
 #: The 97.5 % quantile of the normal distribution.
 _Z: Final = 1.959964
@@ -266,21 +293,17 @@ def _declustered_lost(system: System, burst: Burst) -> float:
 
 
 def _loss_by_sets(system: System, burst: Burst, units: Ints) -> BurstLoss:
-    """Strike each set of units if there are few, otherwise sampled sets."""
+    """Strike each set of units if there are few."""
     code = system.code
     total = int(units.max()) + 1
     sets = comb(total, burst.units)
     shards = len(system.layout) * code.width
-    every = burst.lost_fraction == 1 and shards * sets <= ENUMERATION_MAX
-    count = sets
-    if not every:
-        count = max(_SAMPLES_MIN, min(SAMPLES, ENUMERATION_MAX // (shards or 1)))
-    losses = np.zeros(count)
+    if burst.lost_fraction < 1 or shards * sets > ENUMERATION_MAX:
+        return _loss_by_strikes(system, burst)
     distances = _NO_DISTANCES if code.distances is None else code.distances
     context = _Burst(
         system.layout,
         units,
-        burst.lost_fraction,
         code.tolerated,
         distances,
         shards_of_drives(system.layout, system.drives),
@@ -288,27 +311,70 @@ def _loss_by_sets(system: System, burst: Burst, units: Ints) -> BurstLoss:
         np.argsort(units, kind="stable"),
         np.append(0, np.cumsum(np.bincount(units, minlength=total))),
     )
-    unavailable = _try_sets(
-        context, total, burst.units, system.missing_allowed, losses, every
+    lost, unavailable = _try_sets(
+        context, total, sets, burst.units, system.missing_allowed
     )
-    unavailable /= count
+    share = lost / sets
+    return BurstLoss(share, share, share, unavailable / sets)
+
+
+def _loss_by_strikes(system: System, burst: Burst) -> BurstLoss:
+    """Strike drawn units, with strikes aimed at groups that could lose data."""
+    struck = replace(system, bursts=(burst,), sector_errors=0.0)
+    prepared = prepare(struck, biased=False)
+    lay = prepared.layout
+    lethal = surely_lost(system.code)
+    aims = aims_of(lay, system.code.tolerated + 1, lethal)
+    losses = np.zeros(SAMPLES)
+    _strike_complete(
+        lay, initial_state(prepared), tables(lay), aims, strike_tables(lay, aims),
+        np.zeros(1, dtype=np.uint64), losses,
+    )  # fmt: skip
     share = float(losses.mean())
-    if every:
-        return BurstLoss(share, share, share, unavailable)
-    if burst.lost_fraction == 1 or share == 0:
-        return BurstLoss(share, *_wilson(int(losses.sum()), count), unavailable)
-    half = _Z * float(losses.std(ddof=1)) / sqrt(count)
-    return BurstLoss(share, max(share / 10, share - half), share + half, unavailable)
+    half = _Z * float(losses.std(ddof=1)) / sqrt(SAMPLES)
+    low = max(share / 10, share - half)
+    high = min(1.0, share + half)
+    return BurstLoss(min(1.0, share), min(1.0, low), high, _unavailable(system, lay))
 
 
-def _wilson(hits: int, count: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a proportion."""
-    share = hits / count
-    spread = _Z * _Z / count
-    centre = (share + spread / 2) / (1 + spread)
-    half = _Z * sqrt(share * (1 - share) / count + spread / (4 * count)) / (1 + spread)
-    low = max(0.0, centre - half) if hits else 0.0
-    return low, min(1.0, centre + half)
+def _unavailable(system: System, lay: GroupConstants) -> float:
+    """Return the mean part of groups with more shards in struck units than may be missing."""
+    groups, width = lay.members.shape
+    allowed = system.missing_allowed
+    if allowed >= width or groups == 0:
+        return 0.0
+    # All drives of a struck unit are away.
+    away = lay._replace(threats=lay.threats._replace(burst_lost=np.ones(1)))
+    hit = aims_of(away, allowed + 1, allowed + 1).class_expected.sum()
+    incomplete = ((lay.members < 0).sum(axis=1) > allowed).sum()
+    return float(hit + incomplete) / groups
+
+
+@compiled
+def _strike_complete(
+    lay: GroupConstants,
+    st: States,
+    tab: GroupTables,
+    aims: Aims,
+    work: StrikeTables,
+    rng: State,
+    losses: Floats,
+) -> None:
+    """Write the weights of the strikes that destroy data, each time at a cluster without failures."""
+    fill(lay, tab)
+    seeded(rng, _SEED, 0)
+    expect(lay, st, 0, tab, aims, work, 0)
+    for number in range(len(losses)):
+        losses[number] = 0.0
+        for aim in range(-1, len(work.intact_groups)):
+            if aim >= 0 and work.intact_groups[aim] == 0:
+                continue
+            weight = strike_all(lay, st, 0, tab, aims, work, 0, aim, rng)
+            if worst_level(tab) > lay.threats.tolerated:
+                losses[number] += weight
+            place_failed(lay, st, 0, tab, -1)
+            copy_counts(tab.intact, tab.levels)
+            st.failed[0] = 0
 
 
 class _Burst(NamedTuple):
@@ -320,7 +386,6 @@ class _Burst(NamedTuple):
 
     layout: Ints
     units: Ints
-    lost_fraction: float
     tolerated: int
     distances: npt.NDArray[np.uint8]
     held: HeldShards
@@ -346,107 +411,14 @@ def _is_lethal(burst: _Burst, mask: int) -> bool:
 
 
 @_inner
-def _masks(
-    burst: _Burst, struck: npt.NDArray[np.uint8], by_unit: bool, group: int
-) -> tuple[int, int]:
-    """Return the bit masks of a group's holes, and of its shards on struck units or drives."""
-    holes = 0
-    hit = 0
+def _missing(burst: _Burst, struck: npt.NDArray[np.uint8], group: int) -> int:
+    """Return the bit mask of a group's holes and shards on struck units."""
+    mask = 0
     for shard in range(burst.layout.shape[1]):
         drive = burst.layout[group, shard]
-        if drive < 0:
-            holes |= 1 << shard
-        else:
-            index = burst.units[drive] if by_unit else drive
-            if struck[index]:
-                hit |= 1 << shard
-    return holes, hit
-
-
-@_inner
-def _chance(burst: _Burst, hit: int, part: int) -> float:
-    """Return the probability that exactly the shards in `part` are lost."""
-    weight = 1.0
-    for shard in range(63):
-        if part >> shard & 1:
-            weight *= burst.lost_fraction
-        elif hit >> shard & 1:
-            weight *= 1 - burst.lost_fraction
-    return weight
-
-
-@_inner
-def _lethal(burst: _Burst, holes: int, hit: int) -> float:
-    """Return the probability that a group is lost if each shard in `hit` may be lost."""
-    if burst.lost_fraction >= 1:
-        return 1.0 if _is_lethal(burst, holes | hit) else 0.0
-    total = 0.0
-    part = hit
-    # Visit each subset of the shards that are hit.
-    while True:
-        if _is_lethal(burst, holes | part):
-            total += _chance(burst, hit, part)
-        if part == 0:
-            return total
-        part = (part - 1) & hit
-
-
-@_inner
-def _lose(
-    burst: _Burst, dead: npt.NDArray[np.uint8], gone: npt.NDArray[np.uint8], group: int
-) -> None:
-    """Draw the struck drives that lose their data, given that one group is lost."""
-    for drive in range(len(burst.units)):
-        gone[drive] = (
-            dead[burst.units[drive]] and np.random.random() < burst.lost_fraction
-        )
-    holes, hit = _masks(burst, dead, True, group)
-    draw = np.random.random() * _lethal(burst, holes, hit)
-    part = hit
-    lost = hit
-    while draw >= 0:
-        if _is_lethal(burst, holes | part):
-            draw -= _chance(burst, hit, part)
-            lost = part
-        if part == 0:
-            break
-        part = (part - 1) & hit
-    for shard in range(burst.layout.shape[1]):
-        if hit >> shard & 1:
-            gone[burst.layout[group, shard]] = lost >> shard & 1
-
-
-@_inner
-def _destroys(
-    burst: _Burst,
-    dead: npt.NDArray[np.uint8],
-    gone: npt.NDArray[np.uint8],
-    hit_groups: Longs,
-    chances: Floats,
-    summed: float,
-) -> float:
-    """Estimate without bias the probability that a set of struck units destroys any group.
-
-    If a struck drive keeps its data with some probability, the probability that any group is lost
-    equals the sum of the groups' probabilities times the mean of 1 / (number of groups lost, given
-    the loss of one drawn in proportion). No loss is too rare for this estimate.
-
-    See Karp, Luby, Madras: Monte-Carlo approximation algorithms for enumeration problems, J. Algorithms 1989.
-    """
-    if burst.lost_fraction >= 1 or summed <= 0:
-        return 1.0 if summed > 0 else 0.0
-    draw = np.random.random() * summed
-    pick = 0
-    while pick < len(chances) - 1 and draw >= chances[pick]:
-        draw -= chances[pick]
-        pick += 1
-    _lose(burst, dead, gone, hit_groups[pick])
-    lost = 0
-    for index in range(len(chances)):
-        if chances[index] > 0:
-            holes, hit = _masks(burst, gone, False, hit_groups[index])
-            lost += _is_lethal(burst, holes | hit)
-    return summed / max(1, lost)
+        if drive < 0 or struck[burst.units[drive]]:
+            mask |= 1 << shard
+    return mask
 
 
 @_inner
@@ -475,17 +447,6 @@ def _hit_groups(
 
 
 @_inner
-def _draw_set(selected: Longs, order: Longs) -> None:
-    """Draw a set of units by the first steps of a shuffle."""
-    for i in range(len(selected)):
-        j = i + np.random.randint(0, len(order) - i)
-        unit = order[j]
-        order[j] = order[i]
-        order[i] = unit
-        selected[i] = unit
-
-
-@_inner
 def _next_set(selected: Longs, total: int) -> None:
     """Advance to the next combination in lexicographic order, if there is one."""
     struck = len(selected)
@@ -500,38 +461,28 @@ def _next_set(selected: Longs, total: int) -> None:
 
 @_compiled
 def _try_sets(
-    burst: _Burst, total: int, struck: int, allowed: int, losses: Floats, every: bool
-) -> float:
-    """Write each set's probability of loss into `losses`, and sum the parts that are unreachable."""
-    np.random.seed(1)
+    burst: _Burst, total: int, sets: int, struck: int, allowed: int
+) -> tuple[int, float]:
+    """Strike each set of units. Count those that destroy data, and sum the parts that are unreachable."""
     groups = burst.layout.shape[0]
     selected = np.arange(struck)
-    order = np.arange(total)
     dead = np.zeros(total, dtype=np.uint8)
-    gone = np.zeros(len(burst.units), dtype=np.uint8)
     seen = np.zeros(groups, dtype=np.uint8)
     found = np.empty(groups, dtype=np.int64)
+    lethal_sets = 0
     unavailable = 0.0
-    for turn in range(len(losses)):
-        if not every:
-            _draw_set(selected, order)
+    for _ in range(sets):
         for i in range(struck):
             dead[selected[i]] = 1
         out = 0
-        summed = 0.0
-        hit_groups = _hit_groups(burst, selected, seen, found)
-        chances = np.zeros(len(hit_groups))
-        for index in range(len(hit_groups)):
-            holes, hit = _masks(burst, dead, True, hit_groups[index])
-            away = _bits(holes | hit)
-            out += away > allowed
-            if away > burst.tolerated:
-                chances[index] = _lethal(burst, holes, hit)
-            summed += chances[index]
+        is_lethal = False
+        for group in _hit_groups(burst, selected, seen, found):
+            mask = _missing(burst, dead, group)
+            out += _bits(mask) > allowed
+            is_lethal = is_lethal or _is_lethal(burst, mask)
+        lethal_sets += is_lethal
         unavailable += out / max(1, groups)
-        losses[turn] = _destroys(burst, dead, gone, hit_groups, chances, summed)
         for i in range(struck):
             dead[selected[i]] = 0
-        if every:
-            _next_set(selected, total)
-    return unavailable
+        _next_set(selected, total)
+    return lethal_sets, unavailable

@@ -19,13 +19,13 @@ import numpy as np
 import scipy
 
 from stripesim.sim.durability import walk_history
+from stripesim.sim.durability.aimed_strikes import aims_of, surely_lost
 from stripesim.sim.durability.chain import levels_of
 from stripesim.sim.durability.splitting import (
     WALKS,
     WIDTH_NINES,
     Estimate,
     Prepared,
-    drawn_lost_fractions,
     initial_state,
     prepare,
 )
@@ -36,9 +36,8 @@ from stripesim.sim.durability.turns import Levels
 PARTS: Final = 20
 #: Side walks from each exposure that no burst caused.
 SIDES: Final = 8
-#: Fewest strikes of each burst in a history, and failures of drives for each further one.
+#: Times in a history at which each burst strikes.
 STRIKES: Final = 40
-FAILURES_PER_STRIKE: Final = 40
 #: Side walks before the interval may end the estimate, per `walks`.
 SIDE_WALKS: Final = 20
 #: Events and side walks of all histories, after which no further ones begin, for 1,000 walks [count].
@@ -120,9 +119,8 @@ def exposure_losses(
     The interval is Student's, on the logarithm, from the sums of 20 parts of the horizon. A hazard that
     changes with age makes the parts differ, and the interval wider.
 
-    Use bursts only for small systems. On a million drives, one strike in millions destroys a group at once.
-    Samples of strikes miss it, and the interval does not show that. `stripesim.sim.durability.assess.assess`
-    leaves bursts to `stripesim.sim.durability.bursts`.
+    On a million drives, one strike in millions destroys a group at once. Strikes are therefore aimed at
+    groups. See `stripesim.sim.durability.aimed_strikes`.
 
     References
     ----------
@@ -157,12 +155,7 @@ def _study_of(system: System, seed: int) -> _Study:
     prepared = prepare(system, biased=False)
     lay = prepared.layout
     threats = lay.threats
-    side = lay._replace(
-        threats=threats._replace(
-            bias_s=np.zeros_like(threats.bias_s),
-            drawn_lost=np.array(drawn_lost_fractions(system)),
-        )
-    )
+    side = lay._replace(threats=threats._replace(bias_s=np.zeros_like(threats.bias_s)))
     # Side walks draw latent errors at the moment that exposes them. A history draws none, and goes on after
     # a loss.
     unbiased = np.zeros(system.code.tolerated + 2)
@@ -171,8 +164,8 @@ def _study_of(system: System, seed: int) -> _Study:
     stays_s = np.array([0.0, *levels.times_s])
     stays_s[:floor] = 0.0
     bias_s = np.tile(stays_s, (len(system.bursts) + 1, 1))
-    strikes = max(STRIKES, round(system.failures / FAILURES_PER_STRIKE))
-    plan = walk_history.Plan(floor, SIDES, strikes, bias_s)
+    aims = aims_of(lay, floor, surely_lost(system.code))
+    plan = walk_history.Plan(floor, SIDES, STRIKES, bias_s, aims)
     study = _Study(prepared._replace(layout=lay), side, plan, seed)
     if floor <= system.code.tolerated:
         bias_s[:, floor] = _exposure_lengths(study)
@@ -200,7 +193,7 @@ def _exposure_lengths(study: _Study) -> Floats:
     least_s = plan.bias_s[:, plan.floor]
     natural = np.zeros_like(plan.bias_s)
     pilot = study._replace(
-        plan=walk_history.Plan(plan.floor, 1, _PILOT_STRIKES, natural),
+        plan=plan._replace(sides=1, strikes=_PILOT_STRIKES, bias_s=natural),
         # Its histories are others than those of the estimate.
         seed=study.seed + _PILOT_SEED,
     )

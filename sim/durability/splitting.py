@@ -188,7 +188,7 @@ def _threats(system: System, drives: int, *, biased: bool) -> Threats:
     if biased and bursts:
         # Draw a burst in every third walk at least.
         drawn_rates = np.maximum(rates, 0.3 / system.horizon_s)
-        drawn_lost = np.array(drawn_lost_fractions(system))
+        drawn_lost = np.array(_drawn_lost_fractions(system))
     return Threats(
         tolerated=code.tolerated,
         edges_s=np.array(system.lifetime.edges_s),
@@ -205,15 +205,10 @@ def _threats(system: System, drives: int, *, biased: bool) -> Threats:
     )
 
 
-def drawn_lost_fractions(system: System) -> list[float]:
+def _drawn_lost_fractions(system: System) -> list[float]:
     """Return the probability with which a drive struck by each burst is drawn to lose its data.
 
     About half as many drives as a loss takes are then struck, if not more.
-
-    Parameters
-    ----------
-    system
-        The system.
     """
     fractions = []
     for burst in system.bursts:

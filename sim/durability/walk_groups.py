@@ -247,7 +247,7 @@ def _same_unit(lay: GroupConstants, kind: int, first: int, second: int) -> bool:
 
 
 @inner
-def _strike(
+def strike_drive(
     lay: GroupConstants,
     st: States,
     at: int,
@@ -354,7 +354,7 @@ def _strike_unit(
         lost, ratio = draws.loses_data(lay.threats, which, rng)
         weight *= ratio
         if lost:
-            level, ratio = _strike(
+            level, ratio = strike_drive(
                 lay, st, at, tab, level, drive, draws.AS_ONE + which, rng
             )
             weight *= ratio
@@ -641,7 +641,9 @@ def walk(
                 continue
         if bias > 0:
             weight *= own / (own + _helped(lay, tab, drive, level, bias, worst_count))
-        level, ratio = _strike(lay, st, at, tab, level, drive, draws.ELSEWHERE, rng)
+        level, ratio = strike_drive(
+            lay, st, at, tab, level, drive, draws.ELSEWHERE, rng
+        )
         weight *= ratio
         events += 1
         if level < 0:

@@ -3,8 +3,8 @@
 A history follows all drives at their own rates until the horizon. Losses are far too rare to happen in it.
 But whenever some group reaches a level that is seldom reached, the *floor*, an exposure begins. Side walks
 continue from a copy of that state, with failures drawn more often than they happen, until the exposure is
-over or data is lost. Bursts strike such copies too, at sampled times. See
-`stripesim.sim.durability.histories`.
+over or data is lost. Bursts strike such copies too, at sampled times, aimed at groups that could lose data.
+See `stripesim.sim.durability.histories`.
 """
 
 from typing import Final, NamedTuple
@@ -12,6 +12,13 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from stripesim.sim.durability import draws
+from stripesim.sim.durability.aimed_strikes import (
+    Aims,
+    StrikeTables,
+    expect,
+    strike_all,
+    strike_tables,
+)
 from stripesim.sim.durability.draws import State, compiled, inner, uniform
 from stripesim.sim.durability.system import Floats
 from stripesim.sim.durability.walk_groups import (
@@ -48,16 +55,19 @@ class Plan(NamedTuple):
     sides
         Side walks from each exposure that no burst caused.
     strikes
-        Times at which each burst strikes a copy of the state.
+        Times at which each burst strikes copies of the state.
     bias_s
         Time scale for drawing failures at each level, as in `draws.Threats`, first after an independent
         failure and then after each burst, shape (bursts + 1, tolerated + 1).
+    aims
+        How strikes are aimed.
     """
 
     floor: int
     sides: int
     strikes: int
     bias_s: Floats
+    aims: Aims
 
 
 class Watched(NamedTuple):
@@ -123,9 +133,11 @@ def watch(
     rng = np.zeros(1, dtype=np.uint64)
     side_rng = np.zeros(1, dtype=np.uint64)
     tab = tables(lay)
-    return bool(
-        _watch(lay, side, st, tab, plan, first, count, seed, rng, side_rng, seen)
+    work = strike_tables(side, plan.aims)
+    has_room = _watch(
+        lay, side, st, tab, work, plan, first, count, seed, rng, side_rng, seen
     )
+    return bool(has_room)
 
 
 @compiled
@@ -134,6 +146,7 @@ def _watch(
     side: GroupConstants,
     st: States,
     tab: GroupTables,
+    work: StrikeTables,
     plan: Plan,
     first: int,
     count: int,
@@ -160,7 +173,7 @@ def _watch(
             if strike == plan.strikes:
                 continue
             for burst in range(bursts):
-                if not _side_walk(side, st, tab, plan, burst + 1, 1.0, side_rng, seen):
+                if not _strike_copies(side, st, tab, work, plan, burst, side_rng, seen):
                     return False
         place_failed(lay, st, _HISTORY, tab, -1)
         copy_counts(tab.intact, tab.levels)
@@ -200,8 +213,46 @@ def _follow(
             continue
         for _ in range(plan.sides):
             share = 1.0 / plan.sides
-            if not _side_walk(side, st, tab, plan, 0, share, side_rng, seen):
+            copy_counts(tab.levels, tab.kept)
+            _copy(st, _HISTORY, _SIDE)
+            ratio = _errors_of_last(side, st, tab, side_rng)
+            if not _side_walk(side, st, tab, plan, 0, share, ratio, side_rng, seen):
                 return False
+    return True
+
+
+@inner
+def _strike_copies(
+    side: GroupConstants,
+    st: States,
+    tab: GroupTables,
+    work: StrikeTables,
+    plan: Plan,
+    burst: int,
+    rng: State,
+    seen: Watched,
+) -> bool:
+    """Strike copies of the history's state by a burst, at random and with each aim within its reach."""
+    if worst_level(tab) > side.threats.tolerated:
+        # What is lost already was lost by another cause.
+        return True
+    expect(side, st, _HISTORY, tab, plan.aims, work, burst)
+    strikes = 1
+    for aim in range(len(work.reached)):
+        strikes += work.failed_groups[aim] + work.intact_groups[aim] > 0
+    for aim in range(-1, len(work.reached)):
+        if aim >= 0 and work.failed_groups[aim] + work.intact_groups[aim] <= 0:
+            continue
+        copy_counts(tab.levels, tab.kept)
+        _copy(st, _HISTORY, _SIDE)
+        weight = strike_all(side, st, _SIDE, tab, plan.aims, work, burst, aim, rng)
+        if weight < 0:
+            return False
+        # A random strike has the weight 1, and the strikes of all aims estimate together.
+        row = burst + 1
+        share = 1.0 / strikes
+        if not _side_walk(side, st, tab, plan, row, share, weight / share, rng, seen):
+            return False
     return True
 
 
@@ -213,31 +264,25 @@ def _side_walk(
     plan: Plan,
     row: int,
     share: float,
+    weight: float,
     rng: State,
     seen: Watched,
 ) -> bool:
     """Continue a copy of the history's state until loss or the end of the exposure.
 
-    The next burst ends it as well, because bursts are struck at any state.
+    The next burst ends it as well, because bursts are struck at any state. The weight is the likelihood ratio
+    of the copy, and the share its part of the exposure or strike.
     """
     threats = side.threats
     lethal = threats.tolerated + 1
     for level in range(len(threats.bias_s)):
         threats.bias_s[level] = plan.bias_s[row, level]
-    copy_counts(tab.levels, tab.kept)
-    _copy(st, _HISTORY, _SIDE)
     start_s = st.time_s[_HISTORY]
-    weight = share
-    if row > 0:
-        st.burst[_SIDE] = row - 1
-        st.struck_left[_SIDE] = threats.burst_units[row - 1]
-    elif threats.sector_errors > 0:
-        weight *= _errors_of_last(side, st, tab, rng)
     bounds = Bounds(lethal, plan.floor, threats.horizon_s, True)
     ratio, events = walk(side, st, _SIDE, tab, bounds, rng)
     if ratio < 0:
         return False
-    weight *= ratio
+    weight *= share * ratio
     seen.counts[0] += events
     seen.counts[1] += 1
     length_s = st.time_s[_SIDE] - start_s
@@ -276,6 +321,8 @@ def _errors_of_last(
     lay: GroupConstants, st: States, tab: GroupTables, rng: State
 ) -> float:
     """Draw latent errors in the groups that the last failure has made critical, and return the ratio."""
+    if lay.threats.sector_errors <= 0:
+        return 1.0
     tolerated = lay.threats.tolerated
     drive = st.drive[_SIDE, st.failed[_SIDE] - 1]
     first = lay.first[drive]

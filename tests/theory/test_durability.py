@@ -510,23 +510,99 @@ def test_intervals_of_histories_cover_the_exact_value_as_often_as_they_say(schem
     assert np.median([high - low for _, low, high in ends]) < 0.5
 
 
-def test_bursts_of_a_large_system_are_left_to_the_method_for_bursts():
+AIMED = {
+    "three drives of many": ("rep:3", "drive", 3, 1.0, {}),
+    "few drives of a host": ("rep:3", "host", 4, 0.02, {}),
+    "two shards on a host": ("rs:4,2", "host", 3, 0.1, {}),
+    "patterns": ("lrc:4,3,2", "drive", 4, 0.02, {}),
+    "holes": ("rs:4,2", "host", 2, 0.1, {"holes": 7}),
+}
+
+
+def struck(scheme, unit, units, lost_fraction, holes=0):
+    """40 groups on eight hosts of three drives, the first of them without their last shard."""
+    system = grouped(scheme, drives=24, groups=40, afr=1e-12)
+    groups = system.groups.copy()
+    groups[:holes, -1] = -1
+    burst = Burst("strike", unit, units, 1e-3 / YEAR_S, lost_fraction)
+    return with_bursts(replace(system, groups=groups), burst)
+
+
+def lethal_share(system):
+    """Strike each set of units, and lose each set of their drives, as the definition of a burst says."""
+    (burst,) = system.bursts
+    units = system.units.get(burst.unit, np.arange(system.drives))
+    code = system.code
+    # A hole is a drive that is always lost.
+    members = np.where(system.groups < 0, system.drives, system.groups)
+    total = 0.0
+    sets = list(combinations(range(int(units.max()) + 1), burst.units))
+    for selected in sets:
+        drives = np.flatnonzero(np.isin(units, selected))
+        lost = np.zeros((1 << len(drives), system.drives + 1), dtype=np.int64)
+        lost[:, drives] = np.arange(len(lost))[:, None] >> np.arange(len(drives)) & 1
+        taken = lost.sum(axis=1)
+        lost[:, -1] = 1
+        masks = (lost[:, members] << np.arange(code.width)).sum(axis=2)
+        if code.distances is None:
+            is_lethal = np.bitwise_count(masks) > code.tolerated
+        else:
+            is_lethal = code.distances[masks] == 0
+        kept = (1 - burst.lost_fraction) ** (len(drives) - taken)
+        chances = burst.lost_fraction**taken * kept
+        total += chances[is_lethal.any(axis=1)].sum()
+    return total / len(sets)
+
+
+@pytest.mark.parametrize("name", AIMED)
+def test_aimed_strikes_estimate_what_every_strike_gives(name):
+    scheme, unit, units, lost_fraction, more = AIMED[name]
+    system = struck(scheme, unit, units, lost_fraction, **more)
+    exact = lethal_share(system)
+    loss = loss_of_burst(system, system.bursts[0])
+    # Four standard errors, and an interval that is narrow however rare the loss is.
+    assert abs(loss.probability - exact) <= 2.05 * (loss.high - loss.low) / 2 + 1e-12
+    assert loss.high - loss.low < 0.15 * exact
+    seen = exposure_losses(system, walks=100)
+    half = max(0.1, 2 * log10(seen.high / seen.low))
+    assert abs(log10(seen.probability / (1e-3 * exact))) < half
+
+
+def test_a_burst_that_cannot_lose_data_is_exactly_harmless():
+    # Mirrors on two hosts survive the loss of any one of them.
+    system = mirrors(100, 0.02, 10.0)
+    cut = Burst("power", "host", 1, 1 / YEAR_S, 0.5)
+    assert loss_of_burst(system, cut) == (0.0, 0.0, 0.0, 0.0)
+    allowed = replace(system, min_shards=2)
+    # But each pair is below a min_size of 2 shards while a host is away.
+    assert loss_of_burst(allowed, cut).unavailable == pytest.approx(1.0)
+
+
+def test_bursts_of_a_large_system_meet_failures_as_by_hand():
     # Given 30,000 mirrors in 100 rooms, where drives of room r have their partners in room r + 50, and a fire
-    # in two random rooms once a year
+    # in two random rooms once a year, which loses 1 % of their drives
     large = mirrors(30_000, 0.02, 10.0)
     rooms = np.arange(large.drives, dtype=np.int32) * 100 // large.drives
-    cut = Burst("fire", "room", 2, 1 / YEAR_S)
-    struck = replace(large, units={**large.units, "room": rooms}, bursts=(cut,))
-    # When it is assessed with and without the fire
-    alone = assess(large, "history", walks=20)
-    beside = assess(struck, "history", walks=20)
-    # Then histories give the part of single failures and say so
-    assert beside["loss_probability"] == alone["loss_probability"]
-    assert any(text.startswith("Bursts are excluded") for text in beside["assumptions"])
-    assert "adds to this one" in recommended_method(struck).reason
-    # And the other method has the rest: the rooms are partners in 50 of 4,950 fires.
-    fires = assess(struck, "burst")
-    assert fires["loss_probability"] == pytest.approx(-np.expm1(-50 / 4950))
+    fire = Burst("fire", "host", 2, 1 / YEAR_S, 0.01)
+    system = replace(large, units={"host": rooms}, bursts=(fire,))
+    # When it is assessed by histories
+    row = assess(system, "history", walks=100)
+    # Then pairs of drives fail within one another's rebuild: 2 n λ² T a year.
+    rate = -log1p(-0.02) / YEAR_S
+    rebuild_s = 10 * 3600
+    independent = 2 * 30_000 * rate**2 * rebuild_s * YEAR_S
+    # The rooms of a fire are partners in 50 of 4,950 fires. Their 600 pairs lose both drives with 1e-4.
+    at_once = 50 / 4950 * -np.expm1(600 * log1p(-1e-4))
+    # A fire loses 12 drives on average. Their partners are rebuilding with λ T, or fail within T.
+    in_turn = 12 * 2 * rate * rebuild_s
+    expected = independent + at_once + in_turn
+    assert row["loss_probability"] == pytest.approx(-np.expm1(-expected), rel=0.1)
+    assert 10 ** -row["nines_high"] < -np.expm1(-expected) < 10 ** -row["nines_low"]
+    assert not any("excluded" in text for text in row["assumptions"])
+    paths = {one["path"]: one["share"] for one in row["paths"]}
+    assert paths["burst fire (shards second and before)"] == pytest.approx(
+        at_once / expected, rel=0.3
+    )
 
 
 def test_histories_depend_only_on_their_seed():
