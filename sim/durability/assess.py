@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
+from itertools import groupby
 from math import comb, expm1, isinf, log1p, log10, prod
 from typing import Any, Final, Literal, NamedTuple
 
@@ -41,6 +42,12 @@ _ORDINALS: Final = (
     "seventh",
     "eighth",
 )
+
+_WHERE: Final = {
+    draws.ELSEWHERE: "elsewhere",
+    draws.SAME_RACK: "in the same rack",
+    draws.SAME_HOST: "in the same host",
+}
 
 
 def why_not(system: System, method: Method) -> str | None:
@@ -272,23 +279,27 @@ def path_text(path: tuple[int, ...], system: System) -> str:
     if set(path) == {draws.ELSEWHERE}:
         return _overlap_text(system)
     parts: list[str] = []
-    for level, cause in enumerate(path):
-        ordinal = _ORDINALS[level] if level < len(_ORDINALS) else f"{level + 1}th"
+    for cause, levels in groupby(range(len(path)), key=path.__getitem__):
+        shards = [_ordinal(level) for level in levels]
         if cause >= draws.AS_ONE:
-            burst = f"burst {system.bursts[cause - draws.AS_ONE].name}"
-            if parts and parts[-1].startswith(burst):
-                parts[-1] = f"{burst} (shards {ordinal} and before)"
-            else:
-                parts.append(burst)
+            which = f"{shards[0]} shard"
+            if len(shards) > 1:
+                which = f"{shards[0]} to {shards[-1]} shard"
+            parts.append(f"burst {system.bursts[cause - draws.AS_ONE].name} ({which})")
         elif cause == draws.SECTOR:
             parts.append("a latent sector error found by the rebuild")
-        elif cause == draws.SAME_HOST:
-            parts.append(f"{ordinal} drive in the same host during rebuild")
-        elif cause == draws.SAME_RACK:
-            parts.append(f"{ordinal} drive in the same rack during rebuild")
-        elif level:
-            parts.append(f"{ordinal} drive elsewhere during rebuild")
-    return ", then ".join(dict.fromkeys(parts))
+        else:
+            # The first failure needs no words.
+            parts += [
+                f"{shard} drive {_WHERE[cause]} during rebuild"
+                for shard in shards
+                if cause != draws.ELSEWHERE or shard != _ORDINALS[0]
+            ]
+    return ", then ".join(parts)
+
+
+def _ordinal(level: int) -> str:
+    return _ORDINALS[level] if level < len(_ORDINALS) else f"{level + 1}th"
 
 
 def assumptions(system: System, method: Method) -> list[str]:
@@ -472,9 +483,7 @@ def _burst(system: System) -> dict[str, Any]:
     if rate:
         worst = max(bursts, key=lambda row: row["per_year"] * row["loss_probability"])
         share = worst["per_year"] * worst["loss_probability"] / (rate * YEAR_S)
-        row["dominant_path"] = (
-            f"{share:.0%} of losses: burst {worst['name']} of {worst['units']} {worst['unit']}s"
-        )
+        row["dominant_path"] = f"{share:.0%} of losses: burst {worst['name']}"
     return row
 
 

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.models import jit
-from stripesim.sim.durability.aimed_strikes import (
+from stripesim.sim.durability.aimed_strikes import strike_all
+from stripesim.sim.durability.aims import (
     Aims,
     StrikeTables,
     aims_of,
     expect,
-    strike_all,
     strike_tables,
     surely_lost,
 )
@@ -345,9 +345,10 @@ def _unavailable(system: System, lay: GroupConstants) -> float:
         return 0.0
     # All drives of a struck unit are away.
     away = lay._replace(threats=lay.threats._replace(burst_lost=np.ones(1)))
-    hit = aims_of(away, allowed + 1, allowed + 1).class_expected.sum()
-    incomplete = ((lay.members < 0).sum(axis=1) > allowed).sum()
-    return float(hit + incomplete) / groups
+    aims = aims_of(away, allowed + 1, allowed + 1)
+    expected = float(aims.class_expected.sum())
+    incomplete = (lay.members < 0).sum(axis=1) > allowed
+    return float((expected + int(incomplete.sum())) / groups)
 
 
 @compiled

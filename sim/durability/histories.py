@@ -19,7 +19,7 @@ import numpy as np
 import scipy
 
 from stripesim.sim.durability import walk_history
-from stripesim.sim.durability.aimed_strikes import aims_of, surely_lost
+from stripesim.sim.durability.aims import aims_of, surely_lost
 from stripesim.sim.durability.chain import levels_of
 from stripesim.sim.durability.splitting import (
     WALKS,

@@ -12,13 +12,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from stripesim.sim.durability import draws
-from stripesim.sim.durability.aimed_strikes import (
-    Aims,
-    StrikeTables,
-    expect,
-    strike_all,
-    strike_tables,
-)
+from stripesim.sim.durability.aimed_strikes import strike_all
+from stripesim.sim.durability.aims import Aims, StrikeTables, expect, strike_tables
 from stripesim.sim.durability.draws import State, compiled, inner, uniform
 from stripesim.sim.durability.system import Floats
 from stripesim.sim.durability.walk_groups import (

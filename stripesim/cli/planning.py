@@ -194,11 +194,16 @@ def _lines(row: Mapping[str, Any]) -> list[str]:
             f"{where}: no loss seen: less than {10**-least:.1e} within the horizon, {least:.1f} nines or more"
         ]
     bursts = [
-        f"{where}: burst {burst['name']} ({burst['units']} {burst['unit']}s, {burst['per_year']:g} a year) "
+        f"{where}: burst {burst['name']} ({_struck(burst)}, {burst['per_year']:g} a year) "
         f"loses data with probability {burst['loss_probability']:.4g}"
         for burst in row["bursts"]
     ]
     return [*path, *bursts, f"{where}: assumes: {' '.join(row['assumptions'])}"]
+
+
+def _struck(burst: Mapping[str, Any]) -> str:
+    plural = "" if burst["units"] == 1 else "s"
+    return f"{burst['units']} {burst['unit']}{plural}"
 
 
 def rehearse(

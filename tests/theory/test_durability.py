@@ -600,7 +600,7 @@ def test_bursts_of_a_large_system_meet_failures_as_by_hand():
     assert 10 ** -row["nines_high"] < -np.expm1(-expected) < 10 ** -row["nines_low"]
     assert not any("excluded" in text for text in row["assumptions"])
     paths = {one["path"]: one["share"] for one in row["paths"]}
-    assert paths["burst fire (shards second and before)"] == pytest.approx(
+    assert paths["burst fire (first to second shard)"] == pytest.approx(
         at_once / expected, rel=0.3
     )
 
