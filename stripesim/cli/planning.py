@@ -98,7 +98,7 @@ def durability(
         typer.Option(
             help="markov is a chain, exact except on CRUSH, where it is approximate. splitting is rare-event "
             "simulation, burst the combinatorics of simultaneous failures. history is rare-event simulation "
-            "of large clusters against single failures, up to a million OSDs."
+            "of large clusters, up to a million OSDs."
         ),
     ] = "all",
     sets: options.SetOption = None,
