@@ -121,11 +121,17 @@ def unsuited(system: System, method: Method) -> str | None:
     str or None
         The reason, or None if the method suits the system.
     """
+    if system.placement == "declustered":
+        return None
     failures = system.failures
-    is_large = failures > FAILURES_OF_A_WALK and system.placement != "declustered"
+    is_large = failures > FAILURES_OF_A_WALK
     if method == "splitting" and is_large:
         return f"each walk has {failures:,.0f} failures, and method history follows few"
-    if method == "history" and not is_large:
+    if method == "splitting" and system.bursts:
+        return (
+            "method history aims bursts at the placement groups that they could destroy"
+        )
+    if method == "history" and not is_large and not system.bursts:
         return f"splitting suits {failures:,.0f} failures within the horizon"
     return None
 
