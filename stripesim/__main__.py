@@ -1,5 +1,7 @@
 """Run the command line, reporting each user error in one line with exit status 2."""
 
+import atexit
+import gc
 import os
 import sys
 import warnings
@@ -8,6 +10,9 @@ from typing import Any
 #: Environment variable that fixes the date of reproducible builds, and its largest value (year 9999) [s].
 _DATE_KEY = "SOURCE_DATE_EPOCH"
 _DATE_MAX_S = 253402300799
+#: New objects after which Python looks for garbage. Modules create some hundred thousand objects, and hardly
+#: any garbage.
+_OBJECTS_PER_COLLECTION = 100_000
 
 
 def main() -> None:
@@ -20,6 +25,9 @@ def main() -> None:
         sys.exit(0)
     _check_environment()
     warnings.showwarning = _print_warning
+    gc.set_threshold(_OBJECTS_PER_COLLECTION)
+    # Python would also look for garbage at the end, where the system takes back all memory anyway.
+    atexit.register(gc.freeze)
     from stripesim.cli.app import app
 
     for name in ("stdout", "stderr"):
