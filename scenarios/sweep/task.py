@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 from stripesim._version import __version__
+from stripesim.models.coding import parse_scheme
 from stripesim.models.kernel.cost import KernelTable
 from stripesim.scenarios.cells.files import file_sha256, first_line
 from stripesim.scenarios.cells.models import build_models
@@ -202,6 +203,13 @@ def make_task(
         models=models,
         files=files,
     )
+
+
+def expected_work(task: SweepTask) -> int:
+    """Estimate the duration of a task relative to others, from its requests and the shards of each."""
+    scheme = parse_scheme(task.cell.scheme)
+    shards = scheme.k if task.cell.op == "read" else scheme.width
+    return shards * (task.scenario.workload.requests or 1)
 
 
 def run_task(task: SweepTask) -> dict[str, Any]:
