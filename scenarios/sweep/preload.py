@@ -1,7 +1,4 @@
-"""What the server of workers loads once, before it forks them: the engine and all that a cell uses.
-
-`pool` names this module to the server. Nothing else imports it.
-"""
+"""Load the engine and all that a cell uses, in the server of workers and in the workers of Dask."""
 
 import gc
 from contextlib import suppress
