@@ -2,8 +2,8 @@
 
 The folders at the top are reached as ``stripesim.<folder>`` through the
 symlinks in ``stripesim/``; collecting them a second time by their top-level
-path would load every module twice. The module that fork servers preload runs
-the engine, which each of two workers would compile; it holds no examples.
+path would load every module twice. The modules that fork servers preload run
+the engine, which each of two workers would compile; they hold no examples.
 """
 
 collect_ignore = [
@@ -14,4 +14,5 @@ collect_ignore = [
     "scenarios",
     "notebooks",
     "stripesim/scenarios/sweep/preload.py",
+    "stripesim/scenarios/sweep/server.py",
 ]

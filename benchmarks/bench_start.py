@@ -25,6 +25,9 @@ PARTIES = {
 }
 FIRST = "import stripesim; stripesim.run('quickstart', sets={'workload.requests': 50}, costs=False)"
 
+# An installed package has its byte code on disk, so the first run writes that of a checkout.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 
 def cpu_seconds(arguments: list[str], **environment: str) -> float:
     """Run Python once and return its processor time [s]."""

@@ -9,6 +9,7 @@ Run: ``python benchmarks/bench_sweep.py``. It runs 20 cells of 20,000 requests a
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,9 @@ SWEEPS = ((5, 1, 20_000), (25, 10, 200))
 SWEEPS_SMALL = ((5, 2, 200),)
 ROUNDS = 3
 PATIENCE_S = 60
+
+# An installed package has its byte code on disk, so the first run writes that of a checkout.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def arguments(depth_count: int, rate_count: int, requests: int) -> list[str]:

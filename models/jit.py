@@ -47,6 +47,7 @@ class _Cache(FunctionCache):
 
     sources = ""
     program = ""
+    needs_runtime = True
     _notice: Timer | None = None
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
@@ -72,7 +73,8 @@ class _Cache(FunctionCache):
         if not hasattr(self, "_load_overload"):
             return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         # The public method also loads what Numba needs to compile, which takes longer than a small run.
-        rtsys.initialize(target_context)
+        if self.needs_runtime:
+            rtsys.initialize(target_context)
         return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
 
     def _announce(self) -> None:
@@ -321,6 +323,8 @@ def compiled(
     if cache is not None:
         cache.sources = sources
         cache.program = program
+        # Code without reference counting (`_nrt`) does not call Numba's runtime, which compiles at its start.
+        cache.needs_runtime = options.get("_nrt", True)
         # `Dispatcher.enable_caching` does the same with Numba's own class.
         dispatcher._cache = cache
     return cast("Callable[P, R]", dispatcher)

@@ -1,6 +1,9 @@
 """Run the command line, reporting each user error in one line with exit status 2."""
 
+import atexit
+import gc
 import os
+import re
 import sys
 import warnings
 from typing import Any
@@ -8,6 +11,9 @@ from typing import Any
 #: Environment variable that fixes the date of reproducible builds, and its largest value (year 9999) [s].
 _DATE_KEY = "SOURCE_DATE_EPOCH"
 _DATE_MAX_S = 253402300799
+#: New objects after which Python looks for garbage. Modules create some hundred thousand objects, and hardly
+#: any garbage.
+_OBJECTS_PER_COLLECTION = 100_000
 
 
 def main() -> None:
@@ -20,6 +26,14 @@ def main() -> None:
         sys.exit(0)
     _check_environment()
     warnings.showwarning = _print_warning
+    gc.set_threshold(_OBJECTS_PER_COLLECTION)
+    # Python would also look for garbage at the end, where the system takes back all memory anyway.
+    atexit.register(gc.freeze)
+    if _sweeps_on_workers(sys.argv[1:]):
+        from stripesim.scenarios.sweep.pool import prepare_workers
+
+        # They load the engine while this process loads the command line and plans.
+        prepare_workers()
     from stripesim.cli.app import app
 
     for name in ("stdout", "stderr"):
@@ -76,6 +90,13 @@ def main() -> None:
             print(f"{message} (see {command} --help)", file=sys.stderr)
         sys.exit(2)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _sweeps_on_workers(arguments: list[str]) -> bool:
+    """Return True for a sweep on several processes, as far as a look at its options shows."""
+    if arguments[:1] != ["sweep"]:
+        return False
+    return not re.search(r"--help|--dask|--jobs[ =]1\b", " ".join(arguments))
 
 
 def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -176,11 +176,13 @@ def _shipped_set(name: str) -> ParameterSet:
 @lru_cache(maxsize=8)
 def sets_with(tables: tuple[str, ...]) -> tuple[str, ...]:
     """List the shipped sets that have at least one of the tables."""
-    return tuple(
-        each
-        for each in names()
-        if any(_shipped_set(each).table(table) for table in tables)
-    )
+    return tuple(each for each in names() if _ships_with(each, tables))
+
+
+@cache
+def _ships_with(name: str, tables: tuple[str, ...]) -> bool:
+    """Return True if a set of this name ships and has at least one of the tables."""
+    return name in names() and any(map(_shipped_set(name).table, tables))
 
 
 def _parameter_set(scenario: Scenario, key: str, *tables: str) -> ParameterSet:
@@ -188,9 +190,9 @@ def _parameter_set(scenario: Scenario, key: str, *tables: str) -> ParameterSet:
     name = getattr(scenario.cluster, key)
     if names_file(key, name):
         return ParameterSet(Path(name).name, scenario.resolve(name))
-    fitting = sets_with(tables)
-    if name in fitting:
+    if _ships_with(name, tables):
         return _shipped_set(name)
+    fitting = sets_with(tables)
     what = "a parameter set of a cluster" if key == "parameters" else "a device"
     wanted = f"{what}: {', '.join(fitting)}"
     if key == "parameters":

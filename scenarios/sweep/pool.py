@@ -4,7 +4,7 @@ This module imports little, since a worker sets its environment before it loads 
 library because pebble (5.2) shares one pipe and one lock among workers, so that a worker killed at the wrong
 moment stops the sweep permanently, and in loky (3.7) one death fails all items. Here each worker has a pipe.
 
-Workers are forked from a server, a fresh process without threads that has loaded the engine (``preload.py``).
+Workers are forked from a server, a fresh process without threads that has loaded the engine (``server.py``).
 A worker so starts in some hundredths of a second, and a kernel that is not in the cache compiles once.
 """
 
@@ -38,7 +38,7 @@ _ONE_THREAD: Final = (
     "NUMBA_NUM_THREADS",
     "POLARS_MAX_THREADS",
 )
-_PRELOAD: Final = "stripesim.scenarios.sweep.preload"
+_PRELOAD: Final = "stripesim.scenarios.sweep.server"
 
 
 class PoolError(ValueError):

@@ -1,7 +1,4 @@
-"""What the server of workers loads once, before it forks them: the engine and all that a cell uses.
-
-`pool` names this module to the server. Nothing else imports it.
-"""
+"""Load the engine and all that a cell uses, in the server of workers and in the workers of Dask."""
 
 import gc
 from contextlib import suppress
@@ -14,15 +11,12 @@ gc.disable()
 
 # A failure shows again in each worker, which reports it.
 with suppress(Exception):
-    from stripesim.scenarios.cells.run import run_cell
-    from stripesim.scenarios.schema.keys import cells
-    from stripesim.scenarios.schema.loader import scenario_from
-    from stripesim.scenarios.sweep import task
+    from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec, cells
+    from stripesim.scenarios.sweep.task import make_task, run_task
 
-    assert task
-    # A run loads all that cells use, and compiles it if nothing is in the cache.
-    _small = scenario_from({"schemes": ["rep:3"], "workload": {"requests": 20}})
-    run_cell(_small, cells(_small)[0], "compiled")
+    # A task loads all that tasks use, and compiles it if nothing is in the cache.
+    _small = Scenario(schemes=("rep:3",), workload=WorkloadSpec(requests=20))
+    run_task(make_task(_small, cells(_small)[0], swept={}))
 
 # Workers share this memory as long as no process writes to it, and the collector would.
 gc.freeze()

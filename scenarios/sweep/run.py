@@ -33,6 +33,7 @@ from stripesim.scenarios.sweep.task import (
     attempt,
     attempt_batch,
     code_sha256,
+    expected_work,
 )
 from stripesim.sim.observe.limits import resource_name
 
@@ -72,7 +73,7 @@ def run_sweep(
     store: PartStore | None = None,
     progress: Callable[[Outcome], None] = lambda outcome: None,
 ) -> SweepResult:
-    """Run the tasks of a plan that have no stored rows, in order of replication.
+    """Run the tasks of a plan that have no stored rows, by replication and then the longest first.
 
     Parameters
     ----------
@@ -97,7 +98,8 @@ def run_sweep(
     }
     kept = len(rows)
     missing = [task for task in plan.tasks if task.task_id not in rows]
-    missing.sort(key=lambda task: task.replication)
+    # So that no worker starts a long task when the others are done.
+    missing.sort(key=lambda task: (task.replication, -expected_work(task)))
     failed: list[Outcome] = []
     stopped = None
     try:

@@ -14,8 +14,8 @@ from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 from stripesim._version import __version__
+from stripesim.models.coding import parse_scheme
 from stripesim.models.kernel.cost import KernelTable
-from stripesim.models.kernel.documents import table_to_json
 from stripesim.scenarios.cells.files import file_sha256, first_line
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import row_of, run_cell
@@ -205,6 +205,13 @@ def make_task(
     )
 
 
+def expected_work(task: SweepTask) -> int:
+    """Estimate the duration of a task relative to others, from its requests and the shards of each."""
+    scheme = parse_scheme(task.cell.scheme)
+    shards = scheme.k if task.cell.op == "read" else scheme.width
+    return shards * (task.scenario.workload.requests or 1)
+
+
 def run_task(task: SweepTask) -> dict[str, Any]:
     """Run a task and return its row.
 
@@ -326,7 +333,7 @@ def forget_models() -> None:
     """Clear cached parameter sets and kernel tables, which may have changed on disk."""
     _models.cache_clear()
     _models_sha256.cache_clear()
-    _kernel_documents.clear()
+    _kernel_texts.clear()
 
 
 class _ModelsKey(NamedTuple):
@@ -375,22 +382,22 @@ def _models_sha256(key: _ModelsKey) -> str:
         list(model.parameters(f"{name}.")) for name, model in models.described().items()
     ]
     text = json.dumps(parameters, sort_keys=True, default=_plain)
-    kernel = _kernel_json(models.kernel)
+    kernel = _kernel_text(models.kernel)
     return hashlib.sha256(f"{text}\n{kernel}".encode()).hexdigest()
 
 
-#: A kernel table and its JSON document, by the identity of the table. Models share the tables that ship.
-_KERNEL_DOCUMENTS_MAX: Final = 8
-_kernel_documents: dict[int, tuple[KernelTable, str]] = {}
+#: A kernel table and its text, by the identity of the table. Models share the tables that ship.
+_KERNEL_TEXTS_MAX: Final = 8
+_kernel_texts: dict[int, tuple[KernelTable, str]] = {}
 
 
-def _kernel_json(table: KernelTable) -> str:
-    """Return the JSON document of a kernel table. Writing it takes longer than to build the models."""
-    if id(table) not in _kernel_documents:
-        if len(_kernel_documents) == _KERNEL_DOCUMENTS_MAX:
-            _kernel_documents.clear()
-        _kernel_documents[id(table)] = (table, table_to_json(table))
-    return _kernel_documents[id(table)][1]
+def _kernel_text(table: KernelTable) -> str:
+    """Return all values of a kernel table. Writing them takes longer than to build the models."""
+    if id(table) not in _kernel_texts:
+        if len(_kernel_texts) == _KERNEL_TEXTS_MAX:
+            _kernel_texts.clear()
+        _kernel_texts[id(table)] = (table, repr(table))
+    return _kernel_texts[id(table)][1]
 
 
 def _plain(value: Any) -> Any:

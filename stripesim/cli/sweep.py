@@ -81,8 +81,6 @@ def sweep(
         # Workers load the engine while this process loads what it needs to plan.
         prepare_workers()
     from stripesim.scenarios.sweep.plan import SweepError, plan_sweep
-    from stripesim.scenarios.sweep.run import run_sweep
-    from stripesim.scenarios.sweep.store import PartStore
 
     try:
         plan = plan_sweep(
@@ -99,6 +97,9 @@ def sweep(
         raise SweepError("\n".join([*problems, *str(error).splitlines()])) from None
     if problems:
         raise SweepError("\n".join(problems))
+    from stripesim.scenarios.sweep.run import run_sweep
+    from stripesim.scenarios.sweep.store import PartStore
+
     with ExitStack() as stack:
         store = None
         if out is not None:

@@ -121,13 +121,13 @@ def test_packages_with_data_have_some(setup_cfg):
 
 def test_root_conftest_ignores_each_folder():
     # Otherwise pytest would load every module a second time, by its top-level path.
-    # The servers of workers load this module, which simulates when it is imported.
-    runs = "stripesim/scenarios/sweep/preload.py"
+    # The servers of workers load these modules, which simulate when they are imported.
+    runs = {f"stripesim/scenarios/sweep/{name}.py" for name in ("preload", "server")}
     text = (ROOT / "conftest.py").read_text("utf-8")
     namespace = {}
     exec(text, namespace)
-    assert set(namespace["collect_ignore"]) == {*FOLDERS, runs}
-    assert ">>>" not in (ROOT / runs).read_text("utf-8")
+    assert set(namespace["collect_ignore"]) == {*FOLDERS, *runs}
+    assert not any(">>>" in (ROOT / path).read_text("utf-8") for path in runs)
 
 
 def test_test_files_have_unique_names_and_no_package():

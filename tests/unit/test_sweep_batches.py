@@ -11,6 +11,7 @@ import pytest
 from stripesim.scenarios.sweep import run as sweep_run
 from stripesim.scenarios.sweep.plan import plan_sweep
 from stripesim.scenarios.sweep.pool import Death
+from stripesim.scenarios.sweep.run import run_sweep
 from stripesim.scenarios.sweep.task import Answer, Batch, Batches, SweepTask
 
 TINY = """schemes = ["rep:3"]
@@ -88,3 +89,27 @@ def test_a_batch_that_kills_its_worker_is_tried_task_by_task(
         task.task_id for task in tasks
     }
     assert len(outcomes) == len(tasks)
+
+
+def test_the_longest_tasks_of_a_replication_run_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "two.toml"
+    path.write_text(TINY.replace('"read"', '"read", "write"'))
+    plan = plan_sweep(path, over=['schemes=rep:3,"rs:2,1"'], replications=2)
+    order: list[tuple[int, str, str]] = []
+    run_sweep(
+        plan,
+        jobs=1,
+        progress=lambda outcome: order.append(
+            (outcome.task.replication, outcome.task.cell.scheme, outcome.task.cell.op)
+        ),
+    )
+    # A write reaches three shards, a read two of rs:2,1 and one of rep:3.
+    first = [
+        ("rep:3", "write"),
+        ("rs:2,1", "write"),
+        ("rs:2,1", "read"),
+        ("rep:3", "read"),
+    ]
+    assert order == [(number, *kind) for number in (0, 1) for kind in first]

@@ -14,6 +14,7 @@ import time
 
 import pytest
 
+from stripesim.__main__ import _sweeps_on_workers
 from stripesim.scenarios.sweep.pool import Death, PoolError, cores_usable, run_pool
 from support.messages import states
 
@@ -115,6 +116,25 @@ def test_the_server_of_workers_has_compiled_what_cells_use() -> None:
         [sys.executable, "-c", statements], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["1", "1"]
+
+
+@pytest.mark.parametrize(
+    ("command", "uses_workers"),
+    [
+        ("sweep quickstart", True),
+        ("sweep quickstart --jobs 12", True),
+        ("sweep quickstart --jobs 1", False),
+        ("sweep quickstart --jobs=1 --out x", False),
+        ("sweep quickstart --dask tcp://host:8786", False),
+        ("sweep --help", False),
+        ("run quickstart", False),
+        ("", False),
+    ],
+)
+def test_only_sweeps_on_several_workers_start_them_early(
+    command: str, uses_workers: bool
+) -> None:
+    assert _sweeps_on_workers(command.split()) == uses_workers
 
 
 def test_workers_see_the_environment_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
