@@ -1,5 +1,7 @@
 """The experiments of the page with few requests or none, for workers, which inherit no patch of a test."""
 
+import time
+
 from stripesim.scenarios.load import curves
 from stripesim.scenarios.rehearsal import samples
 from stripesim.web import experiments
@@ -16,6 +18,12 @@ def run_small_experiment(name, scenario, settings, *, emit, should_stop):
     experiments.run_experiment(
         name, scenario, settings, emit=emit, should_stop=should_stop
     )
+
+
+def run_until_stopped(name, scenario, settings, *, emit, should_stop):
+    """Run without an end and without work."""
+    while not should_stop():
+        time.sleep(0.05)
 
 
 def run_no_experiment(name, scenario, settings, *, emit, should_stop):
