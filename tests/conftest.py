@@ -144,7 +144,7 @@ def quick_rebuilds() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "stripesim.scenarios.report.data.idle_rebuild",
-            partial(idle_rebuild, sample_objects=200),
+            partial(idle_rebuild, sample_objects=50),
         )
         yield
 
