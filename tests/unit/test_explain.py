@@ -417,7 +417,7 @@ def test_every_scenario_is_explained_or_refused_by_key_under_any_option(
 
 @pytest.mark.parametrize("scenario", sorted({*shipped_scenarios()} - {"durability"}))
 def test_the_schemes_of_a_scenario_are_explained_on_its_cluster(scenario: str) -> None:
-    timelines = explain("write", scenario=scenario, with_parameters=False)
+    timelines = explain("write", scenario=scenario)
     assert [one.scheme for one in timelines] == list(load_scenario(scenario).schemes)
 
 
