@@ -40,7 +40,7 @@ os.environ["XDG_DATA_HOME"] = str(Path(os.devnull) / "nothing-saved")
 
 # `make test` draws the same examples each time, so that only a commit can change its result.
 # `make verify` draws many new ones.
-settings.register_profile("default", max_examples=40, derandomize=True, deadline=None)
+settings.register_profile("default", max_examples=28, derandomize=True, deadline=None)
 settings.register_profile("thorough", max_examples=400, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("STRIPESIM_HYPOTHESIS", "default"))
 
@@ -144,7 +144,7 @@ def quick_rebuilds() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "stripesim.scenarios.report.data.idle_rebuild",
-            partial(idle_rebuild, sample_objects=200),
+            partial(idle_rebuild, sample_objects=50),
         )
         yield
 

@@ -49,6 +49,9 @@ WORDS = (
     "spawn",
 )
 
+_POOL_WORDS = frozenset({ACQUIRE, RELEASE})
+_TICKET_WORDS = frozenset({ENTER, PIN})
+
 STEP_BITS = 12
 STEPS_MAX = 1 << STEP_BITS
 DEMAND_MAX_NS = 1 << 42
@@ -706,11 +709,11 @@ class GraphBuilder:
         if len(before) > 1:
             before = tuple(dict.fromkeys(before))
         step = len(self.words)
-        if not before or not all(map(self._can_precede, before)):
+        if not before or not self._can_precede(before):
             raise ValueError(
                 f"{self.name}: {label}: got predecessors {before}, wanted steps below {step}"
             )
-        demand = round_ns(demand_ns)
+        demand = round_ns(demand_ns) if demand_ns else 0
         demand_max = DEMAND_SPREAD_MAX_NS if spread != FIXED else DEMAND_MAX_NS
         if demand >= demand_max:
             raise ValueError(
@@ -729,14 +732,19 @@ class GraphBuilder:
         self.amounts.append(amounts)
         return step
 
-    def _can_precede(self, index: int) -> bool:
-        """Return True for an earlier step or a side of an earlier branch."""
-        if 0 <= index < len(self.words):
-            return self.words[index] != BRANCH
-        side, step = divmod(index, _SIDE)
-        if not 0 <= step < len(self.words):
-            return False
-        return side in (YES, NO) and self.words[step] == BRANCH
+    def _can_precede(self, before: tuple[int, ...]) -> bool:
+        """Return True if all are earlier steps or sides of earlier branches."""
+        words = self.words
+        steps = len(words)
+        for index in before:
+            if 0 <= index < steps and words[index] != BRANCH:
+                continue
+            side, step = divmod(index, _SIDE)
+            if side not in (YES, NO) or not 0 <= step < steps:
+                return False
+            if words[step] != BRANCH:
+                return False
+        return True
 
     def finish(self, *, reply: int) -> Template:
         """Check the graph and compile it.
@@ -763,11 +771,12 @@ class GraphBuilder:
         if steps > STEPS_MAX:
             raise StepsError(self.name, steps)
         self._check(reply)
-        following: list[list[tuple[int, int]]] = [[] for _ in range(steps)]
+        # Like a predecessor, a successor is numbered with the side of the branch that leads to it.
+        following: list[list[int]] = [[] for _ in range(steps)]
         for step, before in enumerate(self.after):
             for index in before:
-                side, earlier = divmod(index, _SIDE)
-                following[earlier].append((side, step))
+                earlier = index % _SIDE
+                following[earlier].append(index - earlier + step)
         for steps_after in following:
             steps_after.sort()
         return Template(
@@ -779,7 +788,7 @@ class GraphBuilder:
             predecessors=_int64([len(before) for before in self.after]),
             successor_starts=_int64(np.cumsum([0, *map(len, following)])),
             successors=_int64(
-                [step for steps_after in following for _, step in steps_after]
+                [step % _SIDE for steps_after in following for step in steps_after]
             ),
             reply=reply,
             amounts=_amounts(steps, enumerate(self.amounts)),
@@ -789,9 +798,7 @@ class GraphBuilder:
             dynamics=self._dynamics(following),
         )
 
-    def _dynamics(
-        self, following: Sequence[Sequence[tuple[int, int]]]
-    ) -> Dynamics | None:
+    def _dynamics(self, following: Sequence[Sequence[int]]) -> Dynamics | None:
         """Collect the attributes that the plain words do not need."""
         few = (self.once, self.merges, self.threads, self.shared)
         if max(self.words) < ENTER and not any(few):
@@ -805,7 +812,7 @@ class GraphBuilder:
             tests[step] = test.kind
             keys[step] = test.keys
             tickets[step] = test.ticket
-            yes_counts[step] = sum(side == YES for side, _ in following[step])
+            yes_counts[step] = sum(after // _SIDE == YES for after in following[step])
         for index, step in enumerate(self.spawned):
             spawns[step] = index
         merges = np.zeros(steps, dtype=np.bool_)
@@ -842,12 +849,11 @@ class GraphBuilder:
                 f"{self.name}: got reply {reply}, wanted a step that always runs"
             )
         pools: dict[int, list[tuple[Condition, int]]] = {}
-        for word, role, condition in zip(
-            self.words, self.roles, conditions, strict=True
-        ):
-            if word in (ACQUIRE, RELEASE):
-                pools.setdefault(role, []).append(
-                    (condition, 1 if word == ACQUIRE else -1)
+        for step, word in enumerate(self.words):
+            if word in _POOL_WORDS:
+                change = 1 if word == ACQUIRE else -1
+                pools.setdefault(self.roles[step], []).append(
+                    (conditions[step], change)
                 )
         for role, changes in pools.items():
             if not balanced(changes):
@@ -866,7 +872,7 @@ class GraphBuilder:
     def _steps_of_tickets(self) -> dict[int, list[int]]:
         """Return the steps that refer to each `ENTER` or `PIN`."""
         steps: dict[int, list[int]] = {
-            step: [] for step, word in enumerate(self.words) if word in (ENTER, PIN)
+            step: [] for step, word in enumerate(self.words) if word in _TICKET_WORDS
         }
         for step, test in self.tests.items():
             if test.ticket >= 0:
@@ -950,14 +956,13 @@ def _amounts(
     steps: int, counted_steps: Iterable[tuple[int, Mapping[str, int]]]
 ) -> IntArray:
     amounts = np.zeros((steps, len(COUNTERS)), dtype=np.int64)
-    entries = [
-        (step, COUNTER_INDEX[name], amount)
-        for step, counted in counted_steps
-        for name, amount in counted.items()
-    ]
-    if entries:
-        rows, columns, values = zip(*entries, strict=True)
-        amounts[rows, columns] = values
+    positions: list[int] = []
+    values: list[int] = []
+    for step, counted in counted_steps:
+        for name, amount in counted.items():
+            positions.append(step * len(COUNTERS) + COUNTER_INDEX[name])
+            values.append(amount)
+    amounts.reshape(-1)[positions] = values
     return amounts
 
 

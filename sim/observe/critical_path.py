@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -49,6 +48,8 @@ _ENCODE: Final = _INDEX["encode"]
 _HUNG: Final = _INDEX["hung"]
 _OF_PHASES: Final = {phase: _INDEX[phase.name.lower()] for phase in Phase}
 _CODING: Final = COUNTER_INDEX["coding_ns"]
+# Part of a step without a phase.
+_NO_PART: Final = -1
 
 
 @dataclass(frozen=True)
@@ -116,10 +117,26 @@ def critical_steps(
     [0, 1, 3]
     """
     path = [reply]
-    while before[path[-1]]:
-        done = (step for step in before[path[-1]] if ends_ns[step] != PENDING)
-        path.append(max(done, key=lambda step: (ends_ns[step], -step)))
+    while earlier := before[path[-1]]:
+        if len(earlier) == 1:
+            path.append(earlier[0])
+            continue
+        # A step that did not complete has the lowest time, `PENDING`.
+        latest_ns = max([ends_ns[step] for step in earlier])
+        path.append(min([step for step in earlier if ends_ns[step] == latest_ns]))
     return path[::-1]
+
+
+class _Step(NamedTuple):
+    """One step of a template.
+
+    `part` is the index of its phase in `STEPS`, and `demand_ns` its mean service time, 0 if it only waits.
+    """
+
+    part: int
+    demand_ns: int
+    spread: int
+    coding_ns: int
 
 
 @dataclass(frozen=True)
@@ -143,6 +160,31 @@ class PathSplitter:
     @cached_property
     def _before(self) -> list[tuple[int, ...]]:
         return predecessors_of(self.template)
+
+    @cached_property
+    def _steps(self) -> list[_Step]:
+        """What the split needs to know of each step, as plain numbers."""
+        template = self.template
+        columns = (template.words, template.demands_ns, template.spreads)
+        numbers = zip(*(column.tolist() for column in columns), strict=True)
+        coding_ns = template.amounts[:, _CODING].tolist()
+        steps = []
+        for step, (word, demand_ns, spread) in enumerate(numbers):
+            phase = template.phases[step]
+            steps.append(
+                _Step(
+                    part=_NO_PART if phase == NO_PHASE else _OF_PHASES[Phase(phase)],
+                    demand_ns=demand_ns if word in (USE, DELAY) else 0,
+                    spread=spread,
+                    coding_ns=coding_ns[step],
+                )
+            )
+        return steps
+
+    @cached_property
+    def _factors(self) -> list[list[int]]:
+        factors: list[list[int]] = self.factor_tables.tolist()
+        return factors
 
     def split(
         self, number: int, issued_ns: int, ends_ns: Sequence[int], *, retries: int = 0
@@ -183,37 +225,35 @@ class PathSplitter:
             raise ValueError(
                 f"{template.name}: got a request without a reply, wanted one that completed"
             )
-        served = np.zeros(len(STEPS), dtype=np.int64)
-        waited = np.zeros(len(STEPS), dtype=np.int64)
-        path = critical_steps(self._before, ends_ns, template.reply)
-        for last, step in pairwise(path):
-            span_ns = ends_ns[step] - ends_ns[last]
-            if not span_ns:
-                continue
-            if template.phases[step] == NO_PHASE:
-                raise ValueError(
-                    f"{template.name}: '{template.labels[step]}' takes time and has no phase"
-                )
-            part = _OF_PHASES[Phase(template.phases[step])]
-            service_ns = min(span_ns, self._demand_ns(number, step, retries))
-            coding_ns = min(service_ns, int(template.amounts[step, _CODING]))
-            served[_ENCODE] += coding_ns
-            served[part] += service_ns - coding_ns
-            waited[part] += span_ns - service_ns
-        waited[_HUNG] += ends_ns[path[0]] - issued_ns
-        return PathTimes(served, waited)
-
-    def _demand_ns(self, number: int, step: int, retries: int) -> int:
-        """Return the service time of a step of a request [ns], including its random factor."""
-        template = self.template
-        if template.words[step] not in (USE, DELAY):
-            return 0
-        demand_ns = int(template.demands_ns[step])
-        spread = int(template.spreads[step])
-        if not spread:
-            return demand_ns
+        served_ns = [0] * len(STEPS)
+        waited_ns = [0] * len(STEPS)
         state = self.seed_state
         if retries:
             state = retried_state(state, retries)
-        index = factor_index(state, number << STEP_BITS | step)
-        return scaled_ns(demand_ns, int(self.factor_tables[spread][index]))
+        key = number << STEP_BITS
+        path = critical_steps(self._before, ends_ns, template.reply)
+        last_ns = ends_ns[path[0]]
+        waited_ns[_HUNG] = last_ns - issued_ns
+        for index in path[1:]:
+            end_ns = ends_ns[index]
+            span_ns = end_ns - last_ns
+            last_ns = end_ns
+            if not span_ns:
+                continue
+            step = self._steps[index]
+            if step.part == _NO_PART:
+                raise ValueError(
+                    f"{template.name}: '{template.labels[index]}' takes time and has no phase"
+                )
+            demand_ns = step.demand_ns
+            if demand_ns and step.spread:
+                drawn = factor_index(state, key | index)
+                demand_ns = scaled_ns(demand_ns, self._factors[step.spread][drawn])
+            service_ns = min(span_ns, demand_ns)
+            coding_ns = min(service_ns, step.coding_ns)
+            served_ns[_ENCODE] += coding_ns
+            served_ns[step.part] += service_ns - coding_ns
+            waited_ns[step.part] += span_ns - service_ns
+        return PathTimes(
+            np.array(served_ns, dtype=np.int64), np.array(waited_ns, dtype=np.int64)
+        )

@@ -15,11 +15,13 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
 
 import stripesim
+from stripesim import api
 from stripesim.notebooks import teach
 from stripesim.notebooks.files import (
     cells_of,
@@ -32,6 +34,8 @@ from stripesim.notebooks.files import (
     solve,
 )
 from stripesim.scenarios.rehearsal import samples
+from stripesim.scenarios.run.execute import ScenarioResult, run_scenario
+from stripesim.scenarios.schema.keys import Scenario
 
 LESSONS = lessons()
 #: A second run of these takes several seconds each: `make notebooks` does it.
@@ -46,12 +50,31 @@ LONG = {
 ALL_SEEDS = os.environ.get("STRIPESIM_LESSON_SEEDS") == "all"
 
 
+#: Requests of a cell, at most.
+REQUESTS_MAX = 200
+
+
 @pytest.fixture(scope="module", autouse=True)
 def small_samples() -> Iterator[None]:
-    """Rehearse with fewer objects than a reader does. `make notebooks` runs the lessons as published."""
+    """Run fewer requests than a reader does, and rehearse with fewer objects.
+
+    Answers follow from the rows, however short the run. `make notebooks` runs the lessons as published.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(samples, "SHARDS_MAX", 500)
+        if not ALL_SEEDS:
+            patch.setattr(api, "run_scenario", run_few_requests)
         yield
+
+
+def run_few_requests(scenario: Scenario, **options: Any) -> ScenarioResult:
+    """Run a scenario with a bound on the requests of its cells, unless they end by time."""
+    workload = scenario.workload
+    if workload.requests is not None:
+        requests = min(workload.requests, REQUESTS_MAX)
+        few = workload.model_copy(update={"requests": requests})
+        scenario = scenario.model_copy(update={"workload": few})
+    return run_scenario(scenario, **options)
 
 
 @cache

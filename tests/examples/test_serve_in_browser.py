@@ -18,6 +18,7 @@ from stripesim.scenarios.explain.request import explain
 from stripesim.scenarios.report.cluster import report_of_cluster
 from support.axe import needs_axe, violations
 from support.chromium import headless_chromium
+from support.small_experiments import run_no_experiment, run_small_experiment
 
 pytest.importorskip(
     "starlette", reason="starlette is not installed (pip install stripesim[web])"
@@ -36,6 +37,7 @@ from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402 - after th
 
 from stripesim.scenarios.schema.loader import parse_scenario  # noqa: E402 - after the check that it is there
 from stripesim.web.app import create_app  # noqa: E402 - after the check that it is there
+from stripesim.web.experiments import run_experiment  # noqa: E402 - after the check that it is there
 
 COUNTS = ("hosts", "osds_per_host")
 BASE = """
@@ -68,9 +70,23 @@ def address():
     with pytest.MonkeyPatch.context() as patch:
         # Each test opens a tab, and on a busy machine jobs of earlier tests still run.
         patch.setattr("stripesim.web.jobs.RUNNING_MAX", 100)
+        # Every change of a value simulates, though few tests read the result.
+        patch.setattr("stripesim.web.jobs.run_experiment", run_no_experiment)
         yield f"http://127.0.0.1:{port}/"
     server.should_exit = True
     thread.join(10)
+
+
+@pytest.fixture
+def small_experiments(address, monkeypatch):
+    """Simulate with few requests, for tests that look at the pictures."""
+    monkeypatch.setattr("stripesim.web.jobs.run_experiment", run_small_experiment)
+
+
+@pytest.fixture
+def experiments_of_users(address, monkeypatch):
+    """Simulate with as many requests as for a user, for tests of what takes time."""
+    monkeypatch.setattr("stripesim.web.jobs.run_experiment", run_experiment)
 
 
 @pytest.fixture(scope="module")
@@ -269,10 +285,12 @@ def test_own_parameters_are_uploaded_by_a_click(page):
     assert shown.startswith("own-")
 
 
-@pytest.mark.parametrize("typed", ["-3", "", "9999", "4.5"])
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize(
+    ("width", "typed"),
+    [(360, "9999"), (1280, "-3"), (1280, ""), (1280, "9999"), (1280, "4.5")],
+)
 def test_a_bad_value_is_reported_next_to_its_field_which_keeps_the_focus(
-    page, typed, width
+    page, width, typed
 ):
     # Each option has its own cluster, so that B stays valid.
     page.get(f"{page.current_url}?a.hosts=8")
@@ -338,6 +356,7 @@ def test_the_page_fits_and_is_legible(page, width, theme):
     assert shades == []
 
 
+@pytest.mark.usefixtures("experiments_of_users")
 def test_the_load_curve_of_both_options_is_drawn_point_by_point(page):
     # No other test has simulated these clusters.
     page.get(f"{page.current_url}?one_cluster=1&a.hosts=10")
@@ -354,6 +373,7 @@ def test_the_load_curve_of_both_options_is_drawn_point_by_point(page):
     assert len(set(counts)) > 2
 
 
+@pytest.mark.usefixtures("experiments_of_users")
 def test_new_values_stop_what_is_simulated_for_earlier_ones(page):
     until(page, lambda browser: "Simulat" in progress(browser))
     # 31 hosts take a few seconds, 30 hosts begin before they end.
@@ -368,6 +388,7 @@ def test_new_values_stop_what_is_simulated_for_earlier_ones(page):
     until(page, lambda browser: min(marks(browser, "a"), marks(browser, "b")) >= 4)
 
 
+@pytest.mark.usefixtures("small_experiments")
 def test_the_first_answer_is_on_the_first_screen_of_a_phone(page):
     resize(page, 360)
     page.get(page.current_url)
@@ -385,6 +406,7 @@ def test_the_first_answer_is_on_the_first_screen_of_a_phone(page):
 
 
 @needs_axe
+@pytest.mark.usefixtures("small_experiments")
 @pytest.mark.parametrize("width", [360, 1280])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_no_violation(chrome, address, tmp_path, width, theme):

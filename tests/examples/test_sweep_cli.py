@@ -43,12 +43,12 @@ GRID = (
     "workload.block_sizes_bytes=4k,16k",
 )
 
-SLOW_REQUESTS = "workload.requests=300"
-SLOW_DEPTHS = "workload.queue_depth=4,5,6,7,8"
-#: A sweep of a few seconds that can be stopped in the middle: SimPy takes about 0.4 s for each row.
+SLOW_REQUESTS = "workload.requests=200"
+SLOW_DEPTHS = "workload.queue_depth=4,5,6,7"
+#: A sweep of two seconds that can be stopped in the middle: SimPy takes about 0.3 s for each row.
 SLOW = ("--engine", "simpy", "--set", SLOW_REQUESTS, "--over", SLOW_DEPTHS)
-#: Five depths with two schemes.
-SLOW_ROWS = 10
+#: Four depths with two schemes.
+SLOW_ROWS = 8
 
 #: Generous timeout for slow machines [s]. No test here measures speed.
 PATIENCE_S = 120

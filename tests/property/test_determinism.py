@@ -20,7 +20,7 @@ ops = ["read", "write"]
 patterns = ["seq", "rand"]
 block_sizes_bytes = ["4k", "20k"]
 queue_depth = 16
-requests = 60
+requests = 40
 image_bytes = "64MiB"
 """
 KINDS = {

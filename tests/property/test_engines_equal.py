@@ -29,7 +29,7 @@ from stripesim.sim.engine.program import (
 from stripesim.sim.engine.simpy import engine as engine_simpy
 from support.random_programs import KINDS, DirectedStream, RandomDirector
 
-SEEDS = int(os.environ.get("STRIPESIM_ENGINE_SEEDS", "300"))
+SEEDS = int(os.environ.get("STRIPESIM_ENGINE_SEEDS", "150"))
 ONE_SEED = os.environ.get("STRIPESIM_ENGINE_SEED")
 # Found by thousands of seeds: a request that waited before any had keys was planned again with others' keys.
 FOUND = (4135,)

@@ -1,4 +1,6 @@
-"""The experiments of the page with few requests, for worker processes, which inherit no patch of a test."""
+"""The experiments of the page with few requests or none, for workers, which inherit no patch of a test."""
+
+import time
 
 from stripesim.scenarios.load import curves
 from stripesim.scenarios.rehearsal import samples
@@ -16,3 +18,14 @@ def run_small_experiment(name, scenario, settings, *, emit, should_stop):
     experiments.run_experiment(
         name, scenario, settings, emit=emit, should_stop=should_stop
     )
+
+
+def run_until_stopped(name, scenario, settings, *, emit, should_stop):
+    """Run without an end and without work."""
+    while not should_stop():
+        time.sleep(0.05)
+
+
+def run_no_experiment(name, scenario, settings, *, emit, should_stop):
+    """Report that nothing is simulated, as the page reports an experiment that failed."""
+    raise ValueError("not simulated in this test")

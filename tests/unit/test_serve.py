@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from support.messages import states
-from support.small_experiments import run_small_experiment
+from support.small_experiments import run_small_experiment, run_until_stopped
 
 pytest.importorskip(
     "starlette", reason="starlette is not installed (pip install stripesim[web])"
@@ -58,6 +58,12 @@ def option(base, side="a", **typed):
     """Return one option with some values typed."""
     query = {f"{side}.{name}": value for name, value in typed.items()}
     return option_of(base, state_of(base, query).values[side])
+
+
+@pytest.fixture(autouse=True)
+def endless_experiments(monkeypatch):
+    """Let experiments wait until they are stopped, since most tests read none of their results."""
+    monkeypatch.setattr("stripesim.web.jobs.run_experiment", run_until_stopped)
 
 
 @pytest.fixture(scope="module")
@@ -361,7 +367,7 @@ def test_a_spreadsheet_does_not_run_typed_text_as_a_formula(client):
 
 
 @pytest.fixture
-def small_experiments(monkeypatch):
+def small_experiments(monkeypatch, endless_experiments):
     """Let workers run all experiments on small samples."""
     monkeypatch.setattr("stripesim.web.jobs.run_experiment", run_small_experiment)
 

@@ -13,9 +13,14 @@ from stripesim.sim.engine.graph import (
     SPAWN,
     UNPIN,
     USE,
+    WORDS,
     Template,
 )
 from stripesim.sim.engine.program import Program
+
+# Words whose steps do something without a role, by word.
+_RUNS_WITHOUT_ROLE = np.zeros(len(WORDS), dtype=bool)
+_RUNS_WITHOUT_ROLE[[DELAY, PIN, UNPIN, BRANCH, SPAWN]] = True
 
 
 def grown(array: Array, size: int) -> Array:
@@ -145,9 +150,7 @@ class ProgramTables:
         rows["role"] = template.roles
         # Without a role, there is nothing to take or return, so the step completes
         # immediately.
-        idle = (template.roles < 0) & ~np.isin(
-            template.words, (DELAY, PIN, UNPIN, BRANCH, SPAWN)
-        )
+        idle = (template.roles < 0) & ~_RUNS_WITHOUT_ROLE[template.words]
         rows["word"] = np.where(idle, NONE, template.words)
         rows["spread"] = template.spreads
         rows["is_reply"][template.reply] = 1
@@ -160,11 +163,9 @@ class ProgramTables:
         specials = self._specials(template, rows)
         if len(self._program.followed):
             rows["special"] |= layout.FOLLOWED
-        once = (
-            template.dynamics.once
-            if template.dynamics
-            else np.zeros_like(template.amounts)
-        )
+        once = np.zeros_like(template.amounts)
+        if template.dynamics:
+            once = template.dynamics.once
         entry = np.array([(self._steps_known, template.steps)], dtype=layout.TEMPLATE)
         used = self._steps_known
         self._world = world._replace(
