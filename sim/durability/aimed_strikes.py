@@ -26,6 +26,7 @@ from stripesim.sim.durability.draws import (
     State,
     inner,
     uniform,
+    wide,
 )
 from stripesim.sim.durability.walk_groups import (
     GroupConstants,
@@ -61,7 +62,7 @@ def strike_all(
     if aim >= 0:
         group = _pick_group(lay, st, at, tab, aims, work, burst, aim, rng)
         units = spread(lay, tab, work, burst, group, True)
-        missing = tab.missing[group]
+        missing = wide(tab.missing[group])
         aim_chance(aims, work, burst, units, missing, aim)
         wanted = aims.fewest + aim - missing
         struck = _hit_units(aims, work, burst, aim, units, wanted, rng)
@@ -118,17 +119,17 @@ def _pick_failed(
     for slot in range(st.failed[at]):
         drive = st.drive[at, slot]
         for i in range(lay.first[drive], lay.first[drive + 1]):
-            group = lay.group[i]
+            group = wide(lay.group[i])
             if draw < 0 or tab.seen[group]:
                 continue
             tab.seen[group] = 1
             units = spread(lay, tab, work, burst, group, True)
-            missing = tab.missing[group]
+            missing = wide(tab.missing[group])
             chance = aim_chance(aims, work, burst, units, missing, aim)
             if chance > 0:
                 picked = group
                 draw -= chance
-    forget(lay, st, at, tab, 0)
+    forget(lay, st, at, tab, wide(0))
     return picked
 
 
@@ -265,7 +266,7 @@ def _lose_drives(
     for position in range(lay.threats.burst_units[burst]):
         unit = work.struck[position]
         for index in range(lay.unit_first[kind, unit], lay.unit_first[kind, unit + 1]):
-            drive = lay.unit_drives[kind, index]
+            drive = wide(lay.unit_drives[kind, index])
             if tab.down[drive] > 0:
                 continue
             is_lost = uniform(rng) < fraction
@@ -304,7 +305,7 @@ def _name_cause(
     for slot in range(first, st.failed[at]):
         drive = st.drive[at, slot]
         for i in range(lay.first[drive], lay.first[drive + 1]):
-            group = lay.group[i]
+            group = wide(lay.group[i])
             if level_of(lay, tab, group) != worst:
                 continue
             for step in range(max(1, worst - tab.seen[group] + 1), worst + 1):
@@ -333,7 +334,7 @@ def _drawn_more_often(
     for slot in range(first, st.failed[at]):
         drive = st.drive[at, slot]
         for i in range(lay.first[drive], lay.first[drive + 1]):
-            group = lay.group[i]
+            group = wide(lay.group[i])
             if tab.seen[group] == 0:
                 continue
             tab.seen[group] = 0

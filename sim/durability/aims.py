@@ -5,10 +5,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from stripesim.sim.durability.draws import (
-    compiled,
-    inner,
-)
+from stripesim.sim.durability.draws import compiled, inner, wide
 from stripesim.sim.durability.system import Code, Floats, Ints
 from stripesim.sim.durability.walk_groups import (
     GroupConstants,
@@ -215,9 +212,9 @@ def _fill_classes(
             size = aims.class_first[burst, number + 1] - first
             if size == 0:
                 continue
-            group = aims.by_class[burst, first]
+            group = wide(aims.by_class[burst, first])
             units = spread(lay, tab, work, burst, group, False)
-            missing = tab.missing[group]
+            missing = wide(tab.missing[group])
             for aim in range(count):
                 chance = aim_chance(aims, work, burst, units, missing, aim)
                 aims.class_expected[burst, number, aim] = size * chance
@@ -318,7 +315,7 @@ def expect(
     for slot in range(st.failed[at]):
         drive = st.drive[at, slot]
         for i in range(lay.first[drive], lay.first[drive + 1]):
-            group = lay.group[i]
+            group = wide(lay.group[i])
             if tab.seen[group]:
                 continue
             tab.seen[group] = 1
@@ -328,11 +325,11 @@ def expect(
                 chance = aim_chance(aims, work, burst, units, holes, aim)
                 work.intact_groups[aim] -= chance
             units = spread(lay, tab, work, burst, group, True)
-            missing = tab.missing[group]
+            missing = wide(tab.missing[group])
             for aim in range(aims_count):
                 chance = aim_chance(aims, work, burst, units, missing, aim)
                 work.failed_groups[aim] += chance
-    forget(lay, st, at, tab, 0)
+    forget(lay, st, at, tab, wide(0))
     for aim in range(aims_count):
         rounding = _ROUNDING * expected_without_failures(aims, burst, aim)
         if work.intact_groups[aim] <= rounding:

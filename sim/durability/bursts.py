@@ -25,11 +25,13 @@ from stripesim.sim.durability.draws import (
     compiled,
     seeded,
     shards_of_drives,
+    wide,
 )
 from stripesim.sim.durability.probability import any_of
 from stripesim.sim.durability.splitting import initial_state, prepare
 from stripesim.sim.durability.system import Burst, Code, Floats, Ints, System
 from stripesim.sim.durability.walk_groups import (
+    RETURN,
     GroupConstants,
     GroupTables,
     States,
@@ -48,6 +50,10 @@ ENUMERATION_MAX: Final = 2_000_000_000
 #: Drawn strikes with each aim [count], and their seed.
 SAMPLES: Final = 4000
 _SEED: Final = 1
+
+#: Element of the states, and number of the burst.
+_COMPLETE: Final = wide(0)
+_ONLY: Final = wide(0)
 
 #: The 97.5 % quantile of the normal distribution.
 _Z: Final = 1.959964
@@ -364,18 +370,18 @@ def _strike_complete(
     """Write the weights of the strikes that destroy data, each time at a cluster without failures."""
     fill(lay, tab)
     seeded(rng, _SEED, 0)
-    expect(lay, st, 0, tab, aims, work, 0)
+    expect(lay, st, _COMPLETE, tab, aims, work, _ONLY)
     for number in range(len(losses)):
         losses[number] = 0.0
         for aim in range(-1, len(work.intact_groups)):
             if aim >= 0 and work.intact_groups[aim] == 0:
                 continue
-            weight = strike_all(lay, st, 0, tab, aims, work, 0, aim, rng)
+            weight = strike_all(lay, st, _COMPLETE, tab, aims, work, _ONLY, aim, rng)
             if worst_level(tab) > lay.threats.tolerated:
                 losses[number] += weight
-            place_failed(lay, st, 0, tab, -1)
+            place_failed(lay, st, _COMPLETE, tab, RETURN)
             copy_counts(tab.intact, tab.levels)
-            st.failed[0] = 0
+            st.failed[_COMPLETE] = 0
 
 
 class _Burst(NamedTuple):

@@ -37,6 +37,10 @@ AS_ONE: Final = 8
 
 _SECTOR_DRAWN: Final = 0.2
 
+# Type of literals, and of values from narrower arrays, when they are passed on. Numba compiles a function and
+# all its callees once per combination of argument types.
+wide: Final[Any] = np.int64
+
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -12,12 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.sim.durability import draws
-from stripesim.sim.durability.draws import State, compiled, inner, uniform
+from stripesim.sim.durability.draws import State, compiled, inner, uniform, wide
 from stripesim.sim.durability.system import Floats, Ints
 
 #: Values of `States.item` while no item of a failed drive is being rebuilt.
 WAITING: Final = -1
 DETECTING: Final = -2
+
+#: Steps that take a shard from its group, and return it.
+TAKE: Final = wide(1)
+RETURN: Final = wide(-1)
 
 
 class GroupConstants(NamedTuple):
@@ -164,7 +168,7 @@ def level_of(lay: GroupConstants, tab: GroupTables, group: int) -> int:
 @inner
 def _move(lay: GroupConstants, tab: GroupTables, i: int, step: int) -> int:
     """Take a shard from its group (step 1) or return it (−1), and return the group's new level."""
-    group = lay.group[i]
+    group = wide(lay.group[i])
     tab.levels[level_of(lay, tab, group)] -= 1
     tab.missing[group] += step
     if len(lay.distances):
@@ -274,9 +278,9 @@ def strike_drive(
     ratio = 1.0
     before = worst
     for i in range(lay.first[drive], lay.first[drive + 1]):
-        level = _move(lay, tab, i, 1)
+        level = _move(lay, tab, i, TAKE)
         cause = why
-        group = lay.group[i]
+        group = wide(lay.group[i])
         if level == tolerated and lay.threats.sector_errors > 0:
             lost, drawn = meets_error(lay, tab, group, held, rng)
             ratio *= drawn
@@ -348,7 +352,7 @@ def _strike_unit(
     st.struck_left[at] -= 1
     taken = 0
     for index in range(lay.unit_first[kind, unit], lay.unit_first[kind, unit + 1]):
-        drive = lay.unit_drives[kind, index]
+        drive = wide(lay.unit_drives[kind, index])
         if tab.down[drive] > 0:
             continue
         lost, ratio = draws.loses_data(lay.threats, which, rng)
@@ -441,7 +445,7 @@ def _mend(
     drive = st.drive[at, slot]
     first = lay.first[drive]
     stop = lay.first[drive + 1]
-    _move(lay, tab, first + st.item[at, slot], -1)
+    _move(lay, tab, first + st.item[at, slot], RETURN)
     st.done[at, slot, st.item[at, slot]] = 1
     st.item[at, slot] = WAITING
     if _rebuilt(st, at, slot, stop - first) == stop - first:
@@ -468,7 +472,7 @@ def _find_worst(
     for slot in range(st.failed[at]):
         drive = st.drive[at, slot]
         for i in range(lay.first[drive], lay.first[drive + 1]):
-            group = lay.group[i]
+            group = wide(lay.group[i])
             if tab.seen[group] == 0 and level_of(lay, tab, group) == level:
                 tab.seen[group] = 1
                 tab.worst[count] = group
@@ -543,7 +547,7 @@ def _helped(
         return bias / len(tab.down)
     drawn = 0.0
     for i in range(lay.first[drive], lay.first[drive + 1]):
-        group = lay.group[i]
+        group = wide(lay.group[i])
         if level_of(lay, tab, group) == level:
             drawn += bias / worst_count / _healthy(lay, tab, group)
     return drawn
@@ -696,13 +700,13 @@ def _stage(
             weights[number] = 1.0
             continue
         draws.seeded(rng, seed, number)
-        place_failed(lay, st, number, tab, 1)
+        place_failed(lay, st, number, tab, TAKE)
         weight, events = walk(lay, st, number, tab, bounds, rng)
         if weight < 0:
             return -1
         total += events
         weights[number] = weight
         st.lost[number] = tab.levels[lay.threats.tolerated + 1]
-        place_failed(lay, st, number, tab, -1)
+        place_failed(lay, st, number, tab, RETURN)
         copy_counts(tab.intact, tab.levels)
     return total

@@ -14,9 +14,11 @@ import numpy as np
 from stripesim.sim.durability import draws
 from stripesim.sim.durability.aimed_strikes import strike_all
 from stripesim.sim.durability.aims import Aims, StrikeTables, expect, strike_tables
-from stripesim.sim.durability.draws import State, compiled, inner, uniform
+from stripesim.sim.durability.draws import State, compiled, inner, uniform, wide
 from stripesim.sim.durability.system import Floats
 from stripesim.sim.durability.walk_groups import (
+    RETURN,
+    TAKE,
     Bounds,
     GroupConstants,
     GroupTables,
@@ -32,9 +34,12 @@ from stripesim.sim.durability.walk_groups import (
 )
 
 #: Elements of the states: the history, the side walk, and the beginning of every history.
-_HISTORY: Final = 0
-_SIDE: Final = 1
-_FRESH: Final = 2
+_HISTORY: Final = wide(0)
+_SIDE: Final = wide(1)
+_FRESH: Final = wide(2)
+
+#: Row of independent failures.
+_ALONE: Final = wide(0)
 
 #: Columns of `Watched.losses` before the causes.
 LOSS_COLUMNS: Final = 3
@@ -170,7 +175,7 @@ def _watch(
             for burst in range(bursts):
                 if not _strike_copies(side, st, tab, work, plan, burst, side_rng, seen):
                     return False
-        place_failed(lay, st, _HISTORY, tab, -1)
+        place_failed(lay, st, _HISTORY, tab, RETURN)
         copy_counts(tab.intact, tab.levels)
     return True
 
@@ -211,7 +216,9 @@ def _follow(
             copy_counts(tab.levels, tab.kept)
             _copy(st, _HISTORY, _SIDE)
             ratio = _errors_of_last(side, st, tab, side_rng)
-            if not _side_walk(side, st, tab, plan, 0, share, ratio, side_rng, seen):
+            if not _side_walk(
+                side, st, tab, plan, _ALONE, share, ratio, side_rng, seen
+            ):
                 return False
     return True
 
@@ -291,8 +298,8 @@ def _side_walk(
         seen.losses_sum[row, part] += weight
         seen.lost_sum[row, part] += weight * lost
         _record(st, row, weight, lost, seen)
-    place_failed(side, st, _SIDE, tab, -1)
-    place_failed(side, st, _HISTORY, tab, 1)
+    place_failed(side, st, _SIDE, tab, RETURN)
+    place_failed(side, st, _HISTORY, tab, TAKE)
     copy_counts(tab.kept, tab.levels)
     return True
 
