@@ -11,7 +11,7 @@ from stripesim.sim.ceph.clients.workload import Synthetic, SyntheticLoops, Workl
 from stripesim.sim.ceph.failures import FaultPlan
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.loops import ClientLoops
-from stripesim.sim.ceph.planner import Foreground, RequestPlanner
+from stripesim.sim.ceph.planner import CompiledGraphs, Foreground, RequestPlanner
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS, factor_table
 from stripesim.sim.engine.graph import IntArray
@@ -55,6 +55,8 @@ class RunResult:
         The engine's result.
     book
         Templates and bindings of the requests.
+    compiled
+        Op graphs of the requests, for another run with equal parameters.
     foreground
         The first of the clients' streams, with its plan.
     background
@@ -84,6 +86,7 @@ class RunResult:
     first: ClientRequests
     engine_run: EngineRun
     book: Book
+    compiled: CompiledGraphs
     foreground: Foreground
     background: tuple[dict[str, int], ...]
     uses: int
@@ -185,6 +188,7 @@ def simulate(
     timeout_ns: int = 0,
     followed: IntArray | None = None,
     warm_up: float | None = None,
+    compiled: CompiledGraphs | None = None,
 ) -> RunResult:
     """Run workloads on a pool.
 
@@ -218,6 +222,8 @@ def simulate(
         Numbers of requests of the first stream for which the end of each step is recorded.
     warm_up
         Part of a closed loop's run to discard at its start. See `window_of`.
+    compiled
+        Graphs of a run with equal parameters, which this run need not build again.
 
     Returns
     -------
@@ -243,6 +249,7 @@ def simulate(
         )
         layout = Layout(pool)
     book = pool.book()
+    compiled = {} if compiled is None else compiled
     if foreground is None:
         planners: list[RequestPlanner] = []
         for load in loads:
@@ -255,6 +262,7 @@ def simulate(
                     layout=layout,
                     timeout_ns=timeout_ns,
                     beside=planners[0] if planners else None,
+                    compiled=compiled,
                 )
             )
         clients = [
@@ -300,6 +308,7 @@ def simulate(
         return _result(
             pool,
             book,
+            compiled,
             outcomes,
             run,
             background_runs,
@@ -315,6 +324,7 @@ def simulate(
     result = _result(
         pool,
         book,
+        compiled,
         outcomes,
         run,
         run.streams[len(own) + 1 :],
@@ -373,6 +383,7 @@ def _outcomes(
 def _result(
     pool: Pool,
     book: Book,
+    compiled: CompiledGraphs,
     loads: Sequence[WorkloadOutcome],
     run: EngineRun,
     background: Sequence[StreamRun],
@@ -440,6 +451,7 @@ def _result(
         first=loads[0].first,
         engine_run=run,
         book=book,
+        compiled=compiled,
         foreground=loads[0].sources[0],
         background=tuple(account(stream, book) for stream in background),
         uses=run.uses,

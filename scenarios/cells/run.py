@@ -8,6 +8,7 @@ from stripesim.scenarios.cells.build import build_cell, check_schemes
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells, load_cell
 from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.ceph.planner import CompiledGraphs
 from stripesim.sim.engine.graph import STEPS_MAX, IntArray, StepsError
 from stripesim.sim.observe.result_row import ResultRow
 from stripesim.sim.observe.window import WARM_UP
@@ -60,8 +61,12 @@ def run_cell(
     *,
     until_ns: int | None = None,
     followed: IntArray | None = None,
+    compiled: CompiledGraphs | None = None,
 ) -> RunResult:
-    """Run one cell, at most until `until_ns`, and follow the steps of the `followed` requests."""
+    """Run one cell, at most until `until_ns`, and follow the steps of the `followed` requests.
+
+    `compiled` holds the graphs of an earlier run of the cell.
+    """
     if until_ns is None and scenario.duration_s is not None:
         # Imported here because it affects no row; sweeps fingerprint the modules that do.
         from stripesim.scenarios.cells.length import check_length
@@ -81,6 +86,7 @@ def run_cell(
             engine=engine,
             followed=followed,
             warm_up=WARM_UP,
+            compiled=compiled,
         )
     except StepsError as error:
         raise steps_problem(scenario, cell.scheme, error) from None

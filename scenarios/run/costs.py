@@ -86,7 +86,10 @@ def cell_costs(
     owners = _owners(result)
     parts = np.flatnonzero(np.isin(owners, sample))
     until_ns = int(result.first.completed_ns[sample].max())
-    again = run_cell(scenario, cell, engine, models, until_ns=until_ns, followed=parts)
+    again = run_cell(
+        scenario, cell, engine, models,
+        until_ns=until_ns, followed=parts, compiled=result.compiled,
+    )  # fmt: skip
     completed_ns = result.engine_run.streams[0].completed_ns[parts]
     if not np.array_equal(
         again.engine_run.streams[0].completed_ns[parts], completed_ns

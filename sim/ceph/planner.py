@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -14,12 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.sim.ceph.clients.workload import Requests, SyntheticLoops, Workload
-from stripesim.sim.ceph.kinds import ObjectRequests, RequestShape, kind_of
+from stripesim.sim.ceph.kinds import (
+    ObjectRequests,
+    RequestPlan,
+    RequestShape,
+    kind_of,
+)
 from stripesim.sim.ceph.kinds.caches import sizes_before
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.paths import after_object_map
 from stripesim.sim.ceph.pool import Book, Pool
-from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.engine.graph import IntArray, Template
 from stripesim.sim.engine.program import RequestChunk, RequestSource
 
 # Exceeds the number of objects of any image [count].
@@ -57,13 +62,19 @@ class Foreground(RequestSource, Protocol):
         """All requests planned until now."""
 
 
+#: Op graphs by placement group state and key of the plan.
+CompiledGraphs = dict[Hashable, Template]
+
+
 class PoolGraphs:
     """Op graphs of a pool's requests, one for each request shape and PG state.
 
     All workloads of a run share the graphs and the read caches of the pool's kind.
     """
 
-    def __init__(self, pool: Pool, book: Book, layout: Layout) -> None:
+    def __init__(
+        self, pool: Pool, book: Book, layout: Layout, compiled: CompiledGraphs | None
+    ) -> None:
         self.kind = kind_of(pool)
         self.layout = layout
         self.book = book
@@ -72,7 +83,8 @@ class PoolGraphs:
         self._shape_numbers: dict[tuple[Any, ...], int] = {}
         # Template by view and shape, and by view and key of the plan.
         self._templates: dict[tuple[int, int], int] = {}
-        self._by_plan: dict[object, int] = {}
+        self._by_plan: dict[Hashable, int] = {}
+        self._compiled: CompiledGraphs = {} if compiled is None else compiled
 
     def number_shapes(self, shapes: Iterable[tuple[Any, ...]]) -> IntArray:
         """Return the number of each shape, identified by its fields."""
@@ -112,12 +124,17 @@ class PoolGraphs:
         plan = self.kind.plan(context, shape)
         key = (view, shape.is_write, shape.creates, plan.key)
         if key not in self._by_plan:
-            template = plan.compile()
-            if shape.creates:
-                assert self._object_map_update is not None
-                template = after_object_map(self._object_map_update, template)
-            self._by_plan[key] = self.book.add(template)
+            if key not in self._compiled:
+                self._compiled[key] = self._compile(plan, shape)
+            self._by_plan[key] = self.book.add(self._compiled[key])
         return self._by_plan[key]
+
+    def _compile(self, plan: RequestPlan, shape: RequestShape) -> Template:
+        template = plan.compile()
+        if not shape.creates:
+            return template
+        assert self._object_map_update is not None
+        return after_object_map(self._object_map_update, template)
 
 
 class RequestPlanner:
@@ -141,6 +158,8 @@ class RequestPlanner:
         Timeout of a request [ns], or 0 for no timeout.
     beside
         Planner of another workload on the same pool. The two share templates and read caches.
+    compiled
+        Graphs that the planner need not build, by an earlier one of an equal pool. It adds its own.
     """
 
     reports = False
@@ -156,6 +175,7 @@ class RequestPlanner:
         layout: Layout | None = None,
         timeout_ns: int = 0,
         beside: RequestPlanner | None = None,
+        compiled: CompiledGraphs | None = None,
     ) -> None:
         self.pool = pool
         self.depth = workload.depth
@@ -165,7 +185,7 @@ class RequestPlanner:
         self._workload = workload
         self._prefilled = prefilled
         if beside is None:
-            self._graphs = PoolGraphs(pool, book, layout or Layout(pool))
+            self._graphs = PoolGraphs(pool, book, layout or Layout(pool), compiled)
         else:
             self._graphs = beside._graphs
         self._memory = self._graphs.kind.memory(
