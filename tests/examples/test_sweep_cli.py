@@ -436,14 +436,14 @@ def test_dask_survives_one_killed_worker_and_stops_without_any(
 
     out = tmp_path / "stopped"
     process = subprocess.Popen(
-        command(tiny, *SLOW, "--dask", address, "--dask-timeout", "3", "--out", str(out)),
+        command(tiny, *SLOW, "--dask", address, "--dask-timeout", "1", "--out", str(out)),
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     wait_for_parts(out, 2, process)
     workers[1].kill()
     _, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode not in (0, 2)
-    assert states(stderr, "3 s ... --resume")
+    assert states(stderr, "1 s ... --resume")
     kept = pl.read_parquet(out / "results.parquet").height
     assert 2 <= kept == len(parts(out)) < SLOW_ROWS
 
