@@ -9,7 +9,7 @@ OUT ?= out
 
 help:
 	@echo "make demo   install into .venv and run the main job: Koh et al. 2017, tables and figures in $(OUT)/"
-	@echo "make test   run the tests (about six minutes on two cores, compilation included)"
+	@echo "make test   run the tests (about five minutes on two cores, compilation included)"
 	@echo "make verify thousands of random programs through both engines, and many new examples of every property"
 	@echo "make fuzz   a minute of coverage-guided fuzzing of the trace readers"
 	@echo "make lint   ruff and mypy --strict"
