@@ -51,6 +51,9 @@ ENUMERATION_MAX: Final = 2_000_000_000
 SAMPLES: Final = 4000
 _SEED: Final = 1
 
+#: Part of a probability below which a difference is only rounding.
+_ROUNDING: Final = 1e-9
+
 #: Element of the states, and number of the burst.
 _COMPLETE: Final = wide(0)
 _ONLY: Final = wide(0)
@@ -340,6 +343,9 @@ def _loss_by_strikes(system: System, burst: Burst) -> BurstLoss:
     half = _Z * float(losses.std(ddof=1)) / sqrt(SAMPLES)
     low = max(share / 10, share - half)
     high = min(1.0, share + half)
+    if half <= _ROUNDING * share:
+        # All draws agree. The expected number of lost groups bounds the probability.
+        high = min(1.0, float(aims.class_expected.sum()))
     return BurstLoss(min(1.0, share), min(1.0, low), high, _unavailable(system, lay))
 
 

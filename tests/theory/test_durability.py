@@ -578,6 +578,17 @@ def test_a_burst_that_cannot_lose_data_is_exactly_harmless():
     assert loss_of_burst(allowed, cut).unavailable == pytest.approx(1.0)
 
 
+def test_equal_draws_do_not_count_as_exact():
+    # A burst takes both drives of one of 50 pairs: never more than one group.
+    system = mirrors(50, 0.02, 10.0)
+    pairs = {"host": np.arange(100, dtype=np.int32) % 50}
+    loss = loss_of_burst(
+        replace(system, units=pairs), Burst("p", "host", 1, 1 / YEAR_S, 1e-4)
+    )
+    assert loss.low < 1e-8 <= loss.high * (1 + 1e-9)
+    assert loss.low != loss.high
+
+
 def test_bursts_of_a_large_system_meet_failures_as_by_hand():
     # Given 30,000 mirrors in 100 rooms, where drives of room r have their partners in room r + 50, and a fire
     # in two random rooms once a year, which loses 1 % of their drives
