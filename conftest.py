@@ -13,6 +13,6 @@ collect_ignore = [
     "traces",
     "scenarios",
     "notebooks",
-    "stripesim/scenarios/sweep/preload.py",
-    "stripesim/scenarios/sweep/server.py",
+    "stripesim/scenarios/work/preload.py",
+    "stripesim/scenarios/work/server.py",
 ]

@@ -20,8 +20,8 @@ from generate.ran import rewrite_pages
 from generate.readme import README, rewritten
 from generate.trust import CALIBRATION, FOLDER
 from stripesim import __version__, studies, study, sweep
-from stripesim.scenarios.calibrating import EXAMPLE
-from stripesim.scenarios.calibrating.calibrate import calibrate
+from stripesim.scenarios.answers.calibrate import EXAMPLE
+from stripesim.scenarios.answers.calibrate.calibrate import calibrate
 
 # Fields of a claim that the page shows; the study's own ledger has the others.
 KEPT = ("id", "metric", "role", "statement", "published_text", "unit", "simulated", "simulated_text", "error",

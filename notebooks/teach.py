@@ -388,8 +388,8 @@ def table(rows: Any, *columns: str) -> Table:
     """
     import polars as pl
 
-    from stripesim.scenarios.run.results import COLUMNS
     from stripesim.scenarios.schema.units import format_size, number_text
+    from stripesim.scenarios.show.results import COLUMNS
 
     shown: dict[str, list[str]] = {}
     for name in columns:

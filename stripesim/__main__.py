@@ -30,7 +30,7 @@ def main() -> None:
     # Python would also look for garbage at the end, where the system takes back all memory anyway.
     atexit.register(gc.freeze)
     if _sweeps_on_workers(sys.argv[1:]):
-        from stripesim.scenarios.sweep.pool import prepare_workers
+        from stripesim.scenarios.work.pool import prepare_workers
 
         # They load the engine while this process loads the command line and plans.
         prepare_workers()

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from stripesim.models.coding import RedundancyScheme, parse_scheme
+from stripesim.scenarios.answers.run.execute import ScenarioResult, run_scenario
 from stripesim.scenarios.cells.build import build_cell, build_pool
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.run.execute import ScenarioResult, run_scenario
 from stripesim.scenarios.schema.keys import Cell, cells
 from stripesim.scenarios.schema.keys import Scenario as _Scenario
 from stripesim.scenarios.schema.loader import (
@@ -38,20 +38,20 @@ from stripesim.sim.run import simulate as _simulate
 if TYPE_CHECKING:
     from stripesim.calibration.ledger.verdicts import Claim, Ledger
     from stripesim.calibration.trace_fit import TraceFit, fit_trace, write_fit
-    from stripesim.scenarios.explain.draw import draw_timelines
-    from stripesim.scenarios.explain.request import explain
-    from stripesim.scenarios.explain.text import table_rows
-    from stripesim.scenarios.explain.timeline import Timeline
-    from stripesim.scenarios.figures.rehearsal import draw_rehearsal
-    from stripesim.scenarios.figures.results import (
+    from stripesim.scenarios.answers.explain.draw import draw_timelines
+    from stripesim.scenarios.answers.explain.request import explain
+    from stripesim.scenarios.answers.explain.text import table_rows
+    from stripesim.scenarios.answers.explain.timeline import Timeline
+    from stripesim.scenarios.answers.load.figure import draw_load
+    from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint
+    from stripesim.scenarios.answers.sweep.run import SweepResult
+    from stripesim.scenarios.show.figures.rehearsal import draw_rehearsal
+    from stripesim.scenarios.show.figures.results import (
         CaptionedFigure,
         draw_all,
         save_figures,
     )
-    from stripesim.scenarios.load.figure import draw_load
-    from stripesim.scenarios.load.results import LoadCurve, LoadPoint
     from stripesim.scenarios.studies.base import StudyResult
-    from stripesim.scenarios.sweep.run import SweepResult
     from stripesim.traces import BlockTrace, FailureTrace
     from stripesim.traces import describe as describe_trace
     from stripesim.traces import load as load_trace
@@ -110,26 +110,26 @@ __all__ = [
 #: Module of each name that loads on first use. The type checker reads the imports above.
 _LATE = {
     "BlockTrace": "stripesim.traces",
-    "CaptionedFigure": "stripesim.scenarios.figures.results",
+    "CaptionedFigure": "stripesim.scenarios.show.figures.results",
     "Claim": "stripesim.calibration.ledger.verdicts",
     "FailureTrace": "stripesim.traces",
     "Ledger": "stripesim.calibration.ledger.verdicts",
-    "LoadCurve": "stripesim.scenarios.load.results",
-    "LoadPoint": "stripesim.scenarios.load.results",
+    "LoadCurve": "stripesim.scenarios.answers.load.results",
+    "LoadPoint": "stripesim.scenarios.answers.load.results",
     "StudyResult": "stripesim.scenarios.studies.base",
-    "SweepResult": "stripesim.scenarios.sweep.run",
-    "Timeline": "stripesim.scenarios.explain.timeline",
+    "SweepResult": "stripesim.scenarios.answers.sweep.run",
+    "Timeline": "stripesim.scenarios.answers.explain.timeline",
     "TraceFit": "stripesim.calibration.trace_fit",
     "describe_trace": "stripesim.traces",
-    "draw_all": "stripesim.scenarios.figures.results",
-    "draw_load": "stripesim.scenarios.load.figure",
-    "draw_rehearsal": "stripesim.scenarios.figures.rehearsal",
-    "draw_timelines": "stripesim.scenarios.explain.draw",
-    "explain": "stripesim.scenarios.explain.request",
+    "draw_all": "stripesim.scenarios.show.figures.results",
+    "draw_load": "stripesim.scenarios.answers.load.figure",
+    "draw_rehearsal": "stripesim.scenarios.show.figures.rehearsal",
+    "draw_timelines": "stripesim.scenarios.answers.explain.draw",
+    "explain": "stripesim.scenarios.answers.explain.request",
     "fit_trace": "stripesim.calibration.trace_fit",
     "load_trace": "stripesim.traces",
-    "save_figures": "stripesim.scenarios.figures.results",
-    "table_rows": "stripesim.scenarios.explain.text",
+    "save_figures": "stripesim.scenarios.show.figures.results",
+    "table_rows": "stripesim.scenarios.answers.explain.text",
     "write_fit": "stripesim.calibration.trace_fit",
 }
 _NAMES_THERE = {"describe_trace": "describe", "load_trace": "load"}
@@ -249,8 +249,8 @@ def sweep(
     ValueError
         If the scenario or any point is invalid. The message lists all problems, one per line.
     """
-    from stripesim.scenarios.sweep.plan import plan_sweep
-    from stripesim.scenarios.sweep.run import run_sweep
+    from stripesim.scenarios.answers.sweep.plan import plan_sweep
+    from stripesim.scenarios.answers.sweep.run import run_sweep
 
     plan = plan_sweep(
         scenario,
@@ -457,7 +457,7 @@ def durability(
     ValueError
         If the scenario has no ``[durability]`` table, or the method does not apply to a scheme.
     """
-    from stripesim.scenarios.planning.durability import answer
+    from stripesim.scenarios.answers.durability import answer
 
     rows: list[dict[str, Any]] = answer(
         _loaded(scenario, sets, seed), method, walks=walks
@@ -486,8 +486,8 @@ def import_report(*files: str | Path, pools: Sequence[str] = ()) -> dict[str, An
     ValueError
         If a file cannot be read or contains none of these documents.
     """
-    from stripesim.scenarios.importing.cluster import import_cluster
-    from stripesim.scenarios.importing.summary import answer
+    from stripesim.scenarios.clusters.cluster import import_cluster
+    from stripesim.scenarios.clusters.summary import answer
 
     return answer(import_cluster([Path(file) for file in files]), pools)[0]
 
@@ -523,7 +523,7 @@ def rehearse(
     ValueError
         If the scenario has no changes, several schemes, or a change that cannot be rehearsed.
     """
-    from stripesim.scenarios.rehearsal.rehearse import rehearse as _rehearse
+    from stripesim.scenarios.answers.rehearse.rehearse import rehearse as _rehearse
 
     return _rehearse(_loaded(scenario, sets, seed), engine=engine)
 
@@ -563,7 +563,7 @@ def load_curves(
         If the scenario has no steady load (traces, faults, changes, repairs), too many cells, or a scheme
         does not fit on the cluster. The message names the key.
     """
-    from stripesim.scenarios.load.curves import load_curves as _load_curves
+    from stripesim.scenarios.answers.load.curves import load_curves as _load_curves
 
     return _load_curves(
         _loaded(scenario, sets, seed),

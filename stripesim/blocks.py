@@ -13,8 +13,8 @@ from stripesim.calibration.kernels.store import shipped_table, shipped_table_nam
 from stripesim.models.coding import CodecError, ReedSolomon, Replication
 from stripesim.models.placement import build_map, map_to_text
 from stripesim.models.provenance import KINDS, unit_of
-from stripesim.scenarios.run.results import COLUMNS
 from stripesim.scenarios.schema.keys import schema_json
+from stripesim.scenarios.show.results import COLUMNS
 from stripesim.sim.ceph.planner import RequestPlanner
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.durability.chain import chain_of

@@ -9,7 +9,7 @@ from stripesim.notebooks.teach import (
     show,
     table,
 )
-from stripesim.scenarios.explain.text import drawing, heading, latency_words
+from stripesim.scenarios.answers.explain.text import drawing, heading, latency_words
 
 __all__ = [
     "Draw",

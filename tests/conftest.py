@@ -21,7 +21,7 @@ from stripesim.__main__ import main
 from stripesim.models.coding import parse_scheme
 from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.planning.rebuild import idle_rebuild
+from stripesim.scenarios.forms.rebuild import idle_rebuild
 from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.sim.ceph.cluster import Cluster, Models
 from stripesim.sim.ceph.failures.director import FaultDirector
@@ -147,7 +147,7 @@ def quick_rebuilds() -> Iterator[None]:
     """Rebuild a small sample in reports, for tests that do not check the rate."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "stripesim.scenarios.report.data.idle_rebuild",
+            "stripesim.scenarios.answers.run.page_data.idle_rebuild",
             partial(idle_rebuild, sample_objects=50),
         )
         yield

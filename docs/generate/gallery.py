@@ -13,8 +13,12 @@ from typing import Any
 import polars as pl
 
 import stripesim
-from stripesim.scenarios.explain.play import Prediction, play_page
-from stripesim.scenarios.report.explorer import METRICS, explorer_of, explorer_page
+from stripesim.scenarios.answers.explain.play import Prediction, play_page
+from stripesim.scenarios.answers.sweep.explorer import (
+    METRICS,
+    explorer_of,
+    explorer_page,
+)
 
 MARKER = "<!-- gallery -->"
 FOLDER = Path(__file__).resolve().parents[1] / "gallery"

@@ -18,14 +18,14 @@ import polars.selectors as cs
 from stripesim._version import __version__
 from stripesim.calibration.ledger.verdicts import Claim, Entry, Ledger, judge
 from stripesim.scenarios.cells.notes import where_and_when
-from stripesim.scenarios.report.study import report_page
-from stripesim.scenarios.run.results import rows_frame, write_files, write_results
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.schema.toml import toml_value
+from stripesim.scenarios.show.results import rows_frame, write_files, write_results
 from stripesim.scenarios.studies.claim_rules import claim_rules, simulate_claims
 from stripesim.scenarios.studies.description import StudyDescription, study_description
 from stripesim.scenarios.studies.lookup import claims_of
+from stripesim.scenarios.studies.page import report_page
 from stripesim.scenarios.studies.parameters import (
     Changes,
     ParameterFile,
@@ -34,7 +34,7 @@ from stripesim.scenarios.studies.parameters import (
 from stripesim.scenarios.studies.tasks import Call, Progress, Row, Task, run_tasks
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.figures.results import CaptionedFigure
+    from stripesim.scenarios.show.figures.results import CaptionedFigure
 
 #: Column names, and rows of text.
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
@@ -355,7 +355,7 @@ class Study:
 
         A width lays out the figures for a paper; see `save_figures`.
         """
-        from stripesim.scenarios.figures.results import save_figures
+        from stripesim.scenarios.show.figures.results import save_figures
 
         ledgers = {
             "ledger.json": json.dumps(result.to_json(), indent=1),

@@ -10,8 +10,8 @@ from matplotlib.patches import Rectangle
 
 from stripesim.calibration.ledger.claims import COUNTED_ROLES
 from stripesim.calibration.ledger.verdicts import Entry
-from stripesim.scenarios.figures.panels import note
 from stripesim.scenarios.schema.units import number_text
+from stripesim.scenarios.show.figures.panels import note
 
 # Blue and vermilion of Okabe and Ito, safe for colour-blind readers; the mark's shape repeats the verdict.
 RIGHT: Final = ("#0072B2", "o", "right")

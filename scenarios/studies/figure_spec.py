@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from stripesim.scenarios.figures.panels import COLOURS
+from stripesim.scenarios.show.figures.panels import COLOURS
 from stripesim.scenarios.studies.description import shipped_toml
 
 

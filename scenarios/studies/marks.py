@@ -8,8 +8,8 @@ from typing import Any, Final
 import polars as pl
 from matplotlib.axes import Axes
 
-from stripesim.scenarios.figures.panels import note
 from stripesim.scenarios.schema.units import number_text
+from stripesim.scenarios.show.figures.panels import note
 from stripesim.scenarios.studies.figure_spec import PanelSpec
 
 DARK: Final = "#222222"

@@ -40,10 +40,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
 from stripesim.calibration.ledger.verdicts import Entry, Ledger
-from stripesim.scenarios.figures.panels import LINES, MARKERS, scale_axis
-from stripesim.scenarios.figures.paper import CLAIMS_LABEL
-from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
 from stripesim.scenarios.schema.units import format_size, number_text
+from stripesim.scenarios.show.figures.panels import LINES, MARKERS, scale_axis
+from stripesim.scenarios.show.figures.paper import CLAIMS_LABEL
+from stripesim.scenarios.show.figures.results import CaptionedFigure, new_figure, styled
 from stripesim.scenarios.studies.claims_panel import (
     CLAIMS_WIDTH_INCH,
     LINE_HEIGHT_INCH,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from stripesim.scenarios.studies.parameters import Changes, apply_changes
-from stripesim.scenarios.sweep.pool import Death, cores_usable, run_pool
+from stripesim.scenarios.work.pool import Death, cores_usable, run_pool
 
 Row = dict[str, Any]
 

@@ -1,9 +1,9 @@
 """Split the critical path of a request into steps, and each step into service and waiting."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -42,6 +42,47 @@ SERVED_STEPS: Final = tuple(step for step in STEPS if step not in ("lock", "hung
 #: Steps with waiting. Encoding waits as part of the primary's processor time, and a pause
 #: waits for nothing.
 WAITED_STEPS: Final = tuple(step for step in STEPS if step not in ("encode", "pause"))
+
+
+def cost_key(step: str, *, waiting: bool = False) -> str:
+    """Name the column of a step's mean time in service, or waiting.
+
+    >>> cost_key("device"), cost_key("lock", waiting=True)
+    ('cost_device_ns', 'cost_lock_wait_ns')
+    """
+    return f"cost_{step}_wait_ns" if waiting else f"cost_{step}_ns"
+
+
+def steps_with_time(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """List the steps that any row spends time on, in their order."""
+    return [step for step in STEPS if any(_takes_time(row, step) for row in rows)]
+
+
+def _takes_time(row: Mapping[str, Any], step: str) -> bool:
+    return bool(row.get(cost_key(step)) or row.get(cost_key(step, waiting=True)))
+
+
+def _cost_keys() -> list[str]:
+    keys = []
+    for step in STEPS:
+        if step in SERVED_STEPS:
+            keys.append(cost_key(step))
+        if step in WAITED_STEPS:
+            keys.append(cost_key(step, waiting=True))
+    return keys
+
+
+#: Columns of a row that are parts of the latency: service and waiting of each step, in the steps' order.
+COST_KEYS: Final = tuple(_cost_keys())
+
+
+def dominant(row: Mapping[str, Any]) -> str | None:
+    """Name the largest part of a row's latency, such as ``lock_wait``, or return None without costs."""
+    if row.get(COST_KEYS[0]) is None:
+        return None
+    largest = max(COST_KEYS, key=lambda key: row[key])
+    return largest.removeprefix("cost_").removesuffix("_ns")
+
 
 _INDEX: Final = {step: index for index, step in enumerate(STEPS)}
 _ENCODE: Final = _INDEX["encode"]

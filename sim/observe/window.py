@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from math import sqrt
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,9 @@ from stripesim.sim.observe.intervals import mser5
 WARM_UP = 0.2
 # Fewest completions in a window. With fewer, the whole run counts.
 _COMPLETIONS_MIN = 20
+#: MSER-5 compares batches of five requests. With fewer than ten batches its minimum is arbitrary.
+_BATCH_REQUESTS: Final = 5
+_BATCHES_MIN: Final = 10
 
 #: An open loop that serves a smaller part of its arrivals is saturated, if the rest queues.
 SATURATED_BELOW = 0.97
@@ -116,6 +120,53 @@ def window_of(
     if ((times > start_ns) & (times <= end_ns)).sum() < _COMPLETIONS_MIN:
         return Window(0.0, float(times[-1]), True, transient_ns)
     return Window(start_ns, end_ns, False, transient_ns)
+
+
+def unsteady_reason(
+    issued_ns: npt.NDArray[np.int64],
+    completed_ns: npt.NDArray[np.int64],
+    *,
+    end_ns: int,
+) -> str | None:
+    """Return the reason why a run does not show its steady state, or None if it does.
+
+    MSER-5 searches the first half of a run for the end of the transient. A run does not show its steady state
+    in three cases:
+
+    - It has fewer than ten batches of five requests.
+    - The minimum is at the end of the search, so that the transient may be longer.
+    - Fewer than 20 requests complete between the end of the transient and the last issue, in which case the
+      row covers the whole run.
+
+    A drift with a period longer than the run goes unnoticed.
+
+    References
+    ----------
+    White: An effective truncation heuristic for bias reduction in simulation output,
+    Simulation 69(6), 1997.
+
+    >>> unsteady_reason(np.arange(9), np.arange(9) + 5, end_ns=14)
+    '9 requests completed, wanted at least 50'
+    """
+    done = completed_ns >= 0
+    count = int(done.sum())
+    count_min = _BATCHES_MIN * _BATCH_REQUESTS
+    if count < count_min:
+        return f"{count} requests completed, wanted at least {count_min}"
+    times_ns = completed_ns[done]
+    order = np.argsort(times_ns, kind="stable")
+    skipped = mser5((times_ns - issued_ns[done])[order])
+    if skipped >= _BATCH_REQUESTS * (count // _BATCH_REQUESTS // 2):
+        return "the transient takes half of the run or more"
+    start_ns = times_ns[order][skipped - 1] if skipped else 0
+    last_ns = end_ns
+    if done.all():
+        # A closed loop drains after the last issue. A run bounded by time does not.
+        last_ns = int(issued_ns[-1])
+    inside = int(((times_ns > start_ns) & (times_ns <= last_ns)).sum())
+    if inside < _COMPLETIONS_MIN:
+        return f"{inside} requests complete between the transient and the last issue, wanted at least 20"
+    return None
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import typer
 from stripesim.cli import options, output
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.calibrating.calibrate import CalibrationResult
+    from stripesim.scenarios.answers.calibrate.calibrate import CalibrationResult
 
 
 def calibrate(
@@ -32,7 +32,7 @@ def calibrate(
 ) -> None:
     """Fit a parameter set to a few measurements of your own cluster."""
     output.check_out(out)
-    from stripesim.scenarios.calibrating.calibrate import calibrate as fit_cluster
+    from stripesim.scenarios.answers.calibrate.calibrate import calibrate as fit_cluster
 
     result = fit_cluster(
         measured, jobs=jobs, progress=lambda line: print(line, file=sys.stderr)
@@ -45,14 +45,14 @@ def calibrate(
 
 
 def _write(out: Path, result: CalibrationResult) -> list[Path]:
-    from stripesim.scenarios.calibrating.figure import draw_calibration
-    from stripesim.scenarios.calibrating.parameter_file import (
+    from stripesim.scenarios.answers.calibrate.figure import draw_calibration
+    from stripesim.scenarios.answers.calibrate.parameter_file import (
         FILE,
         parameter_text,
         scenario_text,
     )
-    from stripesim.scenarios.figures.results import save_figures
-    from stripesim.scenarios.run.results import write_files
+    from stripesim.scenarios.show.figures.results import save_figures
+    from stripesim.scenarios.show.results import write_files
 
     files = {
         FILE: parameter_text(result).encode(),

@@ -8,14 +8,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from stripesim.scenarios.figures.captions import STEP_LOOKS
-from stripesim.scenarios.run.costs import (
+from stripesim.scenarios.schema.units import format_size, number_text
+from stripesim.scenarios.show.figures.captions import STEP_LOOKS
+from stripesim.sim.observe.critical_path import (
     COST_KEYS,
     cost_key,
     dominant,
     steps_with_time,
 )
-from stripesim.scenarios.schema.units import format_size, number_text
 
 #: Largest number of cells to print. Of a larger grid, only one block size is shown.
 ROWS_MAX: Final = 24

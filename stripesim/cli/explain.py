@@ -29,7 +29,7 @@ from stripesim.cli.output import (
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from stripesim.scenarios.explain.timeline import Timeline
+    from stripesim.scenarios.answers.explain.timeline import Timeline
 
 #: Parameters listed per step.
 _SOURCES_MAX = 3
@@ -105,7 +105,7 @@ def explain(
     """Follow one request: the time, bytes and locks of each step, and the source of each number."""
     check_out(out)
     check_page(page)
-    from stripesim.scenarios.explain.request import explain as timelines_of
+    from stripesim.scenarios.answers.explain.request import explain as timelines_of
 
     timelines = timelines_of(
         op,
@@ -128,8 +128,8 @@ def explain(
     if out is not None:
         written += _write(out, op, timelines, document)
     if page is not None:
-        from stripesim.scenarios.explain.play import play_page
-        from stripesim.scenarios.run.results import write_files
+        from stripesim.scenarios.answers.explain.play import play_page
+        from stripesim.scenarios.show.results import write_files
 
         written += write_files(page.parent, {page.name: play_page(timelines).encode()})
     if not write_json(json_to, document):
@@ -141,9 +141,9 @@ def _write(
     out: Path, op: str, timelines: Sequence[Timeline], document: dict[str, Any]
 ) -> list[Path]:
     """Write the figure (SVG, PNG), its caption and the steps (JSON)."""
-    from stripesim.scenarios.explain.draw import draw_timelines
-    from stripesim.scenarios.figures.results import save_figures
-    from stripesim.scenarios.run.results import write_files
+    from stripesim.scenarios.answers.explain.draw import draw_timelines
+    from stripesim.scenarios.show.figures.results import save_figures
+    from stripesim.scenarios.show.results import write_files
 
     written = write_files(
         out, {f"explain-{op}.json": (json.dumps(document, indent=1) + "\n").encode()}
@@ -155,7 +155,7 @@ def _print(timelines: Sequence[Timeline], *, steps: bool) -> None:
     """Print the drawing, latency and step table of each timeline."""
     from rich.text import Text
 
-    from stripesim.scenarios.explain.text import (
+    from stripesim.scenarios.answers.explain.text import (
         CATEGORIES,
         drawing,
         heading,
@@ -188,7 +188,7 @@ def _print(timelines: Sequence[Timeline], *, steps: bool) -> None:
 def _coloured(line: str) -> Any:
     from rich.text import Text
 
-    from stripesim.scenarios.explain.text import CATEGORIES
+    from stripesim.scenarios.answers.explain.text import CATEGORIES
 
     styles = {"L": "blue"} | {shown.glyph: shown.style for shown in CATEGORIES.values()}
     text = Text(line)
@@ -211,7 +211,7 @@ def _span(low_ns: int, high_ns: int) -> str:
 
 
 def _steps(timeline: Timeline) -> Table:
-    from stripesim.scenarios.explain.text import (
+    from stripesim.scenarios.answers.explain.text import (
         byte_words,
         heading,
         reply_word,

@@ -70,9 +70,9 @@ def ceph_report(
 ) -> None:
     """Analyse a Ceph cluster: PGs per OSD, capacity, and a scenario ready to run."""
     report_folder = check_out(out and out.parent, report=report)
-    from stripesim.scenarios.importing.cluster import import_cluster
-    from stripesim.scenarios.importing.scenario import write_scenario
-    from stripesim.scenarios.importing.summary import answer
+    from stripesim.scenarios.clusters.cluster import import_cluster
+    from stripesim.scenarios.clusters.scenario import write_scenario
+    from stripesim.scenarios.clusters.summary import answer
 
     path = out or Path("scenario.toml")
     document, scenarios = answer(
@@ -83,7 +83,7 @@ def ceph_report(
         for file, scenario in scenarios.items():
             written += write_scenario(scenario, file)
     if report_folder is not None:
-        from stripesim.scenarios.report.cluster import report_of_cluster
+        from stripesim.scenarios.answers.cluster import report_of_cluster
 
         written += write_page(report_folder, report_of_cluster(document))
     printed = not write_json(json_to, document)
@@ -102,7 +102,7 @@ def _print_cluster(document: dict[str, Any]) -> None:
     """Print the tables of the report without their notes, listing only failure domains that cannot heal."""
     from rich.markup import escape
 
-    from stripesim.scenarios.report.cluster import sections_of, use_text
+    from stripesim.scenarios.answers.cluster import sections_of, use_text
     from stripesim.scenarios.schema.units import bytes_text
 
     for section in sections_of(document)[:3]:
@@ -150,7 +150,7 @@ def fio(
     json_to: JsonOption = None,
 ) -> None:
     """Convert a workload that fio ran, with its measured results."""
-    from stripesim.scenarios.importing.workload import import_fio
+    from stripesim.scenarios.clusters.workload import import_fio
 
     _show_workloads(import_fio(file), json_to)
 
@@ -161,7 +161,7 @@ def cbt(
     json_to: JsonOption = None,
 ) -> None:
     """Convert the workloads that CBT ran, with the results that fio measured."""
-    from stripesim.scenarios.importing.workload import import_cbt
+    from stripesim.scenarios.clusters.workload import import_cbt
 
     _show_workloads(import_cbt(folder), json_to)
 

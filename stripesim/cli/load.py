@@ -13,7 +13,7 @@ from stripesim.cli import options, output
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stripesim.scenarios.load.results import LoadCurve, LoadPoint
+    from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint
 
 
 def load(
@@ -50,8 +50,8 @@ def load(
     report_folder = output.check_out(out, report=report)
     width_inch = options.width_inch(width, out)
     bounds_s = [_bound_s(text) for text in p99 or ()]
-    from stripesim.scenarios.load.answer import load_document, rounded_rate
-    from stripesim.scenarios.load.curves import POINTS_MAX, load_curves
+    from stripesim.scenarios.answers.load.answer import load_document, rounded_rate
+    from stripesim.scenarios.answers.load.curves import POINTS_MAX, load_curves
     from stripesim.scenarios.schema.keys import cells
     from stripesim.scenarios.schema.loader import load_scenario
 
@@ -75,7 +75,7 @@ def load(
     if out is not None:
         written += _write(out, document, curves, width_inch)
     if report_folder is not None:
-        from stripesim.scenarios.report.load import report_of_load
+        from stripesim.scenarios.answers.load.page import report_of_load
 
         page = report_of_load(loaded, curves, document)
         written += output.write_page(report_folder, page)
@@ -96,7 +96,7 @@ def _bound_s(text: str) -> float:
 
 
 def _print(curves: Sequence[LoadCurve], document: Mapping[str, Any]) -> None:
-    from stripesim.scenarios.load.answer import curve_title, notes_of, rows_of
+    from stripesim.scenarios.answers.load.answer import curve_title, notes_of, rows_of
 
     terminal = output.console()
     for curve in curves:
@@ -115,9 +115,9 @@ def _write(
     curves: Sequence[LoadCurve],
     width_inch: float | None,
 ) -> list[Path]:
-    from stripesim.scenarios.figures.results import save_figures
-    from stripesim.scenarios.load.figure import draw_load
-    from stripesim.scenarios.run.results import write_files
+    from stripesim.scenarios.answers.load.figure import draw_load
+    from stripesim.scenarios.show.figures.results import save_figures
+    from stripesim.scenarios.show.results import write_files
 
     files = {
         "load.json": json.dumps(document, indent=1).encode(),
@@ -129,7 +129,7 @@ def _write(
 
 def _csv_of(document: Mapping[str, Any]) -> str:
     """Return the points as CSV, one per line."""
-    from stripesim.scenarios.run.results import csv_text
+    from stripesim.scenarios.show.results import csv_text
 
     keys = ("scheme", "op", "pattern", "block_size_bytes")
     return csv_text(

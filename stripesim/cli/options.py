@@ -109,6 +109,6 @@ def width_inch(text: str | None, out: Path | None) -> float | None:
         raise ValueError(
             "--width: got no --out, wanted the folder to write figures into"
         )
-    from stripesim.scenarios.figures.paper import parse_width_inch
+    from stripesim.scenarios.show.figures.paper import parse_width_inch
 
     return parse_width_inch(text)

@@ -123,7 +123,7 @@ def list_written(paths: list[Path]) -> None:
 
 def write_page(out: Path, page: str) -> list[Path]:
     """Write ``report.html`` into a folder."""
-    from stripesim.scenarios.run.results import write_files
+    from stripesim.scenarios.show.results import write_files
 
     return write_files(out, {"report.html": page.encode()})
 

@@ -15,7 +15,7 @@ from stripesim.cli import options, output
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stripesim.scenarios.load.results import LoadCurve
+    from stripesim.scenarios.answers.load.results import LoadCurve
     from stripesim.scenarios.schema.tables import PlanSpec
 
 
@@ -31,8 +31,8 @@ def plan(
 ) -> None:
     """Recommend a cluster to buy, listing the candidates and the goals that each one misses."""
     report_folder = output.check_out(out, report=report)
-    from stripesim.scenarios.planning.plan import make_plan
-    from stripesim.scenarios.report.plan import rows_of
+    from stripesim.scenarios.answers.plan.page import rows_of
+    from stripesim.scenarios.answers.plan.plan import make_plan
     from stripesim.scenarios.schema.loader import load_scenario
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
@@ -43,8 +43,8 @@ def plan(
     if out is not None:
         written += _write_plan(out, loaded.plan, document)
     if report_folder is not None:
-        from stripesim.scenarios.report.load import curves_of_plan
-        from stripesim.scenarios.report.plan import report_of_plan
+        from stripesim.scenarios.answers.plan.curves import curves_of_plan
+        from stripesim.scenarios.answers.plan.page import report_of_plan
 
         print("simulating load curves", file=sys.stderr)
         curves: list[LoadCurve] = []
@@ -76,10 +76,10 @@ def plan(
 def _write_plan(
     out: Path, asked: PlanSpec | None, document: Mapping[str, Any]
 ) -> list[Path]:
-    from stripesim.scenarios.figures.plans import draw_plan
-    from stripesim.scenarios.figures.results import save_figures
-    from stripesim.scenarios.report.plan import csv_of
-    from stripesim.scenarios.run.results import write_files
+    from stripesim.scenarios.answers.plan.page import csv_of
+    from stripesim.scenarios.show.figures.plans import draw_plan
+    from stripesim.scenarios.show.figures.results import save_figures
+    from stripesim.scenarios.show.results import write_files
 
     files = {
         "plan.json": json.dumps(document, indent=1, default=str).encode(),
@@ -117,13 +117,13 @@ def durability(
     json_to: options.JsonOption = None,
 ) -> None:
     """Estimate the probability of any data loss within a horizon (in nines), and its likely path."""
-    from stripesim.scenarios.planning.durability import answer
+    from stripesim.scenarios.answers.durability import answer
     from stripesim.scenarios.schema.loader import load_scenario
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     spread: Any = None
     if dask is not None:
-        from stripesim.scenarios.sweep.dask import map_dask
+        from stripesim.scenarios.work.dask import map_dask
 
         spread = partial(map_dask, dask)
     with output.progress(loaded.name, None) as step:
@@ -147,9 +147,9 @@ def durability(
 
 
 def _write_nines(out: Path, document: Mapping[str, Any]) -> list[Path]:
-    from stripesim.scenarios.figures.faults import draw_nines
-    from stripesim.scenarios.figures.results import save_figures
-    from stripesim.scenarios.run.results import rows_frame, write_results
+    from stripesim.scenarios.show.figures.faults import draw_nines
+    from stripesim.scenarios.show.figures.results import save_figures
+    from stripesim.scenarios.show.results import rows_frame, write_results
 
     rows = document["rows"]
     flat = [
@@ -220,8 +220,11 @@ def rehearse(
 ) -> None:
     """Predict what planned changes move, their duration, the fill of OSDs, and the effect on clients."""
     report_folder = output.check_out(out, report=report)
-    from stripesim.scenarios.rehearsal.rehearse import rehearse as answer
-    from stripesim.scenarios.rehearsal.tables import table_of_changes, table_of_settings
+    from stripesim.scenarios.answers.rehearse.rehearse import rehearse as answer
+    from stripesim.scenarios.answers.rehearse.tables import (
+        table_of_changes,
+        table_of_settings,
+    )
     from stripesim.scenarios.schema.loader import load_scenario
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
@@ -229,7 +232,7 @@ def rehearse(
         document = answer(loaded, engine=engine, progress=step)
     written = [] if out is None else _write_rehearsal(out, document)
     if report_folder is not None:
-        from stripesim.scenarios.report.rehearsal import report_of_rehearsal
+        from stripesim.scenarios.answers.rehearse.page import report_of_rehearsal
 
         page = report_of_rehearsal(loaded.name, loaded.description, document)
         written += output.write_page(report_folder, page)
@@ -251,9 +254,9 @@ def rehearse(
 
 
 def _write_rehearsal(out: Path, document: Mapping[str, Any]) -> list[Path]:
-    from stripesim.scenarios.figures.rehearsal import draw_rehearsal
-    from stripesim.scenarios.figures.results import save_figures
-    from stripesim.scenarios.run.results import write_files
+    from stripesim.scenarios.show.figures.rehearsal import draw_rehearsal
+    from stripesim.scenarios.show.figures.results import save_figures
+    from stripesim.scenarios.show.results import write_files
 
     files = {"rehearsal.json": json.dumps(document, indent=1).encode()}
     return write_files(out, files) + save_figures(draw_rehearsal(document), out)

@@ -13,8 +13,8 @@ import typer
 from stripesim.cli import options, output
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.load.results import LoadCurve
-    from stripesim.scenarios.run.execute import ScenarioResult
+    from stripesim.scenarios.answers.load.results import LoadCurve
+    from stripesim.scenarios.answers.run.execute import ScenarioResult
     from stripesim.scenarios.schema.keys import Scenario
 
 
@@ -61,7 +61,7 @@ def run(
     """Simulate a scenario: each scheme under each workload pattern."""
     report_folder = output.check_out(out, report=report)
     width_inch = options.width_inch(width, out)
-    from stripesim.scenarios.run.execute import run_scenario
+    from stripesim.scenarios.answers.run.execute import run_scenario
     from stripesim.scenarios.schema.keys import cells
     from stripesim.scenarios.schema.loader import load_scenario
 
@@ -81,7 +81,7 @@ def run(
             first_full=wanted or cores is not None,
         )
     if advise and not result.stopped:
-        from stripesim.scenarios.run import advise as advice
+        from stripesim.scenarios.answers.run import advise as advice
 
         with output.progress(
             f"{loaded.name}: purchases", advice.simulations(loaded)
@@ -90,7 +90,7 @@ def run(
         result = replace(result, advice=[gain.to_dict() for gain in gains])
     written = [] if out is None else _write(out, result, width_inch)
     if report_folder is not None:
-        from stripesim.scenarios.report.run import report_of_run
+        from stripesim.scenarios.answers.run.page import report_of_run
 
         curves: list[LoadCurve] = []
         if load and not result.stopped:
@@ -128,7 +128,7 @@ def cite(
     json_to: options.JsonOption = None,
 ) -> None:
     """Print BibTeX of the tool, and of the parameter sets, codes and sources that a run used."""
-    from stripesim.scenarios.run.citation import cite_run, cite_tool
+    from stripesim.scenarios.answers.cite import cite_run, cite_tool
 
     entries = cite_tool() if folder is None else cite_run(folder)
     document = {
@@ -141,7 +141,7 @@ def cite(
 
 def _check_load(scenario: Scenario, report_folder: Path | None) -> None:
     """Reject a load curve that no report shows, or that the scenario cannot have, before the run."""
-    from stripesim.scenarios.load.curves import check_load
+    from stripesim.scenarios.answers.load.curves import check_load
 
     if report_folder is None:
         raise ValueError("--load: got no --report, wanted a report to show the curve")
@@ -149,7 +149,7 @@ def _check_load(scenario: Scenario, report_folder: Path | None) -> None:
 
 
 def _load_curves(scenario: Scenario, engine: str) -> list[LoadCurve]:
-    from stripesim.scenarios.load.curves import POINTS_MAX, load_curves
+    from stripesim.scenarios.answers.load.curves import POINTS_MAX, load_curves
     from stripesim.scenarios.schema.keys import cells
 
     total = POINTS_MAX * len(cells(scenario))
@@ -163,10 +163,10 @@ def _load_curves(scenario: Scenario, engine: str) -> list[LoadCurve]:
 
 def _write(out: Path, result: ScenarioResult, width_inch: float | None) -> list[Path]:
     """Write tables, parameters and figures."""
-    from stripesim.scenarios.figures.costs import draw_costs
-    from stripesim.scenarios.figures.latencies import draw_latencies
-    from stripesim.scenarios.figures.results import draw_all, save_figures
-    from stripesim.scenarios.run.results import write_results
+    from stripesim.scenarios.show.figures.costs import draw_costs
+    from stripesim.scenarios.show.figures.latencies import draw_latencies
+    from stripesim.scenarios.show.figures.results import draw_all, save_figures
+    from stripesim.scenarios.show.results import write_results
 
     extra = {"parameters.json": json.dumps(result.parameters, indent=1)}
     figures = {
@@ -175,7 +175,7 @@ def _write(out: Path, result: ScenarioResult, width_inch: float | None) -> list[
         **draw_latencies(result.latencies),
     }
     if result.timelines:
-        from stripesim.scenarios.figures.faults import draw_timelines
+        from stripesim.scenarios.show.figures.faults import draw_timelines
 
         extra["timeline.json"] = json.dumps(result.timelines)
         figures |= draw_timelines(result.timelines)
@@ -193,9 +193,9 @@ def _print(result: ScenarioResult, *, costs: bool) -> None:
         repair_lines,
         timeline_table,
     )
+    from stripesim.scenarios.answers.run.advise import notable
     from stripesim.scenarios.cells.notes import load_sentences
-    from stripesim.scenarios.run.advise import notable
-    from stripesim.scenarios.run.results import print_table
+    from stripesim.scenarios.show.results import print_table
 
     terminal = output.console()
     print_table(result.rows, output.console(100))

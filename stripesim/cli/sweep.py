@@ -15,8 +15,8 @@ import typer
 from stripesim.cli import options, output
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.sweep.plan import SweepPlan
-    from stripesim.scenarios.sweep.run import SweepResult
+    from stripesim.scenarios.answers.sweep.plan import SweepPlan
+    from stripesim.scenarios.answers.sweep.run import SweepResult
 
 
 def sweep(
@@ -69,7 +69,7 @@ def sweep(
     json_to: options.JsonOption = None,
 ) -> None:
     """Simulate a scenario at each point of a grid or list on all cores, saving each row as it finishes."""
-    from stripesim.scenarios.sweep.pool import cores_usable, prepare_workers
+    from stripesim.scenarios.work.pool import cores_usable, prepare_workers
 
     problems = list(_problems(out, report=report, resume=resume, jobs=jobs, dask=dask))
     width_inch = None
@@ -80,7 +80,8 @@ def sweep(
     if not problems and dask is None and (jobs or cores_usable()) > 1:
         # Workers load the engine while this process loads what it needs to plan.
         prepare_workers()
-    from stripesim.scenarios.sweep.plan import SweepError, plan_sweep
+    from stripesim.scenarios.answers.sweep.plan import plan_sweep
+    from stripesim.scenarios.work.pool import SweepError
 
     try:
         plan = plan_sweep(
@@ -97,8 +98,8 @@ def sweep(
         raise SweepError("\n".join([*problems, *str(error).splitlines()])) from None
     if problems:
         raise SweepError("\n".join(problems))
-    from stripesim.scenarios.sweep.run import run_sweep
-    from stripesim.scenarios.sweep.store import PartStore
+    from stripesim.scenarios.answers.sweep.run import run_sweep
+    from stripesim.scenarios.work.store import PartStore
 
     with ExitStack() as stack:
         store = None
@@ -172,9 +173,9 @@ def _write(
     width_inch: float | None,
 ) -> list[Path]:
     """Write tables, provenance, figures and optionally the report, even if the sweep ended early."""
-    from stripesim.scenarios.figures.results import save_figures
-    from stripesim.scenarios.run.results import write_results
-    from stripesim.scenarios.sweep.figures import draw_sweep
+    from stripesim.scenarios.answers.sweep.figures import draw_sweep
+    from stripesim.scenarios.show.figures.results import save_figures
+    from stripesim.scenarios.show.results import write_results
 
     extra = {
         "aggregated.csv": result.aggregated.write_csv(),
@@ -183,7 +184,7 @@ def _write(
     written = write_results(out, result.rows, result.provenance, extra)
     figure = draw_sweep(result.aggregated, plan.keys)
     if report:
-        from stripesim.scenarios.sweep.report import report_of_sweep
+        from stripesim.scenarios.answers.sweep.report import report_of_sweep
 
         written += output.write_page(out, report_of_sweep(plan, result, figure))
     if figure is not None:
@@ -248,7 +249,7 @@ def _on_signal(number: signal.Signals, handler: Any) -> Iterator[None]:
 
 def _print(plan: SweepPlan, result: SweepResult) -> None:
     """Print the means at each point."""
-    from stripesim.scenarios.sweep.run import NOTE, aggregated_table
+    from stripesim.scenarios.answers.sweep.run import NOTE, aggregated_table
 
     columns, rows = aggregated_table(result.aggregated, plan.keys)
     # Put units below names. Every column with a unit holds numbers.

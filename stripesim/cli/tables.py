@@ -224,7 +224,7 @@ def _lost_words(row: Mapping[str, Any]) -> str:
 
 def advice_table(advice: Sequence[Mapping[str, Any]]) -> Table:
     """Lay out the simulated gain of each purchase."""
-    from stripesim.scenarios.run.advise import gain_text
+    from stripesim.scenarios.answers.run.advise import gain_text
     from stripesim.scenarios.schema.units import format_size
 
     columns = (

@@ -23,11 +23,11 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from stripesim._version import __version__
-from stripesim.scenarios.planning.equal_hosts import with_equal_hosts
-from stripesim.scenarios.report.page.render import templates
+from stripesim.scenarios.forms.equal_hosts import with_equal_hosts
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario, shipped_scenarios
 from stripesim.scenarios.schema.toml_bounds import TEXT_MAX
+from stripesim.scenarios.show.page.render import templates
 from stripesim.web.comparison import (
     csv_of_options,
     headline,
@@ -61,7 +61,7 @@ _OPTIONS_KEPT: Final = 256
 _PROBLEM_CHARACTERS_MAX: Final = 2000
 _TAB_CHARACTERS_MAX: Final = 32
 _STATIC: Final[Mapping[str, tuple[str, str, str]]] = {
-    "page.css": ("stripesim.scenarios.report.page", "page.css", "text/css"),
+    "page.css": ("stripesim.scenarios.show.page", "page.css", "text/css"),
     "serve.css": ("stripesim.web", "static/serve.css", "text/css"),
     "serve.js": ("stripesim.web", "static/serve.js", "text/javascript"),
     "icon.svg": ("stripesim.web", "static/icon.svg", "image/svg+xml"),

@@ -6,8 +6,8 @@ from typing import Final, NamedTuple, get_args
 
 from stripesim.calibration.parameters.sets import DEVICE_TABLES
 from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.answers.plan.plan import AFR
 from stripesim.scenarios.cells.models import sets_with
-from stripesim.scenarios.planning.plan import AFR
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec, names_file
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.scenarios.schema.types import GenerationName

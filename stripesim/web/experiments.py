@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from stripesim.models.qos import mclock_defaults
+from stripesim.scenarios.answers.load.curves import load_curves
+from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint
+from stripesim.scenarios.answers.rehearse.rehearse import rehearse
 from stripesim.scenarios.cells.run import run_cells
-from stripesim.scenarios.load.curves import load_curves
-from stripesim.scenarios.load.results import LoadCurve, LoadPoint
-from stripesim.scenarios.rehearsal.rehearse import rehearse
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario, scenario_from
 

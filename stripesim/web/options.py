@@ -5,20 +5,20 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.answers.durability import DETECTION_S
+from stripesim.scenarios.answers.explain.request import explain
+from stripesim.scenarios.answers.plan.candidates import candidate_scenario
+from stripesim.scenarios.answers.plan.plan import nines_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import warnings_of
-from stripesim.scenarios.explain.request import explain
-from stripesim.scenarios.planning.bound import Bound, bounds_of
-from stripesim.scenarios.planning.candidates import candidate_scenario
-from stripesim.scenarios.planning.capacity import (
+from stripesim.scenarios.forms.bound import Bound, bounds_of
+from stripesim.scenarios.forms.capacity import (
     Capacity,
     Drives,
     capacity_of,
     drives_of,
     storage_warnings,
 )
-from stripesim.scenarios.planning.durability import DETECTION_S
-from stripesim.scenarios.planning.plan import nines_of
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.toml import toml_document
 from stripesim.scenarios.schema.units import bytes_text, number_text

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from stripesim.calibration.kernels.store import shipped_table_names
 from stripesim.calibration.parameters.sets import DEVICE_TABLES, ParameterSet, names
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.planning.equal_hosts import with_equal_hosts
+from stripesim.scenarios.forms.equal_hosts import with_equal_hosts
 from stripesim.scenarios.schema.keys import Scenario, names_file
 from stripesim.scenarios.schema.loader import (
     load_scenario,
@@ -183,9 +183,9 @@ def read_report(content: bytes) -> Upload:
     ValueError
         If the report cannot be read.
     """
-    from stripesim.scenarios.importing.cluster import import_cluster
-    from stripesim.scenarios.importing.counted_scenario import scenario_without_map
-    from stripesim.scenarios.importing.scenario import chosen_pools
+    from stripesim.scenarios.clusters.cluster import import_cluster
+    from stripesim.scenarios.clusters.counted_scenario import scenario_without_map
+    from stripesim.scenarios.clusters.scenario import chosen_pools
 
     with tempfile.TemporaryDirectory(prefix="stripesim-") as folder:
         # The request does not choose this file name.

@@ -132,7 +132,7 @@ def test_a_wrong_drive_is_one_line(tmp_path: Path, text: str, said: str) -> None
 
 
 def test_a_changed_drive_file_is_another_task(tmp_path: Path) -> None:
-    from stripesim.scenarios.sweep.plan import plan_sweep
+    from stripesim.scenarios.answers.sweep.plan import plan_sweep
 
     trace = trace_of(np.full(400, 4096), 0.2)
     write_fit(fit_trace(trace), trace, tmp_path)

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from stripesim.scenarios.report.explorer import explorer_of
+from stripesim.scenarios.answers.sweep.explorer import explorer_of
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 if str(DOCS) not in sys.path:

@@ -33,8 +33,8 @@ from stripesim.notebooks.files import (
     pictures,
     solve,
 )
-from stripesim.scenarios.rehearsal import samples
-from stripesim.scenarios.run.execute import ScenarioResult, run_scenario
+from stripesim.scenarios.answers.rehearse import samples
+from stripesim.scenarios.answers.run.execute import ScenarioResult, run_scenario
 from stripesim.scenarios.schema.keys import Scenario
 
 LESSONS = lessons()

@@ -13,21 +13,21 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from stripesim.scenarios.explain.play import Prediction, play_page
-from stripesim.scenarios.explain.request import explain
-from stripesim.scenarios.load.answer import load_document
-from stripesim.scenarios.load.curves import load_curves
-from stripesim.scenarios.rehearsal import samples
-from stripesim.scenarios.rehearsal.rehearse import rehearse
-from stripesim.scenarios.report.load import report_of_load
-from stripesim.scenarios.report.rehearsal import report_of_rehearsal
-from stripesim.scenarios.report.run import report_of_run
-from stripesim.scenarios.run.execute import run_scenario
+from stripesim.scenarios.answers.explain.play import Prediction, play_page
+from stripesim.scenarios.answers.explain.request import explain
+from stripesim.scenarios.answers.load.answer import load_document
+from stripesim.scenarios.answers.load.curves import load_curves
+from stripesim.scenarios.answers.load.page import report_of_load
+from stripesim.scenarios.answers.rehearse import samples
+from stripesim.scenarios.answers.rehearse.page import report_of_rehearsal
+from stripesim.scenarios.answers.rehearse.rehearse import rehearse
+from stripesim.scenarios.answers.run.execute import run_scenario
+from stripesim.scenarios.answers.run.page import report_of_run
+from stripesim.scenarios.answers.sweep.figures import draw_sweep
+from stripesim.scenarios.answers.sweep.plan import plan_sweep
+from stripesim.scenarios.answers.sweep.report import report_of_sweep
+from stripesim.scenarios.answers.sweep.run import run_sweep
 from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
-from stripesim.scenarios.sweep.figures import draw_sweep
-from stripesim.scenarios.sweep.plan import plan_sweep
-from stripesim.scenarios.sweep.report import report_of_sweep
-from stripesim.scenarios.sweep.run import run_sweep
 from support.axe import needs_axe, violations
 from support.chromium import headless_chromium
 

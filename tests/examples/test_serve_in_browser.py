@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import stripesim
-from stripesim.scenarios.explain.play import play_page
-from stripesim.scenarios.explain.request import explain
-from stripesim.scenarios.report.cluster import report_of_cluster
+from stripesim.scenarios.answers.cluster import report_of_cluster
+from stripesim.scenarios.answers.explain.play import play_page
+from stripesim.scenarios.answers.explain.request import explain
 from support.axe import needs_axe, violations
 from support.chromium import headless_chromium
 from support.small_experiments import run_no_experiment, run_small_experiment

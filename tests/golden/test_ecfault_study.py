@@ -15,7 +15,6 @@ from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.cells.build import build_pool
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
-from stripesim.scenarios.report.study import report_page
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.studies.base import Setting
 from stripesim.scenarios.studies.claim_rules import claim_rules
@@ -37,6 +36,7 @@ from stripesim.scenarios.studies.ecfault2024.recovery_numbers import RecoveryNum
 from stripesim.scenarios.studies.ecfault2024.study import STUDY
 from stripesim.scenarios.studies.ecfault2024.tables import implied_effect, tables
 from stripesim.scenarios.studies.kernels import scaled_table
+from stripesim.scenarios.studies.page import report_page
 from stripesim.scenarios.studies.parameters import ParametersError, model_from
 from support.studies import computed, figures_of, simulated_claims
 

@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from stripesim.scenarios.report.study import report_page, seen_by_fits
 from stripesim.scenarios.studies.claim_rules import (
     NotComputedError,
     simulate_claims,
@@ -35,6 +34,7 @@ from stripesim.scenarios.studies.koh2017.series import (
     pristine_over_overwrites,
 )
 from stripesim.scenarios.studies.koh2017.study import STUDY, KohResult
+from stripesim.scenarios.studies.page import report_page, seen_by_fits
 from stripesim.scenarios.studies.tasks import StudyError, run_tasks
 from stripesim.sim.ceph.clients.workload import Replay, Requests
 from stripesim.sim.run import simulate

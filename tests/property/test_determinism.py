@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.run import run_cells
-from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
 
 SMALL = """

@@ -2,8 +2,8 @@
 
 import pytest
 
+from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.build import build_cell
-from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import parse_scenario
 

@@ -11,9 +11,9 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripesim.scenarios.sweep.plan import split_values
-from stripesim.scenarios.sweep.stats import aggregate
-from stripesim.scenarios.sweep.store import PartStore
+from stripesim.scenarios.answers.sweep.plan import split_values
+from stripesim.scenarios.answers.sweep.stats import aggregate
+from stripesim.scenarios.work.store import PartStore
 
 WORDS = st.text("abc019.:_-", min_size=1, max_size=6)
 # The output of json.dumps for these values is valid TOML.

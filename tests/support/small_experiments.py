@@ -2,8 +2,8 @@
 
 import time
 
-from stripesim.scenarios.load import curves
-from stripesim.scenarios.rehearsal import samples
+from stripesim.scenarios.answers.load import curves
+from stripesim.scenarios.answers.rehearse import samples
 from stripesim.web import experiments
 
 REQUESTS = 500

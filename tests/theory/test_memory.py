@@ -30,7 +30,7 @@ CODED = ["schemes=rs:6,3", "cluster.hosts=10"]
 # Run a scenario, so that all is loaded, and print by how much another needs more at its peak [bytes].
 PROGRAM = """
 import json, sys
-from stripesim.scenarios.run.execute import run_scenario
+from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.schema.loader import parse_scenario
 
 def peak_bytes():

@@ -7,8 +7,8 @@ import pytest
 
 from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import recovery_model
+from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.failures import FaultPlan

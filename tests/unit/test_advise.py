@@ -2,7 +2,7 @@
 
 import pytest
 
-from stripesim.scenarios.run.advise import (
+from stripesim.scenarios.answers.run.advise import (
     PURCHASES,
     advise,
     notable,

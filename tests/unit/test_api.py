@@ -285,14 +285,14 @@ def test_benchmarks_and_documentation_use_the_public_names_only(path):
         "stripesim": {*dir(stripesim), "api", "teach"},
         "stripesim.blocks": BLOCKS,
         "stripesim.cli.app": {"app"} if path.name == "commands.py" else set(),
-        "stripesim.scenarios.calibrating": {"EXAMPLE"},
-        "stripesim.scenarios.explain.play": {"Prediction", "play_page"},
-        "stripesim.scenarios.report.explorer": {
+        "stripesim.scenarios.answers.calibrate": {"EXAMPLE"},
+        "stripesim.scenarios.answers.explain.play": {"Prediction", "play_page"},
+        "stripesim.scenarios.answers.sweep.explorer": {
             "METRICS",
             "explorer_of",
             "explorer_page",
         },
-        "stripesim.scenarios.calibrating.calibrate": {"calibrate"},
+        "stripesim.scenarios.answers.calibrate.calibrate": {"calibrate"},
     }
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):

@@ -5,7 +5,7 @@ import pytest
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
-from stripesim.scenarios.planning.bound import bounds_of, bounds_of_cell
+from stripesim.scenarios.forms.bound import bounds_of, bounds_of_cell
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import scenario_from
 

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from stripesim.scenarios.calibrating import EXAMPLE
-from stripesim.scenarios.calibrating.calibrate import calibrate, runs_of
-from stripesim.scenarios.calibrating.factors import starts, with_factors
-from stripesim.scenarios.calibrating.fio_output import fio_runs
-from stripesim.scenarios.calibrating.parameter_file import parameter_text, scenario_text
-from stripesim.scenarios.calibrating.rows import CalibrationError, check_rows
+from stripesim.scenarios.answers.calibrate import EXAMPLE
+from stripesim.scenarios.answers.calibrate.calibrate import calibrate, runs_of
+from stripesim.scenarios.answers.calibrate.factors import starts, with_factors
+from stripesim.scenarios.answers.calibrate.fio_output import fio_runs
+from stripesim.scenarios.answers.calibrate.parameter_file import (
+    parameter_text,
+    scenario_text,
+)
+from stripesim.scenarios.answers.calibrate.rows import CalibrationError, check_rows
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.loader import load_scenario
 

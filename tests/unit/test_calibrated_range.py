@@ -5,9 +5,9 @@ import pytest
 from stripesim.calibration.parameters import sets as parameter_sets
 from stripesim.calibration.parameters.calibrated_range import calibrated_range
 from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetError, names
+from stripesim.scenarios.answers.durability import answer
+from stripesim.scenarios.answers.plan.candidates import candidates_of
 from stripesim.scenarios.cells.notes import warnings_of, warnings_of_all
-from stripesim.scenarios.planning.candidates import candidates_of
-from stripesim.scenarios.planning.durability import answer
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
 from support.messages import states

@@ -12,7 +12,7 @@ from stripesim.models.drive import (
 from stripesim.models.provenance import Provenance
 from stripesim.scenarios.cells.build import build_pool
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.planning.capacity import (
+from stripesim.scenarios.forms.capacity import (
     Drives,
     capacity_of,
     drives_of,

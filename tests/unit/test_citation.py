@@ -10,13 +10,13 @@ import pytest
 from stripesim._version import __version__
 from stripesim.calibration.parameters.sets import names
 from stripesim.models.coding.own_files import RESERVED
-from stripesim.scenarios.run import citation
-from stripesim.scenarios.run.citation import bibtex_text, cite_run, cite_tool
+from stripesim.scenarios.answers import cite as citation
+from stripesim.scenarios.answers.cite import bibtex_text, cite_run, cite_tool
 from stripesim.scenarios.studies.registry import STUDIES
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = tomllib.loads(
-    (ROOT / "scenarios" / "run" / "references.toml").read_text("utf-8")
+    (ROOT / "scenarios" / "answers" / "references.toml").read_text("utf-8")
 )
 
 

@@ -13,19 +13,13 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from stripesim.cli.costs import ROWS_MAX, print_costs
+from stripesim.scenarios.answers.run.costs import SAMPLE_MAX, cell_costs
+from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
-from stripesim.scenarios.figures.costs import draw_costs
-from stripesim.scenarios.run.costs import (
-    COST_KEYS,
-    SAMPLE_MAX,
-    cell_costs,
-    cost_key,
-    dominant,
-)
-from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.show.figures.costs import draw_costs
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.ceph.roles import (
@@ -47,7 +41,13 @@ from stripesim.sim.engine.graph import (
     USE,
     GraphBuilder,
 )
-from stripesim.sim.observe.critical_path import STEPS, PathSplitter
+from stripesim.sim.observe.critical_path import (
+    COST_KEYS,
+    STEPS,
+    PathSplitter,
+    cost_key,
+    dominant,
+)
 from support.examples import SLOW
 
 FIXED = np.full((1, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64)

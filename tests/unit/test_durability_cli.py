@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from stripesim.scenarios.planning.durability import (
+from stripesim.scenarios.answers.durability import (
     DETECTION_S,
     answer,
     lifetime_of,

@@ -13,14 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stripesim.cli.app import app
+from stripesim.scenarios.answers.explain import shares as shares_module
+from stripesim.scenarios.answers.explain.cluster import ExplainError
+from stripesim.scenarios.answers.explain.record import RecordingError, record
+from stripesim.scenarios.answers.explain.request import explain
+from stripesim.scenarios.answers.explain.text import heading
+from stripesim.scenarios.answers.explain.timeline import (
+    CATEGORIES,
+    Timeline,
+    TimelineStep,
+)
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.explain import shares as shares_module
-from stripesim.scenarios.explain.cluster import ExplainError
-from stripesim.scenarios.explain.record import RecordingError, record
-from stripesim.scenarios.explain.request import explain
-from stripesim.scenarios.explain.text import heading
-from stripesim.scenarios.explain.timeline import CATEGORIES, Timeline, TimelineStep
 from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.loader import (
     load_scenario,

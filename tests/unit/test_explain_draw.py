@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
-from stripesim.scenarios.explain.draw import draw_timelines
-from stripesim.scenarios.explain.layout import TimeAxis
-from stripesim.scenarios.explain.play import play_page
-from stripesim.scenarios.explain.request import explain
-from stripesim.scenarios.explain.text import (
+from stripesim.scenarios.answers.explain.draw import draw_timelines
+from stripesim.scenarios.answers.explain.layout import TimeAxis
+from stripesim.scenarios.answers.explain.play import play_page
+from stripesim.scenarios.answers.explain.request import explain
+from stripesim.scenarios.answers.explain.text import (
     BYTE_WORDS,
     CATEGORIES,
     byte_words,
@@ -28,7 +28,7 @@ from stripesim.scenarios.explain.text import (
     latency_words,
     table_rows,
 )
-from stripesim.scenarios.explain.timeline import Timeline
+from stripesim.scenarios.answers.explain.timeline import Timeline
 
 
 @pytest.fixture(scope="module")

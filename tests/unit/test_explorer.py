@@ -5,7 +5,7 @@ import re
 
 import polars as pl
 
-from stripesim.scenarios.report.explorer import explorer_of, explorer_page
+from stripesim.scenarios.answers.sweep.explorer import explorer_of, explorer_page
 
 DEPTH = "workload.queue_depth"
 SIZES = "workload.block_sizes_bytes"

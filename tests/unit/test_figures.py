@@ -9,14 +9,14 @@ import polars as pl
 import pytest
 from matplotlib.axes import Axes
 
-from stripesim.scenarios.figures.captions import scheme_label
-from stripesim.scenarios.figures.results import (
+from stripesim.scenarios.show.figures.captions import scheme_label
+from stripesim.scenarios.show.figures.results import (
     draw_all,
     draw_cell_figure,
     draw_headline,
     save_figures,
 )
-from stripesim.scenarios.run.results import rows_frame
+from stripesim.scenarios.show.results import rows_frame
 
 SIZES = (1024, 4096, 131072)
 SCHEMES = ("rep:3", "rs:6,3")

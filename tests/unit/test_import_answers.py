@@ -12,26 +12,26 @@ import pytest
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.generations import generation
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.importing.capacity import capacity_of
-from stripesim.scenarios.importing.cluster import import_cluster
-from stripesim.scenarios.importing.counted_scenario import plan_of, scenario_without_map
-from stripesim.scenarios.importing.hardware import (
+from stripesim.scenarios.clusters.capacity import capacity_of
+from stripesim.scenarios.clusters.cluster import import_cluster
+from stripesim.scenarios.clusters.counted_scenario import plan_of, scenario_without_map
+from stripesim.scenarios.clusters.hardware import (
     PARAMETER_SETS,
     _families,
     nearest_parameters,
     processor_of,
 )
-from stripesim.scenarios.importing.pool_workload import load_of
-from stripesim.scenarios.importing.report_schema import ClusterImportError
-from stripesim.scenarios.importing.scenario import (
+from stripesim.scenarios.clusters.pool_workload import load_of
+from stripesim.scenarios.clusters.report_schema import ClusterImportError
+from stripesim.scenarios.clusters.scenario import (
     describe_pool,
     scenario_of,
     write_scenario,
 )
-from stripesim.scenarios.importing.summary import answer
-from stripesim.scenarios.importing.usage import stored_on, use_by_class
-from stripesim.scenarios.planning.capacity import capacity_of as scheme_capacity
-from stripesim.scenarios.planning.capacity import drives_of
+from stripesim.scenarios.clusters.summary import answer
+from stripesim.scenarios.clusters.usage import stored_on, use_by_class
+from stripesim.scenarios.forms.capacity import capacity_of as scheme_capacity
+from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.loader import load_scenario, scenario_from
 from stripesim.web.uploads import read_report
 from support.reports import HOSTS, OSD_BYTES, OSDS_PER_HOST, report, write_report

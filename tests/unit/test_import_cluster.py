@@ -16,26 +16,26 @@ import pytest
 from stripesim.__main__ import main
 from stripesim.models.coding import parse_scheme
 from stripesim.models.placement import NONE, PlacedPool, pg_sets
+from stripesim.scenarios.answers.cluster import report_of_cluster
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import osd_domains, up_sets
-from stripesim.scenarios.importing.capacity import capacity_of
-from stripesim.scenarios.importing.cluster import _scheme, import_cluster
-from stripesim.scenarios.importing.report_schema import (
+from stripesim.scenarios.clusters.capacity import capacity_of
+from stripesim.scenarios.clusters.cluster import _scheme, import_cluster
+from stripesim.scenarios.clusters.report_schema import (
     ClusterImportError,
     ErasureProfile,
     PoolRow,
     checked,
 )
-from stripesim.scenarios.importing.scenario import (
+from stripesim.scenarios.clusters.scenario import (
     chosen_pools,
     scenario_of,
     write_scenario,
 )
-from stripesim.scenarios.importing.summary import answer
-from stripesim.scenarios.importing.workload import import_cbt, import_fio
-from stripesim.scenarios.planning.capacity import capacity_of as scheme_capacity
-from stripesim.scenarios.planning.capacity import drives_of
-from stripesim.scenarios.report.cluster import report_of_cluster
+from stripesim.scenarios.clusters.summary import answer
+from stripesim.scenarios.clusters.workload import import_cbt, import_fio
+from stripesim.scenarios.forms.capacity import capacity_of as scheme_capacity
+from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.schema.units import bytes_text
 from support.messages import states

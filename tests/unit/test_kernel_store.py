@@ -15,8 +15,8 @@ from stripesim.models.kernel.cost import (
     KernelTable,
     KernelTableError,
 )
+from stripesim.scenarios.answers.plan.plan import make_plan
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.planning.plan import make_plan
 
 KERNELS_CSV = (
     Path(__file__).resolve().parents[2].parent / "shared/data/ceph16/kernels.csv"

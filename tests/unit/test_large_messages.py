@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from stripesim.scenarios.answers.explain.layout import bars_of, merged_bars
+from stripesim.scenarios.answers.explain.request import explain
+from stripesim.scenarios.answers.explain.text import table_rows
 from stripesim.scenarios.cells.run import run_cell
-from stripesim.scenarios.explain.layout import bars_of, merged_bars
-from stripesim.scenarios.explain.request import explain
-from stripesim.scenarios.explain.text import table_rows
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.sim.ceph.paths import message, write_path

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from stripesim.scenarios.figures.latencies import draw_latencies
-from stripesim.scenarios.run.execute import run_scenario
+from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.show.figures.latencies import draw_latencies
 from stripesim.sim.observe.window import QUANTILES
 
 

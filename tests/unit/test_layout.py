@@ -122,7 +122,7 @@ def test_packages_with_data_have_some(setup_cfg):
 def test_root_conftest_ignores_each_folder():
     # Otherwise pytest would load every module a second time, by its top-level path.
     # The servers of workers load these modules, which simulate when they are imported.
-    runs = {f"stripesim/scenarios/sweep/{name}.py" for name in ("preload", "server")}
+    runs = {f"stripesim/scenarios/work/{name}.py" for name in ("preload", "server")}
     text = (ROOT / "conftest.py").read_text("utf-8")
     namespace = {}
     exec(text, namespace)

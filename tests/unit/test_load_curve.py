@@ -5,10 +5,10 @@ from math import exp, factorial, log
 
 import pytest
 
-from stripesim.scenarios.load.analysis import knee_of, rate_within
-from stripesim.scenarios.load.answer import curve_json, sentence_of
-from stripesim.scenarios.load.curves import load_curves
-from stripesim.scenarios.load.rate_runs import RateRun, scenario_of
+from stripesim.scenarios.answers.load.analysis import knee_of, rate_within
+from stripesim.scenarios.answers.load.answer import curve_json, sentence_of
+from stripesim.scenarios.answers.load.curves import load_curves
+from stripesim.scenarios.answers.load.rate_runs import RateRun, scenario_of
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
 

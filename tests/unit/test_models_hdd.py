@@ -7,8 +7,8 @@ from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.hdd import HddModel
 from stripesim.models.provenance import Provenance
 from stripesim.models.ssd import FACTOR_POINTS
+from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema.loader import load_scenario
 
 ZERO = {

@@ -9,9 +9,9 @@ import pytest
 
 from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import generations
+from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.notes import object_map_warnings
-from stripesim.scenarios.explain.request import explain
 from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
 from stripesim.sim.ceph.clients.workload import Replay, Requests

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from stripesim.models.coding import EcPolicy, SchemeError, parse_scheme, stored_bytes
 from stripesim.models.generations import generation
-from stripesim.scenarios.explain.request import explain
+from stripesim.scenarios.answers.explain.request import explain
 
 KIB = 1024
 PAGE = 4096

@@ -5,13 +5,13 @@ import re
 import pytest
 from matplotlib.text import Text
 
-from stripesim.scenarios.figures.paper import (
+from stripesim.scenarios.show.figures.paper import (
     CLAIMS_LABEL,
     fit_width,
     latex_text,
     parse_width_inch,
 )
-from stripesim.scenarios.figures.results import (
+from stripesim.scenarios.show.figures.results import (
     CaptionedFigure,
     legend,
     new_figure,

@@ -23,8 +23,8 @@ from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.provenance import KINDS, unit_of
 from stripesim.models.ssd import FACTOR_POINTS, SsdModel
 from stripesim.models.threads import ThreadModel
+from stripesim.scenarios.answers.run.execute import parameters_of
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.run.execute import parameters_of
 from stripesim.scenarios.schema.loader import (
     load_scenario,
     parse_scenario,

@@ -6,13 +6,13 @@ import math
 import numpy as np
 import pytest
 
-from stripesim.scenarios.figures.plans import draw_plan, front_of
-from stripesim.scenarios.planning import plan as planning
-from stripesim.scenarios.planning.candidates import candidates_of, judge
-from stripesim.scenarios.planning.plan import make_plan
-from stripesim.scenarios.report.load import curves_of_plan
-from stripesim.scenarios.report.plan import csv_of, report_of_plan, rows_of
+from stripesim.scenarios.answers.plan import plan as planning
+from stripesim.scenarios.answers.plan.candidates import candidates_of, judge
+from stripesim.scenarios.answers.plan.curves import curves_of_plan
+from stripesim.scenarios.answers.plan.page import csv_of, report_of_plan, rows_of
+from stripesim.scenarios.answers.plan.plan import make_plan
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
+from stripesim.scenarios.show.figures.plans import draw_plan, front_of
 from stripesim.sim.durability.system import (
     YEAR_S,
     Burst,
@@ -168,7 +168,7 @@ def test_curves_of_a_plan_stop_at_the_two_cheapest_other_schemes(document, monke
     scenario = parse_scenario(TEXT, sets={"schemes": list(schemes)})
     simulated = []
     monkeypatch.setattr(
-        "stripesim.scenarios.report.load.load_curves",
+        "stripesim.scenarios.answers.plan.curves.load_curves",
         lambda scenarios, **options: simulated.extend(scenarios),
     )
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from stripesim.scenarios.planning.rebuild import Rebuild, idle_rebuild, measured_rebuild
-from stripesim.scenarios.run.execute import run_scenario
+from stripesim.scenarios.answers.run.execute import run_scenario
+from stripesim.scenarios.forms.rebuild import Rebuild, idle_rebuild, measured_rebuild
 from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
 
 TEXT = """

@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 
-from stripesim.scenarios.run.execute import run_scenario
+from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.run import simulate

@@ -5,8 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from stripesim.scenarios.rehearsal.client_effect import clients_between, clients_during
-from stripesim.scenarios.rehearsal.samples import Sample
+from stripesim.scenarios.answers.rehearse.client_effect import (
+    clients_between,
+    clients_during,
+)
+from stripesim.scenarios.answers.rehearse.samples import Sample
 
 #: Latencies of a healthy cluster, of one that works off a backlog, and while objects move [s].
 QUIET_S = 0.001

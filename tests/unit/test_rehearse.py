@@ -8,22 +8,22 @@ import pytest
 from typer.testing import CliRunner
 
 from stripesim.cli.app import app
-from stripesim.scenarios.rehearsal import samples
-from stripesim.scenarios.rehearsal import trade_off as trade_offs
-from stripesim.scenarios.rehearsal.backfill_schedule import (
+from stripesim.scenarios.answers.rehearse import samples
+from stripesim.scenarios.answers.rehearse import trade_off as trade_offs
+from stripesim.scenarios.answers.rehearse.backfill_schedule import (
     Backfill,
     object_time,
     schedule_s,
 )
-from stripesim.scenarios.rehearsal.commands import commands_of
-from stripesim.scenarios.rehearsal.rehearse import rehearse
-from stripesim.scenarios.rehearsal.timeline import time_scale
-from stripesim.scenarios.rehearsal.variants import (
+from stripesim.scenarios.answers.rehearse.commands import commands_of
+from stripesim.scenarios.answers.rehearse.rehearse import rehearse
+from stripesim.scenarios.answers.rehearse.timeline import time_scale
+from stripesim.scenarios.answers.rehearse.variants import (
     more_backfills,
     variants_of,
     with_own_queue,
 )
-from stripesim.scenarios.run.execute import run_scenario
+from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
 
 TEXT = """

@@ -8,10 +8,13 @@ from html.parser import HTMLParser
 
 import pytest
 
-from stripesim.scenarios.explain.play import play_page
-from stripesim.scenarios.explain.request import explain
-from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
-from stripesim.scenarios.report.page.render import (
+from stripesim.scenarios.answers.explain.play import play_page
+from stripesim.scenarios.answers.explain.request import explain
+from stripesim.scenarios.answers.run.execute import run_scenario
+from stripesim.scenarios.answers.run.page import report_of_run
+from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
+from stripesim.scenarios.show.figures.results import CaptionedFigure, new_figure, styled
+from stripesim.scenarios.show.page.render import (
     Cell,
     Table,
     dark_greys,
@@ -19,9 +22,6 @@ from stripesim.scenarios.report.page.render import (
     inline_svg,
     render,
 )
-from stripesim.scenarios.report.run import report_of_run
-from stripesim.scenarios.run.execute import run_scenario
-from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
 
 TEXT = """
 name = "plan"

@@ -3,8 +3,8 @@
 from dataclasses import fields, replace
 
 from stripesim.scenarios.cells.run import CellRow
-from stripesim.scenarios.run.results import COLUMNS, RESULT_SCHEMA, rows_frame
 from stripesim.scenarios.schema.keys import Cell
+from stripesim.scenarios.show.results import COLUMNS, RESULT_SCHEMA, rows_frame
 from stripesim.sim.observe.result_row import (
     FaultNumbers,
     PhaseNumbers,

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from stripesim.scenarios.run.results import (
+from stripesim.scenarios.show.results import (
     RESULT_SCHEMA,
     ResultsError,
     print_table,

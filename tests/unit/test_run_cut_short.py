@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from stripesim.cli.output import check_out
+from stripesim.scenarios.answers.run import execute
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import pristine_warnings
-from stripesim.scenarios.run import execute
 from stripesim.scenarios.schema.loader import parse_scenario
 
 TINY = """

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from stripesim.models.memory_limit import MemoryLimit
-from stripesim.scenarios.run.execute import run_scenario
+from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.schema import budget, memory
 from stripesim.scenarios.schema.loader import (
     ScenarioError,

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.failures import (
     drawn_failures,
@@ -19,8 +20,6 @@ from stripesim.scenarios.cells.failures import (
 )
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import hole_warnings
-from stripesim.scenarios.figures.faults import draw_timelines
-from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import (
     ScenarioError,
@@ -28,6 +27,7 @@ from stripesim.scenarios.schema.loader import (
     parse_scenario,
 )
 from stripesim.scenarios.schema.topology import Topology
+from stripesim.scenarios.show.figures.faults import draw_timelines
 from support.messages import states
 
 BASE = """

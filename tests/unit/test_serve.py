@@ -23,7 +23,7 @@ pytest.importorskip(
 
 from starlette.testclient import TestClient
 
-from stripesim.scenarios.explain.request import explain
+from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
 from stripesim.web.app import FORM_BYTES_MAX, UPLOAD_BYTES_MAX, create_app
 from stripesim.web.controls import SIDES, OwnSets, controls

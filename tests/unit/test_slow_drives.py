@@ -10,12 +10,12 @@ import pytest
 
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.generations import recovery_model
+from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.figures.faults import draw_timelines
-from stripesim.scenarios.run.execute import run_scenario
-from stripesim.scenarios.run.results import with_phases
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
+from stripesim.scenarios.show.figures.faults import draw_timelines
+from stripesim.scenarios.show.results import with_phases
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.failures import (
     Failure,

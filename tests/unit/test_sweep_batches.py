@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from stripesim.scenarios.sweep import run as sweep_run
-from stripesim.scenarios.sweep.plan import plan_sweep
-from stripesim.scenarios.sweep.pool import Death
-from stripesim.scenarios.sweep.run import run_sweep
-from stripesim.scenarios.sweep.task import Answer, Batch, Batches, SweepTask
+from stripesim.scenarios.answers.sweep import run as sweep_run
+from stripesim.scenarios.answers.sweep.plan import plan_sweep
+from stripesim.scenarios.answers.sweep.run import run_sweep
+from stripesim.scenarios.work.pool import Death
+from stripesim.scenarios.work.task import Answer, Batch, Batches, SweepTask
 
 TINY = """schemes = ["rep:3"]
 [workload]

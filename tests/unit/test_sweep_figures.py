@@ -5,8 +5,8 @@ from typing import Any
 
 import polars as pl
 
-from stripesim.scenarios.sweep.figures import draw_sweep
-from stripesim.scenarios.sweep.stats import aggregate
+from stripesim.scenarios.answers.sweep.figures import draw_sweep
+from stripesim.scenarios.answers.sweep.stats import aggregate
 
 DEPTH = "workload.queue_depth"
 

@@ -10,20 +10,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stripesim.scenarios.answers.sweep.plan import (
+    SweepPlan,
+    plan_sweep,
+    split_values,
+)
 from stripesim.scenarios.cells.failures import replayed_failures
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import FILE_KEYS, cells, schema_json
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.schema.topology import Topology
-from stripesim.scenarios.sweep import task as sweep_task
-from stripesim.scenarios.sweep.dask import run_dask
-from stripesim.scenarios.sweep.plan import (
-    SweepError,
-    SweepPlan,
-    plan_sweep,
-    split_values,
-)
-from stripesim.scenarios.sweep.task import attempt, make_task, run_task
+from stripesim.scenarios.work import task as sweep_task
+from stripesim.scenarios.work.dask import run_dask
+from stripesim.scenarios.work.pool import SweepError
+from stripesim.scenarios.work.task import attempt, make_task, run_task
 from support.messages import states
 
 TINY = """name = "tiny"
@@ -412,7 +412,7 @@ def test_the_fingerprint_of_the_source_covers_every_module_a_task_loads(
 ) -> None:
     program = """
 import pickle, sys
-from stripesim.scenarios.sweep.task import run_task, source_files
+from stripesim.scenarios.work.task import run_task, source_files
 for task in pickle.loads(sys.stdin.buffer.read()):
     run_task(task)
 covered = {str(path) for path in source_files().values()}
@@ -435,18 +435,16 @@ for name, module in sorted(sys.modules.items()):
         for name in done.stdout.decode().split()
         if not name.startswith("stripesim.calibration")
     ]
-    # Packages of scenarios hold one docstring each. The name includes the version separately.
+    # These packages hold one docstring each. The name includes the version separately.
     assert set(left) == {
         "stripesim._version",
         "stripesim.scenarios",
-        "stripesim.scenarios.cells",
-        "stripesim.scenarios.schema",
-        "stripesim.scenarios.sweep",
+        "stripesim.scenarios.work",
     }
 
 
 def test_a_sweep_warns_of_each_point_outside_the_calibrated_range_once():
-    from stripesim.scenarios.sweep.run import run_sweep
+    from stripesim.scenarios.answers.sweep.run import run_sweep
 
     plan = plan_sweep(
         "quickstart",

@@ -15,7 +15,7 @@ import time
 import pytest
 
 from stripesim.__main__ import _sweeps_on_workers
-from stripesim.scenarios.sweep.pool import Death, PoolError, cores_usable, run_pool
+from stripesim.scenarios.work.pool import Death, PoolError, cores_usable, run_pool
 from support.messages import states
 
 
@@ -107,7 +107,7 @@ def test_the_pool_works_from_a_thread() -> None:
 
 def test_the_server_of_workers_has_compiled_what_cells_use() -> None:
     statements = (
-        "import stripesim.scenarios.sweep.preload\n"
+        "import stripesim.scenarios.work.preload\n"
         "from stripesim.models.placement.crush.kernel import map_rows\n"
         "from stripesim.sim.engine.compiled.kernel import run_machine\n"
         "print(len(map_rows.signatures), len(run_machine.signatures))\n"

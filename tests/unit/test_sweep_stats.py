@@ -5,7 +5,8 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from stripesim.scenarios.sweep.stats import aggregate, unsteady_reason
+from stripesim.scenarios.answers.sweep.stats import aggregate
+from stripesim.sim.observe.window import unsteady_reason
 from support.messages import states
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from stripesim.scenarios.sweep import store as sweep_store
-from stripesim.scenarios.sweep.plan import SweepError
-from stripesim.scenarios.sweep.store import PartStore
+from stripesim.scenarios.work import store as sweep_store
+from stripesim.scenarios.work.pool import SweepError
+from stripesim.scenarios.work.store import PartStore
 
 
 def task(number: int) -> Any:

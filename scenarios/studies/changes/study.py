@@ -9,7 +9,7 @@ import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Ledger, judge
 from stripesim.models.coding import parse_scheme
-from stripesim.scenarios.run.execute import parameters_of
+from stripesim.scenarios.answers.run.execute import parameters_of
 from stripesim.scenarios.studies.base import Setting, Study
 from stripesim.scenarios.studies.ceph16.cluster import PARAMETERS, models_for
 from stripesim.scenarios.studies.changes.claims import simulated_metric

@@ -20,7 +20,7 @@ from stripesim.scenarios.studies.parameters import changed_model
 from stripesim.scenarios.studies.tasks import Call, Row, Task
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.figures.results import CaptionedFigure
+    from stripesim.scenarios.show.figures.results import CaptionedFigure
 
 CAUCHY_GOOD: Final = "jerasure:cauchy_good"
 #: Sources of rows, the best first: the given benchmark, this machine, Ceph 16.
@@ -81,7 +81,7 @@ class Dachary2013(Study):
 
     def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
         """Draw the figures, and the figure of copies that `stripesim kernel` shares."""
-        from stripesim.scenarios.figures.kernels import draw_copies
+        from stripesim.scenarios.show.figures.kernels import draw_copies
 
         measured = result.rows["source"] == "measured"
         copies = draw_copies(

@@ -6,8 +6,8 @@ from typing import Any
 import polars as pl
 
 from stripesim.models.placement.pg_autoscale import pg_autoscale_model
+from stripesim.scenarios.answers.run.execute import parameters_of, recovery_parameters
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.run.execute import parameters_of, recovery_parameters
 from stripesim.scenarios.studies.base import Setting, Study, StudyResult, Table
 from stripesim.scenarios.studies.claim_rules import public_methods
 from stripesim.scenarios.studies.ecfault2024.amplification import amplification_rows

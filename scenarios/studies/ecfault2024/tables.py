@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import polars as pl
 
 from stripesim.models.coding import padded_amplification, parse_scheme
-from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.schema.units import number_text
+from stripesim.scenarios.show.figures.captions import scheme_label
 from stripesim.scenarios.studies.base import Table
 from stripesim.scenarios.studies.ecfault2024.parameters import study_model
 from stripesim.scenarios.studies.ecfault2024.profiles import CODES

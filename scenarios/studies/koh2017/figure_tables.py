@@ -7,11 +7,11 @@ from typing import Any, Final
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Entry
-from stripesim.scenarios.figures.captions import (
+from stripesim.scenarios.schema.units import number_text
+from stripesim.scenarios.show.figures.captions import (
     kind_words,
     scheme_label,
 )
-from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.studies.claims_panel import claims_caption
 from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.koh2017.ablations import (

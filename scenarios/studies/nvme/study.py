@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Claim, Ledger
-from stripesim.scenarios.run.execute import parameters_of
+from stripesim.scenarios.answers.run.execute import parameters_of
 from stripesim.scenarios.studies.base import Setting, Study, StudyResult
 from stripesim.scenarios.studies.nvme.claims import claims_of, ledger_for
 from stripesim.scenarios.studies.nvme.hardware import hardware_of

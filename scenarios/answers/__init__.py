@@ -1,0 +1,1 @@
+"""One module or package for each question that users ask, from a scenario to its answer."""

@@ -1,0 +1,397 @@
+"""Fit a cluster's factors to its replication rows, and judge all other rows before and after the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.calibration.fitting import Fit, fit_parameters
+from stripesim.calibration.parameters.sets import ParameterSet
+from stripesim.scenarios.answers.calibrate.factors import (
+    FACTORS,
+    spreads_for,
+    starts,
+    with_factors,
+)
+from stripesim.scenarios.answers.calibrate.fio_output import fio_runs
+from stripesim.scenarios.answers.calibrate.rows import (
+    CalibrationError,
+    CalibrationRow,
+    Load,
+    MeasuredRun,
+    check_rows,
+    table_runs,
+)
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.studies.nvme.runs import ROUNDS
+from stripesim.sim.ceph.cluster import Models
+
+#: Maximum relative error of a correct row, over its measured value.
+TOLERANCE: Final = 0.25
+# Standard deviation of the logarithm of measured over simulated values of a calibrated model. It combines
+# variation between repeated measurements and effects missing from the model.
+_ROW_SPREAD: Final = 0.2
+# The search runs short simulations, each scaled by the ratio of a long to a short run at the start.
+_SHORT_ROUNDS: Final = 4
+_EVALUATIONS: Final = 12
+# Factors are searched from their start divided by this number to their start times this number.
+_RANGE: Final = 20.0
+# A factor counts as known if the rows reduce its spread below this share of the assumed spread.
+_KNOWN_SHARE: Final = 0.9
+# Ratio of the two values of a factor that determine a sensitivity.
+_STEP: Final = 1.1
+#: Candidate loads for a further measurement.
+FURTHER_LOADS: Final = (
+    Load("read", "rand", 4096, clients=1, depth=1),
+    Load("write", "rand", 4096, clients=1, depth=1),
+    Load("read", "rand", 4096, clients=8, depth=64),
+    Load("write", "rand", 4096, clients=8, depth=64),
+    Load("read", "seq", 4 << 20, clients=1, depth=16),
+    Load("write", "seq", 4 << 20, clients=1, depth=16),
+)
+
+
+@dataclass(frozen=True)
+class FittedFactor:
+    """A factor after the fit."""
+
+    name: str
+    value: float
+    low: float  #: 95 % interval
+    high: float
+    unit: str
+    #: True if the rows narrowed its spread, False if it is still the assumed factor
+    is_known: bool
+
+
+@dataclass(frozen=True)
+class JudgedValue:
+    """A measured value with the simulated values before and after calibration."""
+
+    id: str  #: ``<row id>:<metric>``
+    role: str
+    metric: str
+    load: str
+    measured: float
+    before: float
+    after: float
+
+    def is_within(self, simulated: float) -> bool:
+        """Return True if a simulated value is within `TOLERANCE` of the measured one."""
+        return abs(simulated / self.measured - 1) <= TOLERANCE
+
+
+@dataclass(frozen=True)
+class FurtherRun:
+    """A further measurement that would narrow the calibration."""
+
+    load: str
+    fio: str  #: The command, without the image's name
+    uncertainty: float  #: Relative standard deviation of its currently predicted rate
+
+
+@dataclass(frozen=True)
+class CalibrationResult:
+    """The result of a calibration."""
+
+    fitted: tuple[FittedFactor, ...]
+    rows: tuple[CalibrationRow, ...]
+    values: tuple[JudgedValue, ...]
+    further: tuple[FurtherRun, ...]  #: In descending order of uncertainty
+    scenario: Scenario  #: The first run, the basis of the parameter set and scenario
+    drive_set: ParameterSet | None  #: See `MeasuredRun.drive_set`
+    before: Models
+    after: Models
+    source: str
+
+    def count_within(self, *, after: bool, role: str = "held-out") -> int:
+        """Count the values of a role that are within tolerance."""
+        return sum(
+            value.is_within(value.after if after else value.before)
+            for value in self.values
+            if value.role == role
+        )
+
+    def held_out(self) -> int:
+        """Count the held-out values."""
+        return sum(value.role == "held-out" for value in self.values)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the calibration as JSON values."""
+        return {
+            "fitted": [
+                {
+                    "name": factor.name,
+                    "value": factor.value,
+                    "low": factor.low,
+                    "high": factor.high,
+                    "unit": factor.unit,
+                }
+                for factor in self.fitted
+            ],
+            "rows": [
+                {
+                    "id": value.id,
+                    "role": value.role,
+                    "published": value.measured,
+                    "before": value.before,
+                    "after": value.after,
+                }
+                for value in self.values
+            ],
+            "summary": {
+                "held_out": self.held_out(),
+                "within_25_percent_before": self.count_within(after=False),
+                "within_25_percent_after": self.count_within(after=True),
+            },
+            "further": [vars(run) for run in self.further],
+        }
+
+
+def calibrate(
+    folder: Path,
+    *,
+    jobs: int | None = None,
+    progress: Callable[[str], None] = lambda words: None,
+) -> CalibrationResult:
+    """Calibrate a cluster to its measurements.
+
+    Parameters
+    ----------
+    folder
+        A folder with ``times.csv`` and ``clusters.toml``, in the format of `stripesim study nvme --data`, or
+        with fio's JSON outputs and the scenario of the cluster.
+    jobs
+        Number of worker processes, by default one per core.
+    progress
+        Callback that receives a line of text for each part of the work.
+
+    Returns
+    -------
+    CalibrationResult
+        Fitted factors with intervals, and each measured value with its simulated values.
+
+    Raises
+    ------
+    CalibrationError, ScenarioError, NvmeDataError
+        If the measurements cannot be used, with a line for each problem.
+
+    Notes
+    -----
+    The four factors are those of `FACTORS`, none per row, size or scheme. The search minimises a sum over
+    rows and factors: for a row, the logarithm of simulated over measured, over `_ROW_SPREAD`; for a factor,
+    the logarithm of its value over its start, over its spread. Each counts with the loss ``soft_l1``,
+    quadratic for small and linear for large values, so one row that contradicts the others does not decide.
+    A factor that no row informs stays at its start. Rows with the role held-out take no part.
+    """
+    runs = runs_of(folder)
+    rows = [row for run in runs for row in run.rows]
+    check_rows(rows, str(folder))
+    fitted_runs = [
+        run for run in runs if any(row.role == "calibration" for row in run.rows)
+    ]
+    models = fitted_runs[0].models()
+    start = starts(models)
+    source = _source(folder, rows)
+    spreads = spreads_for(models)
+    # Spawn fresh interpreters: forking a process with threads may hang.
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        simulator = _Simulator(pool, source)
+        progress(f"simulating {len(runs)} runs before the calibration")
+        before = simulator.simulate(runs, start, ROUNDS)
+        progress(f"fitting {len(FACTORS)} factors to {len(fitted_runs)} runs")
+        fit = _fit(simulator, fitted_runs, start, before, spreads)
+        values = {factor.name: factor.value for factor in fit.parameters}
+        progress(f"simulating {len(runs)} runs after the calibration")
+        after = simulator.simulate(runs, values, ROUNDS)
+        progress("looking for the measurement that would tell most")
+        further = _further(simulator, fitted_runs[0], rows, values, fit.covariance)
+    return CalibrationResult(
+        fitted=tuple(_fitted(fit, spreads)),
+        rows=tuple(rows),
+        values=tuple(_judged(rows, before, after)),
+        further=tuple(further),
+        scenario=fitted_runs[0].scenario(),
+        drive_set=fitted_runs[0].drive_set,
+        before=models,
+        after=with_factors(models, values, source),
+        source=source,
+    )
+
+
+def runs_of(folder: Path) -> list[MeasuredRun]:
+    """Read the measured runs of a folder in either format."""
+    if not folder.is_dir():
+        raise CalibrationError(
+            f"MEASURED: got {folder}, wanted a folder with times.csv and clusters.toml, or with fio's JSON "
+            "outputs and a scenario"
+        )
+    if (folder / "times.csv").exists():
+        return list(table_runs(folder))
+    if any(folder.glob("*.json")):
+        return list(fio_runs(folder))
+    raise CalibrationError(
+        f"{folder}: got neither times.csv nor a JSON file, wanted times.csv and clusters.toml, or fio's JSON "
+        "outputs and a scenario"
+    )
+
+
+def _source(folder: Path, rows: Sequence[CalibrationRow]) -> str:
+    fitted = [row.id for row in rows if row.role == "calibration"]
+    return f"fitted to {len(fitted)} rows of replication in {folder.name}: {', '.join(fitted)}"
+
+
+class _Simulator:
+    """Simulate runs in parallel with given factors."""
+
+    def __init__(self, pool: ProcessPoolExecutor, source: str) -> None:
+        self._pool = pool
+        self._source = source
+
+    def simulate(
+        self, runs: Sequence[MeasuredRun], values: Mapping[str, float], rounds: int
+    ) -> dict[str, dict[str, float]]:
+        """Return the metrics of each row, keyed by row id."""
+        one = partial(
+            _simulate_run, values=dict(values), source=self._source, rounds=rounds
+        )
+        simulated: dict[str, dict[str, float]] = {}
+        for metrics in self._pool.map(one, runs):
+            simulated |= metrics
+        return simulated
+
+
+def _simulate_run(
+    run: MeasuredRun, *, values: Mapping[str, float], source: str, rounds: int
+) -> dict[str, dict[str, float]]:
+    return run.simulate(
+        lambda models: with_factors(models, values, source), rounds=rounds
+    )
+
+
+def _fit(
+    simulator: _Simulator,
+    runs: Sequence[MeasuredRun],
+    start: Mapping[str, float],
+    before: Mapping[str, Mapping[str, float]],
+    spreads: Mapping[str, float],
+) -> Fit:
+    rows = {
+        row.id: row for run in runs for row in run.rows if row.role == "calibration"
+    }
+    short = simulator.simulate(runs, start, _SHORT_ROUNDS)
+
+    def simulate(values: Mapping[str, float]) -> dict[str, float]:
+        tried = simulator.simulate(runs, values, _SHORT_ROUNDS)
+        rates = {}
+        for name, row in rows.items():
+            metric = row.fitted_metric
+            longer = before[name][metric] / short[name][metric]
+            rates[name] = tried[name][metric] * longer
+        return rates
+
+    return fit_parameters(
+        simulate,
+        start=start,
+        published={name: row.measured[row.fitted_metric] for name, row in rows.items()},
+        tolerance=dict.fromkeys(rows, _ROW_SPREAD),
+        bounds={
+            name: (value / _RANGE, value * _RANGE) for name, value in start.items()
+        },
+        prior=spreads,
+        loss="soft_l1",
+        most=_EVALUATIONS,
+    )
+
+
+def _fitted(fit: Fit, spreads: Mapping[str, float]) -> list[FittedFactor]:
+    factors = []
+    for at, (factor, fitted) in enumerate(zip(FACTORS, fit.parameters, strict=True)):
+        low, high = fitted.confidence_interval
+        spread = float(np.sqrt(fit.covariance[at, at]))
+        is_known = spread < _KNOWN_SHARE * spreads[factor.name]
+        factors.append(
+            FittedFactor(factor.name, fitted.value, low, high, factor.unit, is_known)
+        )
+    return factors
+
+
+def _judged(
+    rows: Sequence[CalibrationRow],
+    before: Mapping[str, Mapping[str, float]],
+    after: Mapping[str, Mapping[str, float]],
+) -> list[JudgedValue]:
+    return [
+        JudgedValue(
+            id=f"{row.id}:{metric}",
+            role=row.role,
+            metric=metric,
+            load=row.load_text,
+            measured=measured,
+            before=before[row.id][metric],
+            after=after[row.id][metric],
+        )
+        for row in rows
+        for metric, measured in row.measured.items()
+    ]
+
+
+def _further(
+    simulator: _Simulator,
+    template: MeasuredRun,
+    rows: Sequence[CalibrationRow],
+    values: Mapping[str, float],
+    covariance: npt.NDArray[np.float64],
+) -> list[FurtherRun]:
+    r"""Rank loads not yet measured in descending order of uncertainty of their predicted rates.
+
+    The standard deviation of a rate's logarithm is :math:`\sqrt{s^T C s}`, with the covariance :math:`C` of
+    the factors' logarithms and the sensitivities :math:`s` of the rate to each. Measuring the least certain
+    rate narrows the calibration most.
+    """
+    measured = {
+        (row.op, row.pattern, row.block_bytes, row.depth_per_client == 1)
+        for row in rows
+        if row.scheme.startswith("rep:")
+    }
+    loads = [
+        load
+        for load in FURTHER_LOADS
+        if (load.op, load.pattern, load.block_bytes, load.depth == 1) not in measured
+    ]
+    runs = [template.under(load) for load in loads]
+    slopes = _slopes(simulator, runs, values)
+    ranked = [
+        FurtherRun(
+            run.rows[0].load_text,
+            load.fio_command,
+            float(np.sqrt(own @ covariance @ own)),
+        )
+        for load, run, own in zip(loads, runs, slopes, strict=True)
+    ]
+    return sorted(ranked, key=lambda run: -run.uncertainty)
+
+
+def _slopes(
+    simulator: _Simulator, runs: Sequence[MeasuredRun], values: Mapping[str, float]
+) -> npt.NDArray[np.float64]:
+    """Return the sensitivity of each log rate to each log factor, shape (runs, factors)."""
+
+    def log_rates(tried: Mapping[str, float]) -> npt.NDArray[np.float64]:
+        simulated = simulator.simulate(runs, tried, _SHORT_ROUNDS)
+        return np.log([simulated[run.rows[0].id]["iops"] for run in runs])
+
+    at_optimum = log_rates(values)
+    changed = [
+        log_rates({**values, name: value * _STEP}) for name, value in values.items()
+    ]
+    slopes: npt.NDArray[np.float64] = (np.array(changed) - at_optimum) / np.log(_STEP)
+    return slopes.T

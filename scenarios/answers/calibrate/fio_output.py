@@ -1,0 +1,266 @@
+"""Read runs measured with fio from a folder of JSON outputs with a scenario of the cluster."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from stripesim.calibration.parameters.sets import ParameterSet
+from stripesim.scenarios.answers.calibrate.rows import (
+    CalibrationError,
+    CalibrationRow,
+    Load,
+    ModelChange,
+)
+from stripesim.scenarios.cells.models import build_models, device_set
+from stripesim.scenarios.cells.run import run_cell
+from stripesim.scenarios.schema.keys import Scenario, cells
+from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.studies.nvme.runs import REQUESTS_MIN, request_count
+from stripesim.sim.ceph.cluster import Models
+
+#: Operation and pattern of each fio load type (``rw``).
+_LOADS: Final = {
+    "read": ("read", "seq"),
+    "write": ("write", "seq"),
+    "randread": ("read", "rand"),
+    "randwrite": ("write", "rand"),
+}
+
+
+class _FioTable(BaseModel):
+    model_config = ConfigDict(extra="ignore", populate_by_name=True)
+
+
+class _Latency(_FioTable):
+    mean: float = 0.0
+    percentile: dict[str, float] = Field(default_factory=dict)
+
+
+class _Direction(_FioTable):
+    iops: float = 0.0
+    lat_ns: _Latency = Field(default_factory=_Latency)
+    clat_ns: _Latency = Field(default_factory=_Latency)
+
+
+class _Job(_FioTable):
+    jobname: str = ""
+    options: dict[str, Any] = Field(default_factory=dict, alias="job options")
+    read: _Direction = Field(default_factory=_Direction)
+    write: _Direction = Field(default_factory=_Direction)
+
+
+class _FioOutput(_FioTable):
+    options: dict[str, Any] = Field(default_factory=dict, alias="global options")
+    jobs: list[_Job] = Field(min_length=1)
+
+
+@dataclass(frozen=True)
+class FioRun:
+    """A fio output and the scenario of the measured cluster."""
+
+    row: CalibrationRow
+    scenario_path: Path
+
+    @property
+    def rows(self) -> tuple[CalibrationRow, ...]:
+        """The single row of the run."""
+        return (self.row,)
+
+    @property
+    def drive_set(self) -> ParameterSet:
+        """The parameter set of the drives."""
+        return device_set(self._scenario)
+
+    def scenario(self) -> Scenario:
+        """Return the run as a scenario."""
+        return self._scenario
+
+    @cached_property
+    def _scenario(self) -> Scenario:
+        return self._with_requests(REQUESTS_MIN)
+
+    def _with_requests(self, requests: int) -> Scenario:
+        row = self.row
+        load = {
+            "kind": "closed",
+            "ops": [row.op],
+            "patterns": [row.pattern],
+            "block_sizes_bytes": [row.block_bytes],
+            "clients": row.clients,
+            "queue_depth": row.depth_per_client,
+            "requests": requests,
+        }
+        sets: dict[str, Any] = {f"workload.{key}": value for key, value in load.items()}
+        return load_scenario(self.scenario_path, sets={**sets, "schemes": [row.scheme]})
+
+    def models(self) -> Models:
+        """Return the models before calibration."""
+        return build_models(self._scenario)
+
+    def simulate(
+        self, change: ModelChange, *, rounds: int
+    ) -> dict[str, dict[str, float]]:
+        """Simulate the run with changed models and return its metrics, keyed by row id."""
+        in_flight = self.row.clients * self.row.depth_per_client
+        scenario = self._with_requests(request_count(in_flight, rounds))
+        models = change(build_models(scenario))
+        row = run_cell(scenario, cells(scenario)[0], "compiled", models).row.as_dict()
+        return {
+            self.row.id: {
+                "iops": row["iops"],
+                "mb_s": row["throughput_bytes_per_s"] / 1e6,
+                "latency_mean_ms": row["latency_mean_ns"] / 1e6,
+                "latency_p99_ms": row["latency_p99_ns"] / 1e6,
+            }
+        }
+
+    def under(self, load: Load) -> FioRun:
+        """Return a run on the same cluster under another load."""
+        return FioRun(load.of(self.row), self.scenario_path)
+
+
+def fio_runs(folder: Path) -> list[FioRun]:
+    """Read the fio outputs of a folder. Its only TOML file is the scenario of the cluster.
+
+    A file name that begins with a scheme, with hyphens for its colon and comma (``rs-4-2-randwrite.json``),
+    indicates a pool of that scheme. All other files use the first scheme of the scenario. Replication runs
+    are fitted and all others are held out.
+
+    Raises
+    ------
+    CalibrationError
+        If there is not exactly one scenario, or an output cannot be used, with a line for each problem.
+    ScenarioError
+        If the scenario cannot be used.
+    """
+    scenarios = sorted(folder.glob("*.toml"))
+    if len(scenarios) != 1:
+        raise CalibrationError(
+            f"{folder}: got {len(scenarios)} TOML files next to fio's outputs, wanted one: the scenario of "
+            "the cluster that was measured"
+        )
+    scenario = load_scenario(scenarios[0])
+    problems: list[str] = []
+    runs = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            runs.append(FioRun(_row(path, scenario.schemes), scenarios[0]))
+        except CalibrationError as error:
+            problems.append(str(error))
+    if problems:
+        raise CalibrationError("\n".join(problems))
+    return runs
+
+
+def _row(path: Path, schemes: Sequence[str]) -> CalibrationRow:
+    output = _read(path)
+    jobs = output.jobs
+    options = [{**output.options, **job.options} for job in jobs]
+    op, pattern = _load_of(path, options)
+    clients = sum(_whole(path, each, "numjobs", 1) for each in options)
+    if len(jobs) > 1 and any("numjobs" in each for each in options):
+        # Without group_reporting each clone of a job has an entry.
+        clients = len(jobs)
+    directions = [getattr(job, op) for job in jobs]
+    iops = sum(direction.iops for direction in directions)
+    if not iops > 0:
+        raise CalibrationError(f"{path}: jobs: got no {op} requests, wanted some")
+    scheme = _scheme_of(path, schemes)
+    return CalibrationRow(
+        id=path.stem,
+        role="calibration" if scheme.startswith("rep:") else "held-out",
+        scheme=scheme,
+        op=op,
+        pattern=pattern,
+        block_bytes=_common(path, options, "bs", "4k", _block_bytes),
+        clients=clients,
+        depth_per_client=_common(path, options, "iodepth", "1", int),
+        measured={"iops": iops, **_latencies(directions, iops)},
+    )
+
+
+def _read(path: Path) -> _FioOutput:
+    wanted = "wanted the JSON that fio writes with --output-format=json"
+    try:
+        text = path.read_text("utf-8")
+        # fio may print messages before the JSON document.
+        return _FioOutput.model_validate(json.loads(text[text.index("{") :]))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise CalibrationError(f"{path}: {where}: {first['msg']}, {wanted}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise CalibrationError(f"{path}: got {error}, {wanted}") from None
+
+
+def _load_of(path: Path, options: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+    kind = _common(path, options, "rw", "", str)
+    if kind not in _LOADS:
+        raise CalibrationError(
+            f"{path}: rw: got {kind or 'nothing'}, wanted one of {', '.join(_LOADS)}"
+        )
+    return _LOADS[kind]
+
+
+def _common(
+    path: Path,
+    options: Sequence[Mapping[str, Any]],
+    key: str,
+    default: str,
+    convert: Any,
+) -> Any:
+    """Return an option that all jobs of a file share."""
+    values = {str(each.get(key, default)) for each in options}
+    if len(values) > 1:
+        raise CalibrationError(
+            f"{path}: {key}: got {', '.join(sorted(values))}, wanted one load per file"
+        )
+    value = values.pop()
+    try:
+        return convert(value)
+    except ValueError as error:
+        raise CalibrationError(f"{path}: {key}: {error}") from None
+
+
+def _block_bytes(text: str) -> int:
+    """Parse fio's block size, with units that are powers of 1024. Use the first of several sizes."""
+    match = re.fullmatch(r"(\d{1,12})([kKmMgG]?)(?:i?[bB])?(?:,.*)?", text)
+    if match is None or int(match[1]) == 0:
+        raise ValueError(f"got {text}, wanted a size such as 4k")
+    return int(match[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[match[2].lower()]
+
+
+def _whole(path: Path, options: Mapping[str, Any], key: str, default: int) -> int:
+    value = str(options.get(key, default))
+    if not re.fullmatch(r"[1-9]\d{0,6}", value):
+        raise CalibrationError(f"{path}: {key}: got {value}, wanted a number above 0")
+    return int(value)
+
+
+def _latencies(directions: Sequence[_Direction], iops: float) -> dict[str, float]:
+    """Return the mean latency of all jobs [ms], and the 99th percentile if a single entry reports it."""
+    total_ns = sum(direction.lat_ns.mean * direction.iops for direction in directions)
+    latencies = {"latency_mean_ms": total_ns / iops / 1e6} if total_ns else {}
+    if len(directions) == 1:
+        p99_ns = directions[0].clat_ns.percentile.get("99.000000")
+        if p99_ns:
+            latencies["latency_p99_ms"] = p99_ns / 1e6
+    return latencies
+
+
+def _scheme_of(path: Path, schemes: Sequence[str]) -> str:
+    slugs = {re.sub("[:,]", "-", scheme): scheme for scheme in schemes}
+    fitting = [
+        slug for slug in slugs if path.stem == slug or path.stem.startswith(f"{slug}-")
+    ]
+    if fitting:
+        return slugs[max(fitting, key=len)]
+    return schemes[0]

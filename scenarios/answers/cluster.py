@@ -1,0 +1,294 @@
+"""Write the page of an imported cluster: capacity, stranded bytes, room to heal, and all sources."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from stripesim._version import __version__
+from stripesim.scenarios.clusters.usage import BASIS_TEXT
+from stripesim.scenarios.schema.units import bytes_text
+from stripesim.scenarios.show.figures.captions import scheme_label
+from stripesim.scenarios.show.page.render import Cell, Section, Table, render
+
+#: Maximum number of domains and OSDs to list. The rest is only counted.
+_ROWS_MAX: Final = 40
+
+Row = Mapping[str, Any]
+
+
+def report_of_cluster(document: Row) -> str:
+    """Return the self-contained page of the document of `stripesim import ceph-report`."""
+    capacity = document["capacity"]
+    counts = document["pgs_by_osd"]
+    sections = sections_of(document)
+    raw = sum(row["raw_bytes"] for row in capacity["classes"])
+    stranded = sum(row["now"]["stranded_bytes"] for row in capacity["classes"])
+    heals = sum(row["heals"] for row in capacity["domains"])
+    tiles = [
+        (bytes_text(raw), f"raw, on {len(document['osds'])} OSDs"),
+        (bytes_text(stranded), "stranded when the first OSD is full"),
+        (
+            f"{heals} of {len(capacity['domains'])}",
+            "failure domains whose loss the others can absorb",
+        ),
+    ]
+    if counts and "reported_acting_pgs" in counts[0]:
+        equal = sum(row["acting_pgs"] == row["reported_acting_pgs"] for row in counts)
+        tiles.append(
+            (
+                f"{equal} of {len(counts)}",
+                "OSDs with placement groups as counted by the cluster",
+            )
+        )
+    return render(
+        "sections.html.j2",
+        kind="Existing cluster",
+        title="Capacity of the cluster",
+        introduction="Usable and stranded capacity, room to heal, and the gain of a balancer, from output "
+        "of Ceph commands.",
+        meta=[
+            f"stripesim {__version__} · Ceph {document['version'] or 'of unknown release'}"
+        ],
+        tiles=tiles,
+        contents=[(section.anchor, section.heading) for section in sections],
+        sections=sections,
+        warnings=document["warnings"],
+    )
+
+
+def sections_of(document: Row) -> list[Section]:
+    """Return the sections: raw to writable capacity, pools, balance, room to heal, hardware."""
+    capacity = document["capacity"]
+    return [
+        _waterfall(capacity),
+        _pools(document),
+        _balance(document),
+        _healing(capacity),
+        _hardware(document),
+    ]
+
+
+def _waterfall(capacity: Row) -> Section:
+    classes = capacity["classes"]
+    rows: list[list[str | Cell]] = []
+    for same in zip(
+        *(_steps(row, capacity["full_ratio"]) for row in classes), strict=True
+    ):
+        shares = [
+            None if size is None else size / max(row["raw_bytes"], 1.0)
+            for row, (_, size, _) in zip(classes, same, strict=True)
+        ]
+        cells = [
+            Cell(bytes_text(size), why, share)
+            for (_, size, why), share in zip(same, shares, strict=True)
+        ]
+        rows.append([same[0][0], *cells])
+    columns = ["step", *(f"{row['class']} ({row['osds']} OSDs)" for row in classes)]
+    return Section(
+        "From raw to writable",
+        "waterfall",
+        "Bytes on drives by device class, before the overhead of pools. The steps assume that all pools of a "
+        "class grow in proportion to their data (empty pools: to their groups), and that a pool's placement "
+        "groups are equally full.",
+        [
+            Table(
+                "From raw to writable, by device class",
+                columns,
+                rows,
+                form="stack",
+            )
+        ],
+    )
+
+
+def _steps(row: Row, full: float) -> list[tuple[str, float | None, str]]:
+    """Return the steps from raw to free capacity of a device class [B], with explanations."""
+    now = row["now"]
+    then = row["after_upmap"]
+    fullest = "these OSDs have no placement groups"
+    if now["fullest_osd"] is not None:
+        fullest = (
+            f"osd.{now['fullest_osd']} fills {now['fullest_over_mean']:.2f} × as fast as the mean, which "
+            f"strands {bytes_text(now['stranded_bytes'])} on the others"
+        )
+    moved = (
+        "single shards moved from the fullest to the emptiest OSDs within the rules of pools: "
+        f"{bytes_text(then['stranded_bytes'])} stranded"
+    )
+    return [
+        ("raw", row["raw_bytes"], "sizes of all OSDs in the report"),
+        (
+            "in",
+            row["in_bytes"],
+            "without OSDs that are out (OSDs that are down count)",
+        ),
+        (
+            "at the full ratio",
+            row["full_bytes"],
+            f"× {full:.4g}, the cluster's ratio, at which Ceph refuses writes",
+        ),
+        ("until the first OSD is full", now["usable_raw_bytes"], fullest),
+        ("the same after upmap", then["usable_raw_bytes"], moved),
+        ("in use", row["used_bytes"], use_text(row)),
+    ]
+
+
+def use_text(row: Row) -> str:
+    """Name the source of the bytes in use, and databases that Ceph counts as used."""
+    words = BASIS_TEXT[row["used_basis"]]
+    databases = row["used_bytes"] - row["used_data_bytes"]
+    if databases > 0:
+        words += (
+            f"; {bytes_text(databases)} of it are databases"
+            " on separate devices, which raw excludes"
+        )
+    if row["reported_available_bytes"] is not None:
+        words += f"; {bytes_text(row['reported_available_bytes'])} free"
+    return words
+
+
+def _pools(document: Row) -> Section:
+    capacity = document["capacity"]
+    full = capacity["full_ratio"]
+    near = capacity["nearfull_ratio"]
+    rows: list[Mapping[str, str | Cell]] = []
+    for pool, room in zip(document["pools"], capacity["pools"], strict=True):
+        overhead = room["overhead"]
+        domain = pool["failure_domain"]
+        why_full = f"{bytes_text(room['raw_bytes'])} × {full:.4g} / {overhead:.4g}"
+        why_safe = f"without the largest {domain}, × {near:.4g} / {overhead:.4g}"
+        why_more = "until its first OSD is full, other pools unchanged"
+        row: dict[str, str | Cell] = {
+            "pool": Cell(pool["name"], f"rule {pool['rule']}"),
+            "scheme": Cell(
+                scheme_label(pool["scheme"]), f"{overhead:.4g} bytes per client byte"
+            ),
+            "groups": f"{pool['pg_num']:,}",
+            "domains": f"{room['failure_domains']} × {domain}",
+            "holds": bytes_text(room["stored_bytes"]),
+            "usable, full ratio": Cell(bytes_text(room["usable_bytes_full"]), why_full),
+            "usable, one domain lost": Cell(
+                bytes_text(room["usable_bytes_safe"]), why_safe
+            ),
+            "takes more": Cell(bytes_text(room["more_bytes"]), why_more),
+        }
+        rows.append(row)
+    return Section(
+        "Pools",
+        "pools",
+        "Each pool alone on its OSDs. Metadata, padding and the log are not included, so small objects store "
+        "more. The safe capacity stays below the cluster's nearfull ratio after the loss of the largest "
+        "failure domain.",
+        [Table.of("Pools: data and capacity", rows, form="stack", words=(1, 3))],
+    )
+
+
+def _balance(document: Row) -> Section:
+    classes: list[Mapping[str, str | Cell]] = []
+    for row in document["capacity"]["classes"]:
+        for words, state in (("now", row["now"]), ("after upmap", row["after_upmap"])):
+            over = state["fullest_over_mean"]
+            osd = state["fullest_osd"]
+            line = {
+                "class": f"{row['class']}, {words}",
+                "fullest OSD": "–" if osd is None else f"osd.{osd}",
+                "over the mean": "–" if over is None else f"{over:.3f} ×",
+                "stranded": bytes_text(state["stranded_bytes"]),
+            }
+            classes.append(line)
+    sizes = {osd["osd"]: osd for osd in document["osds"]}
+    loads = [
+        (row["acting_pgs"] / (sizes[row["osd"]]["size_bytes"] / 1e12), row)
+        for row in document["pgs_by_osd"]
+        if sizes.get(row["osd"], {}).get("size_bytes")
+    ]
+    loads.sort(key=lambda pair: (-pair[0], pair[1]["osd"]))
+    rows: list[Mapping[str, str | Cell]] = []
+    for load, row in loads[:10]:
+        held = sizes[row["osd"]]
+        entry: dict[str, str | Cell] = {
+            "OSD": f"osd.{row['osd']}",
+            "host": str(held["host"] or "–"),
+            "class": str(held["class"] or "–"),
+            "size": bytes_text(held["size_bytes"]),
+            "groups": f"{row['acting_pgs']:,}",
+            "primaries": f"{row['primary_pgs']:,}",
+            "groups per TB": Cell(
+                f"{load:,.1f}", share=load / loads[0][0] if loads[0][0] else 0.0
+            ),
+        }
+        rows.append(entry)
+    return Section(
+        "Balance",
+        "balance",
+        "The fullest OSD limits the cluster's capacity. Like Ceph's balancer, upmap moves single shards, "
+        "within their rule's failure domains, from the fullest to the emptiest OSDs.",
+        [
+            Table.of("Fullest OSD by class", classes),
+            Table.of(
+                "OSDs with the most placement groups for their size",
+                rows,
+                words=(1, 2),
+                caption_shown=True,
+            ),
+        ],
+    )
+
+
+def _healing(capacity: Row) -> Section:
+    domains: Sequence[Row] = sorted(
+        capacity["domains"], key=lambda row: row["room_bytes"] - row["held_bytes"]
+    )
+    rows: list[list[str | Cell]] = []
+    for row in domains[:_ROWS_MAX]:
+        verdict = Cell("heals", row["reason"])
+        if not row["heals"]:
+            why = row["reason"] or "too much for the others"
+            verdict = Cell("does not heal", why, tone="warn")
+        held = bytes_text(row["held_bytes"])
+        room = bytes_text(row["room_bytes"])
+        rows.append(
+            [Cell(row["domain"], f"{row['type']}, {row['class']}"), held, room, verdict]
+        )
+    more = ""
+    if len(domains) > _ROWS_MAX:
+        more = f" {len(domains) - _ROWS_MAX} further domains have more room."
+    columns = ["failure domain", "holds", "room on the others", "after its loss"]
+    return Section(
+        "Room to heal",
+        "healing",
+        f"Room is the total free space of the other OSDs of the same pools below "
+        f"{capacity['nearfull_ratio']:.4g} "
+        "(nearfull). Healing also needs enough domains for every shard of the widest pool. Tightest "
+        f"first.{more}",
+        [
+            Table(
+                "Room to heal by failure domain",
+                columns,
+                rows,
+                form="stack",
+                words=(3,),
+            )
+        ],
+    )
+
+
+def _hardware(document: Row) -> Section:
+    rows: list[list[str | Cell]] = []
+    for line in document["hardware"]:
+        key, _, rest = line.partition(": ")
+        how, _, value = rest.rpartition(" -> ")
+        rows.append([key, how, value])
+    return Section(
+        "Hardware in the scenario",
+        "hardware",
+        "The scenario's rates and latencies depend on these keys. Capacity on this page does not.",
+        [
+            Table(
+                "Hardware",
+                ["key", "source", "value"],
+                rows,
+                form="stack",
+                numeric=False,
+            )
+        ],
+    )

@@ -1,0 +1,234 @@
+"""Plan a single request: find its placement group and compile its op graphs."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from stripesim.models.placement import OsdWeights
+from stripesim.scenarios.answers.explain.cluster import ExplainError
+from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.cells.placement import up_sets
+from stripesim.scenarios.schema.keys import Cell, DegradedSpec, Scenario
+from stripesim.scenarios.schema.units import format_size
+from stripesim.sim.ceph.clients.workload import Requests
+from stripesim.sim.ceph.cluster import NO_OSD, Models
+from stripesim.sim.ceph.failures.background.operations import (
+    OperationBook,
+    OperationFeed,
+)
+from stripesim.sim.ceph.failures.cluster_map import aligned_up_set
+from stripesim.sim.ceph.failures.groups import Group
+from stripesim.sim.ceph.layout import Layout
+from stripesim.sim.ceph.paths import ObjectExtent, can_read_directly
+from stripesim.sim.ceph.planner import RequestPlanner
+from stripesim.sim.ceph.pool import Book, Pool
+from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.engine.program import RequestSource
+
+
+@dataclass(frozen=True)
+class Question:
+    """The request to explain and the state of the object and its placement group."""
+
+    op: str
+    size_bytes: int
+    offset_bytes: int
+    state: str
+    image: str
+    lost_shard: int
+
+
+@dataclass(frozen=True)
+class RequestPlan:
+    """The input of an engine: the book of op graphs and the source of the request."""
+
+    book: Book
+    source: RequestSource
+    rounds: int = 1  # Rounds of a repair, of which only the first is planned.
+
+
+@dataclass(frozen=True)
+class PlacedRequest:
+    """A request in a pool that is reduced to its placement group."""
+
+    question: Question
+    pool: Pool
+    up: IntArray | None  # OSDs of the shards after a repair, None for reads and writes.
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """Unavailable shards, or the shard that a repair rebuilds."""
+        if self.question.op == "repair":
+            return (self.question.lost_shard,)
+        return tuple(np.flatnonzero(self.pool.cluster.acting[0] == NO_OSD).tolist())
+
+    @property
+    def osds(self) -> tuple[int, ...]:
+        """OSD of each shard, −1 for a shard without one."""
+        row = self.pool.cluster.acting[0] if self.up is None else self.up
+        return tuple(int(osd) if osd != NO_OSD else -1 for osd in row)
+
+    def plan(self, models: Models, *, in_rounds: bool = False) -> RequestPlan:
+        """Compile the request under given models, a repair `in_rounds` if it is too large for one graph."""
+        cluster = replace(self.pool.cluster, models=models)
+        pool = replace(self.pool, cluster=cluster)
+        if self.up is not None:
+            return _plan_repair(
+                pool, self.question.lost_shard, self.up, in_rounds=in_rounds
+            )
+        book = pool.book()
+        prefilled = self.question.image == "prefilled"
+        source = RequestPlanner(pool, book, _One(self.question), prefilled=prefilled)
+        return RequestPlan(book, source)
+
+    def shard_counts(self) -> dict[str, Any]:
+        """Return the counts of shards read and written, and the method, as fields of a `Timeline`."""
+        if self.question.op == "repair":
+            return self._repair_counts()
+        size_bytes = self.pool.object_bytes
+        extent = ObjectExtent(
+            offset_bytes=self.question.offset_bytes % size_bytes,
+            length_bytes=self.question.size_bytes,
+            object_size_bytes=size_bytes if self.question.image == "prefilled" else 0,
+        )
+        if self.question.op == "read":
+            return self._read_counts(extent)
+        write = self.pool.contexts[0].plan_write(**extent)
+        return {
+            "shard_reads": len({extent.shard for extent in write.reads}),
+            "shard_writes": len({extent.shard for extent in write.writes}),
+            "metadata_writes": len(write.metadata_shards),
+            "method": write.method,
+        }
+
+    def _read_counts(self, extent: ObjectExtent) -> dict[str, Any]:
+        context = self.pool.contexts[0]
+        read = context.plan_read(**extent)
+        shards = {extent.shard for extent in read.reads}
+        if not can_read_directly(context, read) or self.pool.scheme.kind != "erasure":
+            return {"shard_reads": len(shards), "method": "primary"}
+        # The client asks the primary for the object info if no shard that it reads is the primary's.
+        asks_primary = len(shards) > 1 and context.primary not in shards
+        return {
+            "shard_reads": len(shards),
+            "metadata_reads": int(asks_primary),
+            "method": "direct",
+        }
+
+    def _repair_counts(self) -> dict[str, Any]:
+        repair = self.pool.scheme.plan_repair(
+            lost=frozenset({self.question.lost_shard}),
+            object_size_bytes=self.pool.object_bytes,
+            geometry=self.pool.geometry,
+        )
+        return {
+            "shard_reads": len({extent.shard for extent in repair.reads}),
+            "shard_writes": len({extent.shard for extent in repair.writes}),
+        }
+
+
+def place_request(
+    question: Question, scenario: Scenario, models: Models
+) -> PlacedRequest:
+    """Find the placement group of a request on the cluster of a scenario with one scheme."""
+    pool = _pool(question, scenario, models)
+    group = _group(question, pool)
+    up = None
+    if question.op == "repair":
+        lost_osd = _lost_osd(question, pool, group)
+        up = up_sets(scenario, pool.scheme, OsdWeights(out=(lost_osd,)))[group]
+    elif question.state == "degraded":
+        down = DegradedSpec(missing_osds=(_lost_osd(question, pool, group),))
+        degraded = scenario.model_copy(update={"degraded": down})
+        pool = _pool(question, degraded, models)
+    cluster = replace(pool.cluster, acting=pool.cluster.acting[[group]])
+    return PlacedRequest(question, replace(pool, cluster=cluster), up)
+
+
+def _pool(question: Question, scenario: Scenario, models: Models) -> Pool:
+    op: Literal["read", "write"] = "read" if question.op == "read" else "write"
+    cell = Cell(scenario.schemes[0], op, "seq", question.size_bytes)
+    return build_cell(scenario, cell, models).pool
+
+
+def _group(question: Question, pool: Pool) -> int:
+    """Return the placement group of the object that the request accesses."""
+    first = question.offset_bytes // pool.object_bytes
+    end_bytes = question.offset_bytes + question.size_bytes
+    if end_bytes > (first + 1) * pool.object_bytes:
+        size = format_size(question.size_bytes)
+        raise ExplainError(
+            f"--size: got {size} at offset {question.offset_bytes}, which crosses an object boundary, "
+            f"wanted a request within one object of {format_size(pool.object_bytes)}"
+        )
+    image = np.zeros(1, dtype=np.int64)
+    return int(pool.groups_of(image, np.array([first], dtype=np.int64))[0])
+
+
+def _lost_osd(question: Question, pool: Pool, group: int) -> int:
+    last = pool.scheme.width - 1
+    if not 0 <= question.lost_shard <= last:
+        wanted = f"0 to {last} for {pool.scheme.name}"
+        raise ExplainError(f"--lost-shard: got {question.lost_shard}, wanted {wanted}")
+    return int(pool.cluster.acting[group, question.lost_shard])
+
+
+def _plan_repair(
+    pool: Pool, lost_shard: int, up: IntArray, *, in_rounds: bool
+) -> RequestPlan:
+    """Plan the rebuild of one object's shard, or its first round, as recovery does."""
+    acting = pool.cluster.acting[0]
+    lost_osd = int(acting[lost_shard])
+    group = Group(0, pool.scheme, acting.tolist(), [0])
+    group.forget({lost_osd})
+    up_osds = set(range(pool.cluster.osds)) - {lost_osd}
+    group.up = aligned_up_set(
+        group.up, up.tolist(), up_osds, is_replicated=group.is_replicated
+    )
+    group.add_empty_copies()
+    group.members = group.choose_members(up_osds)
+    book = pool.book()
+    layout = Layout(pool)
+    whole_object = OperationBook(pool, book, layout, in_one_graph=True)
+    operations = whole_object.operations(group, 0, up_osds)
+    rebuild = next((one for one in operations if one.kind == "rebuild"), None)
+    if rebuild is None:
+        raise ExplainError(
+            f"repair: got no new OSD for shard {lost_shard} of {pool.scheme.name} from CRUSH, "
+            "wanted a spare failure domain"
+        )
+    if not in_rounds:
+        try:
+            rounds, binding = whole_object.plan(group, rebuild, up_osds)
+        except ValueError:
+            # Too large for one graph.
+            in_rounds = True
+    if in_rounds:
+        by_round = OperationBook(pool, book, layout)
+        rounds, binding = by_round.plan(group, rebuild, up_osds)
+    feed = OperationFeed(1)
+    feed.push(rounds[0], binding, 0)
+    return RequestPlan(book, feed, len(rounds))
+
+
+class _One:
+    """A workload that consists of one request."""
+
+    depth = 1
+
+    def __init__(self, question: Question) -> None:
+        self._left = [
+            (question.op == "write", question.offset_bytes, question.size_bytes)
+        ]
+
+    def take(self, count: int) -> Requests:
+        """Return the request, at the first call only."""
+        rows = [self._left.pop() for _ in range(min(count, len(self._left)))]
+        writes, offsets, lengths = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+        return Requests(
+            is_write=writes.astype(np.bool_),
+            images=np.zeros(len(rows), dtype=np.int64),
+            offsets_bytes=offsets,
+            lengths_bytes=lengths,
+        )

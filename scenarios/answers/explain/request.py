@@ -1,0 +1,253 @@
+"""Explain one request: run it alone on the reference engine and attribute the time of every step."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from stripesim.models.generations import generations
+from stripesim.scenarios.answers.explain.cluster import (
+    ExplainError,
+    scenarios_of,
+    with_one_request,
+)
+from stripesim.scenarios.answers.explain.plan import (
+    PlacedRequest,
+    Question,
+    place_request,
+)
+from stripesim.scenarios.answers.explain.record import record
+from stripesim.scenarios.answers.explain.shares import shares_of
+from stripesim.scenarios.answers.explain.timeline import (
+    Timeline,
+    critical_path,
+    holds,
+    located,
+)
+from stripesim.scenarios.cells.build import check_schemes
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import kernel_warnings
+from stripesim.scenarios.cells.run import steps_problem
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.loader import Overrides
+from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
+from stripesim.sim.engine.graph import StepsError, Template
+from stripesim.sim.engine.program import Program
+
+OPS: Final = ("write", "read", "repair")
+STATES: Final = ("healthy", "degraded")
+IMAGES: Final = ("prefilled", "pristine")
+
+
+def explain(
+    op: str,
+    schemes: Sequence[str] | str | None = None,
+    size_bytes: int = 4096,
+    *,
+    offset_bytes: int = 0,
+    generation: Sequence[str] | str | None = None,
+    state: str = "healthy",
+    image: str = "prefilled",
+    lost_shard: int = 1,
+    scenario: Scenario | str | Path | None = None,
+    sets: Overrides = (),
+    stripe_unit_bytes: int | None = None,
+    direct_reads: bool = False,
+    with_parameters: bool = True,
+) -> list[Timeline]:
+    """Run one request alone, once for each release and scheme, and return all its steps.
+
+    Parameters
+    ----------
+    op : {"write", "read", "repair"}
+    schemes : sequence of str, or str, optional
+        Such as ``["rep:3", "rs:6,3"]``, all on the same cluster. Defaults to the schemes of the scenario,
+        or to these two.
+    size_bytes : int
+        Size of the request, or of the object that a repair rebuilds [B].
+    offset_bytes : int
+        Offset in the image [B], 0 for a repair.
+    generation : str or sequence of str, optional
+        Ceph release, or several to compare. Defaults to that of the scenario.
+    state : {"healthy", "degraded"}
+        With ``degraded``, one shard of the placement group is down.
+    image : {"prefilled", "pristine"}
+        With ``prefilled``, the whole object exists before the request.
+    lost_shard : int
+        Index from 0 of the shard that is down (degraded) or rebuilt (repair).
+    scenario : Scenario, str or Path, optional
+        Scenario that has the cluster. Its load and its faults are ignored. With a table [plan], the
+        cluster is the largest that the plan tries. Defaults to a small cluster with one host per shard.
+    sets : mapping, or sequence of str
+        Overrides of scenario keys, as for `stripesim.run`.
+    stripe_unit_bytes : int, optional
+        Bytes of one stripe on one shard [B]. Defaults to the value of the scenario.
+    direct_reads : bool
+        If True, the client reads shards of erasure-coded objects directly, in those releases that offer it.
+    with_parameters : bool
+        If False, leave out the parameters that set each duration. Finding them takes most of the time.
+
+    Returns
+    -------
+    list of Timeline
+        One timeline per release and scheme, in that order.
+
+    Raises
+    ------
+    ValueError
+        If a scheme, the request or the scenario is invalid.
+
+    Notes
+    -----
+    Service times are means: device times do not vary, so that each duration follows from its parameters.
+    The cluster is otherwise idle. A step can only wait for another step of the same request, as sub-writes
+    do for the primary's network and replies for the placement group.
+
+    Examples
+    --------
+    >>> one, = explain("write", "rep:3", 4096)
+    >>> sum(one.latency_by_category_ns().values()) == one.latency_ns
+    True
+    """
+    if isinstance(schemes, str):
+        schemes = [schemes]
+    if isinstance(generation, str):
+        generation = [generation]
+    question = Question(op, size_bytes, offset_bytes, state, image, lost_shard)
+    _check(question, schemes, generation or ())
+    keys = {
+        "schemes": schemes,
+        "cluster.stripe_unit_bytes": stripe_unit_bytes,
+        "cluster.object_bytes": size_bytes if op == "repair" else None,
+    }
+    timelines = []
+    for of_release in scenarios_of(
+        scenario, generation, keys=keys, direct_reads=direct_reads, sets=sets
+    ):
+        # A bare device has no steps to explain.
+        pools = [scheme for scheme in of_release.schemes if scheme != "none"]
+        if not pools:
+            wanted = "a scheme such as rep:3 or rs:6,3"
+            raise of_release.problem("schemes", "none, a bare device", wanted)
+        timelines += [
+            _timeline(question, of_release, scheme, with_parameters) for scheme in pools
+        ]
+    return timelines
+
+
+def _check(
+    question: Question, schemes: Sequence[str] | None, releases: Sequence[str]
+) -> None:
+    """Raise `ExplainError` if the question is invalid on any cluster."""
+    op = question.op
+    _check_choice("explain", op, OPS)
+    _check_choice("--state", question.state, STATES)
+    _check_choice("--image", question.image, IMAGES)
+    for release in releases:
+        _check_choice("--generation", release, tuple(generations()))
+    if question.size_bytes < 1:
+        raise _wrong("--size", question.size_bytes, "1 byte or more")
+    if question.offset_bytes < 0:
+        raise _wrong("--offset", question.offset_bytes, "0 or more")
+    if schemes is not None:
+        example = "a scheme such as rep:3 or rs:6,3"
+        if not schemes:
+            raise _wrong("--scheme", "none", example)
+        if "none" in schemes:
+            raise _wrong("--scheme", "none, a bare device", example)
+    if op != "repair":
+        return
+    if question.offset_bytes:
+        wanted = "none: a repair rebuilds a whole object"
+        raise _wrong("--offset", question.offset_bytes, wanted)
+    if question.state != "healthy" or question.image != "prefilled":
+        wanted = "neither: one lost shard is rebuilt"
+        raise _wrong("explain repair", "--state or --image", wanted)
+
+
+def _check_choice(place: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise _wrong(place, repr(value), f"one of {', '.join(choices)}")
+
+
+def _wrong(place: str, got: object, wanted: str) -> ExplainError:
+    return ExplainError(f"{place}: got {got}, wanted {wanted}")
+
+
+def _timeline(
+    question: Question, scenario: Scenario, scheme: str, with_parameters: bool
+) -> Timeline:
+    """Run the request under one scheme."""
+    one_request = with_one_request(
+        scenario,
+        scheme,
+        size_bytes=question.size_bytes,
+        image=question.image,
+        encodes=question.op != "read" or question.state != "healthy",
+    )
+    models = build_models(one_request)
+    check_schemes(one_request, models)
+    request = place_request(question, one_request, models)
+    try:
+        timeline = _record(request, request.pool.cluster.models, with_parameters)
+    except StepsError as error:
+        raise steps_problem(scenario, scheme, error) from None
+    return replace(
+        timeline,
+        generation=scenario.generation,
+        kernel_notes=tuple(kernel_warnings(one_request)),
+    )
+
+
+def _record(request: PlacedRequest, models: Models, with_parameters: bool) -> Timeline:
+    """Run the request on the reference engine and return its timeline, without the release."""
+    question = request.question
+    pool = request.pool
+    plan = request.plan(models)
+    program = Program(
+        resources=pool.cluster.resources,
+        book=plan.book,
+        streams=[plan.source],
+        groups=pool.cluster.groups,
+        # All factors are one, so service times do not vary.
+        factor_tables=np.full((8, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64),
+    )
+    steps, reply_ns, graphs = record(program, pool.scheme.width)
+
+    def templates_with(models: Models) -> list[Template]:
+        replanned = request.plan(models, in_rounds=plan.rounds > 1)
+        replanned.source.take(1)
+        return [replanned.book.templates[graph] for graph in graphs]
+
+    if with_parameters:
+        shares, parameters = shares_of(templates_with, models)
+    else:
+        shares = [[[] for _ in range(graph.steps)] for graph in templates_with(models)]
+        parameters = {}
+    primary = int(pool.primaries[0])
+    method = {}
+    if plan.rounds > 1:
+        method = {"method": f"the first of {plan.rounds} rounds"}
+    return Timeline(
+        scheme=pool.scheme.name,
+        op=question.op,  # type: ignore[arg-type]
+        state="lost shard" if question.op == "repair" else question.state,
+        generation="",
+        size_bytes=question.size_bytes,
+        offset_bytes=question.offset_bytes,
+        width=pool.scheme.width,
+        data_shards=getattr(pool.scheme, "k", 1),
+        primary=primary,
+        missing=request.missing,
+        osds=request.osds,
+        latency_ns=reply_ns,
+        end_ns=max(step.end_ns for step in steps),
+        steps=tuple(located(steps, shares, primary)),
+        holds=tuple(holds(steps)),
+        path=critical_path(steps, plan.book.templates[graphs[0]].reply),
+        parameters=parameters,
+        **request.shard_counts() | method,
+    )

@@ -1,0 +1,445 @@
+"""Choose the rates of one load curve, from their measurements so far.
+
+A curve first finds the saturation of its cell, then simulates a few rates, and then refines where the curve
+bends. It is a generator of runs that receives their measurements, so that `curves` can run several side by
+side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from math import log
+from typing import Final, NamedTuple
+
+from stripesim.scenarios.answers.load.analysis import knee_of, rate_within
+from stripesim.scenarios.answers.load.rate_runs import (
+    RateMeasurement,
+    RateRun,
+    scenario_of,
+)
+from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint, RateWithin
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import run_cell
+from stripesim.scenarios.forms.bound import Bound, bounds_of_cell
+from stripesim.scenarios.schema.keys import Cell, Scenario
+from stripesim.sim.observe.intervals import Interval, student_interval
+
+# Rates that every curve has, as parts of saturation.
+_FIRST_PARTS: Final = (0.1, 0.3, 0.5, 0.7, 0.85, 0.95)
+_PAST_PARTS: Final = (1.05, 1.25)
+
+# How much longer runs past saturation are, and those whose latency still rises below it; and at most.
+_LONGER: Final = 3
+_LONGER_MAX: Final = 9
+
+# Requests in flight of a closed loop that saturates the cluster: for each OSD, and in all, at first; at most;
+# and the gain from twice as many below which the rate counts as saturated. With more than one OSD admits, the
+# loop starts in its steady state, with most requests at the busiest OSD.
+_IN_FLIGHT_PER_OSD: Final = 32
+_IN_FLIGHT_MIN: Final = 512
+_IN_FLIGHT_MAX: Final = 16_384
+_GAIN_MIN: Final = 1.01
+# Requests of a closed loop for each request in flight, at least.
+_ROUNDS: Final = 12
+
+# Part of the arrivals that a steady point serves, at least. The rest queues.
+_SERVED_MIN: Final = 0.99
+# Growth of the mean latency, and of the 99th percentile, from the first half of a window to the second one,
+# above which a point has no steady state.
+_GROWTH_MAX: Final = 1.15
+_TAIL_GROWTH_MAX: Final = 1.3
+# Ratio of the ends of the bracket where a search for saturation stops, and most steps.
+_BRACKET: Final = 1.02
+_SEARCH_STEPS_MAX: Final = 12
+
+# Widths below which gaps are not refined, as parts of saturation: at the knee, at a latency bound, elsewhere.
+_KNEE_WIDTH: Final = 0.06
+_BOUND_WIDTH: Final = 0.03
+_WIDTH_MIN: Final = 0.02
+# Above the score of any gap that is refined only because the latency rises.
+_FIRST_SCORE: Final = 1000.0
+# Growth of the logarithm of the latency across a gap below which it is not refined.
+_RISE_MIN: Final = 0.1
+
+OnPoint = Callable[[LoadCurve, LoadPoint], None]
+Batch = Generator[list[RateRun], list[RateMeasurement], None]
+
+
+class BuilderSettings(NamedTuple):
+    """How to build a curve.
+
+    Attributes
+    ----------
+    engine
+        ``compiled`` or ``simpy``.
+    p99_bounds_ns
+        Bounds of the 99th percentile to find the highest rate for [ns].
+    replications
+        Runs of each point [count].
+    requests
+        Requests of each run [count].
+    points_max
+        Points of the curve [count].
+    on_point
+        Called with the curve so far and its new point.
+    """
+
+    engine: str
+    p99_bounds_ns: tuple[float, ...]
+    replications: int
+    requests: int
+    points_max: int
+    on_point: OnPoint
+
+
+class _Rate(NamedTuple):
+    """A simulated rate with the measurements of its replications."""
+
+    per_s: float
+    requests: int
+    measured: tuple[RateMeasurement, ...]
+
+    @property
+    def offered_iops(self) -> float:
+        return _mean([one.offered_iops for one in self.measured])
+
+    @property
+    def mean_ns(self) -> float:
+        return _mean([one.latency_mean_ns for one in self.measured])
+
+    @property
+    def p99_ns(self) -> float:
+        return _mean([one.latency_p99_ns for one in self.measured])
+
+    @property
+    def is_steady(self) -> bool:
+        """True unless the latency rises through the window, or arrivals are not served."""
+        served = _mean([one.iops / one.offered_iops for one in self.measured])
+        if served < _SERVED_MIN:
+            return False
+        rises = _rises([one.growth for one in self.measured], _GROWTH_MAX)
+        tail_rises = _rises(
+            [one.tail_growth for one in self.measured], _TAIL_GROWTH_MAX
+        )
+        return not (rises or tail_rises)
+
+
+@dataclass
+class CurveBuilder:
+    """Choose the rates of one curve."""
+
+    scenario: Scenario
+    cell: Cell
+    settings: BuilderSettings
+    rates: list[_Rate] = field(default_factory=list)
+    saturation: Interval | None = None
+    is_searched: bool = False
+    limited_by: str | None = None
+    bound: Bound | None = None
+
+    @property
+    def is_begun(self) -> bool:
+        """True once the saturation is known and one rate is simulated."""
+        return self.saturation is not None and bool(self.rates)
+
+    def runs(self) -> Batch:
+        """Yield batches of runs, and receive their measurements."""
+        shares = self._shares()
+        open_loop = scenario_of(self._run(0, rates_per_s=shares, requests=1))
+        bounds = bounds_of_cell(
+            open_loop, self.cell, build_models(open_loop), rates=shares
+        )
+        if bounds:
+            self.bound = bounds[0]
+        if self.scenario.workloads:
+            start = self.bound.iops if self.bound else 1000.0
+            yield from self._search(shares, 0.0, start)
+        else:
+            yield from self._saturate()
+            yield from self._extend(shares)
+        assert self.saturation is not None
+        saturation = self.saturation.mean
+        for part in (*_FIRST_PARTS, *_PAST_PARTS):
+            yield from self._simulate(shares, part * saturation)
+        while len(self.rates) < self.settings.points_max:
+            per_s = self._next_rate(saturation)
+            if per_s is None:
+                return
+            yield from self._simulate(shares, per_s)
+
+    def curve(self) -> LoadCurve:
+        """Return the curve so far."""
+        assert self.saturation is not None
+        steady = self._steady_rates()
+        return LoadCurve(
+            cell=self.cell,
+            points=tuple(self._point(rate) for rate in self.rates),
+            saturation_iops=self.saturation,
+            is_searched=self.is_searched,
+            limited_by=self.limited_by,
+            bound=self.bound,
+            knee_iops=_knee(steady),
+            within=tuple(
+                _within(steady, bound_ns) for bound_ns in self.settings.p99_bounds_ns
+            ),
+            replications=self.settings.replications,
+        )
+
+    def _shares(self) -> tuple[float, ...]:
+        """Return the part of each workload in all requests.
+
+        Workloads without stated rates have the shares that they reach as they are.
+        """
+        loads = self.scenario.loads
+        if len(loads) == 1:
+            return (1.0,)
+        rates = [load.rate_per_s for load in loads if load.rate_per_s is not None]
+        if len(rates) < len(loads):
+            result = run_cell(self.scenario, self.cell, self.settings.engine)
+            rates = [row.iops or 0.0 for row in result.load_rows]
+        total = sum(rates)
+        if min(rates) <= 0:
+            raise ValueError(
+                "load: got a workload without completed requests, wanted some of each"
+            )
+        return tuple(rate / total for rate in rates)
+
+    def _saturate(self) -> Batch:
+        """Find the rate of a closed loop with so many requests in flight that more do not help."""
+        in_flight = _IN_FLIGHT_PER_OSD * self.scenario.cluster.osd_count
+        in_flight = max(_IN_FLIGHT_MIN, min(in_flight, _IN_FLIGHT_MAX // 4))
+        best = yield from self._batch([self._closed(in_flight, 0)])
+        while 2 * in_flight <= _IN_FLIGHT_MAX:
+            more = yield from self._batch([self._closed(2 * in_flight, 0)])
+            gain = more[0].iops / best[0].iops
+            if gain > 1:
+                best = more
+                in_flight *= 2
+            if gain < _GAIN_MIN:
+                break
+        others = [
+            self._closed(in_flight, number)
+            for number in range(1, self.settings.replications)
+        ]
+        measured = best + (yield from self._batch(others))
+        self.saturation = student_interval([one.iops for one in measured])
+        self.limited_by = best[0].bottleneck
+
+    def _extend(self, shares: Sequence[float]) -> Batch:
+        """Search further where open loops are steady past the closed loop, as sequential streams can be."""
+        assert self.saturation is not None
+        past = _PAST_PARTS[-1] * self.saturation.mean
+        rate = yield from self._measure(shares, past)
+        if rate.is_steady:
+            yield from self._search(shares, past, 1.25 * past)
+
+    def _search(self, shares: Sequence[float], low: float, high: float) -> Batch:
+        """Bracket the highest steady rate between a steady rate, or 0, and a higher one."""
+        is_bracketed = False
+        highest: _Rate | None = None
+        for _ in range(_SEARCH_STEPS_MAX):
+            middle = high
+            if is_bracketed:
+                middle = (low + high) / 2
+            # Long runs: a slow growth of the latency must show.
+            rate = yield from self._measure(shares, middle, longer=_LONGER)
+            if rate.is_steady:
+                low = middle
+                if not is_bracketed:
+                    high = 1.5 * middle
+                continue
+            high = middle
+            highest = rate
+            is_bracketed = True
+            if low and high < _BRACKET * low:
+                break
+        self.saturation = Interval((low + high) / 2, low, high)
+        self.is_searched = True
+        if highest is not None:
+            self.limited_by = highest.measured[0].bottleneck
+
+    def _simulate(self, shares: Sequence[float], per_s: float) -> Batch:
+        """Add a rate to the curve."""
+        assert self.saturation is not None
+        if per_s >= self.saturation.mean:
+            rate = yield from self._measure(shares, per_s, longer=_LONGER)
+        else:
+            # At least as long as at lower rates, where the latency settles sooner.
+            below = [one.requests for one in self.rates if one.per_s < per_s]
+            longer = (
+                max(below, default=self.settings.requests) // self.settings.requests
+            )
+            rate = yield from self._measure(shares, per_s, longer=longer)
+            while not rate.is_steady and longer < _LONGER_MAX:
+                longer *= _LONGER
+                rate = yield from self._measure(shares, per_s, longer=longer)
+        self.rates.append(rate)
+        self.rates.sort(key=lambda one: one.per_s)
+        self.settings.on_point(self.curve(), self._point(rate))
+
+    def _measure(
+        self, shares: Sequence[float], per_s: float, *, longer: int = 1
+    ) -> Generator[list[RateRun], list[RateMeasurement], _Rate]:
+        """Run all replications of one rate."""
+        requests = longer * self.settings.requests
+        rates_per_s = tuple(share * per_s for share in shares)
+        runs = [
+            self._run(number, rates_per_s=rates_per_s, requests=requests)
+            for number in range(self.settings.replications)
+        ]
+        measured = yield from self._batch(runs)
+        return _Rate(per_s, requests, tuple(measured))
+
+    def _batch(
+        self, runs: list[RateRun]
+    ) -> Generator[list[RateRun], list[RateMeasurement], list[RateMeasurement]]:
+        return (yield runs)
+
+    def _closed(self, in_flight: int, number: int) -> RateRun:
+        requests = max(_LONGER * self.settings.requests, _ROUNDS * in_flight)
+        return self._run(number, in_flight=in_flight, requests=requests)
+
+    def _run(
+        self,
+        number: int,
+        *,
+        rates_per_s: tuple[float, ...] = (),
+        in_flight: int = 0,
+        requests: int,
+    ) -> RateRun:
+        seed = self.scenario.seed + number
+        return RateRun(
+            scenario=self.scenario.model_copy(update={"seed": seed}),
+            cell=self.cell,
+            rates_per_s=rates_per_s,
+            in_flight=in_flight,
+            requests=requests,
+            engine=self.settings.engine,
+        )
+
+    def _steady_rates(self) -> list[_Rate]:
+        """Return the rates below saturation up to the first one without a steady latency."""
+        assert self.saturation is not None
+        steady = []
+        for rate in self.rates:
+            if rate.per_s >= self.saturation.mean or not rate.is_steady:
+                break
+            steady.append(rate)
+        return steady
+
+    def _next_rate(self, saturation: float) -> float | None:
+        """Return the middle of the gap to refine next, or None if the curve is fine everywhere."""
+        steady = self._steady_rates()
+        if not steady:
+            return None
+        powers = [log(rate.per_s / rate.mean_ns) for rate in steady]
+        best = powers.index(max(powers))
+        gaps = []
+        for index, rate in enumerate(steady):
+            after = next(one for one in self.rates if one.per_s > rate.per_s)
+            end_per_s = min(after.per_s, saturation)
+            width = (end_per_s - rate.per_s) / saturation
+            rise = log(after.p99_ns / rate.p99_ns) + log(after.mean_ns / rate.mean_ns)
+            score = 0.0
+            if width > _WIDTH_MIN and rise > _RISE_MIN:
+                score = rise
+            crosses = any(
+                rate.p99_ns <= bound_ns < after.p99_ns
+                for bound_ns in self.settings.p99_bounds_ns
+            )
+            # Before any gap that only rises, the one that is widest for its purpose.
+            if width > _KNEE_WIDTH and index in (best - 1, best):
+                score = _FIRST_SCORE + width / _KNEE_WIDTH
+            if width > _BOUND_WIDTH and crosses:
+                score = max(score, _FIRST_SCORE + width / _BOUND_WIDTH)
+            gaps.append((score, (rate.per_s + end_per_s) / 2))
+        score, middle = max(gaps)
+        if not score:
+            return None
+        return middle
+
+    def _point(self, rate: _Rate) -> LoadPoint:
+        assert self.saturation is not None
+        is_past = rate.per_s >= self.saturation.mean
+        is_steady = rate.is_steady and not is_past
+        measured = rate.measured
+
+        def latency(values_ns: Sequence[float]) -> Interval:
+            interval = student_interval(values_ns)
+            if not is_steady or interval.low is None or interval.low <= 0:
+                return Interval(interval.mean, None, None)
+            return interval
+
+        return LoadPoint(
+            offered_iops=rate.offered_iops,
+            iops=student_interval([one.iops for one in measured]),
+            latency_mean_ns=latency([one.latency_mean_ns for one in measured]),
+            latency_p50_ns=latency([one.latency_p50_ns for one in measured]),
+            latency_p99_ns=latency([one.latency_p99_ns for one in measured]),
+            is_past_saturation=is_past,
+            is_steady=is_steady,
+            requests=rate.requests,
+        )
+
+
+def _knee(steady: Sequence[_Rate]) -> Interval | None:
+    """Return the knee of the mean latencies, with the interval of the replications' own knees."""
+    knee = knee_of(
+        [rate.offered_iops for rate in steady], [rate.mean_ns for rate in steady]
+    )
+    if knee is None:
+        return None
+    each = []
+    for measured in zip(*(rate.measured for rate in steady), strict=True):
+        own = knee_of(
+            [one.offered_iops for one in measured],
+            [one.latency_mean_ns for one in measured],
+        )
+        assert own is not None
+        each.append(own)
+    return _around(knee, each)
+
+
+def _within(steady: Sequence[_Rate], bound_ns: float) -> RateWithin:
+    """Return the highest rate within a bound, with the interval of the replications' own."""
+    rates = [rate.offered_iops for rate in steady]
+    latencies_ns = [rate.p99_ns for rate in steady]
+    if not steady or latencies_ns[0] > bound_ns:
+        return RateWithin(p99_ns=bound_ns, iops=None, is_saturation=False)
+    crossing = rate_within(rates, latencies_ns, bound_ns)
+    if crossing is None:
+        highest = Interval(rates[-1], None, None)
+        return RateWithin(p99_ns=bound_ns, iops=highest, is_saturation=True)
+    each = [
+        rate_within(
+            [one.offered_iops for one in measured],
+            [one.latency_p99_ns for one in measured],
+            bound_ns,
+        )
+        for measured in zip(*(rate.measured for rate in steady), strict=True)
+    ]
+    known = [one for one in each if one is not None]
+    interval = Interval(crossing, None, None)
+    if len(known) == len(each):
+        interval = _around(crossing, known)
+    return RateWithin(p99_ns=bound_ns, iops=interval, is_saturation=False)
+
+
+def _around(value: float, each: Sequence[float]) -> Interval:
+    """Return a value with the interval of its replications, which have a slightly different mean."""
+    interval = student_interval(each)
+    if interval.low is None or interval.high is None:
+        return Interval(value, None, None)
+    low = max(0.0, value + interval.low - interval.mean)
+    return Interval(value, low, value + interval.high - interval.mean)
+
+
+def _rises(ratios: Sequence[float], limit: float) -> bool:
+    """Return True if ratios exceed a limit on average, and 1 with confidence."""
+    growth = student_interval([log(ratio) for ratio in ratios])
+    return growth.mean > log(limit) and (growth.low is None or growth.low > 0)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

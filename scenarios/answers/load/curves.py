@@ -1,0 +1,230 @@
+"""Simulate latency over throughput, from a tenth of saturation to past it.
+
+Curves are independent, so worker processes compute them side by side. `curve_builder` chooses the rates of
+each.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from typing import Final, NamedTuple
+
+from stripesim.scenarios.answers.load.curve_builder import (
+    BuilderSettings,
+    CurveBuilder,
+    OnPoint,
+)
+from stripesim.scenarios.answers.load.rate_runs import (
+    RateMeasurement,
+    RateRun,
+    measure_rate,
+)
+from stripesim.scenarios.answers.load.results import LoadCurve
+from stripesim.scenarios.cells.build import check_schemes
+from stripesim.scenarios.cells.files import first_line
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.schema.failure_checks import stands_alone
+from stripesim.scenarios.schema.geometry import loads_with_keys
+from stripesim.scenarios.schema.keys import Scenario, cells
+from stripesim.scenarios.work.pool import Death, cores_usable, run_pool
+
+#: Largest number of curves of one scenario.
+CURVES_MAX: Final = 24
+#: Runs of each point, with different seeds.
+REPLICATIONS: Final = 5
+#: Points of one curve.
+POINTS_MAX: Final = 14
+
+# Requests of one run: for each OSD, at least, and at most.
+_REQUESTS_PER_OSD: Final = 250
+_REQUESTS_MIN: Final = 6000
+_REQUESTS_MAX: Final = 20_000
+
+
+def load_curves(
+    scenario: Scenario | Sequence[Scenario],
+    *,
+    engine: str = "compiled",
+    p99_bounds_s: Sequence[float] = (),
+    replications: int = REPLICATIONS,
+    requests: int | None = None,
+    points_max: int = POINTS_MAX,
+    jobs: int | None = None,
+    on_point: OnPoint | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> list[LoadCurve]:
+    """Simulate the load curve of each scheme and kind of request of a scenario.
+
+    Parameters
+    ----------
+    scenario
+        The scenario, or several to compare. Queue depth, rate and length are replaced: arrivals are Poisson
+        at each rate. Several workloads keep their shares of the requests.
+    engine
+        ``compiled`` or ``simpy``.
+    p99_bounds_s
+        Bounds of the 99th percentile [s] to find the highest rate for. That of ``[plan]`` is added.
+    replications
+        Runs of each point [count], at least 2. Their seeds are the scenario's plus 0, 1, …, for all schemes
+        alike.
+    requests
+        Requests of each run [count]. Default: 6,000 to 20,000, by the number of OSDs. Runs near and past
+        saturation have three times as many, or nine if the latency still rises.
+    points_max
+        Points of each curve [count].
+    jobs
+        Worker processes [count]. None uses all cores. 1 runs everything in this process.
+    on_point
+        Called in this process with the curve so far and its new point.
+    should_stop
+        Asked after each run. If it returns True, the curves so far are returned.
+
+    Returns
+    -------
+    list of LoadCurve
+        One for each cell of each scenario, in order; fewer if stopped.
+
+    Raises
+    ------
+    ValueError
+        If the scenario has no steady load (traces, faults, changes, repairs), too many cells, or a scheme
+        does not fit on the cluster. The message names the key.
+    """
+    scenarios = [scenario] if isinstance(scenario, Scenario) else list(scenario)
+    builders = []
+    for asked in scenarios:
+        check_load(asked)
+        check_schemes(asked, build_models(asked))
+        settings = BuilderSettings(
+            engine=engine,
+            p99_bounds_ns=_bounds_ns(asked, p99_bounds_s),
+            replications=replications,
+            requests=requests or _requests_of(asked),
+            points_max=points_max,
+            on_point=on_point or (lambda curve, point: None),
+        )
+        builders += [CurveBuilder(asked, cell, settings) for cell in cells(asked)]
+    _compute(builders, jobs or cores_usable(), should_stop or (lambda: False))
+    return [builder.curve() for builder in builders if builder.is_begun]
+
+
+def _bounds_ns(scenario: Scenario, p99_bounds_s: Sequence[float]) -> tuple[float, ...]:
+    """Return the latency bounds [ns], with that of a plan."""
+    bounds_s = set(p99_bounds_s)
+    if scenario.plan is not None and scenario.plan.p99_ms is not None:
+        bounds_s.add(scenario.plan.p99_ms / 1e3)
+    return tuple(bound_s * 1e9 for bound_s in sorted(bounds_s))
+
+
+def _requests_of(scenario: Scenario) -> int:
+    """Return the requests of a run, more for a larger cluster."""
+    wanted = _REQUESTS_PER_OSD * scenario.cluster.osd_count
+    return min(_REQUESTS_MAX, max(_REQUESTS_MIN, wanted))
+
+
+def check_load(scenario: Scenario) -> None:
+    """Refuse a scenario without a load that can be simulated at any rate in a steady state.
+
+    Raises
+    ------
+    ValueError
+        With one line that names the key.
+    """
+    if stands_alone(scenario):
+        raise scenario.problem("workload", "nothing", "a table [workload]")
+    for place, load in loads_with_keys(scenario):
+        if load.kind == "trace":
+            wanted = (
+                'closed or open: a trace has one rate; "stripesim sweep --over workload.speed=…" '
+                "replays it faster"
+            )
+            raise scenario.problem(f"{place}.kind", "trace", wanted)
+    wanted = (
+        "none: a load curve needs a steady state; [degraded] keeps OSDs down throughout"
+    )
+    if scenario.faults is not None:
+        raise scenario.problem("faults", "faults during the run", wanted)
+    if scenario.repair is not None:
+        raise scenario.problem("repair", "a rebuild during the run", wanted)
+    if scenario.changes:
+        raise scenario.problem("changes", "changes during the run", wanted)
+    count = len(cells(scenario))
+    if count > CURVES_MAX:
+        wanted = (
+            f"at most {CURVES_MAX}: fewer schemes, ops, patterns or block_sizes_bytes"
+        )
+        raise scenario.problem("workload", f"{count} curves", wanted)
+
+
+class _Slot(NamedTuple):
+    """A run with its curve, and its place in the batch that the curve waits for."""
+
+    curve: int
+    number: int
+    run: RateRun
+
+
+class _Failed(NamedTuple):
+    """The text of an error, because not every exception can be sent between processes."""
+
+    text: str
+
+
+def _attempt(slot: _Slot) -> RateMeasurement | _Failed:
+    try:
+        return measure_rate(slot.run)
+    except (ValueError, OSError) as error:
+        return _Failed(str(error))
+    except Exception as error:
+        return _Failed(f"load: {type(error).__name__}: {first_line(error)}")
+
+
+def _compute(
+    builders: Sequence[CurveBuilder], jobs: int, should_stop: Callable[[], bool]
+) -> None:
+    """Run the batches of all curves side by side until all are complete."""
+    curves = [builder.runs() for builder in builders]
+    waiting: deque[_Slot] = deque()
+    pending: list[dict[int, RateMeasurement]] = [{} for _ in builders]
+    sizes = [0] * len(builders)
+
+    def queue(curve: int, batch: list[RateRun]) -> None:
+        sizes[curve] = len(batch)
+        pending[curve] = {}
+        waiting.extend(_Slot(curve, number, run) for number, run in enumerate(batch))
+
+    for index, runs in enumerate(curves):
+        queue(index, next(runs))
+    with closing(_answers(waiting, jobs)) as answers:
+        for slot, answer in answers:
+            if isinstance(answer, Death):
+                raise ValueError(f"load: {answer.reason}")
+            if isinstance(answer, _Failed):
+                raise ValueError(answer.text)
+            if should_stop():
+                return
+            measured = pending[slot.curve]
+            measured[slot.number] = answer
+            if len(measured) < sizes[slot.curve]:
+                continue
+            try:
+                batch = curves[slot.curve].send(
+                    [measured[number] for number in range(len(measured))]
+                )
+            except StopIteration:
+                continue
+            queue(slot.curve, batch)
+
+
+def _answers(
+    waiting: deque[_Slot], jobs: int
+) -> Generator[tuple[_Slot, RateMeasurement | _Failed | Death], None, None]:
+    """Yield measurements, in this process or from workers. The queue may grow meanwhile."""
+    if jobs > 1:
+        yield from run_pool(_attempt, waiting, jobs=jobs)
+        return
+    while waiting:
+        slot = waiting.popleft()
+        yield slot, _attempt(slot)

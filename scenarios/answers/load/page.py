@@ -1,0 +1,61 @@
+"""Write load curves for pages: their own page, and the section of other reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stripesim.scenarios.answers.load.answer import curve_title, notes_of, rows_of
+from stripesim.scenarios.answers.load.figure import draw_load
+from stripesim.scenarios.answers.load.results import LoadCurve
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.show.page.provenance import provenance_text
+from stripesim.scenarios.show.page.render import (
+    Section,
+    Table,
+    figure_blocks,
+    render,
+)
+from stripesim.scenarios.show.words import origin_words
+
+
+def load_section(curves: Sequence[LoadCurve]) -> Section:
+    """Return the section with the load curves."""
+    sentences = [note[0].upper() + note[1:] for note in notes_of(curves)]
+    return Section(
+        "Latency over throughput",
+        "load-curves",
+        f"Rates from a tenth of saturation to past it. {'. '.join(sentences)}.",
+        [],
+        figure_blocks(draw_load(curves, side_by_side=False)),
+    )
+
+
+def point_tables(curves: Sequence[LoadCurve]) -> list[Table]:
+    """Return a table of the simulated points for each curve."""
+    return [
+        Table.of(curve_title(curve), rows_of(curve), words=(5,), caption_shown=True)
+        for curve in curves
+    ]
+
+
+def report_of_load(
+    scenario: Scenario, curves: Sequence[LoadCurve], document: Mapping[str, Any]
+) -> str:
+    """Return the self-contained HTML page of load curves."""
+    source = document["provenance"]
+    section = load_section(curves)
+    return render(
+        "load.html.j2",
+        kind="Load curve",
+        title=scenario.name,
+        introduction=scenario.description or "Latency over throughput.",
+        meta=[origin_words(source)],
+        sentences=document["sentences"],
+        warnings=document["warnings"],
+        inside="All keys of this scenario are within the range that its parameter set was calibrated or "
+        "checked on.",
+        section=section,
+        points=point_tables(curves),
+        provenance=provenance_text(source),
+    )

@@ -1,0 +1,98 @@
+"""Hold load curves: points, rates within latency bounds, and the curve with its knee and saturation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stripesim.scenarios.forms.bound import Bound
+from stripesim.scenarios.schema.keys import Cell
+from stripesim.sim.observe.intervals import Interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadPoint:
+    """One simulated rate.
+
+    Attributes
+    ----------
+    offered_iops
+        Arrivals per second, mean over replications [1/s].
+    iops
+        Completions per second, with a 95 % interval over replications [1/s].
+    latency_mean_ns, latency_p50_ns, latency_p99_ns
+        Latencies with 95 % intervals [ns]. Without intervals where the latency has no steady value.
+    is_past_saturation
+        True if the rate exceeds saturation. The latency then grows with the length of the run.
+    is_steady
+        False if the latency rises through the run, so that a longer run would show a higher one.
+    requests
+        Requests of each replication [count].
+    """
+
+    offered_iops: float
+    iops: Interval
+    latency_mean_ns: Interval
+    latency_p50_ns: Interval
+    latency_p99_ns: Interval
+    is_past_saturation: bool
+    is_steady: bool
+    requests: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateWithin:
+    """The highest rate within a bound of the 99th percentile.
+
+    Attributes
+    ----------
+    p99_ns
+        The bound [ns].
+    iops
+        Rate at which the 99th percentile reaches the bound, with a 95 % interval [1/s]. None if it exceeds
+        the bound at the lowest rate.
+    is_saturation
+        True if no steady point exceeds the bound. `iops` is then the rate of the highest one.
+    """
+
+    p99_ns: float
+    iops: Interval | None
+    is_saturation: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadCurve:
+    """Latency over throughput of one scheme and kind of request.
+
+    Attributes
+    ----------
+    cell
+        Scheme and kind of request.
+    points
+        Simulated rates, ascending.
+    saturation_iops
+        Highest rate that the cluster sustains [1/s]: of a closed loop with enough requests in flight, with
+        a 95 % interval over replications, or the bracket of a search.
+    is_searched
+        True if a search with open loops found the saturation.
+    limited_by
+        Class of resource that limits the saturated cluster.
+    bound
+        Lowest bound of a resource by its demand, or None if unknown.
+    knee_iops
+        Rate of highest power, with a 95 % interval over replications [1/s]. None with fewer than three
+        steady points. See `stripesim.scenarios.answers.load.analysis.knee_of`.
+    within
+        Highest rate within each latency bound.
+    replications
+        Runs of each point [count].
+    """
+
+    cell: Cell
+    points: tuple[LoadPoint, ...]
+    saturation_iops: Interval
+    is_searched: bool
+    limited_by: str | None
+    bound: Bound | None
+    knee_iops: Interval | None
+    within: tuple[RateWithin, ...]
+    replications: int

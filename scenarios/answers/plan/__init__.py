@@ -1,0 +1,1 @@
+"""Which cluster to buy. Start with `plan`."""

@@ -1,0 +1,163 @@
+"""Write the page of a plan: recommendation with reasons, all candidates, and their unmet requirements."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stripesim.scenarios.answers.load.answer import sentence_of
+from stripesim.scenarios.answers.load.page import load_section
+from stripesim.scenarios.answers.load.results import LoadCurve
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.units import (
+    bytes_text,
+    duration_text,
+    number_text,
+    rate_text,
+)
+from stripesim.scenarios.show.figures.plans import candidate_name, draw_plan
+from stripesim.scenarios.show.page.render import Table, figure_blocks, render
+from stripesim.scenarios.show.results import csv_text
+
+
+def rows_of(document: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the table of candidates as texts by heading, without columns that are empty for all of them."""
+    best = document["recommended"]
+    varied = document["varied"]
+    rows = [
+        _row(one, varied, recommended=one is best) for one in document["candidates"]
+    ]
+    filled = {name for row in rows for name, text in row.items() if text != "–"}
+    return [
+        {name: text for name, text in row.items() if name in filled} for row in rows
+    ]
+
+
+def _row(
+    one: Mapping[str, Any], varied: Sequence[str], *, recommended: bool
+) -> dict[str, str]:
+    bound = one["bound"]
+    bound_text = "–"
+    if bound:
+        bound_text = f"{rate_text(bound['iops'])}/s, {bound['resource']}"
+    p99 = number_text(one["latency_p99_ns"], 1e-6)
+    if one["iops"] is not None:
+        half_ns = (one["latency_p99_high_ns"] - one["latency_p99_low_ns"]) / 2
+        p99 += f" ± {number_text(half_ns, 1e-6, digits=2)}"
+    return {
+        "candidate": candidate_name(one, varied),
+        "usable, safe": bytes_text(one["capacity"]["usable_bytes_safe"]),
+        "at most": bound_text,
+        "requests/s": rate_text(one["iops"]),
+        "p99 [ms]": p99,
+        "p99 in recovery [ms]": number_text(one["latency_p99_recovery_ns"], 1e-6),
+        "rebuild": duration_text(one["rebuild_s"]),
+        "nines": number_text(one.get("nines")),
+        "writes/day": number_text(one.get("drive_writes_per_day")),
+        "cost": number_text(one.get("cost")),
+        "days until full": number_text(one.get("days_until_full")),
+        "verdict": _verdict_text(one, recommended=recommended),
+    }
+
+
+def _verdict_text(one: Mapping[str, Any], *, recommended: bool) -> str:
+    if recommended:
+        verdict = "recommended"
+    elif one["meets"]:
+        verdict = "meets all"
+    elif all(line.startswith("uncertain") for line in one["fails"]):
+        verdict = "uncertain"
+    else:
+        verdict = "fails"
+    if one["pareto"]:
+        verdict += " (Pareto)"
+    return verdict
+
+
+def csv_of(document: Mapping[str, Any]) -> str:
+    """Return the candidates as CSV, one per line, with plain numbers for bytes and seconds."""
+    flat = []
+    for one in document["candidates"]:
+        plain = {
+            key: value
+            for key, value in one.items()
+            if not isinstance(value, dict | list)
+        }
+        held = {
+            key: value
+            for key, value in one["capacity"].items()
+            if not isinstance(value, list)
+        }
+        flat.append({**plain, **held, "fails": "; ".join(one["fails"])})
+    return csv_text(flat)
+
+
+def report_of_plan(
+    scenario: Scenario, document: Mapping[str, Any], curves: Sequence[LoadCurve] = ()
+) -> str:
+    """Return the self-contained page of a plan.
+
+    Parameters
+    ----------
+    scenario
+        The scenario, with its table ``[plan]``.
+    document
+        What `stripesim.scenarios.answers.plan.plan.make_plan` returns.
+    curves
+        Load curves of the recommended candidates.
+    """
+    assert scenario.plan is not None
+    rows = rows_of(document)
+    best = document["recommended"]
+    source = document["provenance"]
+    others = [
+        [f"{candidate_name(one)}, {one['ssd']}", "; ".join(one["fails"])]
+        for one in document["candidates"]
+        if not one["meets"]
+    ]
+    steps = []
+    bounds = []
+    if best is not None:
+        steps = [
+            [step["name"], bytes_text(step["left_bytes"]), step["why"]]
+            for step in best["capacity"]["waterfall"]
+        ]
+        bounds = [
+            [bound["resource"], rate_text(bound["iops"]), bound["why"]]
+            for bound in best["bounds"]
+        ]
+    failing = ["candidate", "unmet requirements"]
+    made = f"stripesim {source['stripesim']} · seed {source['seed']} · {source['replications']} replications"
+    return render(
+        "plan.html.j2",
+        kind="Plan",
+        title=scenario.name,
+        introduction=scenario.description
+        or "The recommended cluster, and the reasons.",
+        meta=[made],
+        recommended=best is not None,
+        reasons=document["reasons"],
+        figures=figure_blocks(draw_plan(scenario.plan, document)),
+        load=load_section(curves) if curves else None,
+        load_sentences=[sentence_of(curve) for curve in curves],
+        candidates=Table.of(
+            "Candidates",
+            rows,
+            form="stack",
+            words=(0, len(rows[0]) - 1 if rows else 0),
+        ),
+        failing=Table(
+            "Unmet requirements of the others",
+            failing,
+            others,
+            form="stack",
+            numeric=False,
+        ),
+        steps=Table("From raw to usable", ["step", "left", "why"], steps, words=(2,)),
+        bounds=Table(
+            "Rate at which each resource is full",
+            ["resource", "requests/s", "why"],
+            bounds,
+            words=(2,),
+        ),
+        assumptions=document["assumptions"],
+        warnings=document["warnings"],
+    )

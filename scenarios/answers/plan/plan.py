@@ -1,0 +1,442 @@
+"""Recommend a cluster: closed forms prune the candidates, simulation decides between the others."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from stripesim.models.drive import drive_writes_per_day
+from stripesim.scenarios.answers.durability import DETECTION_S, system_of
+from stripesim.scenarios.answers.plan.candidates import (
+    Candidate,
+    Verdict,
+    candidates_of,
+    json_name,
+    judge_closed_forms,
+    varied_keys,
+)
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import made_from, warnings_of_all
+from stripesim.scenarios.cells.run import run_cells
+from stripesim.scenarios.forms.capacity import Drives, drives_of
+from stripesim.scenarios.forms.rebuild import Rebuild, idle_rebuild, without_osd
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
+from stripesim.sim.durability.assess import assess, recommended_method
+from stripesim.sim.observe.intervals import Interval, student_interval
+from stripesim.sim.observe.result_row import ResultRow
+
+#: Default annual failure rate, of the order that large fleets report.
+AFR: Final = 0.015
+#: Minimum served fraction of a rate, because a finite run ends with requests in flight.
+SERVED: Final = 0.97
+# Splitting walks for one candidate: the interval spans some tenths of a nine.
+_WALKS: Final = 200
+
+_SIMULATED: Final = (
+    "iops",
+    "latency_p99_ns",
+    "latency_p99_recovery_ns",
+    "rebuild_s",
+    "nines",
+    "drive_writes_per_day",
+)
+
+
+class _WorstCells(NamedTuple):
+    """The worst numbers of all cells of a scenario under one seed."""
+
+    # Of the slowest cell.
+    iops: float
+    offered_iops: float | None
+    saturated: bool
+    bottleneck: str | None
+
+    latency_p99_ns: float  # Of the cell with the highest.
+    # To all devices, of the cell that writes most per client byte.
+    written_bytes_per_s: float
+
+
+def make_plan(
+    scenario: Scenario,
+    *,
+    engine: str = "compiled",
+    progress: Callable[[str], None] = lambda words: None,
+) -> dict[str, Any]:
+    """Answer a scenario's `[plan]`."""
+    plan = scenario.plan
+    if plan is None:
+        raise scenario.problem("plan", "nothing", "a table [plan]")
+    begun = time.monotonic()
+    every = list(candidates_of(scenario, plan))
+    for candidate in every:
+        candidate.results |= dict.fromkeys(_SIMULATED)
+        candidate.results.setdefault("cost", None)
+        judge_closed_forms(candidate, scenario, plan)
+    left = sorted(
+        (candidate for candidate in every if candidate.possible), key=_price_order
+    )
+    progress(f"{len(every)} candidates, {len(left)} left after closed forms")
+    simulated_max = min(len(left), plan.simulated_max)
+    for number, candidate in enumerate(left):
+        limit = ""
+        if time.monotonic() - begun > plan.wall_s_max:
+            limit = f"{plan.wall_s_max:g} s"
+        elif number >= plan.simulated_max:
+            limit = f"plan.simulated_max ({plan.simulated_max})"
+        if limit:
+            reason = f"not simulated: beyond {limit}"
+            candidate.verdicts.append(Verdict("simulated", "uncertain", reason))
+            continue
+        progress(f"simulating {number + 1} of {simulated_max}: {_name(candidate)}")
+        simulate(candidate, plan, engine)
+    meeting = sorted(
+        (candidate for candidate in every if candidate.meets), key=_price_order
+    )
+    simulated = [
+        one for one in every if one.possible and one.results["iops"] is not None
+    ]
+    front = {id(candidate) for candidate in _pareto(simulated)}
+    best = meeting[0] if meeting else None
+    documents = {
+        id(one): {**one.to_json(), "pareto": id(one) in front} for one in every
+    }
+    return {
+        "varied": [json_name(key) for key in varied_keys(plan)],
+        "candidates": list(documents.values()),
+        "recommended": None if best is None else documents[id(best)],
+        "reasons": _reasons(best, meeting, every),
+        "assumptions": _assumptions(scenario, plan),
+        "warnings": warnings_of_all(
+            _at_rate(one.scenario, plan.rate_per_s) for one in every if one.scenario
+        ),
+        "provenance": made_from(
+            scenario, engine=engine, replications=plan.replications
+        ),
+    }
+
+
+def _name(candidate: Candidate) -> str:
+    keys = candidate.keys
+    return f"{candidate.scheme} on {keys['hosts']} × {keys['osds_per_host']} {keys['drive']}"
+
+
+def _price_order(candidate: Candidate) -> tuple[float, ...]:
+    """Return a sort key: cost, then raw bytes, hosts and latency. The first one is recommended."""
+    raw_bytes = 0.0
+    safe_bytes = 0.0
+    if candidate.capacity is not None:
+        raw_bytes = candidate.capacity.raw_bytes or 0.0
+        safe_bytes = candidate.capacity.usable_bytes_safe or 0.0
+    return (
+        candidate.results.get("cost") or 0.0,
+        raw_bytes,
+        candidate.keys["hosts"],
+        candidate.results.get("latency_p99_ns") or 0.0,
+        -safe_bytes,
+    )
+
+
+def simulate(candidate: Candidate, plan: PlanSpec, engine: str = "compiled") -> None:
+    """Simulate a candidate with several seeds, rebuild one OSD, compute its nines, and judge the results."""
+    scenario = candidate.scenario
+    assert scenario is not None
+    at_rate = _at_rate(scenario, plan.rate_per_s)
+    seeds = range(plan.replications)
+    recovering_worst = None
+    try:
+        worst = [_worst(_seeded(at_rate, number), engine) for number in seeds]
+        rebuild = idle_rebuild(
+            scenario, candidate.scheme, engine=engine, sample_objects=1000
+        )
+        if plan.p99_recovery_ms is not None:
+            recovering = _recovering(at_rate)
+            recovering_worst = [
+                _worst(_seeded(recovering, number), engine, "recovery")
+                for number in seeds
+            ]
+    except ValueError as error:
+        candidate.problem = str(error).splitlines()[0]
+        return
+    candidate.results["bottleneck"] = worst[0].bottleneck
+    _judge_rate(candidate, plan, worst)
+    _judge_latency(candidate, plan, worst)
+    if recovering_worst is not None:
+        _judge_recovery_latency(candidate, plan, recovering_worst)
+    drives = drives_of(scenario, build_models(scenario))
+    _judge_rebuild(candidate, plan, rebuild, drives)
+    _note_wear(candidate, drives, worst)
+    _judge_nines(candidate, plan, rebuild, drives)
+
+
+def _judge_rate(
+    candidate: Candidate, plan: PlanSpec, worst: Sequence[_WorstCells]
+) -> None:
+    """Record the served rate, and judge it if one is required."""
+    if plan.rate_per_s is None:
+        served = student_interval([one.iops for one in worst])
+    else:
+        # Poisson arrivals of a finite run deviate from the rate, so a saturated run serves a share of the
+        # offered rate.
+        shares = [
+            one.iops / one.offered_iops if one.saturated and one.offered_iops else 1.0
+            for one in worst
+        ]
+        served = student_interval(
+            [min(1.0, share) * plan.rate_per_s for share in shares]
+        )
+    candidate.results |= {
+        "iops": served.mean,
+        "iops_low": served.low,
+        "iops_high": served.high,
+    }
+    if plan.rate_per_s is not None:
+        unit = "requests/s served"
+        wanted = SERVED * plan.rate_per_s
+        candidate.judge("rate_per_s", served, wanted, 1.0, unit, "or more")
+
+
+def _judge_latency(
+    candidate: Candidate, plan: PlanSpec, worst: Sequence[_WorstCells]
+) -> None:
+    p99_ns = student_interval([one.latency_p99_ns for one in worst])
+    candidate.results |= {
+        "latency_p99_ns": p99_ns.mean,
+        "latency_p99_low_ns": p99_ns.low,
+        "latency_p99_high_ns": p99_ns.high,
+    }
+    if plan.p99_ms is not None:
+        unit = "ms at the 99th percentile"
+        wanted_ns = plan.p99_ms * 1e6
+        candidate.judge("p99_ms", p99_ns, wanted_ns, 1e-6, unit, "or less")
+
+
+def _judge_recovery_latency(
+    candidate: Candidate, plan: PlanSpec, worst: Sequence[_WorstCells]
+) -> None:
+    assert plan.p99_recovery_ms is not None
+    p99_ns = student_interval([one.latency_p99_ns for one in worst])
+    candidate.results["latency_p99_recovery_ns"] = p99_ns.mean
+    unit = "ms while an OSD is rebuilt"
+    wanted_ns = plan.p99_recovery_ms * 1e6
+    candidate.judge("p99_recovery_ms", p99_ns, wanted_ns, 1e-6, unit, "or less")
+
+
+def _judge_rebuild(
+    candidate: Candidate, plan: PlanSpec, rebuild: Rebuild, drives: Drives
+) -> None:
+    """Record the rebuild time of the largest OSD at the nearfull ratio, and judge it."""
+    if drives.largest_osd_bytes is not None and drives.fill is not None:
+        lost_bytes = drives.largest_osd_bytes * drives.fill.nearfull_ratio
+        candidate.results["rebuild_s"] = rebuild.seconds_for(lost_bytes)
+    if plan.rebuild_s is None:
+        return
+    seconds = candidate.results["rebuild_s"]
+    if seconds is None:
+        words = f"rebuild_s: no rebuild: {rebuild.reason or 'not finished'}"
+        candidate.verdicts.append(Verdict("rebuild_s", "failed", words))
+        return
+    # The spread is the difference from a sample half as large.
+    seconds_by_half = seconds
+    if rebuild.bytes_per_s and rebuild.half_bytes_per_s:
+        seconds_by_half *= rebuild.bytes_per_s / rebuild.half_bytes_per_s
+    spread = Interval(seconds, *sorted((seconds, seconds_by_half)))
+    unit = "s to rebuild an OSD"
+    candidate.judge("rebuild_s", spread, plan.rebuild_s, 1.0, unit, "or less")
+
+
+def _note_wear(
+    candidate: Candidate, drives: Drives, worst: Sequence[_WorstCells]
+) -> None:
+    """Record the drive writes per day."""
+    capacity = candidate.capacity
+    if drives.capacity is None or capacity is None:
+        return
+    written = max(one.written_bytes_per_s for one in worst)
+    per_drive = written / (capacity.osds * drives.per_osd)
+    candidate.results["drive_writes_per_day"] = drive_writes_per_day(
+        per_drive, drives.capacity.drive_bytes
+    )
+
+
+def _judge_nines(
+    candidate: Candidate, plan: PlanSpec, rebuild: Rebuild, drives: Drives
+) -> None:
+    """Compute the nines with this candidate's simulated rebuild, and judge them."""
+    assert candidate.scenario is not None
+    pace = rebuild.bytes_per_s
+    seconds = candidate.results["rebuild_s"]
+    if seconds and drives.largest_osd_bytes is not None and drives.fill is not None:
+        pace = drives.largest_osd_bytes * drives.fill.nearfull_ratio / seconds
+    try:
+        row = nines_of(_with_pace(candidate.scenario, pace), candidate.scheme, pace)
+    except ValueError as error:
+        if plan.nines is not None:
+            candidate.verdicts.append(
+                Verdict("nines", "failed", str(error).splitlines()[0])
+            )
+        return
+    candidate.results["nines"] = row["nines"]
+    nines = None
+    if row["nines"] is not None:
+        nines = Interval(row["nines"], row["nines_low"], row["nines_high"])
+    candidate.judge("nines", nines, plan.nines, 1.0, "nines", "or more")
+
+
+def _with_pace(scenario: Scenario, bytes_per_s: float | None) -> Scenario:
+    """Return a scenario with a given rebuild rate, if its durability uses CRUSH placement."""
+    spec = scenario.durability
+    if spec is None or bytes_per_s is None or spec.placement != "crush":
+        return scenario
+    paced = spec.model_copy(
+        update={"repair_bytes_per_s": bytes_per_s, "repair": "parallel"}
+    )
+    return scenario.model_copy(update={"durability": paced})
+
+
+def nines_of(
+    scenario: Scenario, scheme: str, bytes_per_s: float | None
+) -> dict[str, Any]:
+    """Return the durability of a scheme by `[durability]`, or with stated defaults."""
+    asked = scenario
+    if scenario.durability is None:
+        if bytes_per_s is None:
+            raise ValueError(
+                f"nines: {scheme} cannot be rebuilt here, so it has no rebuild rate"
+            )
+        spec = DurabilitySpec(
+            afr=AFR, repair_bytes_per_s=bytes_per_s, detection_s=DETECTION_S
+        )
+        asked = scenario.model_copy(update={"durability": spec})
+    system = system_of(asked, scheme)
+    method = recommended_method(system).method
+    return assess(system, method, seed=scenario.seed, walks=_WALKS)
+
+
+def _at_rate(scenario: Scenario, rate_per_s: float | None) -> Scenario:
+    """Return the scenario with Poisson arrivals at a rate, or unchanged if no rate is required."""
+    if rate_per_s is None:
+        return scenario
+    open_loop = {"kind": "open", "rate_per_s": rate_per_s, "completions": "each"}
+    load = scenario.workload.model_copy(update=open_loop)
+    return scenario.model_copy(update={"workload": load})
+
+
+def _seeded(scenario: Scenario, number: int) -> Scenario:
+    return scenario.model_copy(update={"seed": scenario.seed + number})
+
+
+def _recovering(scenario: Scenario) -> Scenario:
+    """Return the scenario with its first OSD lost at the start and rebuilt under load."""
+    load = scenario.workload.model_copy(
+        update={"image": "prefilled", "completions": "each"}
+    )
+    return without_osd(scenario, 0, load)
+
+
+def _worst(scenario: Scenario, engine: str, phase: str = "") -> _WorstCells:
+    """Run all cells of a scenario and take the worst of each number; `phase` chooses the latency's."""
+    rows = [result.row for _, result in run_cells(scenario, engine)]
+    if any(row.requests == 0 for row in rows):
+        raise ValueError("simulation: got a run in which no request completed")
+    slowest = min(rows, key=lambda row: row.iops or 0.0)
+    written = max(rows, key=lambda row: row.device_write_bytes_per_client_byte or 0.0)
+    written_per_byte = written.device_write_bytes_per_client_byte or 0.0
+    return _WorstCells(
+        iops=slowest.iops or 0.0,
+        offered_iops=slowest.offered_iops,
+        saturated=bool(slowest.saturated),
+        bottleneck=slowest.bottleneck,
+        latency_p99_ns=max(_p99_ns(row, phase) for row in rows),
+        written_bytes_per_s=written_per_byte * (written.throughput_bytes_per_s or 0.0),
+    )
+
+
+def _p99_ns(row: ResultRow, phase: str) -> float:
+    """Return the p99 latency of a phase.
+
+    A run without the phase rebuilt nothing, or all of it before the first request: that of the run counts.
+    """
+    of_phase = row.faults.phases.get(phase) if row.faults else None
+    if of_phase is not None and of_phase.latency_p99_ns:
+        return of_phase.latency_p99_ns
+    return row.latency_p99_ns or 0.0
+
+
+def _pareto(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates that no other one beats in cost, capacity, latency and nines together."""
+
+    def goals(candidate: Candidate) -> tuple[float, ...]:
+        capacity = candidate.capacity
+        found = candidate.results
+        assert capacity is not None
+        cost = found["cost"]
+        if cost is None:
+            cost = capacity.raw_bytes or 0.0
+        return (
+            cost,
+            -(capacity.usable_bytes_safe or 0.0),
+            found["latency_p99_ns"] or 0.0,
+            -(found["nines"] or 0.0),
+        )
+
+    def beaten(mine: tuple[float, ...]) -> bool:
+        return any(
+            mine != its and all(b <= a for a, b in zip(mine, its, strict=True))
+            for its in points
+        )
+
+    points = [goals(one) for one in candidates]
+    return [
+        one for one, mine in zip(candidates, points, strict=True) if not beaten(mine)
+    ]
+
+
+def _reasons(
+    best: Candidate | None, meeting: Sequence[Candidate], every: Sequence[Candidate]
+) -> list[str]:
+    """Explain the recommendation, or why there is none."""
+    if best is None:
+        open_ones = sum(one.possible and not one.meets for one in every)
+        return [
+            f"none of {len(every)} candidates is known to meet all requirements. {open_ones} are uncertain: "
+            "more replications, a longer run or a higher plan.simulated_max may decide"
+        ]
+    criterion = "the lowest cost"
+    if best.results.get("cost") is None:
+        criterion = "the fewest raw bytes"
+    ties = f" of {len(meeting)} that meet all requirements"
+    if len(meeting) == 1:
+        ties = ", and the only one that meets all requirements"
+    return [
+        f"{_name(best)}: {criterion}{ties}",
+        *(verdict.words for verdict in best.verdicts),
+    ]
+
+
+def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:
+    """List the assumptions behind the numbers."""
+    assumptions = [
+        "usable_bytes_safe = raw × (1 − largest domain) × nearfull ratio / overhead. Metadata and other "
+        "pools are not included",
+        f"rates and latencies: mean over {plan.replications} seeds with a 95 % interval (Student's t), for "
+        "the slowest kind of request and the one with the highest latency",
+        "rebuild_s: an idle cluster rebuilds a sample of objects, extrapolated to an OSD at the "
+        "nearfull ratio",
+    ]
+    assumptions.append(
+        "nines: each candidate is rebuilt at the rate of its simulated rebuild, not at "
+        "durability.repair_bytes_per_s"
+    )
+    if scenario.durability is None:
+        assumptions.append(
+            f"nines: over one year, drives fail independently at {AFR:.1%} per year, and repair starts after "
+            f"{DETECTION_S:g} s, without bursts and latent errors. Set [durability] to change this"
+        )
+    if plan.rate_per_s is not None:
+        assumptions.append(f"a rate counts as served if at least {SERVED:.0%} of it is")
+    if plan.p99_recovery_ms is not None:
+        assumptions.append(
+            "p99 during recovery: of requests issued during recovery. OSD 0 is lost at the start, and the "
+            "image's data on it is rebuilt"
+        )
+    return assumptions

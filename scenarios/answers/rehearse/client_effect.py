@@ -1,0 +1,200 @@
+"""Estimate what clients notice of a change: rate and latencies before, during and after it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.scenarios.answers.rehearse.samples import Sample
+from stripesim.sim.ceph.failures.results.finished_run import BoolArray
+from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.observe.intervals import student_interval
+
+Floats = npt.NDArray[np.float64]
+
+# Consecutive parts into which the requests of a change are cut for the interval of its p99.
+_PARTS: Final = 10
+# Fewest requests in a part for its p99.
+_PART_REQUESTS_MIN: Final = 100
+
+NO_CLIENTS: Final[Mapping[str, None]] = dict.fromkeys(
+    (
+        "iops",
+        "latency_p50_ns",
+        "latency_p99_ns",
+        "latency_p99_low_ns",
+        "latency_p99_high_ns",
+        "latency_max_ns",
+    )
+)
+
+
+@dataclass(frozen=True)
+class _Requests:
+    """Completed requests of a span of time, each with the number of requests that it represents."""
+
+    latencies_ns: Floats
+    completed_s: Floats
+    weights: Floats
+
+    def percentile_ns(self, share: float) -> float:
+        """Return a percentile of the latencies of all represented requests [ns]."""
+        order = np.argsort(self.latencies_ns)
+        below = np.cumsum(self.weights[order])
+        index = int(np.searchsorted(below, share * below[-1]))
+        return float(self.latencies_ns[order[min(index, len(order) - 1)]])
+
+    def p99_interval_ns(
+        self, among: BoolArray | None = None
+    ) -> tuple[float | None, float | None]:
+        r"""Return a 95 % interval of the p99, by sectioning [ns].
+
+        Parameters
+        ----------
+        among
+            Requests to cut into parts. None: all.
+
+        Notes
+        -----
+        The p99 of each of ten consecutive parts with equally many requests varies around that of all. The
+        interval is :math:`\pm t_{0.975, 9}\, s / \sqrt{10}` around the p99 of all. One that would include 0
+        is not given.
+
+        References
+        ----------
+        Asmussen and Glynn: Stochastic Simulation, 2007, section III.5.
+        """
+        cut = self if among is None else self._only(among)
+        if len(cut.completed_s) < _PARTS * _PART_REQUESTS_MIN:
+            return None, None
+        by_time = np.argsort(cut.completed_s, kind="stable")
+        parts_ns = [
+            cut._only(part).percentile_ns(0.99)
+            for part in np.array_split(by_time, _PARTS)
+        ]
+        around = student_interval(parts_ns)
+        assert around.low is not None
+        assert around.high is not None
+        half_ns = (around.high - around.low) / 2
+        p99_ns = self.percentile_ns(0.99)
+        if half_ns >= p99_ns:
+            return None, None
+        return p99_ns - half_ns, p99_ns + half_ns
+
+    def _only(self, within: BoolArray | IntArray) -> "_Requests":
+        return _Requests(
+            self.latencies_ns[within], self.completed_s[within], self.weights[within]
+        )
+
+
+def clients_between(sample: Sample, start_s: float, stop_s: float) -> dict[str, Any]:
+    """Return rate and latencies of the requests that completed between two points in time.
+
+    Parameters
+    ----------
+    sample
+        A simulation.
+    start_s, stop_s
+        Simulated times [s]. Requests that wait for peering at `start_s` belong to the time before, and so
+        does the time until they complete.
+    """
+    start_s = sample.calm_s(start_s)
+    within = _within(sample, start_s, stop_s)
+    if within is None:
+        return dict(NO_CLIENTS)
+    return _described(_requests(sample, within), stop_s - start_s)
+
+
+def clients_during(
+    sample: Sample, index: int, duration_s: float | None
+) -> dict[str, Any]:
+    """Return rate and latencies of the requests during a change of the complete pool.
+
+    Parameters
+    ----------
+    sample
+        A simulation of a part of the pool.
+    index
+        Number of the change.
+    duration_s
+        Duration of the change with all objects [s]. None: as simulated.
+
+    Notes
+    -----
+    In the sample objects are few, but PGs peer as often as in the complete pool. So requests that waited for
+    a PG to peer, those issued while the backlog of peering was worked off, and those before the first and
+    after the last object moved, count once. Requests beside moving objects represent all others: each as
+    many as it takes to keep the clients' requests in flight (closed loop) or their rate of arrival throughout
+    `duration_s`.
+    """
+    row = sample.rows[index]
+    start_s = row["at_s"]
+    stop_s = row["clean_s"] or sample.end_s(index)
+    within = _within(sample, start_s, stop_s)
+    if within is None:
+        return dict(NO_CLIENTS)
+    requests = _requests(sample, within)
+    moved = row["backfills"]
+    if duration_s is None or not moved["pg"]:
+        return _described(requests, stop_s - start_s)
+    issued_s = requests.completed_s - requests.latencies_ns / 1e9
+    done = sample.requested.done
+    represents = ~sample.blocked[done][within[done]] & (
+        requests.completed_s <= max(moved["end_s"])
+    )
+    first_s = min(moved["start_s"])
+    calm = represents & (issued_s >= sample.calm_s(first_s))
+    # A short sample may move all its objects before the backlog is gone.
+    represents = calm if calm.any() else represents & (issued_s >= first_s)
+    if sample.in_flight_count is None:
+        # All requests that arrive are served, some of them after the change.
+        arrivals_s = sample.requested.issued_ns / 1e9
+        arrived = (arrivals_s > start_s) & (arrivals_s <= stop_s)
+        shares = np.ones(len(issued_s))
+        total = duration_s * float(arrived.sum()) / (stop_s - start_s)
+    else:
+        shares = requests.latencies_ns / 1e9
+        total = duration_s * sample.in_flight_count
+    left = total - float(shares[~represents].sum())
+    beside = float(shares[represents].sum())
+    if left <= 0 or beside <= 0:
+        return _described(requests, stop_s - start_s)
+    requests.weights[represents] = left / beside
+    described = _described(requests, duration_s)
+    low_ns, high_ns = requests.p99_interval_ns(represents)
+    return {**described, "latency_p99_low_ns": low_ns, "latency_p99_high_ns": high_ns}
+
+
+def _within(sample: Sample, start_s: float, stop_s: float) -> BoolArray | None:
+    """Mark the requests that completed between two points in time; None if there are none to measure."""
+    if not sample.has_load or stop_s <= start_s:
+        return None
+    completed_s = sample.requested.completed_ns / 1e9
+    within: BoolArray = (completed_s > start_s) & (completed_s <= stop_s)
+    return within & sample.requested.done
+
+
+def _requests(sample: Sample, within: BoolArray) -> _Requests:
+    requested = sample.requested
+    latencies_ns = (requested.completed_ns - requested.issued_ns)[within]
+    return _Requests(
+        latencies_ns=latencies_ns.astype(np.float64),
+        completed_s=requested.completed_ns[within] / 1e9,
+        weights=np.ones(len(latencies_ns)),
+    )
+
+
+def _described(requests: _Requests, span_s: float) -> dict[str, Any]:
+    if not len(requests.latencies_ns):
+        return {**NO_CLIENTS, "iops": 0.0}
+    low_ns, high_ns = requests.p99_interval_ns()
+    return {
+        "iops": float(requests.weights.sum()) / span_s,
+        "latency_p50_ns": requests.percentile_ns(0.50),
+        "latency_p99_ns": requests.percentile_ns(0.99),
+        "latency_p99_low_ns": low_ns,
+        "latency_p99_high_ns": high_ns,
+        "latency_max_ns": float(requests.latencies_ns.max()),
+    }

@@ -1,0 +1,101 @@
+"""Write the Ceph commands that make planned changes."""
+
+from stripesim.scenarios.answers.rehearse.variants import MCLOCK
+from stripesim.scenarios.cells.placement import grown_map_of, padded_osd_hosts
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.tables import ChangeSpec
+
+
+def commands_of(scenario: Scenario, index: int) -> list[str]:
+    """Return the commands of a change, in order.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    index
+        Number of the change.
+
+    Notes
+    -----
+    Names of hosts and devices that the scenario cannot know are capital words to replace.
+    """
+    change = scenario.changes[index]
+    osds = change.osds or ()
+    if change.kind in ("out", "in"):
+        return [f"ceph osd {change.kind} {' '.join(map(str, osds))}"]
+    if change.kind == "weight":
+        return [f"ceph osd crush reweight osd.{osd} {change.weight:g}" for osd in osds]
+    if change.kind == "remove":
+        return _drain(scenario, change)
+    if change.kind == "add":
+        return _add(scenario, index)
+    return _copy(scenario, change)
+
+
+def profile_commands(
+    scenario: Scenario, profile: str, max_backfills: int | None
+) -> list[str]:
+    """Return the commands that change a cluster's settings while it runs.
+
+    Parameters
+    ----------
+    scenario
+        The scenario with the cluster's own settings.
+    profile
+        mClock profile, or name of the own op queue.
+    max_backfills
+        ``osd_max_backfills`` [count]. None: as it is.
+    """
+    commands = []
+    is_mclock = scenario.cluster.op_queue == MCLOCK
+    if is_mclock and profile != scenario.cluster.mclock_profile:
+        commands.append(f"ceph config set osd osd_mclock_profile {profile}")
+    if max_backfills is not None:
+        if is_mclock:
+            # mClock ignores the option otherwise (since 17.2.6).
+            commands.append(
+                "ceph config set osd osd_mclock_override_recovery_settings true"
+            )
+        commands.append(f"ceph config set osd osd_max_backfills {max_backfills}")
+    return commands
+
+
+def _drain(scenario: Scenario, change: ChangeSpec) -> list[str]:
+    assert isinstance(change.hosts, tuple), "checked by change_rules"
+    hosts = padded_osd_hosts(scenario).tolist()
+    return [
+        f"ceph osd crush reweight osd.{osd} 0"
+        for osd, host in enumerate(hosts)
+        if host in change.hosts
+    ]
+
+
+def _add(scenario: Scenario, index: int) -> list[str]:
+    commands = ["ceph osd set norebalance"]
+    for number, osds in enumerate(grown_map_of(scenario).new_osds[index]):
+        host = f"HOST{number}"
+        commands.append(f"ceph orch host add {host} ADDRESS{number}")
+        commands += [
+            f"ceph orch daemon add osd {host}:DEVICE{device}  # osd.{osd}"
+            for device, osd in enumerate(osds)
+        ]
+    return [*commands, "ceph osd unset norebalance"]
+
+
+def _copy(scenario: Scenario, change: ChangeSpec) -> list[str]:
+    assert change.scheme is not None, "checked by change_rules"
+    family, _, numbers = change.scheme.partition(":")
+    pg_num = scenario.cluster.pg_num
+    rule = f" {change.crush_rule}" if change.crush_rule else ""
+    if family == "rep":
+        return [
+            f"ceph osd pool create NEW {pg_num} {pg_num} replicated{rule}",
+            f"ceph osd pool set NEW size {numbers}",
+        ]
+    k, m, *_ = numbers.split(",")
+    return [
+        f"ceph osd erasure-code-profile set NEW-PROFILE k={k} m={m}",
+        f"ceph osd pool create NEW {pg_num} {pg_num} erasure NEW-PROFILE{rule}",
+        "ceph osd pool set NEW allow_ec_overwrites true",
+    ]

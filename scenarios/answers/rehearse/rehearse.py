@@ -1,0 +1,443 @@
+"""Predict movement, duration, fill and client performance of each change for `stripesim rehearse`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.answers.rehearse.backfill_schedule import (
+    backfill_spans,
+    backfills_of,
+    object_time,
+    schedule_s,
+)
+from stripesim.scenarios.answers.rehearse.client_effect import (
+    NO_CLIENTS,
+    clients_between,
+    clients_during,
+)
+from stripesim.scenarios.answers.rehearse.commands import commands_of, profile_commands
+from stripesim.scenarios.answers.rehearse.exact_movement import (
+    ExactMovement,
+    exact_movements,
+)
+from stripesim.scenarios.answers.rehearse.pool_copy import (
+    COPY_WARNINGS,
+    DURATIONS,
+    rehearse_copy,
+)
+from stripesim.scenarios.answers.rehearse.samples import (
+    Sample,
+    sample_size,
+    simulate_sample,
+    stored_objects,
+)
+from stripesim.scenarios.answers.rehearse.timeline import BackfillCourse, timeline_of
+from stripesim.scenarios.answers.rehearse.trade_off import trade_off
+from stripesim.scenarios.answers.rehearse.variants import (
+    Variant,
+    more_backfills,
+    variants_of,
+    with_own_queue,
+)
+from stripesim.scenarios.cells.build import build_pool, check_schemes
+from stripesim.scenarios.cells.failures import limits_of
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import kernel_warnings, made_from, warnings_of
+from stripesim.scenarios.forms.capacity import drives_of
+from stripesim.scenarios.schema.keys import Scenario, cells
+from stripesim.scenarios.schema.units import duration_text
+from stripesim.sim.ceph.kinds import kind_of
+
+#: Most shards, counted once per PG, of changes that are also rehearsed with larger ``osd_max_backfills``.
+BACKFILLS_SHARDS_MAX: Final = 500
+# Field of the result → column of a simulated change. As in Ceph's counters, messages between OSDs on one host
+# count as sent. The last field counts only traffic between hosts.
+_MOVED: Final = {
+    "device_read_bytes": "device_read_bytes",
+    "device_write_bytes": "device_write_bytes",
+    "private_net_bytes": "sent_bytes",
+    "between_hosts_bytes": "private_net_bytes",
+}
+
+
+def rehearse(
+    scenario: Scenario,
+    *,
+    engine: str = "compiled",
+    progress: Callable[[str], None] = lambda words: None,
+) -> dict[str, Any]:
+    """Rehearse the planned changes of a scenario.
+
+    Parameters
+    ----------
+    scenario
+        A scenario with changes, one scheme and one kind of request.
+    engine
+        Name of the engine.
+    progress
+        Called with the settings of each simulation before it begins.
+
+    Returns
+    -------
+    dict
+        ``changes``, ``trade_off``, ``timeline``, ``warnings`` and ``provenance``, as documented in the
+        command-line reference.
+
+    Raises
+    ------
+    ValueError
+        If the scenario has no changes, several schemes, or a change that cannot be rehearsed.
+
+    Notes
+    -----
+    The numbers of PGs and shards that move are exact. All PGs are assumed to hold the same number of objects.
+    If the changes move more objects than a simulation can, only a few objects of each PG are simulated. A
+    schedule with the same reservations then extrapolates to full-size PGs at the sample's time per object.
+    """
+    _check(scenario)
+    scenario = with_own_queue(_bounded_by_time(scenario))
+    if scenario.changes[0].kind == "scheme":
+        progress("reads of the old pool, writes of the new one")
+        row = rehearse_copy(scenario, engine=engine)
+        row["commands"] = commands_of(scenario, 0)
+        return {
+            "changes": [row],
+            "trade_off": None,
+            "timeline": None,
+            "warnings": [
+                *_fill_warnings([row]),
+                *COPY_WARNINGS,
+                *_range_warnings(scenario),
+            ],
+            "provenance": _provenance(scenario),
+        }
+    # Clients issue one kind of request. A warning lists the others.
+    cell = cells(scenario)[0]
+    models = build_models(scenario)
+    check_schemes(scenario, models)
+    drives = drives_of(scenario, models)
+    movements = exact_movements(scenario, cell.scheme)
+    pool = build_pool(scenario, parse_scheme(cell.scheme), models)
+    limits = limits_of(scenario, rotational=models.ssd.rotational)
+    shards_count = sum(each.movement.shards_count for each in movements)
+    progress("idle cluster")
+    size = sample_size(scenario, cell, drives, shards_count=shards_count, engine=engine)
+    variants = variants_of(scenario, limits.max_backfills_count)
+    profiles_count = len(variants)
+    if size.has_load and shards_count <= BACKFILLS_SHARDS_MAX:
+        variants += more_backfills(variants[0])
+    runs: list[_Run] = []
+    for number, variant in enumerate(variants):
+        is_profile = number < profiles_count
+        if is_profile and len(runs) >= 2 and runs[0].sample.equals(runs[1].sample):
+            # No OSD's queue ever has to choose, whatever its rule.
+            runs.append(_Run(variant, runs[0].sample))
+            continue
+        progress(f"{variant.profile}, osd_max_backfills {variant.max_backfills_count}")
+        sample = simulate_sample(
+            variant.scenario, cell, drives, size=size, engine=engine
+        )
+        runs.append(_Run(variant, sample))
+    whole = _Whole(
+        shard_bytes=kind_of(pool).shard_bytes,
+        group_objects=stored_objects(scenario) / scenario.cluster.pg_num,
+        osds=pool.cluster.osds,
+    )
+    profiles = [
+        [_profile(index, exact, run, whole) for run in runs]
+        for index, exact in enumerate(movements)
+    ]
+    first = runs[0].sample
+    rows = []
+    for index, exact in enumerate(movements):
+        row = _row(index, exact, first, whole, profiles[index][:profiles_count])
+        row["commands"] = commands_of(scenario, index)
+        rows.append(row)
+    weighed = trade_off(scenario, variants, profiles)
+    if weighed is not None:
+        weighed["commands"] = _settings_commands(scenario, weighed)
+    durations_s = [row["duration_s"] for row in rows]
+    courses = [
+        _course(exact, limits.max_backfills_count, whole.osds) for exact in movements
+    ]
+    timeline = timeline_of(first, durations_s, courses)
+    if timeline is not None:
+        for row, moments in zip(rows, timeline.pop("changes"), strict=True):
+            row.update(moments)
+    return {
+        "changes": rows,
+        "trade_off": weighed,
+        "timeline": timeline,
+        "warnings": [
+            *_fill_warnings(rows),
+            *_warnings(movements, first, whole),
+            *_queue_warnings(runs[:profiles_count]),
+            *_client_warnings(scenario),
+            *_range_warnings(scenario),
+        ],
+        "provenance": _provenance(scenario),
+    }
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A simulation with its settings."""
+
+    variant: Variant
+    sample: Sample
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """The complete pool, represented by a simulated sample."""
+
+    shard_bytes: int  # Size of one shard of an object [B].
+    group_objects: float  # Mean number of objects per PG.
+    osds: int
+
+    def is_sampled(self, sample: Sample) -> bool:
+        """Return True if the sample contains only part of the objects."""
+        return round(self.group_objects) > sample.group_objects_count
+
+
+def _check(scenario: Scenario) -> None:
+    """Refuse a scenario that cannot be rehearsed."""
+    if not scenario.changes:
+        raise scenario.problem("changes", "nothing", "a planned change, [[changes]]")
+    if len(scenario.schemes) > 1:
+        got = ", ".join(scenario.schemes)
+        raise scenario.problem("schemes", got, "one, that of the pool")
+    for index, change in enumerate(scenario.changes):
+        if change.kind == "scheme" and len(scenario.changes) > 1:
+            got = "scheme among other changes"
+            wanted = "it as the only change, in a scenario of the cluster by then"
+            raise scenario.problem(f"changes.{index}.kind", got, wanted)
+
+
+def _row(
+    index: int,
+    exact: ExactMovement,
+    sample: Sample,
+    whole: _Whole,
+    profiles: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """Describe one change: bytes, duration and fill for the first profile, client metrics for each."""
+    shards_count = exact.movement.shards_count
+    return {
+        "kind": exact.change.kind,
+        "pgs_moved": exact.movement.groups_count,
+        "shards_moved": shards_count,
+        "bytes_moved": round(shards_count * whole.group_objects * whole.shard_bytes),
+        **_bytes(index, sample, whole),
+        **{name: profiles[0][name] for name in DURATIONS},
+        **_fill(index, sample),
+        "profiles": profiles,
+    }
+
+
+def _bytes(index: int, sample: Sample, whole: _Whole) -> dict[str, int | None]:
+    """Return the bytes that a change reads, writes and sends, or None if it is never applied."""
+    if index >= len(sample.rows):
+        return dict.fromkeys(_MOVED)
+    simulated = sample.rows[index]
+    scale = whole.group_objects / sample.group_objects_count
+    moved: dict[str, int | None] = {}
+    for name, counter in _MOVED.items():
+        # Peering moves the same bytes regardless of the data in the PGs.
+        noted_bytes = simulated[f"noted_{counter}"]
+        moved[name] = round(scale * (simulated[counter] - noted_bytes) + noted_bytes)
+    return moved
+
+
+def _profile(
+    index: int, exact: ExactMovement, run: _Run, whole: _Whole
+) -> dict[str, Any]:
+    """Return a change's duration and its client metrics before, during and after it, for one profile."""
+    sample = run.sample
+    settings = {
+        "profile": run.variant.profile,
+        "max_backfills": run.variant.max_backfills_count,
+    }
+    if index >= len(sample.rows):
+        # The cluster never became clean after the previous change.
+        return {
+            **settings,
+            **dict.fromkeys(DURATIONS),
+            **NO_CLIENTS,
+            "before": dict(NO_CLIENTS),
+            "after": dict(NO_CLIENTS),
+        }
+    simulated = sample.rows[index]
+    end_s = sample.end_s(index)
+    clean_s = simulated["clean_s"] or end_s
+    before_s = sample.rows[index - 1]["clean_s"] if index else 0.0
+    durations = _durations_s(exact, run, simulated, whole)
+    duration_s = None
+    if whole.is_sampled(sample):
+        duration_s = durations["duration_s"]
+    return {
+        **settings,
+        **durations,
+        **clients_during(sample, index, duration_s),
+        "before": clients_between(sample, before_s or 0.0, simulated["at_s"]),
+        "after": clients_between(sample, clean_s, end_s),
+    }
+
+
+def _durations_s(
+    exact: ExactMovement, run: _Run, simulated: Mapping[str, Any], whole: _Whole
+) -> dict[str, float | None]:
+    """Return the duration of a change with all objects [s], and its interval.
+
+    Add the extra time for full-size PGs under the same reservations to the sample's duration.
+    """
+    sampled_s: float | None = simulated["duration_s"]
+    durations: dict[str, float | None] = dict.fromkeys(DURATIONS)
+    object_s = object_time(simulated["backfills"])
+    durations["duration_s"] = sampled_s
+    if sampled_s is None or object_s is None:
+        return durations
+    turns = schedule_s(
+        backfills_of(exact),
+        group_s=1.0,
+        slots=run.variant.max_backfills_count,
+        osds=whole.osds,
+    )
+    left_count = 0.0
+    if whole.is_sampled(run.sample):
+        left_count = whole.group_objects - run.sample.group_objects_count
+    mean_s = sampled_s + turns * left_count * object_s.mean
+    durations["duration_s"] = mean_s
+    if object_s.low is not None and object_s.high is not None:
+        half_s = turns * whole.group_objects * (object_s.high - object_s.low) / 2
+        durations["duration_low_s"] = max(0.0, mean_s - half_s)
+        durations["duration_high_s"] = mean_s + half_s
+    return durations
+
+
+def _fill(index: int, sample: Sample) -> dict[str, Any]:
+    """Return the peak fill of the fullest OSD after a change, and the highest fill threshold reached."""
+    ratios = sample.peak_ratios(index)
+    if sample.fill is None or ratios is None:
+        return dict.fromkeys(("peak_used_ratio", "full_ratio_reached", "fullest_osd"))
+    return sample.fill.described(ratios)
+
+
+def _warnings(
+    movements: Sequence[ExactMovement], sample: Sample, whole: _Whole
+) -> list[str]:
+    warnings = []
+    for index, each in enumerate(movements):
+        if each.unplaced_groups_count:
+            warnings.append(
+                f"change {index} ({each.change.kind}): CRUSH finds too few OSDs for "
+                f"{each.unplaced_groups_count} placement groups"
+            )
+    clean = [row["clean_s"] is not None for row in sample.rows]
+    if len(clean) < len(movements) or not all(clean):
+        stuck = clean.index(False) if False in clean else len(clean)
+        warnings.append(
+            f"change {stuck} ({movements[stuck].change.kind}): the cluster does not become clean"
+        )
+    if whole.is_sampled(sample):
+        warnings.append(
+            f"bytes and times are extrapolated from {sample.group_objects_count} of "
+            f"{round(whole.group_objects):,} objects of each placement group"
+        )
+    if sample.fill is None:
+        warnings.append(
+            "the fill of OSDs is not known without cluster.drive_bytes, their capacity"
+        )
+    return warnings
+
+
+def _fill_warnings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a warning for each change after which an OSD reaches a fill threshold."""
+    warnings = []
+    for index, row in enumerate(rows):
+        if row["full_ratio_reached"] is None:
+            continue
+        moment = ""
+        if row.get("peak_at_s"):
+            moment = f" {duration_text(row['peak_at_s'])} after the command"
+        warnings.append(
+            f"change {index} ({row['kind']}): osd.{row['fullest_osd']} reaches "
+            f"{row['peak_used_ratio']:.1%}{moment}, above {row['full_ratio_reached']}"
+        )
+    return warnings
+
+
+def _course(exact: ExactMovement, slots: int, osds: int) -> BackfillCourse:
+    """Return the schedule of a change with full-size PGs, in parts of the whole."""
+    spans = backfill_spans(backfills_of(exact), group_s=1.0, slots=slots, osds=osds)
+    turns = max((end for _, end in spans), default=1.0)
+    parts = [(start / turns, end / turns) for start, end in spans]
+    return BackfillCourse(exact.movement, parts)
+
+
+def _settings_commands(scenario: Scenario, weighed: Mapping[str, Any]) -> list[str]:
+    """Return the commands for the recommended settings; none if they are the cluster's own."""
+    if not weighed["recommended"]:
+        return []
+    own = weighed["points"][0]
+    best = weighed["points"][weighed["recommended"]]
+    max_backfills = None
+    if best["max_backfills"] != own["max_backfills"]:
+        max_backfills = best["max_backfills"]
+    return profile_commands(scenario, best["profile"], max_backfills)
+
+
+def _queue_warnings(runs: Sequence[_Run]) -> list[str]:
+    """Return a warning if the op queue does not matter."""
+    if len(runs) < 2 or not runs[0].sample.equals(runs[1].sample):
+        return []
+    if not runs[0].sample.has_load:
+        return []
+    return [
+        f"{runs[0].variant.profile} and {runs[1].variant.profile} give the same completions: no OSD's queue "
+        "holds clients and recovery at once, so other profiles are not simulated and have the same results"
+    ]
+
+
+def _bounded_by_time(scenario: Scenario) -> Scenario:
+    """Return a scenario whose clients work throughout; how long is decided by the changes."""
+    load = scenario.workload
+    if load.requests is not None or load.duration_s is not None:
+        return scenario
+    timed = load.model_copy(update={"duration_s": 1.0})
+    return scenario.model_copy(update={"workload": timed})
+
+
+def _client_warnings(scenario: Scenario) -> list[str]:
+    """Return warnings about the limits of client metrics."""
+    warnings = []
+    first, *left_out = cells(scenario)
+    if left_out:
+        warnings.append(
+            f"clients: {first.pattern} {first.op} of {first.block_size_bytes} bytes; "
+            f"{len(left_out)} other combinations of [workload] are left out"
+        )
+    if scenario.duration_s is None:
+        warnings.append(
+            "clients are not measured, because workload.requests ends their load: use workload.duration_s"
+        )
+    return warnings
+
+
+def _provenance(scenario: Scenario) -> dict[str, Any]:
+    """Return what the result was made from."""
+    return made_from(
+        scenario,
+        scheme=scenario.schemes[0],
+        generation=scenario.generation,
+        parameters=scenario.cluster.parameters,
+    )
+
+
+def _range_warnings(scenario: Scenario) -> list[str]:
+    """Return warnings where the scenario is outside the calibrated range."""
+    outside = [
+        f"outside the calibrated range: {line}" for line in warnings_of(scenario)
+    ]
+    return outside + kernel_warnings(scenario)

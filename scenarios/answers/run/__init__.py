@@ -1,0 +1,1 @@
+"""Run a scenario. Start with `execute`."""

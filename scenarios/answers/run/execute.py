@@ -1,0 +1,265 @@
+"""Run a scenario cell by cell and collect its rows, warnings and provenance."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from stripesim.scenarios.answers.run.costs import cell_costs
+from stripesim.scenarios.cells.failures import limits_of
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import (
+    hole_warnings,
+    kernel_warnings,
+    load_sentences,
+    made_from,
+    object_map_warnings,
+    pristine_warnings,
+    warnings_of,
+)
+from stripesim.scenarios.cells.run import load_rows_of, row_of, run_cells
+from stripesim.scenarios.forms.bound import bounds_of_cell
+from stripesim.scenarios.forms.capacity import drives_of, storage_warnings
+from stripesim.scenarios.schema.checks import NO_BOUND, WANTED_BOUND
+from stripesim.scenarios.schema.failure_checks import stands_alone
+from stripesim.scenarios.schema.geometry import loads_with_keys
+from stripesim.scenarios.schema.keys import Cell, Scenario
+from stripesim.scenarios.show.results import rows_frame
+from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.observe.window import QUANTILES, latency_quantiles
+from stripesim.sim.run import RunResult
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class ScenarioResult:
+    """The results of a scenario."""
+
+    #: One row per cell and workload; `stripesim.sim.observe.result_row.ResultRow` defines the columns
+    rows: pl.DataFrame
+    provenance: dict[str, Any]
+    completions_sha256: str  #: Fingerprint of all completion times of all cells
+    requests: int  #: Requests completed
+    uses: int  #: Uses of resources completed
+    engine_wall_s: float  #: Wall-clock time inside the engine [s]
+    parameters: Rows  #: Every parameter with its provenance
+    #: Values of the scenario outside the range that its parameter set was calibrated on
+    warnings: list[str]
+    #: Utilisation and waiting of each class of resources, by cell
+    resources: Rows
+    #: Timelines of runs under faults, by cell; see `stripesim.sim.ceph.failures.describe_faults`
+    timelines: Rows = field(default_factory=list)
+    #: Warnings of holes in placement groups, of capacity, of codes never timed, and of reads of nothing
+    holes: tuple[str, ...] = ()
+    #: True if a KeyboardInterrupt ended the run; rows then cover the cells that were complete
+    stopped: bool = False
+    #: Resources near their limit, by row
+    limits: tuple[tuple[dict[str, Any], ...], ...] = ()
+    #: Gains of purchases, if advice was requested; see `stripesim.scenarios.answers.run.advise.Gain`
+    advice: Rows = field(default_factory=list)
+    #: Use of processors, by cell; see `stripesim.sim.observe.processors.processor_use`
+    processors: Rows = field(default_factory=list)
+    #: Distribution of latencies, by cell: ``fractions`` of requests and the ``latency_ns`` of each
+    latencies: Rows = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that ``stripesim run --json -`` prints."""
+        rows = self.rows.to_dicts()
+        document: dict[str, Any] = {
+            "provenance": self.provenance,
+            "rows": [
+                {**row, "limits": near}
+                for row, near in zip(rows, self.limits, strict=True)
+            ],
+            "completions_sha256": self.completions_sha256,
+            "requests": self.requests,
+            "uses": self.uses,
+            "engine_wall_s": self.engine_wall_s,
+            "warnings": [*self.warnings, *self.holes],
+            "resources": self.resources,
+            "processors": self.processors,
+            "latencies": self.latencies,
+            "sentences": load_sentences(rows),
+        }
+        stopped = "interrupted" if self.stopped else ""
+        further = {
+            "stopped": stopped,
+            "advice": self.advice,
+            "timeline": self.timelines,
+        }
+        return document | {key: value for key, value in further.items() if value}
+
+
+def run_scenario(
+    scenario: Scenario,
+    *,
+    engine: str = "compiled",
+    progress: Callable[[str], None] = lambda words: None,
+    costs: bool = True,
+    first_full: bool = True,
+) -> ScenarioResult:
+    """Run all cells of a scenario.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    engine
+        ``compiled`` or ``simpy``.
+    progress
+        Called with the name of each completed cell.
+    costs
+        Split the mean latency by step, which takes a second run of each cell.
+    first_full
+        Find the resource that saturates first as the rate grows.
+
+    Raises
+    ------
+    ScenarioError
+        If the scenario has no workload.
+    ValueError
+        If a scheme does not fit on the cluster, or the run does not fit in memory.
+    """
+    if stands_alone(scenario):
+        wanted = "a table [workload], or `stripesim durability` for [durability]"
+        raise scenario.problem("workload", "nothing", wanted)
+    for place, load in loads_with_keys(scenario):
+        is_bounded = load.requests is not None or load.duration_s is not None
+        if not is_bounded and load.kind != "trace":
+            raise scenario.problem(f"{place}.requests", NO_BOUND, WANTED_BOUND)
+    models = build_models(scenario)
+    no_room = storage_warnings(scenario, models)
+    resources: Rows = []
+    rows: Rows = []
+    timelines: Rows = []
+    processors: Rows = []
+    latencies: Rows = []
+    limits: list[tuple[dict[str, Any], ...]] = []
+    fingerprint = hashlib.sha256()
+    requests = uses = 0
+    wall_s = 0.0
+    stopped = False
+    try:
+        for cell, result in run_cells(scenario, engine, models):
+            cell_rows = [
+                row.as_dict()
+                for row in (
+                    *load_rows_of(scenario, cell, result),
+                    row_of(scenario, cell, result),
+                )
+            ]
+            if costs:
+                # Requests of the first client are followed, which belong to the first workload.
+                cell_rows[0] |= cell_costs(scenario, cell, result, engine, models)
+            rows += cell_rows
+            limits += [result.limits] * len(cell_rows)
+            requests += result.row.requests
+            resources += [{**cell._asdict(), **vars(use)} for use in result.resources]
+            use = {**cell._asdict(), **result.processors}
+            if first_full:
+                use["saturates_first"] = _first_full(scenario, cell, result, models)
+            processors.append(use)
+            if result.window is not None:
+                latencies.append({**cell._asdict(), **_distribution(result)})
+            if result.timeline is not None:
+                timelines.append({**cell._asdict(), **result.timeline})
+            fingerprint.update(bytes.fromhex(result.sha256))
+            uses += result.uses
+            wall_s += result.row.engine_wall_s
+            progress(" ".join(str(part) for part in cell if part is not None))
+    except KeyboardInterrupt:
+        # Keep the cells that are complete, if there are any.
+        if not rows:
+            raise
+        stopped = True
+    return ScenarioResult(
+        rows=rows_frame(rows),
+        provenance=provenance_of(scenario, models, engine),
+        completions_sha256=fingerprint.hexdigest(),
+        requests=requests,
+        uses=uses,
+        engine_wall_s=wall_s,
+        parameters=[
+            *parameters_of(models),
+            *recovery_parameters(scenario, models),
+            *drives_of(scenario, models).parameters(),
+        ],
+        warnings=warnings_of(scenario),
+        resources=resources,
+        timelines=timelines,
+        processors=processors,
+        latencies=latencies,
+        holes=(
+            *hole_warnings(scenario),
+            *no_room,
+            *kernel_warnings(scenario),
+            *pristine_warnings(scenario),
+            *object_map_warnings(scenario),
+        ),
+        stopped=stopped,
+        limits=tuple(limits),
+    )
+
+
+def _distribution(result: RunResult) -> dict[str, Any]:
+    """Return the latencies of a run's requests as fractions and times [ns]."""
+    assert result.window is not None
+    latency_ns = latency_quantiles(result.window, result.requested)
+    return {"fractions": list(QUANTILES), "latency_ns": latency_ns}
+
+
+def _first_full(
+    scenario: Scenario, cell: Cell, result: RunResult, models: Models
+) -> dict[str, Any] | None:
+    """Return the resource that saturates first as the rate of requests grows, and that rate [1/s]."""
+    if result.row.iops is None:
+        # No request completed, so the utilisation is unknown.
+        return None
+    rates = [row.iops or 0.0 for row in result.load_rows] or None
+    bounds = bounds_of_cell(scenario, cell, models, rates=rates)
+    if not bounds:
+        return None
+    first = bounds[0]
+    return {
+        "resource": first.resource,
+        "utilisation": result.row.iops / first.iops,
+        "iops": first.iops,
+    }
+
+
+def parameters_of(models: Models) -> list[dict[str, Any]]:
+    """List the parameters of a cluster's models with their provenance."""
+    return [
+        parameter
+        for name, model in models.described().items()
+        for parameter in model.parameters(f"{name}.")
+        if not isinstance(parameter["value"], list)
+    ]
+
+
+def recovery_parameters(scenario: Scenario, models: Models) -> list[dict[str, Any]]:
+    """List the constants of detection and recovery of a scenario with failures, changes or a repair."""
+    if not (scenario.faults or scenario.repair or scenario.changes):
+        return []
+    return list(
+        limits_of(scenario, rotational=models.ssd.rotational).parameters("recovery.")
+    )
+
+
+def provenance_of(scenario: Scenario, models: Models, engine: str) -> dict[str, Any]:
+    """Return everything needed to reproduce the rows."""
+    kernel = models.kernel.provenance
+    measured_here = kernel.get("measured_here")
+    return made_from(
+        scenario,
+        generation=scenario.generation,
+        engine=engine,
+        parameters=scenario.cluster.parameters,
+        ssd=scenario.cluster.drive,
+        kernel_table=models.kernel.name,
+        kernel_cpu=kernel["cpu"],
+        **({"kernel_measured_here": measured_here} if measured_here else {}),
+    )

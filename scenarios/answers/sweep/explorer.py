@@ -1,0 +1,285 @@
+"""Prepare the rows of a sweep for the explorer: axes to move along, metrics to show, one cell per row.
+
+The page itself is `page/explorer.html.j2`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import polars as pl
+
+from stripesim.scenarios.schema.units import format_size
+from stripesim.scenarios.show.figures.captions import (
+    OP_WORDS,
+    PATTERN_WORDS,
+    scheme_label,
+)
+from stripesim.scenarios.show.page.render import render
+from stripesim.scenarios.show.results import COLUMNS
+from stripesim.sim.observe.limits import resource_name
+
+#: Columns that the explorer offers, the first one selected.
+METRICS: Final = (
+    "throughput_bytes_per_s",
+    "iops",
+    "offered_iops",
+    "latency_mean_ns",
+    "latency_p50_ns",
+    "latency_p99_ns",
+    "cpu_ns_per_op",
+    "cpu_utilisation",
+    "private_net_bytes_per_client_byte",
+    "public_net_bytes_per_client_byte",
+    "device_read_bytes_per_client_byte",
+    "device_write_bytes_per_client_byte",
+)
+
+#: Columns of a cell that are axes unless a swept key already says the same.
+_CELL_AXES: Final = ("op", "pattern", "block_size_bytes")
+
+#: Names of those columns for readers.
+_AXIS_NAMES: Final = {
+    "op": "request",
+    "pattern": "pattern",
+    "block_size_bytes": "block size",
+    **{
+        "workload.block_sizes_bytes": "block size",
+        "workload.queue_depth": "queue depth",
+        "cluster.hosts": "hosts",
+        "cluster.osds_per_host": "OSDs per host",
+        "cluster.drive": "drive",
+        "cluster.stripe_unit_bytes": "stripe unit",
+        "workload.clients": "clients",
+        "workload.rate_per_s": "offered requests/s",
+        "generation": "Ceph release",
+    },
+}
+
+#: Digits of a number on the page. Intervals are never narrower.
+_DIGITS: Final = 5
+
+
+@dataclass(frozen=True)
+class ExplorerAxis:
+    """A column that takes several values, and every value is a stop of its slider."""
+
+    key: str
+    name: str
+    #: Values as the rows have them, in the order of the slider
+    values: tuple[Any, ...]
+    texts: tuple[str, ...]
+    numeric: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the axis as the page's script reads it."""
+        return {
+            "key": self.key,
+            "name": self.name,
+            "texts": self.texts,
+            "numbers": self.values if self.numeric else None,
+        }
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """Content of an explorer: what its controls offer, and the data of its script."""
+
+    axes: tuple[ExplorerAxis, ...]
+    #: Column and heading of each metric
+    metrics: tuple[tuple[str, str], ...]
+    data: Mapping[str, Any]
+
+
+def explorer_of(
+    aggregated: pl.DataFrame,
+    keys: Sequence[str],
+    failed: Sequence[Mapping[str, Any]] = (),
+) -> Explorer | None:
+    """Prepare the means of a sweep for the explorer.
+
+    Parameters
+    ----------
+    aggregated
+        Means and intervals, as `stripesim.scenarios.answers.sweep.stats.aggregate` returns them.
+    keys
+        Swept keys, columns of `aggregated`.
+    failed
+        Tasks without a result: the same coordinates, and ``reason``.
+
+    Returns
+    -------
+    Explorer or None
+        None without a row, or if nothing varies except the scheme.
+    """
+    metrics = [
+        name
+        for name in METRICS
+        if name in aggregated.columns and aggregated[name].count()
+    ]
+    coordinates = _coordinates(aggregated, keys, failed)
+    axes = _axes(coordinates, keys)
+    if not metrics or not axes:
+        return None
+    schemes = tuple(coordinates["scheme"].unique(maintain_order=True))
+    cells = aggregated.to_dicts()
+    stops = [
+        {repr(value): stop for stop, value in enumerate(axis.values)} for axis in axes
+    ]
+
+    def place(row: Mapping[str, Any]) -> list[int]:
+        """Return the coordinates of a cell as indices: of its scheme, then along each axis."""
+        along = [
+            stop_of[repr(row[axis.key])]
+            for axis, stop_of in zip(axes, stops, strict=True)
+        ]
+        return [schemes.index(row["scheme"]), *along]
+
+    document = {
+        "axes": [axis.to_json() for axis in axes],
+        "schemes": [scheme_label(scheme) for scheme in schemes],
+        "metrics": [_metric(aggregated, name) for name in metrics],
+        "cells": [place(row) for row in cells],
+        "replications": [row["replications"] for row in cells],
+        "unsteady": [
+            number for number, row in enumerate(cells) if not row.get("steady", True)
+        ],
+        "bottlenecks": [_bottleneck(row) for row in cells],
+        "failed": [[place(row), row["reason"]] for row in failed],
+    }
+    headings = tuple((name, COLUMNS[name].heading) for name in metrics)
+    return Explorer(axes, headings, document)
+
+
+def explorer_page(
+    explorer: Explorer,
+    *,
+    kind: str,
+    title: str,
+    introduction: str,
+) -> str:
+    """Write a self-contained page that holds only an explorer of cells within the calibrated range.
+
+    Parameters
+    ----------
+    explorer
+        The cells.
+    kind, title, introduction
+        Texts above the controls.
+    """
+    return render(
+        "explorer_page.html.j2",
+        kind=kind,
+        title=title,
+        introduction=introduction,
+        meta=[],
+        explorer=explorer,
+        explorer_heading="Explore",
+        warnings=[],
+        inside="All cells are within the range that their parameter sets were calibrated or checked on.",
+    )
+
+
+def _coordinates(
+    aggregated: pl.DataFrame, keys: Sequence[str], failed: Sequence[Mapping[str, Any]]
+) -> pl.DataFrame:
+    """Return the coordinates of all cells, also of those that failed."""
+    names = list(dict.fromkeys([*keys, "scheme", *_CELL_AXES]))
+    known = aggregated.select(names)
+    if not failed:
+        return known
+    more = [{name: row.get(name) for name in names} for row in failed]
+    return pl.concat([known, pl.DataFrame(more, schema=known.schema)])
+
+
+def _axes(coordinates: pl.DataFrame, keys: Sequence[str]) -> tuple[ExplorerAxis, ...]:
+    """Choose the columns that vary. Of columns that change together, the first stays."""
+    kept: list[str] = []
+    for name in dict.fromkeys([*keys, *_CELL_AXES]):
+        # The lines already show schemes.
+        if name == "schemes" or coordinates[name].n_unique() < 2:
+            continue
+        if not any(_change_together(coordinates, name, one) for one in kept):
+            kept.append(name)
+    return tuple(_axis(name, coordinates, keys) for name in kept)
+
+
+def _change_together(rows: pl.DataFrame, one: str, two: str) -> bool:
+    pairs = rows.select(one, two).n_unique()
+    return pairs == rows[one].n_unique() == rows[two].n_unique()
+
+
+def _axis(name: str, coordinates: pl.DataFrame, keys: Sequence[str]) -> ExplorerAxis:
+    column = coordinates[name]
+    values = column.unique(maintain_order=True).to_list()
+    numeric = column.dtype.is_numeric() and None not in values
+    if numeric:
+        values.sort()
+    twins = [
+        twin
+        for twin in keys
+        if twin not in (name, "schemes")
+        and coordinates[twin].n_unique() > 1
+        and _change_together(coordinates, name, twin)
+    ]
+    first_row = {
+        repr(value): number for number, value in reversed([*enumerate(column)])
+    }
+    texts = []
+    for value in values:
+        number = first_row[repr(value)]
+        parts = [_value_text(name, value)]
+        for twin in twins:
+            parts.append(
+                f"{_name(twin)} {_value_text(twin, coordinates[twin][number])}"
+            )
+        texts.append(", ".join(dict.fromkeys(parts)))
+    return ExplorerAxis(name, _name(name), tuple(values), tuple(texts), numeric)
+
+
+def _name(key: str) -> str:
+    return _AXIS_NAMES.get(key, key)
+
+
+def _value_text(key: str, value: Any) -> str:
+    """Write a value of a swept key.
+
+    >>> _value_text("workload.block_sizes_bytes", 65536), _value_text("cluster.hosts", 1200)
+    ('64KiB', '1,200')
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) and key.endswith("_bytes"):
+        return format_size(value)
+    if isinstance(value, int | float):
+        return f"{value:,.10g}"
+    words = {**OP_WORDS, **PATTERN_WORDS}
+    text = str(value)
+    return words.get(text, text) if key in _CELL_AXES else text
+
+
+def _metric(aggregated: pl.DataFrame, name: str) -> dict[str, Any]:
+    """Return a metric: its name, its values and the ends of its intervals in the unit of reports."""
+    column = COLUMNS[name]
+    ends = [f"{name}_ci_{end}" for end in ("low", "high")]
+    known = all(end in aggregated.columns and aggregated[end].count() for end in ends)
+    return {
+        "key": name,
+        "heading": column.heading,
+        "unit": column.unit,
+        "values": _numbers(aggregated[name], column.factor),
+        "low": _numbers(aggregated[ends[0]], column.factor) if known else None,
+        "high": _numbers(aggregated[ends[1]], column.factor) if known else None,
+    }
+
+
+def _numbers(column: pl.Series, factor: float) -> list[float | None]:
+    shown = column.cast(pl.Float64).fill_nan(None) * factor
+    return shown.round_sig_figs(_DIGITS).to_list()
+
+
+def _bottleneck(row: Mapping[str, Any]) -> str:
+    names = (row.get("bottleneck") or "–").split(", ")
+    return ", ".join(map(resource_name, names))

@@ -1,0 +1,434 @@
+"""Plan a sweep: turn ``--over``, ``--zip`` and ``--list`` into points, and points into tasks."""
+
+import csv
+import itertools
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from stripesim.scenarios.schema.keys import Scenario, cells
+from stripesim.scenarios.schema.loader import (
+    Override,
+    Overrides,
+    ScenarioError,
+    load_scenario,
+    overridden,
+)
+from stripesim.scenarios.schema.problems import value_text
+from stripesim.scenarios.schema.toml import toml_value
+from stripesim.scenarios.work.pool import SweepError
+from stripesim.scenarios.work.task import (
+    SweepTask,
+    files_sha256,
+    forget_models,
+    make_task,
+)
+
+#: Most points of a sweep. More are probably a mistake, and planning them takes minutes.
+_POINTS_MAX: Final = 100_000
+
+#: Most runs of cells in one sweep, replications included.
+TASKS_MAX: Final = 200_000
+
+_SEED_MAX: Final = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class SweepPlan:
+    """The tasks of a sweep."""
+
+    name: str
+    keys: tuple[str, ...]  # Swept keys, as the user wrote them.
+    points: int  # Number of points in the grid or list.
+    tasks: tuple[SweepTask, ...]  # In the order of rows: point, cell, replication.
+    scenario: Scenario  # Scenario of the first point.
+    replications: int
+    # Options of the sweep, for the provenance.
+    asked: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """Keys that change together, with the values and the option or line of each step."""
+
+    keys: tuple[str, ...]
+    steps: list[tuple[Any, ...]]
+    origins: list[str]
+    #: True if values are texts from a command line or file, False if they are Python values
+    is_text: bool = True
+
+    @property
+    def texts(self) -> list[str]:
+        """The axis as one text ``key=value,value`` per key."""
+        columns = zip(*self.steps, strict=True)
+        return [
+            f"{key}={','.join(value if self.is_text else toml_value(value) for value in column)}"
+            for key, column in zip(self.keys, columns, strict=True)
+        ]
+
+
+def split_values(text: str) -> list[str]:
+    """Split values at the commas outside brackets and quotes.
+
+    >>> split_values('["rs:6,3", "rep:3"], "a,b", 4k')
+    ['["rs:6,3", "rep:3"]', '"a,b"', '4k']
+    """
+    values: list[str] = []
+    start = depth = 0
+    quote = ""
+    escaped = False
+    for index, letter in enumerate(text):
+        if quote:
+            # In TOML only double quotes have escapes.
+            if letter == quote and not escaped:
+                quote = ""
+            escaped = letter == "\\" and quote == '"' and not escaped
+        elif letter in "\"'" and (depth or not text[start:index].strip()):
+            quote = letter
+        elif letter in "[{]}":
+            depth += 1 if letter in "[{" else -1
+        elif letter == "," and depth == 0:
+            values.append(text[start:index].strip())
+            start = index + 1
+    if quote or depth:
+        raise ValueError("brackets and quotes that close")
+    values.append(text[start:].strip())
+    if not all(values):
+        raise ValueError("values between the commas")
+    return values
+
+
+def plan_sweep(
+    scenario: Scenario | str | Path,
+    *,
+    over: Mapping[str, Sequence[Any]] | Sequence[str] = (),
+    zipped: Sequence[str] = (),
+    list_file: str | Path | None = None,
+    sets: Overrides = (),
+    seed: int | None = None,
+    replications: int = 1,
+    engine: str = "compiled",
+) -> SweepPlan:
+    """Plan a sweep.
+
+    Parameters
+    ----------
+    scenario
+        A scenario, or the name or path of one.
+    over
+        Values of each swept key, or texts ``key=value,value``. Keys form a grid.
+    zipped
+        Texts ``key=value,value`` of keys that change together.
+    list_file
+        CSV file with a line of keys and one line of values per point.
+    sets
+        Overrides of all points: values by key, or texts ``key=value``.
+    seed
+        Seed of the first replication. Defaults to that of the scenario.
+    replications
+        Number of runs of each cell, under consecutive seeds.
+    engine
+        ``compiled`` or ``simpy``.
+
+    Raises
+    ------
+    SweepError
+        If the sweep cannot run; the message lists every fault.
+    """
+    faults: list[str] = []
+    axes: list[_Axis | None]
+    if isinstance(over, Mapping):
+        axes = [_axis_of_values(key, values, faults) for key, values in over.items()]
+        over = [text for axis in axes if axis is not None for text in axis.texts]
+    else:
+        axes = [_axis([item], "--over", faults) for item in over]
+    if isinstance(sets, Mapping):
+        sets = [Override(key, value) for key, value in sets.items()]
+    axes.append(_axis(zipped, "--zip", faults))
+    if list_file is not None:
+        axes.append(_read_list(Path(list_file), faults))
+    listed = [axis for axis in axes if axis is not None and axis.keys]
+    keys = tuple(key for axis in listed for key in axis.keys)
+    faults += _clashes(listed, sets)
+    if replications < 1:
+        faults.append(
+            f"--replications: got {replications}, wanted a number of at least 1"
+        )
+    if math.prod(len(axis.steps) for axis in listed) > _POINTS_MAX:
+        faults.append(f"--over: got more than {_POINTS_MAX:,} points, wanted fewer")
+        raise SweepError("\n".join(faults))
+    scenarios = _load(scenario, listed, sets, seed, faults)
+    values = _swept_columns(keys, scenarios)
+    first = scenarios[0].seed if scenarios else 0
+    if first + replications - 1 > _SEED_MAX:
+        faults.append(
+            f"--replications: got {replications} from seed {first}, wanted seeds below 2^63"
+        )
+    if faults:
+        raise SweepError("\n".join(dict.fromkeys(faults)))
+    forget_models()
+    count = replications * sum(len(cells(point)) for point in scenarios)
+    if count > TASKS_MAX:
+        raise SweepError(
+            f"--replications: got {replications:,}, that is {count:,} runs of cells, wanted at most "
+            f"{TASKS_MAX:,}"
+        )
+    tasks = [
+        make_task(
+            point,
+            cell,
+            replication=replication,
+            engine=engine,
+            swept=swept,
+            files=files,
+        )
+        for point, swept in zip(scenarios, values, strict=True)
+        for files in [files_sha256(point)]
+        for cell in cells(point)
+        for replication in range(replications)
+    ]
+    _refuse_repeats(tasks, keys)
+    file = None if list_file is None else str(list_file)
+    asked = {
+        "over": list(over),
+        "zip": list(zipped),
+        "list": file,
+        "set": [_set_text(item) for item in sets],
+    }
+    return SweepPlan(
+        scenarios[0].name,
+        keys,
+        len(scenarios),
+        tuple(tasks),
+        scenarios[0],
+        replications,
+        asked,
+    )
+
+
+def _set_text(item: str | Override) -> str:
+    return item if isinstance(item, str) else f"{item.key}={toml_value(item.value)}"
+
+
+def _axis_of_values(key: str, values: Sequence[Any], faults: list[str]) -> _Axis | None:
+    """Return the axis of one key, or add a fault if it has no values."""
+    if isinstance(values, str) or not len(values):
+        wanted = "a list of values, such as [16, 64]"
+        faults.append(f"--over: {key}: got {value_text(values)}, wanted {wanted}")
+        return None
+    steps = [(value,) for value in values]
+    return _Axis((key,), steps, ["--over"] * len(steps), is_text=False)
+
+
+def _axis(items: Sequence[str], option: str, faults: list[str]) -> _Axis | None:
+    """Return the axis of ``key=v1,v2`` items that change together, or add their faults."""
+    columns: dict[str, list[str]] = {}
+    before = len(faults)
+    for item in items:
+        key, equals, text = item.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            faults.append(
+                f"{option}: {value_text(item)}: got no key and values, wanted key=value,value, such as "
+                "workload.queue_depth=16,64"
+            )
+            continue
+        if key in columns:
+            faults.append(f"{option}: {key}: got it twice, wanted each key once")
+            continue
+        try:
+            columns[key] = split_values(text)
+        except ValueError as error:
+            faults.append(f"{option}: {key}: got {value_text(text)}, wanted {error}")
+    if len({len(values) for values in columns.values()}) > 1:
+        counts = ", ".join(
+            f"{len(values)} for {key}" for key, values in columns.items()
+        )
+        faults.append(
+            f"{option}: {', '.join(columns)}: got {counts}, wanted equally many values for each key"
+        )
+    if len(faults) > before:
+        return None
+    steps = list(zip(*columns.values(), strict=True))
+    return _Axis(tuple(columns), steps, [option] * len(steps))
+
+
+def _read_list(path: Path, faults: list[str]) -> _Axis | None:
+    """Return the axis of a file with a list of points, or add its faults."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", "bytes that are not UTF-8")
+        faults.append(
+            f"--list: {path}: got {reason}, wanted a CSV file that can be read"
+        )
+        return None
+    reader = csv.reader(
+        text.splitlines(keepends=True), skipinitialspace=True, strict=True
+    )
+    try:
+        lines = [
+            (reader.line_num, [part.strip() for part in line])
+            for line in reader
+            if line
+        ]
+    except csv.Error as error:
+        faults.append(
+            f"{path}:{reader.line_num}: got {error}, wanted CSV with quotes that close"
+        )
+        return None
+    if len(lines) < 2:
+        faults.append(
+            f"--list: {path}: got {len(lines)} lines, wanted a line of keys and one or more of values"
+        )
+        return None
+    (_, keys), *rest = lines
+    if not all(keys) or len(set(keys)) < len(keys):
+        faults.append(
+            f"{path}:1: got {', '.join(keys)}, wanted a different key in each column"
+        )
+        return None
+    axis = _Axis(tuple(keys), [], [])
+    for number, line in rest:
+        if len(line) == len(keys) and all(line):
+            axis.steps.append(tuple(line))
+            axis.origins.append(f"{path}:{number}")
+        else:
+            faults.append(
+                f"{path}:{number}: got {sum(map(bool, line))} values, wanted {len(keys)}"
+            )
+    return axis
+
+
+def _covers(above: str, below: str) -> bool:
+    return above == below or below.startswith(f"{above}.")
+
+
+def _plain_key(written: str) -> str:
+    """Return a key without the quotes that TOML allows around its parts."""
+    return ".".join(part.strip().strip("\"'") for part in written.split("."))
+
+
+def _clashes(axes: Sequence[_Axis], sets: Sequence[str | Override]) -> Iterator[str]:
+    """Yield a fault for each key that is given twice, since one would silently override the other."""
+    keys = [_plain_key(key) for axis in axes for key in axis.keys]
+    if "seed" in keys:
+        yield "--over: seed: got a swept seed, wanted --replications N: replication r runs with seed + r"
+    for first, second in itertools.combinations(keys, 2):
+        if _covers(first, second) or _covers(second, first):
+            both = "it twice" if first == second else f"{first} swept too"
+            yield f"--over: {second}: got {both}, wanted each key swept once"
+    fixed_keys = [_plain_key(_set_text(item).partition("=")[0]) for item in sets]
+    for fixed, key in itertools.product(fixed_keys, keys):
+        if _covers(fixed, key) or _covers(key, fixed):
+            yield f"--over: {key}: got --set {fixed} too, wanted a key either swept or set"
+
+
+def _load(
+    base: Scenario | str | Path,
+    axes: Sequence[_Axis],
+    sets: Sequence[str | Override],
+    seed: int | None,
+    faults: list[str],
+) -> list[Scenario]:
+    """Load the scenario of each point, and add the faults of all points without duplicates."""
+    scenarios: list[Scenario] = []
+    # (fault, whether an option caused it) → points with the fault.
+    points_of: dict[tuple[str, bool], list[str]] = {}
+    incomplete = bool(faults)
+    count = 0
+    for steps in itertools.product(*(range(len(axis.steps)) for axis in axes)):
+        count += 1
+        values: dict[str, tuple[str, str]] = {}
+        own: list[str | Override] = []
+        for axis, step in zip(axes, steps, strict=True):
+            for key, value in zip(axis.keys, axis.steps[step], strict=True):
+                text = value if axis.is_text else toml_value(value)
+                values[key] = (text, axis.origins[step])
+                own.append(f"{key}={value}" if axis.is_text else Override(key, value))
+        try:
+            if isinstance(base, Scenario):
+                scenarios.append(overridden(base, [*sets, *own], seed=seed))
+            else:
+                scenarios.append(load_scenario(base, sets=[*sets, *own], seed=seed))
+        except ScenarioError as error:
+            point = " ".join(f"{key}={text}" for key, (text, _) in values.items())
+            for line in error.faults:
+                fault = _attributed(line, values)
+                points_of.setdefault(fault, []).append(point)
+    for (line, of_option), points in points_of.items():
+        if of_option:
+            faults.append(line)
+        elif incomplete:
+            # A key that the file lacks may be on an axis that was dropped for its faults.
+            continue
+        elif len(points) == count:
+            faults.append(line)
+        else:
+            # A fault of some points comes from their values, even if it names a line of the file.
+            faults.append(f"{line} (at {points[0]})")
+    return scenarios
+
+
+def _attributed(line: str, values: dict[str, tuple[str, str]]) -> tuple[str, bool]:
+    """Return a fault with the option that caused it, and True, or False if the scenario's file did."""
+    option, _, rest = line.partition(": ")
+    key = rest.partition(": ")[0]
+    if option != "--set":
+        return line, option == "--seed"
+    for swept, (value, origin) in values.items():
+        named = (value_text(f"{swept}={value}"), value_text(swept))
+        if not _covers(swept, key) and not rest.startswith(named):
+            continue
+        hint = ""
+        if key == "schemes" and value[0] not in "[\"'":
+            hint = """; quote schemes with a comma, such as 'schemes="rs:6,3",rep:3'"""
+        return f"{origin}: {rest}{hint}", True
+    return line, True
+
+
+def _swept_columns(
+    keys: Sequence[str], scenarios: Sequence[Scenario]
+) -> list[dict[str, Any]]:
+    """Return the values of the swept keys at each point, with one type per key."""
+    columns = {
+        key: _column([_value(scenario, key) for scenario in scenarios]) for key in keys
+    }
+    return [
+        {key: columns[key][index] for key in keys} for index in range(len(scenarios))
+    ]
+
+
+def _column(values: list[Any]) -> list[Any]:
+    """Convert values to one type that a table column can hold."""
+    if all(isinstance(value, list) and len(value) == 1 for value in values):
+        values = [value[0] for value in values]
+    kinds = {type(value) for value in values}
+    if kinds == {int, float}:
+        return [float(value) for value in values]
+    if len(kinds) == 1 and kinds <= {str, int, float, bool}:
+        return values
+    return [value if isinstance(value, str) else json.dumps(value) for value in values]
+
+
+def _value(scenario: Scenario, key: str) -> Any:
+    value: Any = scenario.model_dump(mode="json", exclude_none=True)
+    for part in _plain_key(key).split("."):
+        if not isinstance(value, dict):
+            return None
+        value = value.get(part)
+    return value
+
+
+def _refuse_repeats(tasks: Sequence[SweepTask], keys: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for task in tasks:
+        if task.task_id in seen:
+            # A cell that two points share would count twice.
+            raise SweepError(
+                f"--over: {', '.join(keys)}: got {task.label} twice, wanted each cell once"
+            )
+        seen.add(task.task_id)

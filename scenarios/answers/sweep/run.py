@@ -1,0 +1,259 @@
+"""Run the tasks of a sweep, store each row as it comes, and build the tables."""
+
+from collections import deque
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Final
+
+import polars as pl
+
+from stripesim._version import __version__
+from stripesim.scenarios.answers.sweep.plan import SweepPlan
+from stripesim.scenarios.answers.sweep.stats import aggregate
+from stripesim.scenarios.cells.notes import (
+    code_files,
+    warnings_of_all,
+    where_and_when,
+)
+from stripesim.scenarios.show.results import (
+    COLUMNS,
+    RESULT_SCHEMA,
+    block_text,
+    rows_frame,
+)
+from stripesim.scenarios.work.dask import TIMEOUT_S, SweepLostError, run_dask
+from stripesim.scenarios.work.pool import cores_usable, run_pool
+from stripesim.scenarios.work.store import PartStore
+from stripesim.scenarios.work.task import (
+    Answer,
+    Batches,
+    Outcome,
+    SweepTask,
+    attempt,
+    attempt_batch,
+    code_sha256,
+    expected_work,
+)
+from stripesim.sim.observe.limits import resource_name
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """The results of a sweep, complete or interrupted."""
+
+    #: One row per completed task, in the order of the plan; see `sweep_frame`
+    rows: pl.DataFrame
+    aggregated: pl.DataFrame  #: Means and intervals over replications, see `aggregate`
+    #: Tasks that failed: coordinates and ``reason``
+    failed: list[dict[str, Any]]
+    damaged: int  #: Damaged files of rows on disk; their tasks ran again
+    stopped: str | None  #: Reason why the sweep ended early
+    provenance: dict[str, Any]
+    #: Values outside the range that parameter sets were calibrated on, without duplicates
+    warnings: list[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that ``stripesim sweep --json -`` prints."""
+        return {
+            "rows": self.rows.to_dicts(),
+            "aggregated": self.aggregated.to_dicts(),
+            "provenance": self.provenance,
+            "failed": self.failed,
+            "warnings": self.warnings,
+        }
+
+
+def run_sweep(
+    plan: SweepPlan,
+    *,
+    jobs: int | None = None,
+    dask: str | None = None,
+    dask_timeout_s: float = TIMEOUT_S,
+    store: PartStore | None = None,
+    progress: Callable[[Outcome], None] = lambda outcome: None,
+) -> SweepResult:
+    """Run the tasks of a plan that have no stored rows, by replication and then the longest first.
+
+    Parameters
+    ----------
+    plan
+        The tasks.
+    jobs
+        Number of worker processes. Defaults to one per core.
+    dask
+        Address of a Dask scheduler to use instead of processes.
+    dask_timeout_s
+        Time to wait for new workers after all are gone [s].
+    store
+        Rows on disk, from which the sweep resumes and to which it adds new rows.
+    progress
+        Called with the outcome of each task.
+    """
+    stored = {} if store is None else store.rows
+    rows = {
+        task.task_id: stored[task.task_id]
+        for task in plan.tasks
+        if task.task_id in stored
+    }
+    kept = len(rows)
+    missing = [task for task in plan.tasks if task.task_id not in rows]
+    # So that no worker starts a long task when the others are done.
+    missing.sort(key=lambda task: (task.replication, -expected_work(task)))
+    failed: list[Outcome] = []
+    stopped = None
+    try:
+        with closing(_outcomes(missing, jobs, dask, dask_timeout_s)) as outcomes:
+            for outcome in outcomes:
+                if outcome.row is None:
+                    failed.append(outcome)
+                    progress(outcome)
+                    continue
+                if store is not None:
+                    store.add(outcome.task, outcome.row)
+                rows[outcome.task.task_id] = outcome.row
+                progress(outcome)
+    except KeyboardInterrupt:
+        stopped = "interrupted"
+    except SweepLostError as error:
+        stopped = str(error)
+    order = {task.task_id: index for index, task in enumerate(plan.tasks)}
+    failed.sort(key=lambda outcome: order[outcome.task.task_id])
+    frame = sweep_frame(plan, rows)
+    counts = {
+        "tasks": len(plan.tasks),
+        "rows": len(rows),
+        "kept": kept,
+        "executed": len(rows) - kept,
+        "failed": len(failed),
+        "stopped": stopped,
+    }
+    return SweepResult(
+        rows=frame,
+        aggregated=aggregate(frame, plan.keys),
+        failed=[_failure_row(outcome) for outcome in failed],
+        damaged=0 if store is None else store.damaged,
+        stopped=stopped,
+        provenance=_provenance(plan, counts),
+        warnings=warnings_of_all(task.scenario for task in plan.tasks),
+    )
+
+
+def sweep_frame(plan: SweepPlan, rows: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame:
+    """Build the table of a sweep, in the order of the plan."""
+    frame = rows_frame(
+        {**task.swept, **rows[task.task_id], "task": task.task_id}
+        for task in plan.tasks
+        if task.task_id in rows
+    )
+    first = [*plan.keys, "replication", "seed"]
+    # Drop columns without values, which stored rows lack.
+    further = sorted(
+        name
+        for name in frame.columns
+        if name not in RESULT_SCHEMA
+        and name not in first
+        and frame[name].null_count() < frame.height
+    )
+    missing = [pl.lit(None).alias(name) for name in first if name not in frame.columns]
+    return frame.with_columns(missing).select(*first, *RESULT_SCHEMA, *further)
+
+
+def _outcomes(
+    tasks: Sequence[SweepTask],
+    jobs: int | None,
+    dask: str | None,
+    dask_timeout_s: float,
+) -> Generator[Outcome, None, None]:
+    if not tasks:
+        return
+    if dask is not None:
+        yield from run_dask(tasks, dask, dask_timeout_s)
+        return
+    processes = min(cores_usable() if jobs is None else jobs, len(tasks))
+    if processes == 1:
+        yield from map(attempt, tasks)
+        return
+    batches = Batches(tasks, processes)
+    waiting = deque(batches.first)
+    with closing(run_pool(attempt_batch, waiting, jobs=processes)) as answers:
+        for batch, answer in answers:
+            if isinstance(answer, Answer):
+                yield from answer.outcomes(batch)
+                waiting.extend(batches.rest_after(answer.duration_s))
+            else:
+                outcomes, more = batches.after_death(batch, answer.reason)
+                yield from outcomes
+                waiting.extend(more)
+
+
+def _failure_row(outcome: Outcome) -> dict[str, Any]:
+    task = outcome.task
+    return {
+        **task.swept,
+        **task.cell._asdict(),
+        "replication": task.replication,
+        "task": task.task_id,
+        "reason": outcome.reason,
+    }
+
+
+def _provenance(plan: SweepPlan, counts: Mapping[str, Any]) -> dict[str, Any]:
+    first = plan.tasks[0]
+    return {
+        "stripesim": __version__,
+        "code_sha256": code_sha256(),
+        "scenario": plan.name,
+        "seed": plan.scenario.seed,
+        "engine": first.engine,
+        "replications": plan.replications,
+        "points": plan.points,
+        "sweep": {**plan.asked, **counts},
+        **code_files(plan.scenario),
+        **where_and_when(),
+        # Swept keys have the values of the first point.
+        "configuration": plan.scenario.model_dump(mode="json"),
+    }
+
+
+#: Abbreviations and signs of the table.
+NOTE: Final = (
+    "MB = 10⁶ bytes; latency = mean; ± half of the 95 % interval over replications;"
+    " ! no steady state"
+)
+_CELL: Final = ("scheme", "op", "pattern")
+_NUMBERS: Final = tuple(
+    COLUMNS[key]
+    for key in (
+        "throughput_bytes_per_s",
+        "latency_mean_ns",
+        "latency_p99_ns",
+        "private_net_bytes_per_client_byte",
+    )
+)
+
+
+def aggregated_table(
+    aggregated: pl.DataFrame, keys: Sequence[str]
+) -> tuple[list[str], list[list[str]]]:
+    """Return the headings and the rows of a table of means."""
+    columns = [
+        *keys,
+        *_CELL,
+        "block",
+        *(column.short_heading for column in _NUMBERS),
+        "bottleneck",
+    ]
+    rows = []
+    for row in aggregated.iter_rows(named=True):
+        cells = [str(row[name]) for name in (*keys, *_CELL)]
+        cells.append(block_text(row))
+        for column in _NUMBERS:
+            ends = (f"{column.key}_ci_low", f"{column.key}_ci_high")
+            cells.append(column.padded_text(row, ends))
+        kinds = (row.get("bottleneck") or "–").split(", ")
+        bottleneck = ", ".join(map(resource_name, kinds))
+        if not row.get("steady", True):
+            bottleneck += " !"
+        rows.append([*cells, bottleneck])
+    return columns, rows

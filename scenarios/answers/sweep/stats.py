@@ -1,0 +1,108 @@
+"""Average replications."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from stripesim.sim.observe.intervals import student_interval
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: Columns that distinguish the cells of a point.
+CELL_COLUMNS: Final = ("scheme", "op", "pattern", "block_size_bytes")
+
+#: Columns that are not averaged: intervals of a single run, and wall-clock time.
+_NOT_AVERAGED: Final = frozenset(
+    {
+        "replication",
+        "seed",
+        "steady",
+        "throughput_ci_low",
+        "throughput_ci_high",
+        "engine_wall_s",
+    }
+)
+
+
+def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
+    r"""Average replications, cell by cell.
+
+    Notes
+    -----
+    Over the n replications that hold a value,
+
+    .. math:: \bar x \pm t_{0.975, n-1} \, s / \sqrt n \tag{1}
+
+    with Student's t, since replications are independent (they have different seeds) and their means are
+    nearly normal. The ends are null for n = 1.
+
+    >>> import polars as pl
+    >>> rows = pl.DataFrame({"scheme": ["rep:3"] * 2, "op": "read", "pattern": "seq",
+    ...     "block_size_bytes": 4096, "replication": [0, 1], "iops": [1.0, 3.0]})
+    >>> aggregate(rows).select("replications", "iops", pl.col("iops_ci_low").round(3)).rows()
+    [(2, 2.0, -10.706)]
+    """
+    # Workers of a sweep load this module, and Polars is not small.
+    import polars as pl
+
+    keys = list(dict.fromkeys([*swept, *CELL_COLUMNS]))
+    not_averaged = {*keys, *_NOT_AVERAGED}
+    numbers = [
+        name
+        for name, dtype in rows.schema.items()
+        if dtype.is_numeric() and name not in not_averaged
+    ]
+    schema: dict[str, Any] = {name: rows.schema[name] for name in keys}
+    schema["replications"] = pl.Int64
+    for name in ("steady", "bottleneck"):
+        if name in rows.columns:
+            schema[name] = rows.schema[name]
+    for name in numbers:
+        schema |= dict.fromkeys((name, f"{name}_ci_low", f"{name}_ci_high"), pl.Float64)
+    columns = {
+        name: rows[name].cast(dtype).to_list()
+        for name, dtype in schema.items()
+        if name in rows.columns
+    }
+    numbered = rows.with_row_index("_position").group_by(keys, maintain_order=True)
+    groups = numbered.agg("_position")["_position"]
+    means: list[dict[str, Any]] = []
+    for group in groups.to_list():
+        row: dict[str, Any] = {name: columns[name][group[0]] for name in keys}
+        row["replications"] = len(group)
+        if "steady" in columns:
+            row["steady"] = all(columns["steady"][position] for position in group)
+        if "bottleneck" in columns:
+            row["bottleneck"] = _commonest(columns["bottleneck"], group)
+        for name in numbers:
+            row |= _mean(name, columns[name], group)
+        means.append(row)
+    return pl.DataFrame(means, schema=schema)
+
+
+def _commonest(names: Sequence[str | None], group: Sequence[int]) -> str | None:
+    """List the names in a group of rows, the most frequent first."""
+    present = sorted(
+        name for position in group if (name := names[position]) is not None
+    )
+    return ", ".join(name for name, _ in Counter(present).most_common()) or None
+
+
+def _mean(
+    name: str, column: Sequence[float | None], group: Sequence[int]
+) -> dict[str, float | None]:
+    """Return the mean of a group of rows and the ends of its interval, by the names of their columns."""
+    values = [value for position in group if (value := column[position]) is not None]
+    if not values:
+        return {}
+    if len(values) == 1:
+        return {name: values[0]}
+    interval = student_interval(values)
+    return {
+        name: interval.mean,
+        f"{name}_ci_low": interval.low,
+        f"{name}_ci_high": interval.high,
+    }

@@ -1,0 +1,224 @@
+"""Compute the capacity of an imported cluster: stranded bytes, room to heal, gain of a balancer."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from stripesim.models.placement import NONE
+from stripesim.models.placement.balancer import balanced_sets
+from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
+from stripesim.scenarios.clusters.usage import (
+    ClassUse,
+    class_of,
+    data_by_osd,
+    shard_bytes,
+    shards_by_osd,
+    use_by_class,
+)
+
+#: Bytes or shards by OSD.
+Sizes = Mapping[int, float]
+
+_KIB: Final = 1024
+# src/pybind/mgr/balancer/module.py of Ceph 16.2.15 stops at a deviation of 5. Operators set 1.
+_DEVIATION: Final = 1.0
+
+
+def capacity_of(cluster: ImportedCluster) -> dict[str, Any]:
+    r"""Compute the capacity of a cluster, by device class and by pool.
+
+    Placement groups of a pool count as equally full: OSD :math:`j` holds :math:`u_j = \sum_p n_{pj} b_p`,
+    with :math:`n_{pj}` shards of pool :math:`p` of :math:`b_p` bytes. All pools of a class grow in proportion
+    until its fullest OSD is at the full ratio. The factor is :math:`f = \min_j 0.95 s_j / u_j`, and the
+    room left on the other OSDs is stranded. Pools that are empty, or whose use is unknown, count by their
+    groups alone. An OSD that is out has no room.
+    """
+    sizes = {osd.id: float(osd.size_bytes) for osd in cluster.osds if osd.is_in}
+    shards = {pool.placed.id: shards_by_osd(cluster, pool) for pool in cluster.pools}
+    balanced = {
+        pool.placed.id: balanced_counts(cluster, pool) for pool in cluster.pools
+    }
+    data = data_by_osd(cluster)
+    uses = use_by_class(cluster)
+    return {
+        "full_ratio": cluster.ratios.full,
+        "nearfull_ratio": cluster.ratios.nearfull,
+        "classes": [
+            _class_row(cluster, name, use, sizes, shards, balanced)
+            for name, use in uses.items()
+        ],
+        "pools": [
+            _pool_row(cluster, pool, sizes, shards[pool.placed.id], data)
+            for pool in cluster.pools
+        ],
+        "domains": _domains(cluster, sizes, data),
+    }
+
+
+def _class_row(
+    cluster: ImportedCluster,
+    name: str,
+    use: ClassUse,
+    all_sizes: Sizes,
+    shards: Mapping[int, Sizes],
+    balanced: Mapping[int, Sizes],
+) -> dict[str, Any]:
+    osds = [osd for osd in cluster.osds if class_of(osd) == name]
+    sizes = {osd.id: all_sizes[osd.id] for osd in osds if osd.is_in}
+    sums = cluster.class_sums.get(name)
+    return {
+        "class": name,
+        "osds": len(osds),
+        "raw_bytes": float(sum(osd.size_bytes for osd in osds)),
+        "in_bytes": sum(sizes.values()),
+        "full_bytes": sum(sizes.values()) * cluster.ratios.full,
+        "used_bytes": use.used_bytes,
+        "used_data_bytes": use.data_bytes,
+        "used_basis": use.basis,
+        "reported_bytes": None if sums is None else float(sums.kb * _KIB),
+        "reported_available_bytes": None
+        if sums is None
+        else float(sums.kb_avail * _KIB),
+        "now": _fill(cluster, shards, sizes),
+        "after_upmap": _fill(cluster, balanced, sizes),
+    }
+
+
+def _fill(
+    cluster: ImportedCluster, shards: Mapping[int, Sizes], sizes: Sizes
+) -> dict[str, Any]:
+    """Fill the OSDs of a class in proportion until the fullest one is full."""
+    full = cluster.ratios.full
+    use = _growth(cluster, shards, sizes)
+    filled = {
+        osd: use[osd] / sizes[osd] for osd in use if sizes[osd] > 0 and use[osd] > 0
+    }
+    if not filled:
+        empty = {"fullest_osd": None, "fullest_over_mean": None}
+        return {**empty, "usable_raw_bytes": 0.0, "stranded_bytes": 0.0}
+    fullest = max(filled, key=lambda osd: (filled[osd], -osd))
+    total = sum(sizes.values())
+    mean = sum(use.values()) / total
+    # A balancer reduces the excess over the mean.
+    over = filled[fullest] / mean
+    usable = full * total / over
+    return {
+        "fullest_osd": fullest,
+        "fullest_over_mean": over,
+        "usable_raw_bytes": usable,
+        "stranded_bytes": full * total - usable,
+    }
+
+
+def _growth(
+    cluster: ImportedCluster, shards: Mapping[int, Sizes], sizes: Sizes
+) -> dict[int, float]:
+    """Return the growth of each OSD when pools grow in proportion to their bytes, or to their groups."""
+    pools = [
+        pool
+        for pool in cluster.pools
+        if any(osd in sizes for osd in shards[pool.placed.id])
+    ]
+    stored = any(shard_bytes(pool) > 0 for pool in pools)
+    use: dict[int, float] = defaultdict(float)
+    for pool in pools:
+        each = shard_bytes(pool) if stored else 1.0
+        for osd, number in shards[pool.placed.id].items():
+            if osd in sizes:
+                use[osd] += number * each
+    return use
+
+
+def _pool_row(
+    cluster: ImportedCluster,
+    pool: ImportedPool,
+    all_sizes: Sizes,
+    shards: Sizes,
+    data: Sizes,
+) -> dict[str, Any]:
+    """Return the capacity of a pool if it were alone on its OSDs, and its room next to the other pools."""
+    ratios = cluster.ratios
+    sizes = {osd.id: all_sizes[osd.id] for osd in cluster.osds_of(pool)}
+    raw = sum(sizes.values())
+    domains = cluster.domains(pool.failure_domain)
+    by_domain: dict[str, float] = defaultdict(float)
+    for osd, size in sizes.items():
+        by_domain[domains[osd]] += size
+    total = sum(shards.values())
+    room = [
+        (sizes[osd] * ratios.full - data[osd]) * total / number
+        for osd, number in shards.items()
+        if osd in sizes
+    ]
+    largest = max(by_domain.values(), default=0.0)
+    return {
+        "name": pool.placed.name,
+        "scheme": pool.scheme,
+        "failure_domain": pool.failure_domain,
+        "overhead": pool.overhead,
+        "raw_bytes": raw,
+        "usable_bytes_full": raw * ratios.full / pool.overhead,
+        "usable_bytes_safe": (raw - largest) * ratios.nearfull / pool.overhead,
+        "failure_domains": len(by_domain),
+        "stored_bytes": pool.stored_bytes,
+        "more_bytes": max(0.0, min(room, default=0.0)) / pool.overhead,
+    }
+
+
+def _domains(
+    cluster: ImportedCluster, all_sizes: Sizes, data: Sizes
+) -> list[dict[str, Any]]:
+    """Return the bytes of each failure domain, and whether the others can take them below nearfull."""
+    near = cluster.ratios.nearfull
+    classes = {osd.id: class_of(osd) for osd in cluster.osds}
+    widths: dict[tuple[str, tuple[int, ...]], int] = defaultdict(int)
+    for pool in cluster.pools:
+        members = tuple(osd.id for osd in cluster.osds_of(pool))
+        key = (pool.failure_domain, members)
+        widths[key] = max(widths[key], pool.placed.size)
+    rows = []
+    for (kind, osds), width in sorted(widths.items()):
+        domain_of = cluster.domains(kind)
+        free = {osd: max(0.0, all_sizes[osd] * near - data[osd]) for osd in osds}
+        members_of: dict[str, list[int]] = defaultdict(list)
+        for osd in osds:
+            members_of[domain_of[osd]].append(osd)
+        class_names = "+".join(sorted({classes[osd] for osd in osds}))
+        domains_left = len(members_of) - 1
+        for domain, lost in sorted(members_of.items()):
+            held = sum(data[osd] for osd in lost)
+            room = sum(free.values()) - sum(free[osd] for osd in lost)
+            reason = ""
+            if domains_left < width:
+                reason = f"{domains_left} {kind}s left for {width} shards"
+            rows.append(
+                {
+                    "domain": domain,
+                    "type": kind,
+                    "class": class_names,
+                    "held_bytes": held,
+                    "room_bytes": room,
+                    "heals": not reason and held <= room,
+                    "reason": reason,
+                }
+            )
+    return rows
+
+
+def balanced_counts(cluster: ImportedCluster, pool: ImportedPool) -> dict[int, int]:
+    """Count the shards of a pool on each OSD after a balancer has moved its groups, one shard at a time.
+
+    See `stripesim.models.placement.balancer.balanced_sets`; shares are by CRUSH weight and reweight.
+    """
+    rows = cluster.sets[pool.placed.id].acting
+    domains = cluster.domains(pool.failure_domain)
+    weights = {
+        osd.id: osd.crush_weight * osd.reweight
+        for osd in cluster.osds_of(pool)
+        if osd.crush_weight * osd.reweight > 0
+    }
+    balanced = balanced_sets(rows, weights, domains, max_deviation=_DEVIATION)
+    osds, counts = np.unique(balanced[balanced != NONE], return_counts=True)
+    return dict(zip(osds.tolist(), counts.tolist(), strict=True))

@@ -1,0 +1,422 @@
+"""Describe a cluster from its files: pools, OSDs, and the placement groups of each OSD."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from stripesim.models.coding import SchemeError, parse_scheme
+from stripesim.models.placement import (
+    OsdMap,
+    PgSets,
+    PlacedPool,
+    PlacementError,
+    Rule,
+    pg_sets,
+)
+from stripesim.models.placement.crush.elements import WEIGHT_ONE
+from stripesim.scenarios.clusters.documents import (
+    Documents,
+    MeasuredRate,
+    load_documents,
+)
+from stripesim.scenarios.clusters.osd_map import read_osd_map
+from stripesim.scenarios.clusters.placement_counts import (
+    Counts,
+    computed_counts,
+    count_warnings,
+    reported_counts,
+)
+from stripesim.scenarios.clusters.report_schema import (
+    ClusterImportError,
+    ErasureProfile,
+    OsdMapDump,
+    OsdMetadata,
+    OsdSums,
+    PoolCounters,
+    PoolRow,
+)
+
+_KIB: Final = 1024
+_TIB: Final = 1024**4
+_OLDEST: Final = 13
+_NEWEST: Final = 20
+# Ceph 16.2.15, src/common/options.cc: osd_pool_erasure_code_stripe_unit.
+_STRIPE_UNIT_BYTES: Final = 4096
+_STRIPE_UNIT_MAX: Final = 4 << 20
+_LISTED: Final = 8
+_RATIOS: Final = {
+    "full_ratio": 0.95,
+    "backfillfull_ratio": 0.90,
+    "nearfull_ratio": 0.85,
+}
+
+
+@dataclass(frozen=True)
+class ImportedPool:
+    """A pool of the cluster."""
+
+    placed: PlacedPool
+    key: str  # name in messages, such as `report.json: osdmap.pools.3`
+    scheme: str  # in the notation of `stripesim.models.coding.parse_scheme`
+    overhead: float  # bytes on OSDs for each stored byte
+    stripe_unit_bytes: int
+    optimised: bool  # True with the flag ec_optimizations
+    rule_name: str  # empty if the CRUSH map lacks the rule
+    failure_domain: str  # type of bucket that holds at most one shard of a group
+    osds: tuple[int, ...]  # below the buckets that the rule takes
+    stored_bytes: int | None
+    counters: PoolCounters | None
+    rate: MeasuredRate | None
+    application: str
+
+    def row(self) -> dict[str, Any]:
+        """Return the pool as the JSON document lists it."""
+        return {
+            "id": self.placed.id,
+            "name": self.placed.name,
+            "scheme": self.scheme,
+            "size": self.placed.size,
+            "pg_num": self.placed.pg_num,
+            "pgp_num": self.placed.pgp_num,
+            "rule": self.rule_name,
+            "failure_domain": self.failure_domain,
+            "osds": len(self.osds),
+            "stored_bytes": self.stored_bytes,
+            "application": self.application,
+        }
+
+
+@dataclass(frozen=True)
+class ImportedOsd:
+    """An OSD of the cluster. Sizes are in bytes."""
+
+    id: int
+    host: str
+    device_class: str | None
+    up: bool
+    reweight: float
+    primary_affinity: float
+    crush_weight: float
+    size_bytes: int
+    used_bytes: int | None  # None if no file has the use of each OSD
+    metadata: OsdMetadata
+
+    @property
+    def is_in(self) -> bool:
+        """Return True if the OSD is in, up or down. Its weight then places data on it."""
+        return self.reweight > 0
+
+    @property
+    def database_bytes(self) -> int:
+        """Size of a separate database device [B], all of which Ceph counts as used."""
+        return self.metadata.bluefs_db_size if self.metadata.bluefs_dedicated_db else 0
+
+    def row(self) -> dict[str, Any]:
+        """Return the OSD as the JSON document lists it."""
+        names = {"id": "osd", "device_class": "class"}
+        return {
+            names.get(key, key): value
+            for key, value in vars(self).items()
+            if key != "metadata"
+        }
+
+
+@dataclass(frozen=True)
+class FullRatios:
+    """Full and nearfull ratios of an OSD."""
+
+    full: float
+    backfillfull: float
+    nearfull: float
+
+
+@dataclass(frozen=True)
+class ImportedCluster:
+    """A cluster with its placement groups mapped."""
+
+    file: str  # file with the OSD map, for messages
+    version: str
+    osd_map: OsdMap
+    pools: tuple[ImportedPool, ...]
+    osds: tuple[ImportedOsd, ...]  # existing ones, by id
+    sets: Mapping[int, PgSets]
+    counts: Counts
+    reported: Counts | None  # the cluster's own counts, None if no file has them
+    ratios: FullRatios
+    class_sums: Mapping[str, OsdSums]
+    cluster_sum: OsdSums | None
+    all_pools: PoolCounters
+    cluster_rate: MeasuredRate | None
+    warnings: tuple[str, ...]
+
+    @property
+    def release(self) -> int | None:
+        """Number of the Ceph release, such as 17."""
+        number = re.match(r"[0-9]{1,3}", self.version)
+        return int(number[0]) if number else None
+
+    def host_of(self) -> dict[int, str]:
+        """Return the host of each OSD."""
+        return {osd.id: osd.host for osd in self.osds}
+
+    def domains(self, kind: str) -> dict[int, str]:
+        """Return the failure domain of each OSD. An OSD outside all such buckets is its own domain."""
+        single = {osd.id: f"osd.{osd.id}" for osd in self.osds}
+        return single if kind == "osd" else single | self.osd_map.crush.domains(kind)
+
+    def osds_of(self, pool: ImportedPool) -> list[ImportedOsd]:
+        """Return the OSDs that hold a pool: in, and below its rule's buckets."""
+        members = set(pool.osds)
+        return [osd for osd in self.osds if osd.id in members and osd.is_in]
+
+    def count_rows(self) -> list[dict[str, Any]]:
+        """Return the placement groups of each OSD: computed and, if a file has them, reported."""
+        rows = []
+        for osd, (acting, primary) in sorted(self.counts.items()):
+            row = {"osd": osd, "acting_pgs": acting, "primary_pgs": primary}
+            if self.reported is not None:
+                theirs = self.reported.get(osd, (0, 0))
+                row |= {
+                    "reported_acting_pgs": theirs[0],
+                    "reported_primary_pgs": theirs[1],
+                }
+            rows.append(row)
+        return rows
+
+
+def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
+    """Read a cluster from a report, or from the outputs of several commands."""
+    documents = load_documents(paths)
+    osd_map, warnings = read_osd_map(documents)
+    dump = documents.osd_map
+    assert dump is not None
+    version = documents.version or max(
+        (row.ceph_version_short for row in documents.metadata.values()), default=""
+    )
+    warnings = _release_warnings(version) + warnings
+    pools = tuple(
+        _pool(documents, dump, osd_map, number, warnings)
+        for number in range(len(osd_map.pools))
+    )
+    osds = _osds(documents, osd_map, warnings)
+    try:
+        sets = {pool.id: pg_sets(osd_map, pool) for pool in osd_map.pools}
+    except PlacementError as error:
+        raise ClusterImportError(
+            f"{documents.crush_file}: crushmap.rules: {error}"
+        ) from None
+    counts = computed_counts(osd_map, sets)
+    reported = reported_counts(documents)
+    warnings += count_warnings(counts, reported, documents)
+    warnings += _state_warnings(osd_map)
+    ratios = {name: getattr(dump, name) or default for name, default in _RATIOS.items()}
+    return ImportedCluster(
+        file=documents.osd_map_file,
+        version=version,
+        osd_map=osd_map,
+        pools=pools,
+        osds=osds,
+        sets=sets,
+        counts=counts,
+        reported=reported,
+        ratios=FullRatios(
+            ratios["full_ratio"], ratios["backfillfull_ratio"], ratios["nearfull_ratio"]
+        ),
+        class_sums=documents.class_sums,
+        cluster_sum=documents.cluster_sum,
+        all_pools=documents.all_pools,
+        cluster_rate=documents.cluster_rate,
+        warnings=tuple(warnings),
+    )
+
+
+def _release_warnings(version: str) -> list[str]:
+    release = re.match(r"(\d{1,3})\.", version)
+    if release is None:
+        return [
+            f"version: missing: unknown release (tested are {_OLDEST} to {_NEWEST})"
+        ]
+    if not _OLDEST <= int(release[1]) <= _NEWEST:
+        return [f"version: {version}: untested (tested are {_OLDEST} to {_NEWEST})"]
+    return []
+
+
+def _pool(
+    documents: Documents,
+    dump: OsdMapDump,
+    osd_map: OsdMap,
+    number: int,
+    warnings: list[str],
+) -> ImportedPool:
+    placed = osd_map.pools[number]
+    row = dump.pools[number]
+    key = f"{documents.osd_map_file}: osdmap.pools.{number}"
+    profile = dump.erasure_code_profiles.get(row.erasure_code_profile)
+    scheme, overhead, stripe_unit = _scheme(placed, row, profile, key, warnings)
+    rule = next((rule for rule in osd_map.crush.rules if rule.id == placed.rule), None)
+    if rule is None:
+        warnings.append(
+            f"pool {placed.name}: crush_rule {placed.rule}: not in the CRUSH map: not mapped"
+        )
+    counters = documents.pool_counters.get(placed.id)
+    return ImportedPool(
+        placed=placed,
+        key=key,
+        scheme=scheme,
+        overhead=overhead,
+        stripe_unit_bytes=stripe_unit,
+        optimised="ec_optimizations" in (row.flags_names or ""),
+        rule_name="" if rule is None else rule.name,
+        failure_domain="osd" if rule is None else osd_map.crush.failure_domain(rule.id),
+        osds=osds_of_rule(osd_map, rule),
+        stored_bytes=counters.num_bytes if counters else None,
+        counters=counters,
+        rate=documents.pool_rates.get(placed.id),
+        application=", ".join(row.application_metadata),
+    )
+
+
+def osds_of_rule(osd_map: OsdMap, rule: Rule | None) -> tuple[int, ...]:
+    """Return the existing OSDs below the buckets that a rule takes."""
+    if rule is None:
+        return ()
+    below = osd_map.crush.osds_of_rule(rule.id)
+    return tuple(
+        sorted(
+            osd for osd in below if osd < len(osd_map.exists) and osd_map.exists[osd]
+        )
+    )
+
+
+def _scheme(
+    placed: PlacedPool,
+    row: PoolRow,
+    profile: ErasureProfile | None,
+    key: str,
+    warnings: list[str],
+) -> tuple[str, float, int]:
+    """Return the scheme, the bytes on OSDs for each stored byte, and the stripe unit of a pool."""
+    if placed.kind == "replicated":
+        return f"rep:{placed.size}", float(placed.size), _STRIPE_UNIT_BYTES
+    known = profile or ErasureProfile()
+    k = known.k or row.stripe_width // _STRIPE_UNIT_BYTES or placed.size - 1
+    if not 1 <= k < placed.size:
+        raise ClusterImportError(
+            f"{key}.size: got {placed.size} with {k} data shards (erasure_code_profile "
+            f"{row.erasure_code_profile!r}), wanted more than k"
+        )
+    unit = row.stripe_width // k or _STRIPE_UNIT_BYTES
+    if unit > _STRIPE_UNIT_MAX or (row.stripe_width and unit * k != row.stripe_width):
+        wanted = f"{k} times a stripe unit of at most {_STRIPE_UNIT_MAX}"
+        raise ClusterImportError(
+            f"{key}.stripe_width: got {row.stripe_width}, wanted {wanted}"
+        )
+    where = f"pool {placed.name}"
+    if profile is None:
+        named = f"erasure_code_profile {row.erasure_code_profile!r}"
+        warnings.append(f"{where}: {named}: missing: k = {k} by the stripe width")
+    plain = f"rs:{k},{placed.size - k}"
+    scheme = _scheme_of_plugin(known, k, placed.size - k) or plain
+    try:
+        width = parse_scheme(scheme).width
+        if width != placed.size:
+            raise SchemeError(f"got {width} shards, wanted the pool's {placed.size}")
+    except SchemeError as error:
+        warnings.append(f"{where}: {scheme}: {error}; simulated as {plain}")
+        scheme = plain
+    return scheme, placed.size / k, unit
+
+
+def _scheme_of_plugin(profile: ErasureProfile, k: int, m: int) -> str | None:
+    """Return the scheme of a plugin that is not plain Reed-Solomon."""
+    if profile.plugin == "clay":
+        return f"clay:{k},{m},{profile.d or k + m - 1}"
+    if profile.plugin == "shec":
+        return f"shec:{k},{m},{profile.c or 2}"
+    if profile.plugin == "lrc" and profile.l:
+        # Ceph's m excludes the local parities, one for each l shards.
+        return f"lrc-ceph:{k},{profile.m or 1},{profile.l}"
+    return None
+
+
+def _osds(
+    documents: Documents, osd_map: OsdMap, warnings: list[str]
+) -> tuple[ImportedOsd, ...]:
+    crush = osd_map.crush
+    hosts = crush.domains("host")
+    classes = {device.id: device.device_class for device in crush.devices}
+    weights = {
+        item: weight / WEIGHT_ONE
+        for bucket in crush.buckets
+        if "~" not in bucket.name
+        for item, weight in zip(bucket.items, bucket.weights, strict=True)
+    }
+    osds = []
+    weighed = []
+    for osd in np.flatnonzero(osd_map.exists).tolist():
+        metadata = documents.metadata.get(osd, OsdMetadata(id=osd))
+        use = documents.osd_use.get(osd)
+        weight = weights.get(osd, 0.0)
+        size = (use.kb or 0) * _KIB if use else 0
+        size = size or metadata.bluestore_bdev_size or 0
+        if not size:
+            weighed.append(osd)
+            size = round(weight * _TIB)
+        imported = ImportedOsd(
+            id=osd,
+            host=hosts.get(osd) or metadata.hostname or "?",
+            device_class=classes.get(osd) or metadata.default_device_class or None,
+            up=bool(osd_map.up[osd]),
+            reweight=int(osd_map.weights[osd]) / WEIGHT_ONE,
+            primary_affinity=int(osd_map.affinities[osd]) / WEIGHT_ONE,
+            crush_weight=weight,
+            size_bytes=size,
+            used_bytes=None
+            if use is None or use.kb_used is None
+            else use.kb_used * _KIB,
+            metadata=metadata,
+        )
+        osds.append(imported)
+    if not osds:
+        wanted = "at least one existing OSD"
+        raise ClusterImportError(
+            f"{documents.osd_map_file}: osdmap.osds: got none, wanted {wanted}"
+        )
+    if weighed:
+        warnings.append(
+            f"osd_metadata: {osds_text(weighed)}: no size in any file: taken from CRUSH weights (1 = 1 TiB)"
+        )
+    return tuple(osds)
+
+
+def _state_warnings(osd_map: OsdMap) -> list[str]:
+    warnings = []
+    moved = len({*osd_map.pg_temp, *osd_map.primary_temp})
+    if moved:
+        warnings.append(
+            f"pg_temp: {moved} placement groups act elsewhere than mapped, until backfilled"
+        )
+    down = np.flatnonzero(osd_map.exists & ~osd_map.up & (osd_map.weights > 0)).tolist()
+    if down:
+        warnings.append(f"osds: {osds_text(down)}: down but in: counted as if up")
+    out = np.flatnonzero(osd_map.exists & (osd_map.weights == 0)).tolist()
+    if out:
+        warnings.append(f"osds: {osds_text(out)}: out: not counted")
+    return warnings
+
+
+def osds_text(osds: Iterable[int]) -> str:
+    """List OSDs, the first eight by name.
+
+    >>> osds_text([3, 5])
+    'osd.3, osd.5'
+    """
+    names = [f"osd.{osd}" for osd in osds]
+    text = ", ".join(names[:_LISTED])
+    if len(names) > _LISTED:
+        text += f" and {len(names) - _LISTED} more"
+    return text

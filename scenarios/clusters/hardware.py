@@ -1,0 +1,421 @@
+"""Derive keys of `[cluster]` from an imported cluster's hardware, and choose its parameter set."""
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, Final, Literal
+
+from stripesim.scenarios.clusters.cluster import (
+    ImportedCluster,
+    ImportedOsd,
+    ImportedPool,
+)
+from stripesim.scenarios.clusters.report_schema import OsdMetadata
+from stripesim.scenarios.schema.units import bytes_text
+
+_MBIT_PER_GBIT: Final = 1000
+_GBIT_UNKNOWN: Final = 10.0
+_LISTED: Final = 3
+
+# Processors.
+
+Basis = Literal["name", "table", "assumed"]
+
+# doc/start/hardware-recommendations.rst of Ceph v18.2.0: "1 core minimum, 2 recommended" for each OSD.
+_CORES_PER_OSD_ASSUMED: Final = 2
+_COUNT_IN_NAME: Final = re.compile(r"\b([0-9]{1,3})-Core\b", re.IGNORECASE)
+_TWO_THREADS: Final = re.compile(r"EPYC|Ryzen|Threadripper", re.IGNORECASE)
+# EPYC models for one socket end in P. The 3000, 4000 and 8000 series support only one.
+_ONE_SOCKET: Final = re.compile(
+    r"EPYC (\d{4}P\b|[348]\d{3})|Ryzen|Threadripper", re.IGNORECASE
+)
+_VIRTUAL: Final = re.compile(
+    r"QEMU|Virtual_?Disk|Elastic_Block_Store|VMware|PersistentDisk|\bvd[a-z]\b|\bxvd[a-z]\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Processor:
+    """A processor: cores and hardware threads per socket, and the maximum number of sockets."""
+
+    cores: int
+    threads: int
+    sockets_max: int
+    basis: Basis
+    source: str
+
+
+@dataclass(frozen=True)
+class HostProcessors:
+    """The processors of a host."""
+
+    model: str  # from the metadata, or empty
+    cores: int
+    threads: int
+    basis: Basis
+    how: str  # explanation for people
+
+    def count(self, choice: "ParameterChoice") -> int:
+        """Return the number of cores, in the unit of a parameter set."""
+        return self.threads if choice.unit == "hardware threads" else self.cores
+
+    def row(self) -> dict[str, Any]:
+        """Return the processors as the JSON document lists them."""
+        return {
+            "cpu": self.model,
+            "cores": self.cores,
+            "threads": self.threads,
+            "basis": self.basis,
+        }
+
+
+@lru_cache(maxsize=1)
+def _families() -> list[dict[str, Any]]:
+    table = files("stripesim.scenarios.clusters").joinpath("processors.toml")
+    families: list[dict[str, Any]] = tomllib.loads(table.read_text(encoding="utf-8"))[
+        "families"
+    ]
+    return families
+
+
+@lru_cache(maxsize=64)
+def processor_of(name: str) -> Processor | None:
+    """Find a processor by its name in the metadata. Return None if its cores are unknown.
+
+    >>> processor_of("AMD EPYC 7232P 8-Core Processor").threads
+    16
+    >>> processor_of("Intel(R) Xeon(R) CPU E5-2660 v2 @ 2.20GHz").cores
+    10
+    """
+    plain = re.sub(r"\((R|TM)\)", "", name, flags=re.IGNORECASE)
+    name_parts = {part.casefold() for part in plain.split()}
+    for family in _families():
+        if not {part.casefold() for part in family["brand"].split()} <= name_parts:
+            continue
+        for model, counts in family["models"].items():
+            # The version is part of the model: E5-2660 differs from E5-2660 v2.
+            if re.search(
+                rf"(?<![\w-]){re.escape(model)}(?![\w+]|\s+v\d)", plain, re.IGNORECASE
+            ):
+                sockets = family.get("sockets_max", 2)
+                return Processor(
+                    counts["cores"],
+                    counts["threads"],
+                    sockets,
+                    "table",
+                    family["source"],
+                )
+    counted = _COUNT_IN_NAME.search(name)
+    if counted is None or not int(counted[1]):
+        return None
+    cores = int(counted[1])
+    threads = cores
+    if _TWO_THREADS.search(name):
+        threads = 2 * cores
+    sockets = 2
+    if _ONE_SOCKET.search(plain):
+        sockets = 1
+    return Processor(cores, threads, sockets, "name", "by its name")
+
+
+def processors_of(osds: Sequence[ImportedOsd]) -> HostProcessors:
+    """Return the processors of the host of some OSDs.
+
+    Metadata name one processor but do not count sockets. Assume one, or two on an Intel host with a
+    second NUMA node. If the cores of the processor are unknown, assume two cores for each OSD.
+    """
+    name = _most_common(osd.metadata.cpu for osd in osds)
+    processor = processor_of(name)
+    if processor is None:
+        cores = max(1, _CORES_PER_OSD_ASSUMED * len(osds))
+        how = f"{name or 'no processor in the metadata'}: {_CORES_PER_OSD_ASSUMED} for each OSD assumed"
+        return HostProcessors(name, cores, cores, "assumed", how)
+    sockets = 1
+    counted = "one socket assumed"
+    if processor.sockets_max == 1:
+        counted = "one socket"
+    elif "Intel" in name and _numa_nodes(osds) > 1:
+        sockets = 2
+        counted = "two sockets by NUMA nodes"
+    each = f"{processor.cores} cores and {processor.threads} hardware threads ({processor.source})"
+    return HostProcessors(
+        name,
+        sockets * processor.cores,
+        sockets * processor.threads,
+        processor.basis,
+        f"{name}: {each}, {counted}",
+    )
+
+
+def _most_common(values: Iterable[str]) -> str:
+    """Return the most common nonempty text, or an empty one."""
+    counted = Counter(filter(None, values)).most_common(1)
+    return counted[0][0] if counted else ""
+
+
+def _numa_nodes(osds: Iterable[ImportedOsd]) -> int:
+    """Return the number of NUMA nodes of a host, from the highest node of its devices and interfaces."""
+    texts = [
+        f"{osd.metadata.objectstore_numa_nodes},{osd.metadata.network_numa_nodes}"
+        for osd in osds
+    ]
+    nodes = [int(node) for text in texts for node in re.findall(r"\b[0-9]\b", text)]
+    return max(nodes, default=0) + 1
+
+
+# Drives.
+
+DriveClass = Literal["hdd", "ssd", "nvme"]
+
+# Models whose flash stores four bits per cell.
+_QLC: Final = re.compile(
+    r"QLC|P5336|P5316|D5-P|6500.?ION|SSDPF2NV|SSDPE2NV|5210.?ION|MZ.{3,8}Q[A-Z]{2,3}-",
+    re.IGNORECASE,
+)
+_DRIVE_CLASSES: Final[Mapping[str, DriveClass]] = {
+    "hdd-7200": "hdd",
+    "hdd-7200-nvme-db": "hdd",
+    "sata-tlc": "ssd",
+    "nvme-tlc": "nvme",
+    "nvme-qlc": "nvme",
+}
+
+
+def drive_preset(osd: ImportedOsd) -> str:
+    """Return the device parameter set nearest to an OSD's device, by metadata and device class."""
+    metadata = osd.metadata
+    if _rotates(osd):
+        fast_database = (
+            metadata.bluefs_dedicated_db and not metadata.bluefs_db_rotational
+        )
+        return "hdd-7200-nvme-db" if fast_database else "hdd-7200"
+    if _QLC.search(drive_model(metadata)):
+        return "nvme-qlc"
+    described = f"{metadata.bluestore_bdev_devices or metadata.devices} {_data_device(metadata)}".lower()
+    nvme = osd.device_class == "nvme" or "nvme" in described
+    return "nvme-tlc" if nvme else "sata-tlc"
+
+
+def _rotates(osd: ImportedOsd) -> bool:
+    """Return True for a disk, by the metadata (which some releases lack) or by the device class."""
+    for rotational in (osd.metadata.bluestore_bdev_rotational, osd.metadata.rotational):
+        if rotational is not None:
+            return bool(rotational)
+    return osd.device_class == "hdd"
+
+
+def _data_device(metadata: OsdMetadata) -> str:
+    """Return the entry ``device=id`` of the data device, not of a separate database device."""
+    entries = [entry for entry in metadata.device_ids.split(",") if "=" in entry]
+    for entry in entries:
+        if entry.partition("=")[0] == metadata.bluestore_bdev_devices:
+            return entry
+    return next(iter(entries), "")
+
+
+def drive_model(metadata: OsdMetadata) -> str:
+    """Return the model of an OSD's drive: its id without the serial number at the end."""
+    return _data_device(metadata).partition("=")[2].rpartition("_")[0]
+
+
+# The parameter set.
+
+
+@dataclass(frozen=True)
+class ParameterChoice:
+    """A parameter set, with the drives and releases that it was measured on."""
+
+    name: str
+    drive_class: DriveClass
+    first_release: int
+    last_release: int
+    unit: Literal["cores", "hardware threads"]  # of cluster.cores_per_host
+
+    @property
+    def measured_on(self) -> str:
+        """Drives and releases of its measurements, as text."""
+        releases = f"releases {self.first_release} to {self.last_release}"
+        if self.first_release == self.last_release:
+            releases = f"release {self.first_release}"
+        return f"{self.drive_class} drives with {releases}"
+
+    def distance(self, drive_class: DriveClass, release: int) -> int:
+        """Return the distance in kinds of drives plus that in releases."""
+        order: list[DriveClass] = ["hdd", "ssd", "nvme"]
+        classes = abs(order.index(self.drive_class) - order.index(drive_class))
+        return classes + max(
+            0, self.first_release - release, release - self.last_release
+        )
+
+
+# Sets with measured rates. `pacific` has none.
+PARAMETER_SETS: Final = (
+    ParameterChoice("nvme", "nvme", 16, 20, "hardware threads"),
+    ParameterChoice("kraken", "ssd", 11, 11, "cores"),
+)
+
+
+def nearest_parameters(preset: str, release: int) -> ParameterChoice:
+    """Return the parameter set nearest in kind of drive and release, or the newer of two.
+
+    >>> nearest_parameters("sata-tlc", 17).name, nearest_parameters("hdd-7200", 13).name
+    ('nvme', 'kraken')
+    """
+    return min(
+        PARAMETER_SETS,
+        key=lambda choice: choice.distance(_DRIVE_CLASSES[preset], release),
+    )
+
+
+# Result.
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """Hardware of a pool's OSDs and hosts."""
+
+    tables: dict[str, Any]  # keys of `[cluster]`
+    cores_by_host: Mapping[str, int]  # in the unit of the parameter set
+    processors: tuple[dict[str, Any], ...]  # rows of the JSON document
+    lines: tuple[str, ...]  # derivation of each key: `key: from -> value`
+    warnings: tuple[str, ...]
+
+
+def hardware_of(cluster: ImportedCluster, pool: ImportedPool, release: int) -> Hardware:
+    """Describe the OSDs of a pool by keys of `[cluster]`, with the derivation of each key."""
+    osds = cluster.osds_of(pool)
+    lines: list[str] = []
+    preset = _add_drives(osds, lines)
+    sizes = [osd.size_bytes for osd in osds]
+    drive_bytes = max(1, round(sum(sizes) / len(sizes)))
+    spread = f", {bytes_text(min(sizes))} to {bytes_text(max(sizes))}"
+    if min(sizes) == max(sizes):
+        spread = ""
+    lines.append(
+        f"cluster.drive_bytes: mean of {len(sizes)} OSDs{spread} -> {bytes_text(drive_bytes)}"
+    )
+    choice = nearest_parameters(preset, release)
+    lines.append(
+        f"cluster.parameters: {_DRIVE_CLASSES[preset]} drives with release {release}: nearest set, measured "
+        f"on {choice.measured_on} -> {choice.name}"
+    )
+    hosts = _processors_by_host(osds)
+    rows = _add_processors(hosts, choice, lines)
+    cores = {host: processors.count(choice) for host, processors in hosts.items()}
+    tables = {
+        "drive": preset,
+        "drive_bytes": drive_bytes,
+        "parameters": choice.name,
+        "cores_per_host": Counter(cores.values()).most_common(1)[0][0],
+        **_add_networks(osds, lines),
+    }
+    return Hardware(tables, cores, rows, tuple(lines), tuple(_virtual_warnings(osds)))
+
+
+def _add_drives(osds: Sequence[ImportedOsd], lines: list[str]) -> str:
+    """Return the device parameter set of most OSDs, and add a line about it."""
+    presets = Counter(drive_preset(osd) for osd in osds)
+    preset = presets.most_common(1)[0][0]
+    models = Counter(filter(None, (drive_model(osd.metadata) for osd in osds)))
+    counted = ", ".join(f"{count} {name}" for name, count in presets.most_common())
+    named = ", ".join(f"{count} {name}" for name, count in models.most_common(_LISTED))
+    if named:
+        counted += f" ({named})"
+    lines.append(f"cluster.drive: {counted} -> {preset}")
+    return preset
+
+
+def _processors_by_host(osds: Sequence[ImportedOsd]) -> dict[str, HostProcessors]:
+    by_host: dict[str, list[ImportedOsd]] = {}
+    for osd in osds:
+        by_host.setdefault(osd.host, []).append(osd)
+    return _like_others(
+        {host: processors_of(members) for host, members in by_host.items()}
+    )
+
+
+def _add_processors(
+    hosts: Mapping[str, HostProcessors], choice: ParameterChoice, lines: list[str]
+) -> tuple[dict[str, Any], ...]:
+    """Return a row for each kind of processor, and add lines about the most common one."""
+    kinds = Counter(hosts.values())
+    for processors, count in kinds.most_common(_LISTED):
+        where = f"{count} of {len(hosts)} hosts: " if len(kinds) > 1 else ""
+        cores = processors.count(choice)
+        lines.append(
+            f"cluster.cores_per_host: {where}{processors.how} -> {cores} {choice.unit}, the unit of "
+            f"{choice.name}"
+        )
+    return tuple(
+        {**processors.row(), "hosts": count}
+        for processors, count in kinds.most_common()
+    )
+
+
+def _like_others(by_host: Mapping[str, HostProcessors]) -> dict[str, HostProcessors]:
+    """Assign the most common processor to hosts whose metadata name none."""
+    known = Counter(
+        processors for processors in by_host.values() if processors.basis != "assumed"
+    )
+    if not known:
+        return dict(by_host)
+    usual = known.most_common(1)[0][0]
+    how = f"no processor in the metadata, assumed as on other hosts: {usual.how}"
+    assumed = replace(usual, model="", basis="assumed", how=how)
+    return {
+        host: processors if processors.model else assumed
+        for host, processors in by_host.items()
+    }
+
+
+def _add_networks(osds: Sequence[ImportedOsd], lines: list[str]) -> dict[str, Any]:
+    """Return the keys of the networks, and add lines about them. Only some releases report rates."""
+    keys: dict[str, Any] = {}
+    for key, name in (
+        ("public_gbit_per_s", "front_iface_speed"),
+        ("private_gbit_per_s", "back_iface_speed"),
+    ):
+        speeds = Counter(filter(None, (getattr(osd.metadata, name) for osd in osds)))
+        keys[key] = _GBIT_UNKNOWN
+        how = "not in the metadata, assumed"
+        if speeds:
+            keys[key] = speeds.most_common(1)[0][0] / _MBIT_PER_GBIT
+            how = f"{name} in the metadata"
+        lines.append(f"cluster.{key}: {how} -> {keys[key]:g}")
+    addresses = [
+        (_address(osd.metadata.front_addr), _address(osd.metadata.back_addr))
+        for osd in osds
+    ]
+    known = [(front, back) for front, back in addresses if front and back]
+    shared = sum(front == back for front, back in known)
+    if shared > len(known) / 2:
+        keys["networks"] = 1
+        lines.append(
+            f"cluster.networks: clients and hosts use one address on {shared} of {len(known)} OSDs -> 1"
+        )
+    return keys
+
+
+def _address(text: str) -> str:
+    """Return the IP address of an entry such as ``[v2:10.0.0.1:6800/23,v1:10.0.0.1:6801/23]``."""
+    first = text.strip("[").removeprefix("v2:").removeprefix("v1:").partition("/")[0]
+    return first.rpartition(":")[0]
+
+
+def _virtual_warnings(osds: Sequence[ImportedOsd]) -> list[str]:
+    virtual = [
+        osd
+        for osd in osds
+        if _VIRTUAL.search(f"{osd.metadata.device_ids} {osd.metadata.devices}")
+    ]
+    if not virtual:
+        return []
+    return [
+        f"osd_metadata: {len(virtual)} of {len(osds)} OSDs have virtual drives: the processor may "
+        "be that of the physical machine, and the host may have fewer cores"
+    ]

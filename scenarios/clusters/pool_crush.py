@@ -1,0 +1,244 @@
+"""Prepare the CRUSH map of an imported cluster: valid names, and the part that a pool uses."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from stripesim.models.placement import Bucket, BucketArgs, CrushMap, Rule
+from stripesim.models.placement.crush.elements import Alg
+from stripesim.models.placement.crush.shadow import shadow_name
+from stripesim.scenarios.clusters.report_schema import printable
+
+KeyT = TypeVar("KeyT")
+
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]")
+# Keywords that start a block other than a bucket.
+_RESERVED: Final = ("rule", "choose_args")
+_LISTED: Final = 5
+
+
+def with_safe_names(crush: CrushMap) -> tuple[CrushMap, list[str]]:
+    """Rename parts whose names are invalid in the text form of a map, with warnings about the new names.
+
+    Valid names consist of letters, digits, ``_``, ``-`` and ``.``. Devices and buckets share one namespace.
+    """
+    shadows = _shadows(crush)
+    classes = {
+        each.device_class: each.device_class
+        for each in crush.devices
+        if each.device_class is not None
+    }
+    classes |= {name: name for _, name in shadows.values()}
+    items = {each.id: each.name for each in crush.devices}
+    items |= {
+        bucket.id: bucket.name for bucket in crush.buckets if bucket.id not in shadows
+    }
+    types = dict(crush.types)
+    rules = {rule.id: rule.name for rule in crush.rules}
+
+    new_classes = _renamed(classes)
+    new_items = _renamed(items)
+    new_types = _renamed(types, _RESERVED)
+    new_rules = _renamed(rules)
+    for shadow_id, (base_id, device_class) in shadows.items():
+        new_items[shadow_id] = shadow_name(
+            new_items[base_id], new_classes[device_class]
+        )
+    changed = [
+        *_changes(classes, new_classes),
+        *_changes(items, new_items),
+        *_changes(types, new_types),
+        *_changes(rules, new_rules),
+    ]
+    if not changed:
+        return crush, []
+
+    def renamed(bucket: Bucket) -> Bucket:
+        class_ids = tuple(
+            (new_classes[name], shadow_id) for name, shadow_id in bucket.class_ids
+        )
+        return replace(bucket, name=new_items[bucket.id], class_ids=class_ids)
+
+    safe = replace(
+        crush,
+        devices=tuple(
+            replace(
+                each,
+                name=new_items[each.id],
+                device_class=new_classes.get(each.device_class or ""),
+            )
+            for each in crush.devices
+        ),
+        types=tuple(new_types.items()),
+        buckets=tuple(map(renamed, crush.buckets)),
+        rules=tuple(replace(rule, name=new_rules[rule.id]) for rule in crush.rules),
+    )
+    listed = ", ".join(
+        f"{printable(old)!r} is now {new}" for old, new in changed[:_LISTED]
+    )
+    warning = f"crushmap: names that the text of a CRUSH map cannot have: {listed}"
+    if len(changed) > _LISTED:
+        warning += f" and {len(changed) - _LISTED} more"
+    return safe, [warning]
+
+
+def _shadows(crush: CrushMap) -> dict[int, tuple[int, str]]:
+    """Return the bucket and the device class of each shadow bucket."""
+    return {
+        shadow_id: (bucket.id, device_class)
+        for bucket in crush.buckets
+        for device_class, shadow_id in bucket.class_ids
+    }
+
+
+def _renamed(
+    names: Mapping[KeyT, str], reserved: Sequence[str] = ()
+) -> dict[KeyT, str]:
+    """Give each key a unique name of valid characters. Valid and unique names do not change."""
+    kept = [
+        name
+        for name in names.values()
+        if name and not _UNSAFE.search(name) and name not in reserved
+    ]
+    taken = set(kept) | set(reserved)
+    first_use = set(kept)
+    new_names = {}
+    for key, name in names.items():
+        if name in first_use:
+            first_use.discard(name)
+            new_names[key] = name
+            continue
+        stem = _UNSAFE.sub("_", name) or "unnamed"
+        candidate = stem
+        number = 1
+        while candidate in taken:
+            number += 1
+            candidate = f"{stem}-{number}"
+        taken.add(candidate)
+        new_names[key] = candidate
+    return new_names
+
+
+def _changes(
+    names: Mapping[KeyT, str], new_names: Mapping[KeyT, str]
+) -> list[tuple[str, str]]:
+    return [
+        (name, new_names[key]) for key, name in names.items() if name != new_names[key]
+    ]
+
+
+def crush_of_pool(
+    crush: CrushMap, rule: Rule, pool_id: int, inside: Collection[int]
+) -> CrushMap:
+    """Return the part of a map that a pool's rule reaches, which places the pool's groups identically.
+
+    Parameters
+    ----------
+    crush
+        The map of the cluster.
+    rule
+        The rule of the pool. The result contains no other.
+    pool_id
+        Number of the pool, which selects its choose_args. They apply to all pools of the result.
+    inside
+        OSDs that are in. All others are left out.
+
+    Returns
+    -------
+    CrushMap
+        The part of the map.
+
+    Notes
+    -----
+    Straw2 draws for each item independently, so items that are never drawn can be left out. Maps with buckets
+    of other algorithms stay complete, and OSDs that are out have weight 0 there.
+    """
+    takes = rule.takes
+    reached = {osd for take in takes for osd in crush.osds_below(take) if osd in inside}
+    shadows = _shadows(crush)
+    roots = [shadows[take][0] if take in shadows else take for take in takes]
+    kept = _holders(crush, reached) & _buckets_below(crush, roots)
+    if any(
+        bucket.alg is not Alg.STRAW2 for bucket in crush.buckets if bucket.id in kept
+    ):
+        reached = {device.id for device in crush.devices}
+        kept = {bucket.id for bucket in crush.buckets if bucket.id not in shadows}
+    classes = {device.device_class for device in crush.devices if device.id in reached}
+    kept |= {
+        shadow_id
+        for shadow_id, (base_id, device_class) in shadows.items()
+        if base_id in kept and device_class in classes
+    }
+    below = reached | kept
+    sets = dict(crush.choose_args)
+    changes = sets.get(pool_id, sets.get(-1, ()))
+    by_id = {bucket.id: bucket for bucket in crush.buckets}
+
+    def weight_of(item: int, weight: int) -> int:
+        if item < 0 or item in inside:
+            return weight
+        return 0
+
+    def pruned(bucket: Bucket) -> Bucket:
+        pairs = [
+            pair
+            for pair in zip(bucket.items, bucket.weights, strict=True)
+            if pair[0] in below
+        ]
+        return replace(
+            bucket,
+            items=tuple(item for item, _ in pairs),
+            weights=tuple(weight_of(item, weight) for item, weight in pairs),
+            class_ids=tuple(pair for pair in bucket.class_ids if pair[0] in classes),
+        )
+
+    def pruned_args(change: BucketArgs) -> BucketArgs:
+        items = by_id[change.bucket_id].items
+        kept_items = [index for index, item in enumerate(items) if item in below]
+        weight_sets = tuple(
+            tuple(weight_of(items[index], weights[index]) for index in kept_items)
+            for weights in change.weight_sets
+        )
+        # Empty if the ids are those of the items.
+        ids = tuple(change.ids[index] for index in kept_items if change.ids)
+        return replace(change, weight_sets=weight_sets, ids=ids)
+
+    args = tuple(pruned_args(change) for change in changes if change.bucket_id in kept)
+    return replace(
+        crush,
+        devices=tuple(device for device in crush.devices if device.id in reached),
+        buckets=tuple(pruned(bucket) for bucket in crush.buckets if bucket.id in kept),
+        rules=(rule,),
+        choose_args=((-1, args),) * bool(args),
+    )
+
+
+def _holders(crush: CrushMap, osds: Iterable[int]) -> set[int]:
+    """Return the buckets that hold OSDs, at any depth."""
+    parents: dict[int, list[int]] = {}
+    for bucket in crush.buckets:
+        for item in bucket.items:
+            parents.setdefault(item, []).append(bucket.id)
+    return _connected(osds, parents)
+
+
+def _buckets_below(crush: CrushMap, roots: Iterable[int]) -> set[int]:
+    """Return the given buckets and all buckets below them."""
+    children = {
+        bucket.id: [item for item in bucket.items if item < 0]
+        for bucket in crush.buckets
+    }
+    return set(roots) | _connected(roots, children)
+
+
+def _connected(start: Iterable[int], edges: Mapping[int, Sequence[int]]) -> set[int]:
+    """Return the nodes reachable from the start."""
+    reached: set[int] = set()
+    waiting = list(start)
+    while waiting:
+        for following in edges.get(waiting.pop(), ()):
+            if following not in reached:
+                reached.add(following)
+                waiting.append(following)
+    return reached

@@ -1,0 +1,196 @@
+"""Derive the load of an imported pool: request sizes and read fraction from counters, and measured rates."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
+from stripesim.scenarios.clusters.documents import MeasuredRate
+from stripesim.scenarios.clusters.report_schema import PoolCounters
+from stripesim.scenarios.schema.units import format_size, number_text, size_text
+
+_KIB: Final = 1024
+_SECTOR_BYTES: Final = 512
+_PAGE_BYTES: Final = 4096
+_ASSUMED_BYTES: Final = 4096
+# An operation touches at most one object, by default 4 MiB.
+_REQUEST_MAX: Final = 64 << 20
+_QUEUE_DEPTH: Final = 32
+_REQUESTS: Final = 2000
+#: Minimum share of a cluster's operations for the cluster's rate to count as the pool's.
+_MOST: Final = 0.9
+
+
+@dataclass(frozen=True)
+class PoolLoad:
+    """Mean requests of a pool's clients. Sizes are None if there were no such requests."""
+
+    read_bytes: int | None
+    write_bytes: int | None
+    mean_bytes: int
+    read_fraction: float
+    measured: bool  # True if counters give sizes and the read fraction
+    rate: MeasuredRate | None
+    lines: tuple[str, ...]  # derivation of each key: `key: from -> value`
+
+    @property
+    def rate_per_s(self) -> float | None:
+        """Measured rate of reads and writes together [1/s]."""
+        if self.rate is None:
+            return None
+        return self.rate.read_per_s + self.rate.write_per_s or None
+
+    def tables(self, image_bytes: int) -> dict[str, Any]:
+        """Return the workload tables: one load, or two if reads and writes differ in size."""
+        common = common_keys(image_bytes)
+        if not self.measured:
+            return {
+                "workload": {
+                    "ops": ["write", "read"],
+                    "block_sizes_bytes": ["4k"],
+                    **common,
+                }
+            }
+        if self.read_bytes is None:
+            return {"workload": {"ops": ["write"], **self._mean_size(), **common}}
+        if self.write_bytes is None:
+            return {"workload": {"ops": ["read"], **self._mean_size(), **common}}
+        if self.read_bytes == self.write_bytes:
+            return {"workload": {**self.mixed(), **common}}
+        loads = [
+            _load_table("reads", "read", self.read_bytes, self.read_fraction),
+            _load_table("writes", "write", self.write_bytes, 1 - self.read_fraction),
+        ]
+        common.pop("requests")
+        return {"workload": common, "workloads": loads}
+
+    def table_lines(self) -> tuple[str, ...]:
+        """Return the derivation of `tables`, as lines ``key: from -> value``."""
+        if (
+            self.read_bytes is None
+            or self.write_bytes is None
+            or self.read_bytes == self.write_bytes
+        ):
+            return ()
+        reads = _in_flight(self.read_fraction)
+        writes = _in_flight(1 - self.read_fraction)
+        return (
+            "workload, mix: sizes differ, so reads and writes are two [[workloads]]. The counters split "
+            f"{_QUEUE_DEPTH} requests in flight between them -> {reads} for reads, {writes} for writes",
+        )
+
+    def mixed(self) -> dict[str, Any]:
+        """Return the keys of one mixed load with the mean size of reads and writes."""
+        return {"read_fraction": round(self.read_fraction, 4), **self._mean_size()}
+
+    def _mean_size(self) -> dict[str, Any]:
+        return {"block_sizes_bytes": [format_size(self.mean_bytes)]}
+
+
+def common_keys(image_bytes: int) -> dict[str, Any]:
+    """Return the keys that all loads share, which no file contains."""
+    return {
+        "patterns": ["rand"],
+        "queue_depth": _QUEUE_DEPTH,
+        "requests": _REQUESTS,
+        "image_bytes": format_size(image_bytes),
+    }
+
+
+def _load_table(name: str, op: str, size_bytes: int, share: float) -> dict[str, Any]:
+    """Return one of two concurrent loads, with its share of requests in flight."""
+    return {
+        "name": name,
+        "ops": [op],
+        "block_sizes_bytes": [format_size(size_bytes)],
+        "queue_depth": _in_flight(share),
+        "requests": max(_QUEUE_DEPTH, round(share * _REQUESTS)),
+    }
+
+
+def _in_flight(share: float) -> int:
+    return max(1, round(share * _QUEUE_DEPTH))
+
+
+def load_of(cluster: ImportedCluster, pool: ImportedPool) -> PoolLoad:
+    """Derive the load of a pool from its counters, or else from those of all pools."""
+    lines: list[str] = []
+    rate = _rate(cluster, pool)
+    counters = pool.counters
+    source = "pool_stats"
+    if counters is None or not _requests(counters):
+        counters = cluster.all_pools
+        source = "pool_sum (all pools)"
+    if not _requests(counters):
+        lines.append(
+            "workload: no counters of requests in the files: 4 KiB writes and reads assumed -> 4 KiB"
+        )
+        return PoolLoad(
+            _ASSUMED_BYTES,
+            _ASSUMED_BYTES,
+            _ASSUMED_BYTES,
+            0.5,
+            measured=False,
+            rate=rate,
+            lines=(*lines,),
+        )
+    reads = _mean_bytes(counters.num_read, counters.num_read_kb)
+    writes = _mean_bytes(counters.num_write, counters.num_write_kb)
+    both = _mean_bytes(
+        _requests(counters), counters.num_read_kb + counters.num_write_kb
+    )
+    share = counters.num_read / _requests(counters)
+    for name, count, kib, size in (
+        ("reads", counters.num_read, counters.num_read_kb, reads),
+        ("writes", counters.num_write, counters.num_write_kb, writes),
+    ):
+        if size is not None:
+            mean = number_text(kib / count)
+            lines.append(
+                f"workload, {name}: {source}: {count:,} of {mean} KiB on average -> {size_text(size)}"
+            )
+    total = _requests(counters)
+    lines.append(
+        f"workload, share of reads: {source}: {counters.num_read:,} of {total:,} -> {share:.1%}"
+    )
+    lines.append(
+        f"workload, order and depth: not in the files, assumed -> random, {_QUEUE_DEPTH} in flight"
+    )
+    return PoolLoad(
+        reads,
+        writes,
+        both or _ASSUMED_BYTES,
+        share,
+        measured=True,
+        rate=rate,
+        lines=(*lines,),
+    )
+
+
+def _requests(counters: PoolCounters) -> int:
+    return counters.num_read + counters.num_write
+
+
+def _mean_bytes(count: int, kib: int) -> int | None:
+    """Return the mean request size, in whole pages or, below a page, in whole sectors [B]."""
+    if not count:
+        return None
+    mean = kib * _KIB / count
+    unit = _PAGE_BYTES
+    if mean < _PAGE_BYTES:
+        unit = _SECTOR_BYTES
+    return min(max(unit, round(mean / unit) * unit), _REQUEST_MAX)
+
+
+def _rate(cluster: ImportedCluster, pool: ImportedPool) -> MeasuredRate | None:
+    """Return the measured rate of a pool, or that of all pools if this one serves most of it."""
+    if pool.rate is not None:
+        return pool.rate
+    served = {
+        other.placed.id: _requests(other.counters or PoolCounters())
+        for other in cluster.pools
+    }
+    if len(cluster.pools) == 1 or served[pool.placed.id] >= _MOST * max(
+        1, sum(served.values())
+    ):
+        return cluster.cluster_rate
+    return None

@@ -1,0 +1,447 @@
+"""Turn an imported pool into a scenario with a CRUSH map, hardware presets, and the load by its counters."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from stripesim.models.placement import (
+    NONE,
+    CrushMap,
+    PlacementError,
+    map_to_text,
+    parse_map,
+    pg_mappings,
+)
+from stripesim.models.placement.crush.elements import WEIGHT_ONE
+from stripesim.scenarios.clusters.cluster import (
+    ImportedCluster,
+    ImportedOsd,
+    ImportedPool,
+    osds_text,
+)
+from stripesim.scenarios.clusters.hardware import Hardware, hardware_of
+from stripesim.scenarios.clusters.pool_crush import crush_of_pool
+from stripesim.scenarios.clusters.pool_workload import PoolLoad, load_of
+from stripesim.scenarios.clusters.report_schema import (
+    ClusterImportError,
+    escaped,
+    printable,
+)
+from stripesim.scenarios.schema.keys import FULL_RATIO, NEARFULL_RATIO
+from stripesim.scenarios.schema.loader import ScenarioError, load_scenario
+from stripesim.scenarios.schema.toml import toml_value
+
+# Reports print ratios as 0.94999998807907104.
+_RATIO_DIGITS: Final = 4
+
+# The first release that behaves as each simulated generation.
+_GENERATIONS: Final = (
+    (20, "tentacle"),
+    (19, "squid"),
+    (18, "reef"),
+    (17, "quincy"),
+    (0, "pacific"),
+)
+_OLDEST_SIMULATED: Final = 16
+_NEWEST_SIMULATED: Final = 20
+_RELEASE_UNKNOWN: Final = 16
+_RELEASE_WITH_FASTEC: Final = 20
+_NAME_MAX: Final = 64
+_IMAGE_BYTES: Final = 8 << 30
+_OBJECT_BYTES: Final = 4 << 20
+_MANAGER_POOLS: Final = (".mgr", "device_health_metrics")
+# Relative difference up to which OSDs of hosts count as equally large. Partitions differ by some
+# megabytes.
+_ALIKE: Final = 0.02
+_UNITS: Final = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"))
+
+
+class PoolHost(NamedTuple):
+    """A host and its OSDs of a pool."""
+
+    name: str
+    osds: tuple[ImportedOsd, ...]
+    cores: int
+    rack: str | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """Total size of its OSDs [B]."""
+        return sum(osd.size_bytes for osd in self.osds)
+
+    def is_like(self, other: "PoolHost") -> bool:
+        """Return True if both hosts have equally many OSDs and cores, and nearly the same size."""
+        if len(self.osds) != len(other.osds) or self.cores != other.cores:
+            return False
+        return abs(self.size_bytes - other.size_bytes) <= _ALIKE * max(
+            self.size_bytes, other.size_bytes
+        )
+
+
+@dataclass(frozen=True)
+class PoolDescription:
+    """The parts that all scenarios of a pool share, with or without a CRUSH map."""
+
+    pool: ImportedPool
+    hosts: tuple[PoolHost, ...]  # in the order of the CRUSH map
+    hardware: Hardware
+    load: PoolLoad
+    head: dict[str, Any]  # top-level keys
+    cluster: dict[str, Any]  # keys of `[cluster]` except for the number of hosts
+    image_bytes: int  # size of the images of simulated clients
+    lines: tuple[str, ...]  # derivation of each key: `key: from -> value`
+
+
+@dataclass(frozen=True)
+class ImportedScenario:
+    """A scenario, with its CRUSH map if it has one."""
+
+    pool: str
+    tables: dict[str, Any]  # as in TOML
+    lines: tuple[str, ...]  # derivation of each key: `key: from -> value`
+    crush_text: str | None = None  # content of the file that `cluster.crush_map` names
+    notes: tuple[str, ...] = ()  # simplifications
+    comments: Mapping[str, Sequence[str]] = field(
+        default_factory=dict
+    )  # for each table, after its keys
+
+    def toml(self) -> str:
+        """Write the scenario as TOML, with the derivation of its keys as comments."""
+        lines = [*self.lines, *(f"simplified: {note}" for note in self.notes)]
+        text = "".join(f"# {escaped(line)}\n" for line in lines)
+        plain = {
+            key: value for key, value in self.tables.items() if not _is_table(value)
+        }
+        text += "\n" + _pairs(plain)
+        for name, value in self.tables.items():
+            if name not in plain:
+                text += _table(name, value)
+                text += "".join(
+                    f"# {escaped(line)}\n" for line in self.comments.get(name, ())
+                )
+        return text
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, dict) or (
+        isinstance(value, list) and value != [] and isinstance(value[0], dict)
+    )
+
+
+def _pairs(values: Mapping[str, Any]) -> str:
+    return "".join(f"{key} = {toml_value(value)}\n" for key, value in values.items())
+
+
+def _table(name: str, value: Any) -> str:
+    """Write a table or a list of tables, with the tables inside."""
+    if isinstance(value, list):
+        return "".join(f"\n[[{name}]]\n{_pairs(row)}" for row in value)
+    inner = {key: part for key, part in value.items() if _is_table(part)}
+    text = f"\n[{name}]\n" + _pairs(
+        {key: part for key, part in value.items() if key not in inner}
+    )
+    return text + "".join(_table(f"{name}.{key}", part) for key, part in inner.items())
+
+
+def size_key(size_bytes: float) -> int | str:
+    """Write a size for a scenario file, with a unit and six digits.
+
+    >>> size_key(12000134430720), size_key(4096)
+    ('12.0001TB', 4096)
+    """
+    for unit, name in _UNITS:
+        if size_bytes >= unit:
+            return f"{size_bytes / unit:.6g}{name}"
+    return max(1, round(size_bytes))
+
+
+def chosen_pools(cluster: ImportedCluster, names: Sequence[str]) -> list[ImportedPool]:
+    """Return the named pools, or else the pool with most data among those that can be simulated."""
+    if not cluster.pools:
+        raise ClusterImportError(
+            f"{cluster.file}: osdmap.pools: got none, wanted at least one pool"
+        )
+    by_name = {pool.placed.name: pool for pool in cluster.pools}
+    wanted = ", ".join(by_name)
+    asked = list(dict.fromkeys(map(printable, names)))
+    unknown = [
+        f"--pool: got {name!r}, wanted one of {wanted}"
+        for name in asked
+        if name not in by_name
+    ]
+    if unknown:
+        raise ClusterImportError("\n".join(unknown))
+    if asked:
+        return [by_name[name] for name in asked]
+    problems = {pool.placed.name: problem_of(cluster, pool) for pool in cluster.pools}
+    usable = [pool for pool in cluster.pools if problems[pool.placed.name] is None]
+    if not usable:
+        raise ClusterImportError("\n".join(filter(None, problems.values())))
+    # Pools of the manager hold statistics. They count only if there is no other.
+    of_clients = [pool for pool in usable if pool.placed.name not in _MANAGER_POOLS]
+    return [max(of_clients or usable, key=_importance)]
+
+
+def _importance(pool: ImportedPool) -> tuple[int, int]:
+    """Return a sort key: stored bytes, then shards."""
+    return pool.stored_bytes or 0, pool.placed.pg_num * pool.placed.size
+
+
+def problem_of(cluster: ImportedCluster, pool: ImportedPool) -> str | None:
+    """Return the reason why a pool cannot be simulated, or None."""
+    key = f"{pool.key}.crush_rule"
+    if not pool.rule_name:
+        return f"{key}: got {pool.placed.rule}, wanted a rule of the CRUSH map"
+    osds = cluster.osds_of(pool)
+    rule = f"rule {pool.rule_name}"
+    if not osds:
+        return (
+            f"{key}: got {rule}, which reaches no OSD that is in, wanted one that does"
+        )
+    hosts = cluster.osd_map.crush.domains("host")
+    stray = [osd.id for osd in osds if osd.id not in hosts]
+    if stray:
+        return f"{key}: got {rule} with {osds_text(stray)} in no bucket of type host, wanted OSDs in hosts"
+    return None
+
+
+def describe_pool(cluster: ImportedCluster, pool: ImportedPool) -> PoolDescription:
+    """Collect the parts that all scenarios of a pool share."""
+    problem = problem_of(cluster, pool)
+    if problem:
+        raise ClusterImportError(problem)
+    release = cluster.release or _RELEASE_UNKNOWN
+    generation = next(name for least, name in _GENERATIONS if release >= least)
+    line = f"generation: Ceph {cluster.version or 'of unknown release'}"
+    if not _OLDEST_SIMULATED <= release <= _NEWEST_SIMULATED:
+        line += ", the nearest that is simulated"
+    hardware = hardware_of(cluster, pool, release)
+    load = load_of(cluster, pool)
+    keys: dict[str, Any] = {
+        "pg_num": pool.placed.pg_num,
+        "stripe_unit_bytes": pool.stripe_unit_bytes,
+        **hardware.tables,
+        "drive_bytes": size_key(hardware.tables["drive_bytes"]),
+    }
+    keys |= _own_ratios(cluster)
+    if pool.placed.kind == "erasure" and release >= _RELEASE_WITH_FASTEC:
+        keys["ec_optimizations"] = pool.optimised
+    return PoolDescription(
+        pool=pool,
+        hosts=_hosts_of(cluster, pool, hardware),
+        hardware=hardware,
+        load=load,
+        head={
+            "name": scenario_name(pool.placed.name),
+            "description": f"Pool {pool.placed.name} on {len(pool.osds)} OSDs, Ceph {cluster.version}",
+            "generation": generation,
+            "schemes": [pool.scheme],
+        },
+        cluster=keys,
+        image_bytes=_image_bytes(cluster, pool),
+        lines=(f"{line} -> {generation}", *hardware.lines, *load.lines),
+    )
+
+
+def _own_ratios(cluster: ImportedCluster) -> dict[str, float]:
+    """Return the full and nearfull ratios that differ from Ceph's defaults."""
+    full = round(cluster.ratios.full, _RATIO_DIGITS)
+    nearfull = round(cluster.ratios.nearfull, _RATIO_DIGITS)
+    if (full, nearfull) == (FULL_RATIO, NEARFULL_RATIO) or not 0 < nearfull <= full:
+        return {}
+    return {"full_ratio": full, "nearfull_ratio": nearfull}
+
+
+def _image_bytes(cluster: ImportedCluster, pool: ImportedPool) -> int:
+    """Return the size of images in whole objects: 8 GiB, or a quarter of a small pool's capacity [B]."""
+    raw = sum(osd.size_bytes for osd in cluster.osds_of(pool))
+    objects = int(raw / pool.overhead / 4) // _OBJECT_BYTES
+    return min(_IMAGE_BYTES, max(1, objects) * _OBJECT_BYTES)
+
+
+def _hosts_of(
+    cluster: ImportedCluster, pool: ImportedPool, hardware: Hardware
+) -> tuple[PoolHost, ...]:
+    members: dict[str, list[ImportedOsd]] = {}
+    by_id = {osd.id: osd for osd in cluster.osds_of(pool)}
+    # In the order of the map. An OSD that is linked twice counts for its last host.
+    hosts = cluster.osd_map.crush.domains("host")
+    for osd, host in hosts.items():
+        if osd in by_id:
+            members.setdefault(host, []).append(by_id[osd])
+    return tuple(
+        PoolHost(name, tuple(osds), hardware.cores_by_host[name])
+        for name, osds in members.items()
+    )
+
+
+def scenario_name(text: str) -> str:
+    """Turn the name of a pool into a valid name of a scenario or file.
+
+    >>> scenario_name(".rgw.root"), scenario_name("a/b c")
+    ('rgw.root', 'a-b-c')
+    """
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", text)
+    return re.sub(r"^[^A-Za-z0-9]+", "", safe)[:_NAME_MAX].strip("-") or "pool"
+
+
+def scenario_of(
+    cluster: ImportedCluster, pool: ImportedPool, crush_file: str
+) -> ImportedScenario:
+    """Build the scenario of a pool, with the part of the CRUSH map that its rule reaches."""
+    described = describe_pool(cluster, pool)
+    crush, text = _map_of(cluster, pool)
+    keys = {
+        "crush_map": crush_file,
+        "crush_rule": pool.rule_name,
+        "pool_id": pool.placed.id,
+        **described.cluster,
+    }
+    osds = {device.id for device in crush.devices}
+    keys |= _usage(cluster, pool, osds) | _exceptions(cluster, pool, osds)
+    groups = host_groups(_hosts_of_map(crush, cluster, described))
+    if len(groups) > 1:
+        keys["hosts"] = groups
+    tables = {
+        **described.head,
+        "cluster": keys,
+        **described.load.tables(described.image_bytes),
+    }
+    lines = (*described.lines, *described.load.table_lines())
+    return ImportedScenario(pool.placed.name, tables, lines, text)
+
+
+def _usage(
+    cluster: ImportedCluster, pool: ImportedPool, osds: set[int]
+) -> dict[str, Any]:
+    """Return what a pool stores and what these OSDs hold, as far as it is known, as `[cluster]` has it."""
+    keys: dict[str, Any] = {}
+    if pool.stored_bytes:
+        keys["stored_bytes"] = pool.stored_bytes
+    used_bytes = {
+        osd.id: osd.used_bytes
+        for osd in cluster.osds
+        if osd.id in osds and osd.used_bytes is not None
+    }
+    if used_bytes.keys() == osds:
+        keys["used_bytes"] = [used_bytes.get(osd, 0) for osd in range(max(osds) + 1)]
+    return keys
+
+
+def _exceptions(
+    cluster: ImportedCluster, pool: ImportedPool, osds: set[int]
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the reweights and upmaps that place a pool on these OSDs, as `[cluster]` has them."""
+    osd_map = cluster.osd_map
+    keys: dict[str, list[dict[str, Any]]] = {}
+    reweights = [
+        {"osd": osd, "weight": int(osd_map.weights[osd]) / WEIGHT_ONE}
+        for osd in sorted(osds)
+        if int(osd_map.weights[osd]) < WEIGHT_ONE
+    ]
+    if reweights:
+        keys["osd_reweights"] = reweights
+    upmaps = [
+        {"pg": f"{group:x}", "pairs": [list(pair) for pair in pairs]}
+        for (pool_id, group), pairs in sorted(osd_map.pg_upmap_items.items())
+        if pool_id == pool.placed.id and osds.issuperset(new for _, new in pairs)
+    ]
+    if upmaps:
+        keys["upmap_items"] = upmaps
+    return keys
+
+
+def _map_of(cluster: ImportedCluster, pool: ImportedPool) -> tuple[CrushMap, str]:
+    """Return the map of a pool as `run` reads it, and its text."""
+    full_map = cluster.osd_map.crush
+    inside = {osd.id for osd in cluster.osds if osd.is_in}
+    rule = full_map.rule(pool.placed.rule)
+    crush = crush_of_pool(full_map, rule, pool.placed.id, inside)
+    text = map_to_text(crush)
+    key = f"{pool.key}.crush_rule"
+    width = pool.placed.size
+    try:
+        read = parse_map(text)
+        rows = pg_mappings(
+            read, pool.rule_name, pool.placed.id, pool.placed.pg_num, width
+        )
+    except PlacementError as error:
+        raise ClusterImportError(
+            f"{key}: got a map that `run` refuses: {str(error).splitlines()[0]}"
+        ) from None
+    placed = (rows != NONE).sum(axis=1).max()
+    if placed < width:
+        raise ClusterImportError(
+            f"{key}: got rule {pool.rule_name}, which places at most {placed} of {width} shards on OSDs that "
+            "are in, wanted one that places all"
+        )
+    return read, text
+
+
+def _hosts_of_map(
+    crush: CrushMap, cluster: ImportedCluster, described: PoolDescription
+) -> list[PoolHost]:
+    """Return the hosts of a map in order, which is that of `[[cluster.hosts]]`."""
+    by_id = {osd.id: osd for osd in cluster.osds}
+    members: dict[str, list[ImportedOsd]] = {}
+    for osd, host in crush.domains("host").items():
+        members.setdefault(host, []).append(by_id[osd])
+    cores = described.hardware.cores_by_host
+    usual = described.hardware.tables["cores_per_host"]
+    return [
+        PoolHost(name, tuple(osds), cores.get(name, usual))
+        for name, osds in members.items()
+    ]
+
+
+def host_groups(hosts: Sequence[PoolHost]) -> list[dict[str, Any]]:
+    """Write hosts as `[[cluster.hosts]]`, with consecutive similar hosts in one table."""
+    usual_cores = Counter(host.cores for host in hosts).most_common(1)[0][0]
+    groups: list[list[PoolHost]] = []
+    for host in hosts:
+        if groups and host.is_like(groups[-1][0]) and host.rack == groups[-1][0].rack:
+            groups[-1].append(host)
+        else:
+            groups.append([host])
+    return [_group(members, usual_cores) for members in groups]
+
+
+def _group(members: Sequence[PoolHost], usual_cores: int) -> dict[str, Any]:
+    first = members[0]
+    osds = len(first.osds)
+    size = sum(host.size_bytes for host in members) / (len(members) * osds)
+    group: dict[str, Any] = {
+        "count": len(members),
+        "osds": osds,
+        "drive_bytes": size_key(size),
+    }
+    if first.cores != usual_cores:
+        group["cores"] = first.cores
+    if first.rack is not None:
+        group["rack"] = first.rack
+    return group
+
+
+def write_scenario(scenario: ImportedScenario, path: Path) -> list[Path]:
+    """Write a scenario and its CRUSH map, then load it as `stripesim run` does."""
+    files = {path: scenario.toml()}
+    if scenario.crush_text is not None:
+        files[path.parent / scenario.tables["cluster"]["crush_map"]] = (
+            scenario.crush_text
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for file, text in files.items():
+            file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ClusterImportError(
+            f"--out: {error.filename}: got {error.strerror}, wanted a file"
+        ) from None
+    try:
+        load_scenario(str(path))
+    except ScenarioError as error:
+        raise ClusterImportError(f"pool {scenario.pool}: {error}") from None
+    return list(files)

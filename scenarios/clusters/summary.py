@@ -1,0 +1,101 @@
+"""Answer `import ceph-report`: one JSON document, and the scenarios to write."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from stripesim.scenarios.clusters.capacity import capacity_of
+from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
+from stripesim.scenarios.clusters.counted_scenario import plan_of, range_warnings
+from stripesim.scenarios.clusters.growth import grown_cluster, parse_growth
+from stripesim.scenarios.clusters.report_schema import ClusterImportError
+from stripesim.scenarios.clusters.scenario import (
+    ImportedScenario,
+    chosen_pools,
+    describe_pool,
+    scenario_name,
+    scenario_of,
+)
+
+
+def answer(
+    cluster: ImportedCluster,
+    pools: Sequence[str] = (),
+    *,
+    path: Path = Path("scenario.toml"),
+    plan: bool = False,
+    grow: str = "",
+) -> tuple[dict[str, Any], dict[Path, ImportedScenario]]:
+    """Describe a cluster, and build scenarios of its pools.
+
+    Parameters
+    ----------
+    cluster
+        The cluster.
+    pools
+        Names of pools to build scenarios of. If empty, the pool with most data.
+    path
+        File to write the scenario to. With several pools, file names end in the name of the pool.
+    plan
+        If True, scenarios have a table `[plan]` and no CRUSH map.
+    grow
+        Hosts to add first, such as ``hosts=+4``, like those of the first pool.
+
+    Returns
+    -------
+    tuple
+        The document of `stripesim import ceph-report`, and the scenarios by file.
+
+    Raises
+    ------
+    ClusterImportError
+        If a pool is unknown or cannot be simulated, or if both `plan` and `grow` are given.
+    """
+    if plan and grow:
+        wanted = "only one: a plan already varies the number of hosts"
+        raise ClusterImportError(f"--plan: got also --grow {grow}, wanted {wanted}")
+    imported = chosen_pools(cluster, pools)
+    if grow:
+        cluster = grown_cluster(cluster, imported[0], parse_growth(grow))
+        names = [pool.placed.name for pool in imported]
+        imported = chosen_pools(cluster, names)
+    scenarios: dict[Path, ImportedScenario] = {}
+    for pool in imported:
+        file = path if len(imported) == 1 else _file_of(path, pool, set(scenarios))
+        if plan:
+            scenarios[file] = plan_of(cluster, pool)
+        else:
+            scenarios[file] = scenario_of(cluster, pool, f"{file.stem}.crush.txt")
+    described = describe_pool(cluster, imported[0])
+    first = next(iter(scenarios.values()))
+    outside = range_warnings(described)
+    warnings = [*cluster.warnings, *described.hardware.warnings, *first.notes]
+    more = len(cluster.pools) - len(imported)
+    if more and not pools:
+        warnings.append(
+            f"pools: the scenario is of {first.pool}; {more} more: --pool names others"
+        )
+    document = {
+        "version": cluster.version,
+        "pools": [pool.row() for pool in cluster.pools],
+        "osds": [osd.row() for osd in cluster.osds],
+        "pgs_by_osd": cluster.count_rows(),
+        "capacity": capacity_of(cluster),
+        "scenario": first.tables,
+        "scenarios": [
+            {"pool": each.pool, **each.tables} for each in scenarios.values()
+        ],
+        "hardware": list(first.lines),
+        "processors": list(described.hardware.processors),
+        "outside_calibrated_range": outside,
+        "warnings": [*warnings, *outside],
+    }
+    return document, scenarios
+
+
+def _file_of(path: Path, pool: ImportedPool, taken: set[Path]) -> Path:
+    """Return the file of one of several pools."""
+    file = path.with_name(f"{path.stem}-{scenario_name(pool.placed.name)}{path.suffix}")
+    if file in taken:
+        return path.with_name(f"{path.stem}-{pool.placed.id}{path.suffix}")
+    return file

@@ -1,1 +1,0 @@
-"""Answer planning questions: capacity, wear, rebuild, durability and cost. Start with `plan`."""

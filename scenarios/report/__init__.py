@@ -1,1 +1,0 @@
-"""Write self-contained report pages of runs, sweeps and studies. Start with `run`."""

@@ -1,1 +1,0 @@
-"""Run a scenario and write its result rows: start with `execute`."""

@@ -1,0 +1,1 @@
+"""Show answers: quantities, words, tables, figures, pages and files. Nothing here simulates."""

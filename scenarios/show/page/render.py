@@ -1,0 +1,319 @@
+"""Fill the page templates of this folder, with inline figures that follow light and dark mode."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from xml.etree import ElementTree
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from matplotlib.figure import Figure as Drawing
+
+    from stripesim.scenarios.show.figures.results import CaptionedFigure
+
+_PACKAGE: Final = "stripesim.scenarios.show.page"
+
+#: Placeholder for the policy of a page, until the hashes of its scripts are known.
+_POLICY_MARK: Final = "content-security-policy-of-this-page"
+# User texts are escaped, so only templates contain scripts.
+_SCRIPT: Final = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+
+#: Maximum number of schemes that fit side by side on a phone.
+_COLUMNS_ON_PHONE: Final = 4
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Content of a table cell."""
+
+    text: str
+    note: str = ""  # smaller text below
+    share: float | None = None  # drawn as a bar behind the text, 0 to 1
+    tone: Literal["", "warn", "best"] = (
+        ""  # emphasis: a warning, or the best value of the row
+    )
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table whose first column names the rows."""
+
+    caption: str  # for screen readers, and visible if it adds to the heading
+    columns: Sequence[str]
+    rows: Sequence[
+        Sequence[str | Cell]
+    ]  # a row with a single cell is a heading for the rows that follow
+    # Layout on a narrow screen: scrolling box, a card for each row, or the row's name above its values.
+    form: Literal["scroll", "stack", "compare"] = "scroll"
+    numeric: bool = True  # True if all columns except the first are numbers
+    caption_shown: bool = False
+    words: Sequence[int] = ()  # columns with words in a table of numbers, from 0
+
+    @classmethod
+    def of(
+        cls, caption: str, rows: Sequence[Mapping[str, str | Cell]], **more: Any
+    ) -> Table:
+        """Build a table from rows that map headings to cells."""
+        return cls(
+            caption,
+            list(rows[0]) if rows else [],
+            [list(row.values()) for row in rows],
+            **more,
+        )
+
+    @property
+    def narrow(self) -> str:
+        """Layout on a narrow screen. Comparisons with too many columns scroll instead."""
+        wide = self.form == "compare" and len(self.columns) - 1 > _COLUMNS_ON_PHONE
+        return "scroll" if wide else self.form
+
+    @property
+    def body(self) -> list[list[Cell]]:
+        """Rows, with texts converted to cells."""
+        return [
+            [cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in row]
+            for row in self.rows
+        ]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure on a page. A wide one takes the full width of the page, and scrolls if that is too narrow."""
+
+    stem: str
+    svg: str
+    caption: str
+    wide: bool
+
+
+class Section(NamedTuple):
+    """A part of a page with its own heading."""
+
+    heading: str
+    anchor: str
+    text: str
+    tables: Sequence[Table]
+    figures: Sequence[Figure] = ()
+
+
+#: Maximum width of figures that are legible on a phone [inch].
+_NARROW_INCHES: Final = 6.5
+
+
+def figure_blocks(figures: Mapping[str, CaptionedFigure]) -> list[Figure]:
+    """Convert figures, by anchor, to blocks of a page."""
+    return [
+        Figure(
+            stem=stem,
+            svg=inline_svg(figure, stem, caption),
+            caption=caption,
+            wide=bool(figure.get_figwidth() > _NARROW_INCHES),
+        )
+        for stem, (figure, caption) in figures.items()
+    ]
+
+
+@cache
+def templates(package: str, folder: str = ".") -> Environment:
+    """Return the templates of a package's folder."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    place = files(package) / folder
+
+    def source(name: str) -> str:
+        return (place / name).read_text(encoding="utf-8")
+
+    # Names and captions come from users, so everything is escaped unless a template says otherwise.
+    return Environment(
+        loader=FunctionLoader(source),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def render(template: str, **context: Any) -> str:
+    """Fill a template of this folder. The page includes style and figures and links only to itself.
+
+    A content security policy forbids browsers to load anything, or to run scripts except for those of the
+    template.
+    """
+    greys = dark_greys(
+        figure.svg for value in context.values() for figure in _figures_in(value)
+    )
+    filled = templates(_PACKAGE).get_template(template)
+    page = filled.render(**context, dark_greys=greys, policy=_POLICY_MARK)
+    # The placeholder is in the head, before all user text.
+    return page.replace(_POLICY_MARK, _policy(page), 1)
+
+
+def _policy(page: str) -> str:
+    """Return the content security policy of a page: its style, and its scripts by hash."""
+    hashes = [_script_source(script) for script in _SCRIPT.findall(page)]
+    scripts = [f"script-src {' '.join(hashes)}"] if hashes else []
+    # Figures contain style attributes, which a policy can only allow in general.
+    directives = [
+        "default-src 'none'",
+        "style-src 'unsafe-inline'",
+        *scripts,
+        "base-uri 'none'",
+    ]
+    return "; ".join([*directives, "form-action 'none'"])
+
+
+def _script_source(script: str) -> str:
+    digest = hashlib.sha256(script.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def _figures_in(value: Any) -> list[Figure]:
+    if isinstance(value, Figure):
+        return [value]
+    if isinstance(value, list | tuple):
+        return [figure for item in value for figure in _figures_in(item)]
+    return []
+
+
+# A grey in Matplotlib's notation, and the page's variable for it.
+_GREY = re.compile(r"#([0-9a-f]{2})\1\1\b", re.IGNORECASE)
+_VARIABLE = re.compile(r"--grey-([0-9a-f]{2})\b")
+# Coordinates with more than two decimals. A hundredth of a point is invisible.
+_LONG = re.compile(r"\d+\.\d{3,}")
+_REFERENCE = re.compile(r"url\(#([^)]+)\)")
+
+# Range of greys in dark mode: the values of white and black.
+_DARK_PAPER: Final = 0x1F
+_DARK_INK: Final = 0xEC
+
+
+def inline_svg(figure: Drawing, stem: str, caption: str) -> str:
+    """Draw a figure as SVG for a page, with ids prefixed by `stem` and greys as variables for dark mode."""
+    # Imported here, because a page without figures does not need Matplotlib.
+    from stripesim.scenarios.show.figures.results import METADATA, styled
+
+    buffer = BytesIO()
+    with styled():
+        figure.savefig(buffer, format="svg", metadata=METADATA["svg"])
+    root = ElementTree.fromstring(buffer.getvalue())
+    for element in root.iter():
+        element.tag = element.tag.rpartition("}")[2]
+        element.attrib = {
+            name.rpartition("}")[2]: value for name, value in element.attrib.items()
+        }
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag in ("metadata", "style"):
+                parent.remove(child)
+    _clip_by_viewport(root)
+    _rename(root, stem)
+    for element in root.iter():
+        for name in ("style", "fill", "stroke"):
+            if name in element.attrib:
+                element.attrib[name] = _GREY.sub(_variable, element.attrib[name])
+        # Text between elements is only indentation, because letters are drawn as paths.
+        element.text = element.tail = None
+        for name in ("d", "x", "y", "width", "height", "viewBox"):
+            if name in element.attrib:
+                element.attrib[name] = _LONG.sub(
+                    lambda found: f"{float(found[0]):.2f}", element.attrib[name]
+                )
+    width, height = (
+        float(root.attrib.pop(name).removesuffix("pt")) for name in ("width", "height")
+    )
+    root.attrib = {
+        "viewBox": f"0 0 {width:g} {height:g}",
+        "role": "img",
+        "aria-label": caption,
+        "focusable": "false",
+    }
+    return ElementTree.tostring(root, encoding="unicode", short_empty_elements=False)
+
+
+def _clip_by_viewport(root: ElementTree.Element) -> None:
+    """Clip panels by nested viewports, which need no references."""
+    panels = {clip.attrib["id"]: list(clip) for clip in root.iter("clipPath")}
+    for parent in list(root.iter()):
+        for index, child in enumerate(list(parent)):
+            found = _REFERENCE.fullmatch(child.attrib.get("clip-path", ""))
+            shapes = panels.get(found[1], []) if found else []
+            # A viewport can replace only an upright rectangle on an element without rotation.
+            if (
+                len(shapes) != 1
+                or shapes[0].tag != "rect"
+                or "transform" in child.attrib
+            ):
+                continue
+            place = {
+                name: shapes[0].attrib[name] for name in ("x", "y", "width", "height")
+            }
+            del child.attrib["clip-path"]
+            view = ElementTree.Element(
+                "svg", {**place, "viewBox": " ".join(place.values())}
+            )
+            view.append(child)
+            parent[index] = view
+    used = {
+        found
+        for e in root.iter()
+        for v in e.attrib.values()
+        for found in _REFERENCE.findall(v)
+    }
+    for parent in list(root.iter()):
+        for clip in parent.findall("clipPath"):
+            if clip.attrib["id"] not in used:
+                parent.remove(clip)
+
+
+def _rename(root: ElementTree.Element, stem: str) -> None:
+    """Prefix the ids of a figure, and remove unused ones."""
+    used = {
+        found
+        for element in root.iter()
+        for v in element.attrib.values()
+        for found in _REFERENCE.findall(v)
+    }
+    used |= {
+        element.attrib["href"].removeprefix("#")
+        for element in root.iter()
+        if "href" in element.attrib
+    }
+    for element in root.iter():
+        name = element.attrib.pop("id", None)
+        if name in used:
+            element.attrib["id"] = f"{stem}-{name}"
+        target = element.attrib.get("href", "")
+        if target.startswith("#"):
+            element.attrib["href"] = f"#{stem}-{target[1:]}"
+        for attribute, value in element.attrib.items():
+            element.attrib[attribute] = _REFERENCE.sub(rf"url(#{stem}-\1)", value)
+
+
+def _variable(found: re.Match[str]) -> str:
+    return f"var(--grey-{found[1].lower()},{found[0]})"
+
+
+def dark_greys(svgs: Iterable[str]) -> dict[str, str]:
+    """Return the dark counterparts of the greys in some figures: white becomes paper, black becomes ink.
+
+    >>> dark_greys(["<path style='fill:var(--grey-ff,#ffffff)'/>"])
+    {'--grey-ff': '#1f1f1f'}
+    """
+    levels = sorted({level for svg in svgs for level in _VARIABLE.findall(svg)})
+    span = _DARK_INK - _DARK_PAPER
+    dark = {
+        level: _DARK_PAPER + round(span * (255 - int(level, 16)) / 255)
+        for level in levels
+    }
+    return {
+        f"--grey-{level}": f"#{shade:02x}{shade:02x}{shade:02x}"
+        for level, shade in dark.items()
+    }

@@ -1,0 +1,238 @@
+"""Run the tasks of a sweep on a Dask cluster."""
+
+import hashlib
+import importlib
+import json
+import logging
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from stripesim.scenarios.cells.files import first_line
+from stripesim.scenarios.work.pool import SweepError
+from stripesim.scenarios.work.task import (
+    Batch,
+    Batches,
+    Outcome,
+    SweepTask,
+    attempt_batch,
+    code_sha256,
+)
+
+_CONNECT_TIMEOUT_S: Final = 20
+
+#: Time that a sweep waits for workers once all are gone [s].
+TIMEOUT_S: Final = 300.0
+_LOOK_EVERY_S: Final = 10.0
+
+_SCHEMES: Final = ("tcp", "tls", "ws", "wss", "ucx", "inproc")
+
+
+Result = TypeVar("Result")
+
+
+class SweepLostError(SweepError):
+    """The cluster went away before all tasks were complete. Rows up to then are kept."""
+
+
+def run_dask(
+    tasks: Sequence[SweepTask], address: str, timeout_s: float = TIMEOUT_S
+) -> Iterator[Outcome]:
+    """Run tasks on a Dask cluster. Workers need the traces and maps at the paths in the scenario."""
+    distributed = _distributed()
+    client = _connect(distributed, address)
+    # Dask also logs a traceback if the scheduler goes away; the errors below take one line.
+    log = logging.getLogger("distributed.client")
+    level_before = log.level
+    log.setLevel(logging.CRITICAL)
+    futures: dict[Any, Batch] = {}
+    watch = _Watch(client, futures, timeout_s)
+    try:
+        _check_workers(client, address)
+        watch.start()
+        batches = Batches(tasks, sum(client.nthreads().values()))
+        completed = distributed.as_completed(loop=client.loop)
+
+        def submit(more: Iterable[Batch]) -> None:
+            for batch in more:
+                future = client.submit(attempt_batch, batch, key=_key(batch), pure=True)
+                futures[future] = batch
+                completed.add(future)
+
+        submit(batches.first)
+        for future in completed:
+            batch = futures.pop(future)
+            if future.status == "finished":
+                answer = future.result()
+                yield from answer.outcomes(batch)
+                submit(batches.rest_after(answer.duration_s))
+            elif future.status == "error":
+                reason = first_line(future.exception())
+                outcomes, more = batches.after_death(batch, reason)
+                yield from outcomes
+                submit(more)
+            elif watch.gave_up:
+                wanted = "one or more; --resume goes on from here"
+                raise SweepLostError(
+                    f"--dask: {address}: got no worker for {timeout_s:g} s, wanted {wanted}"
+                )
+            else:
+                raise SweepLostError(
+                    f"--dask: {address}: got a scheduler that went away, wanted it to stay"
+                )
+            # Otherwise the cluster keeps every row until the end.
+            future.release()
+    except (OSError, distributed.CancelledError) as error:
+        raise _lost(address, error) from None
+    finally:
+        watch.stop()
+        if futures and client.status == "running":
+            client.cancel(list(futures), force=True)
+        client.close(timeout=5)
+        log.setLevel(level_before)
+
+
+def map_dask(
+    address: str, work: Callable[[int], Result], numbers: Iterable[int]
+) -> list[Result]:
+    """Apply a pure function to numbers on a Dask cluster.
+
+    Raises
+    ------
+    SweepError
+        If the cluster cannot be reached, or has no workers of this version.
+    SweepLostError
+        If the cluster goes away.
+    """
+    client = _connect(_distributed(), address)
+    try:
+        _check_workers(client, address)
+        futures = client.map(work, list(numbers), pure=False)
+        results: list[Result] = client.gather(futures)
+        return results
+    except OSError as error:
+        raise _lost(address, error) from None
+    finally:
+        client.close(timeout=5)
+
+
+def _key(batch: Batch) -> str:
+    """Return a key that identifies the content, so that Dask may return an earlier result of the same key."""
+    names = "".join(task.task_id for task in batch)
+    return f"stripesim-{hashlib.sha256(names.encode()).hexdigest()}"
+
+
+def _lost(address: str, error: Exception) -> SweepLostError:
+    return SweepLostError(
+        f"--dask: {address}: got {first_line(error)}, wanted a scheduler that stays"
+    )
+
+
+def _distributed() -> Any:
+    try:
+        # Imported by name, so that type checkers do not require an optional dependency.
+        return importlib.import_module("distributed")
+    except ImportError:
+        raise SweepError(
+            "--dask: got no dask.distributed in this Python, wanted it: pip install 'stripesim[cluster]'"
+        ) from None
+
+
+class _Watch(threading.Thread):
+    """Checks regularly that there are workers, and cancels all tasks if there are none for too long."""
+
+    def __init__(
+        self, client: Any, futures: dict[Any, Batch], timeout_s: float
+    ) -> None:
+        super().__init__(daemon=True)
+        self._client = client
+        self._futures = futures
+        self._timeout_s = timeout_s
+        self._ended = threading.Event()
+        self.gave_up = False
+
+    def run(self) -> None:
+        missed_s = 0.0
+        while not self._ended.wait(_LOOK_EVERY_S):
+            try:
+                workers = self._client.nthreads()
+            except Exception:
+                # If the scheduler went away, the tasks fail with that error.
+                return
+            if workers:
+                missed_s = 0.0
+                continue
+            missed_s += _LOOK_EVERY_S
+            print(
+                f"--dask: no worker for {missed_s:.0f} s, waiting up to {self._timeout_s:g} s",
+                file=sys.stderr,
+                flush=True,
+            )
+            if missed_s >= self._timeout_s:
+                self.gave_up = True
+                self._client.cancel(list(self._futures), force=True)
+                return
+
+    def stop(self) -> None:
+        self._ended.set()
+
+
+def _connect(distributed: Any, address: str) -> Any:
+    wanted = "wanted the address of a Dask scheduler, such as tcp://127.0.0.1:8786"
+    scheme, separator, _ = address.partition("://")
+    if separator and scheme not in _SCHEMES:
+        # The client also refuses it, but then takes most of a minute to close the connection.
+        raise SweepError(f"--dask: {address}: got the scheme {scheme}, {wanted}")
+    option = "address"
+    if Path(address).is_file():
+        option = "scheduler_file"
+        if not _is_scheduler_file(Path(address)):
+            # The client would retry for most of a minute.
+            raise SweepError(
+                f"--dask: {address}: got a file that no scheduler wrote, {wanted}"
+            )
+    try:
+        return distributed.Client(
+            **{option: address}, timeout=_CONNECT_TIMEOUT_S, set_as_default=False
+        )
+    except (OSError, ValueError) as error:
+        raise SweepError(
+            f"--dask: {address}: got {first_line(error)}, {wanted}"
+        ) from None
+
+
+def _is_scheduler_file(path: Path) -> bool:
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, OSError):
+        return False
+    return isinstance(content, dict) and isinstance(content.get("address"), str)
+
+
+def _check_workers(client: Any, address: str) -> None:
+    """Require workers, all with the source of this process."""
+    try:
+        client.wait_for_workers(1, timeout=_CONNECT_TIMEOUT_S)
+        # All load the engine at the same time, before anything measures how long a task takes.
+        client.run(importlib.import_module, "stripesim.scenarios.work.preload")
+        code_of_workers = client.run(code_sha256)
+    except TimeoutError:
+        raise SweepError(
+            f"--dask: {address}: got a scheduler without workers, wanted one or more"
+        ) from None
+    except ImportError as error:
+        reason = first_line(error)
+        raise SweepError(
+            f"--dask: {address}: got workers without stripesim ({reason}), wanted it installed"
+        ) from None
+    own_code = code_sha256()
+    differing = sorted(
+        worker for worker, code in code_of_workers.items() if code != own_code
+    )
+    if differing:
+        raise SweepError(
+            f"--dask: {address}: got another stripesim at {', '.join(differing)}, wanted the same on all "
+            "workers"
+        )

@@ -1,0 +1,245 @@
+"""Run items on worker processes, and retry the item of a worker that dies.
+
+This module imports little, since a worker sets its environment before it loads its function. It uses no
+library because pebble (5.2) shares one pipe and one lock among workers, so that a worker killed at the wrong
+moment stops the sweep permanently, and in loky (3.7) one death fails all items. Here each worker has a pipe.
+
+Workers are forked from a server, a fresh process without threads that has loaded the engine (``server.py``).
+A worker so starts in some hundredths of a second, and a kernel that is not in the cache compiles once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from multiprocessing import connection, forkserver
+from multiprocessing.process import BaseProcess
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+#: Deaths of workers after which an item fails.
+ATTEMPTS_MAX: Final = 3
+#: Consecutive deaths of workers before they are ready that end the pool.
+_FALSE_STARTS_MAX: Final = 3
+_STOP_TIMEOUT_S: Final = 5.0
+#: Variables that limit a worker to one thread, since each core has a worker.
+_ONE_THREAD: Final = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "POLARS_MAX_THREADS",
+)
+_PRELOAD: Final = "stripesim.scenarios.work.server"
+
+
+class SweepError(ValueError):
+    """A sweep that cannot run; the message has one line per fault."""
+
+
+class PoolError(ValueError):
+    """Worker processes cannot start; the message has one line."""
+
+
+class Death(NamedTuple):
+    """The failure of an item whose workers died."""
+
+    reason: str
+
+
+class _Job(NamedTuple, Generic[T]):
+    """An item and the number of workers that died while they ran it."""
+
+    item: T
+    deaths: int
+
+
+def limit_threads() -> None:
+    """Set the variables that limit libraries to one thread, unless the user has set them."""
+    for name in _ONE_THREAD:
+        os.environ.setdefault(name, "1")
+
+
+def _work(
+    pipe: connection.Connection[Any, Any], pickled: bytes, environment: dict[str, str]
+) -> None:
+    """Send None when ready, then a result for each item until the pipe closes."""
+    # The server has the environment of the time when it started.
+    os.environ.clear()
+    os.environ.update(environment)
+    limit_threads()
+    # Only the parent reacts to Ctrl-C; it ends workers with SIGTERM.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_follow_parent, daemon=True).start()
+    do: Callable[[Any], Any] = pickle.loads(pickled)
+    with contextlib.suppress(EOFError, ConnectionError):
+        pipe.send(None)
+        while True:
+            pipe.send(do(pipe.recv()))
+
+
+def _follow_parent() -> None:
+    """Exit when the parent is killed, even during a long item."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+
+class _Worker(Generic[T]):
+    """A process, the pipe to it, and its current job."""
+
+    def __init__(self, pickled: bytes) -> None:
+        # Threads of Numba and Polars do not survive a fork of this process.
+        context = multiprocessing.get_context("forkserver")
+        self.pipe, theirs = context.Pipe()
+        self.process: BaseProcess = context.Process(
+            target=_work, args=(theirs, pickled, dict(os.environ)), daemon=True
+        )
+        prepare_workers()
+        self.process.start()
+        # Close our copy, so that the pipe ends when the worker dies.
+        theirs.close()
+        self.ready = False
+        self.job: _Job[T] | None = None
+
+    def give(self, job: _Job[T]) -> None:
+        self.job = job
+        # If the worker has died in the meantime, `answer` notices.
+        with contextlib.suppress(ConnectionError):
+            self.pipe.send(job.item)
+
+    def answer(self) -> tuple[Any] | None:
+        """Return the worker's message, or None if it died, even within a message."""
+        try:
+            return (self.pipe.recv(),)
+        except (EOFError, OSError):
+            return None
+
+    def stop(self) -> None:
+        self.pipe.close()
+        self.process.terminate()
+        self.process.join(_STOP_TIMEOUT_S)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+        self.process.close()
+
+    def cause_of_death(self) -> str:
+        self.process.join(_STOP_TIMEOUT_S)
+        code = self.process.exitcode
+        if code is not None and code < 0:
+            return f"killed by {signal.Signals(-code).name}"
+        return f"exit status {code}"
+
+
+def prepare_workers() -> None:
+    """Start the server that forks workers, and return while it loads the engine."""
+    multiprocessing.set_forkserver_preload([_PRELOAD])
+    # Ctrl-C reaches every process of the terminal. The server and its workers inherit the blocked signal
+    # from their first instruction on; this process receives it once it is unblocked.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def cores_usable() -> int:
+    """Return the number of processors that this process may use, at least 1."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run_pool(
+    do: Callable[[T], R],
+    items: Iterable[T],
+    *,
+    jobs: int,
+    attempts_max: int = ATTEMPTS_MAX,
+) -> Generator[tuple[T, R | Death], None, None]:
+    """Yield each item with the result of `do`, in order of completion, or with a `Death`.
+
+    Closing the iterator, or an exception such as KeyboardInterrupt, stops all workers immediately. Unfinished
+    items are lost.
+
+    Parameters
+    ----------
+    do
+        A function of a module that workers can import. It must not raise.
+    items
+        Arguments of the function; they must be picklable. The consumer may append to a deque while it
+        iterates.
+    jobs
+        Number of worker processes.
+    attempts_max
+        Deaths of workers after which an item fails.
+
+    Raises
+    ------
+    PoolError
+        If several workers in a row die before they are ready.
+    """
+    fresh = items if isinstance(items, deque) else deque(items)
+    retried: deque[_Job[T]] = deque()
+    workers: list[_Worker[T]] = []
+    false_starts = 0
+    # Sent as bytes, since workers set their environment before they load the function.
+    pickled = pickle.dumps(do)
+    try:
+        while retried or fresh or any(worker.job for worker in workers):
+            for worker in workers:
+                if worker.ready and worker.job is None:
+                    _give_next(worker, retried, fresh)
+            busy = sum(worker.job is not None for worker in workers)
+            while len(workers) < min(jobs, busy + len(retried) + len(fresh)):
+                workers.append(_Worker(pickled))
+            ready = connection.wait([worker.pipe for worker in workers])
+            for worker in [worker for worker in workers if worker.pipe in ready]:
+                answer = worker.answer()
+                job = worker.job
+                if answer is not None:
+                    worker.job = None
+                    worker.ready = True
+                    false_starts = 0
+                    _give_next(worker, retried, fresh)
+                    if job is not None:
+                        yield job.item, answer[0]
+                    continue
+                workers.remove(worker)
+                cause = worker.cause_of_death()
+                worker.stop()
+                if not worker.ready:
+                    false_starts += 1
+                    if false_starts >= _FALSE_STARTS_MAX:
+                        raise PoolError(
+                            f"workers: got {cause} before they were ready, wanted them to start"
+                        )
+                elif job is not None and job.deaths + 1 < attempts_max:
+                    retried.appendleft(_Job(job.item, job.deaths + 1))
+                elif job is not None:
+                    reason = f"{attempts_max} workers died over it, the last {cause}"
+                    yield job.item, Death(reason)
+    finally:
+        # Terminate all before waiting, so that they end in parallel.
+        for worker in workers:
+            worker.process.terminate()
+        for worker in workers:
+            worker.stop()
+
+
+def _give_next(worker: _Worker[T], retried: deque[_Job[T]], fresh: deque[T]) -> None:
+    """Give a worker the next item, if there is one: first those whose workers died."""
+    if retried:
+        worker.give(retried.popleft())
+    elif fresh:
+        worker.give(_Job(fresh.popleft(), 0))

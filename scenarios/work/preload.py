@@ -1,0 +1,23 @@
+"""Load the engine and all that a cell uses, in the server of workers and in the workers of Dask."""
+
+import gc
+from contextlib import suppress
+
+from stripesim.scenarios.work.pool import limit_threads
+
+limit_threads()
+# Modules that load leave hardly any garbage.
+gc.disable()
+
+# A failure shows again in each worker, which reports it.
+with suppress(Exception):
+    from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec, cells
+    from stripesim.scenarios.work.task import make_task, run_task
+
+    # A task loads all that tasks use, and compiles it if nothing is in the cache.
+    _small = Scenario(schemes=("rep:3",), workload=WorkloadSpec(requests=20))
+    run_task(make_task(_small, cells(_small)[0], swept={}))
+
+# Workers share this memory as long as no process writes to it, and the collector would.
+gc.freeze()
+gc.enable()

@@ -1,0 +1,132 @@
+"""Store each row of a sweep on disk as it completes, in Parquet files that are merged regularly."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from stripesim.scenarios.show.results import rows_frame, write_files
+from stripesim.scenarios.work.pool import SweepError
+from stripesim.scenarios.work.task import SweepTask
+
+#: Number of single-row files at which they are merged into one.
+_SINGLE_FILES_MAX: Final = 256
+
+_TASK: Final = "task"
+_MERGED: Final = "merged-"
+_SWEPT: Final = "swept"
+
+
+class PartStore:
+    """The folder ``parts`` of a sweep's output, held by one process at a time.
+
+    Files are written under a temporary name and then renamed, and their names end in the SHA-256 of their
+    bytes, so that incomplete and corrupt files are detected. Damaged files are renamed to ``*.damaged`` and
+    counted, and their tasks run again.
+    """
+
+    def __init__(self, out_dir: Path, *, resume: bool) -> None:
+        self._folder = out_dir / "parts"
+        self.rows: dict[str, dict[str, Any]] = {}
+        self.damaged = 0
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self._folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise SweepError(
+                f"--out: {out_dir}: got {error.strerror or error}, wanted a folder results can be written to"
+            ) from None
+        try:
+            self._open(out_dir, resume=resume)
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def __enter__(self) -> PartStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._lock)
+
+    def add(self, task: SweepTask, row: Mapping[str, Any]) -> None:
+        """Store the row of a task."""
+        values = {_TASK: task.task_id, _SWEPT: json.dumps(dict(task.swept)), **row}
+        self._write(task.task_id, [values])
+        self.rows[task.task_id] = dict(row)
+        self._singles += 1
+        if self._singles >= _SINGLE_FILES_MAX:
+            self._merge()
+
+    def _open(self, out_dir: Path, *, resume: bool) -> None:
+        """Lock the folder and read the rows in it."""
+        try:
+            # The system releases the lock whenever the process ends.
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise SweepError(
+                f"--out: {out_dir}: got a folder that another sweep is writing to, wanted a separate folder"
+            ) from None
+        files = self._files()
+        if files and not resume:
+            raise SweepError(
+                f"--out: {out_dir}: got a folder with rows of a sweep, wanted --resume to continue it, or "
+                "another folder"
+            )
+        for stale in self._folder.glob(".*.tmp"):
+            stale.unlink(missing_ok=True)
+        for path in files:
+            self._read(path)
+        self._merge()
+
+    def _files(self) -> list[Path]:
+        return sorted(self._folder.glob("*.parquet"))
+
+    def _write(self, stem: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        buffer = BytesIO()
+        rows_frame(_without_nulls(row) for row in rows).write_parquet(buffer)
+        content = buffer.getvalue()
+        write_files(self._folder, {f"{stem}.{_digest(content)}.parquet": content})
+
+    def _read(self, path: Path) -> None:
+        try:
+            content = path.read_bytes()
+        except OSError:
+            content = b""
+        if path.name.split(".")[-2] != _digest(content):
+            self.damaged += 1
+            path.rename(path.with_suffix(".damaged"))
+            return
+        for stored in pl.read_parquet(BytesIO(content)).to_dicts():
+            row = _without_nulls(stored)
+            del row[_SWEPT]
+            self.rows[row.pop(_TASK)] = row
+
+    def _merge(self) -> None:
+        """Merge single-row files into one; no row is lost if the process ends in the middle."""
+        singles = [path for path in self._files() if not path.name.startswith(_MERGED)]
+        self._singles = len(singles)
+        if self._singles < _SINGLE_FILES_MAX:
+            return
+        rows: list[dict[str, Any]] = []
+        for path in singles:
+            rows += pl.read_parquet(path).to_dicts()
+        self._write(f"{_MERGED}{len(rows)}", rows)
+        for path in singles:
+            path.unlink(missing_ok=True)
+        self._singles = 0
+
+
+def _without_nulls(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

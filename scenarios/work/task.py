@@ -1,0 +1,378 @@
+"""Run one task of a sweep: a cell of a scenario under one seed.
+
+A task has a name that covers all inputs of its row, so that rows can be reused.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final, NamedTuple
+
+from stripesim._version import __version__
+from stripesim.models.coding import parse_scheme
+from stripesim.models.kernel.cost import KernelTable
+from stripesim.scenarios.cells.files import file_sha256, first_line
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import row_of, run_cell
+from stripesim.scenarios.schema.keys import (
+    Cell,
+    ClientSpec,
+    ClusterSpec,
+    Scenario,
+    names_file,
+)
+from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.observe.window import unsteady_reason
+
+#: Source files that affect rows. Readers of parameter sets and kernel tables are left out, since the task's
+#: name covers their results. A test compares this with the modules that a task loads.
+_SOURCE: Final = (
+    "models/**/*.py",
+    "sim/**/*.py",
+    "traces/**/*.py",
+    "scenarios/schema/*.py",
+    "scenarios/cells/*.py",
+    "scenarios/work/task.py",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepTask:
+    """A cell of a scenario under one seed.
+
+    The name covers the scenario with all defaults (except its name and description), the cell, the
+    replication, the engine, the version and source of stripesim, the values of the parameter sets and the
+    kernel table, and the content of every file that the scenario names (traces, CRUSH map). It does not
+    cover other cells, so that a sweep that is extended later keeps its rows.
+    """
+
+    task_id: str  # SHA-256 of all inputs of the row, 64 hex digits.
+    scenario: Scenario  # Scenario of this cell alone, with the seed of the replication.
+    cell: Cell
+    replication: int  # From 0.
+    engine: str
+    # Swept key → value at this point.
+    swept: Mapping[str, Any] = field(default_factory=dict)
+    code: str  # SHA-256 of the source files that affect rows.
+    models: str  # SHA-256 of the values in the models.
+    # SHA-256 of each file that the scenario names, in the order of `Scenario.files`.
+    files: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """Return a short description of the task, for messages."""
+        parts = [str(part) for part in self.cell if part is not None]
+        parts += [f"{key}={value}" for key, value in self.swept.items()]
+        return " ".join([*parts, f"replication {self.replication}"])
+
+
+class Outcome(NamedTuple):
+    """The outcome of a task: its row, or the reason why it failed."""
+
+    task: SweepTask
+    row: dict[str, Any] | None
+    reason: str | None
+
+
+#: Tasks of a sweep that one message carries to a worker.
+Batch = Sequence[SweepTask]
+
+#: Duration of a batch [s]. Messages then take little of the time, and little is lost if a sweep stops.
+_BATCH_S: Final = 0.1
+_BATCH_TASKS_MAX: Final = 64
+_TRIALS_PER_WORKER: Final = 4
+
+
+class Answer(NamedTuple):
+    """A worker's answer to a batch: the row of each task, or the reason why it failed."""
+
+    rows: list[dict[str, Any] | None]
+    reasons: list[str | None]
+    duration_s: float  # Of the longest task.
+
+    def outcomes(self, batch: Batch) -> Iterator[Outcome]:
+        """Yield the outcome of each task of the batch."""
+        return map(Outcome, batch, self.rows, self.reasons)
+
+
+class Batches:
+    """Cut tasks into batches, by the duration of the first tasks, which are sent one by one."""
+
+    def __init__(self, tasks: Sequence[SweepTask], workers: int) -> None:
+        trials = _TRIALS_PER_WORKER * workers
+        self.first: list[Batch] = [(task,) for task in tasks[:trials]]
+        self._rest = tasks[trials:]
+        self._answered = 0
+        self._longest_s = 0.0
+
+    def rest_after(self, duration_s: float) -> list[Batch]:
+        """Return all further batches, once half of the first tasks have ended; nothing before and after.
+
+        Parameters
+        ----------
+        duration_s
+            Duration of the task that has just ended [s].
+        """
+        self._answered += 1
+        self._longest_s = max(self._longest_s, duration_s)
+        if 2 * self._answered < len(self.first):
+            return []
+        rest = self._rest
+        self._rest = ()
+        size = min(_BATCH_TASKS_MAX, max(1, int(_BATCH_S / self._longest_s)))
+        return [rest[start : start + size] for start in range(0, len(rest), size)]
+
+    def after_death(
+        self, batch: Batch, reason: str
+    ) -> tuple[list[Outcome], list[Batch]]:
+        """Return outcomes and further batches after workers died over a batch.
+
+        One task of several kills workers, and the others are innocent, so all are sent again, one by one.
+        """
+        if len(batch) > 1:
+            return [], [(task,) for task in batch]
+        return [Outcome(batch[0], None, reason)], self.rest_after(math.inf)
+
+
+def make_task(
+    scenario: Scenario,
+    cell: Cell,
+    *,
+    replication: int = 0,
+    engine: str = "compiled",
+    swept: Mapping[str, Any],
+    files: tuple[str, ...] | None = None,
+) -> SweepTask:
+    """Return the task of a cell and replication, given `files_sha256` of the scenario if it is known."""
+    narrowed = _narrowed(scenario, cell, replication)
+    code = code_sha256()
+    models = _models_sha256(_models_key(scenario, cell.scheme))
+    if files is None:
+        files = files_sha256(scenario)
+    named = {
+        "scenario": narrowed.model_dump(mode="json", exclude={"name", "description"}),
+        "cell": list(cell),
+        "replication": replication,
+        "engine": engine,
+        "stripesim": __version__,
+        "code": code,
+        "models": models,
+        "files": files,
+    }
+    text = json.dumps(named, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return SweepTask(
+        task_id=hashlib.sha256(text.encode()).hexdigest(),
+        scenario=narrowed,
+        cell=cell,
+        replication=replication,
+        engine=engine,
+        swept=dict(swept),
+        code=code,
+        models=models,
+        files=files,
+    )
+
+
+def expected_work(task: SweepTask) -> int:
+    """Estimate the duration of a task relative to others, from its requests and the shards of each."""
+    scheme = parse_scheme(task.cell.scheme)
+    shards = scheme.k if task.cell.op == "read" else scheme.width
+    return shards * (task.scenario.workload.requests or 1)
+
+
+def run_task(task: SweepTask) -> dict[str, Any]:
+    """Run a task and return its row.
+
+    Raises
+    ------
+    ValueError
+        If the source, the models or the files differ from those at the time of planning.
+    """
+    if task.code != code_sha256():
+        raise ValueError(
+            f"worker: got the source of another stripesim (here {__version__}), wanted that of the sweep"
+        )
+    key = _models_key(task.scenario, task.cell.scheme)
+    if task.models != _models_sha256(key):
+        forget_models()
+    if task.models != _models_sha256(key):
+        raise ValueError(
+            "worker: got other parameter sets or kernel tables, wanted those of the sweep"
+        )
+    if task.files != files_sha256(task.scenario):
+        names = ", ".join(path for _, path in task.scenario.files())
+        raise ValueError(
+            f"worker: got {names} with other content, wanted the files that the sweep was planned with"
+        )
+    result = run_cell(task.scenario, task.cell, task.engine, _models(key))
+    reason = unsteady_reason(
+        result.requested.issued_ns,
+        result.requested.completed_ns,
+        end_ns=result.engine_run.end_ns,
+    )
+    row = {
+        **row_of(task.scenario, task.cell, result).as_dict(),
+        "replication": task.replication,
+        "seed": task.scenario.seed,
+        "completions_sha256": result.sha256,
+        "steady": reason is None,
+        "unsteady_reason": reason,
+    }
+    return {name: _plain(value) for name, value in row.items()}
+
+
+def attempt(task: SweepTask) -> Outcome:
+    """Run a task. Return errors as text, since some exceptions cannot be sent between processes."""
+    try:
+        return Outcome(task, run_task(task), None)
+    except (ValueError, OSError) as error:
+        return Outcome(task, None, first_line(error))
+    except Exception as error:
+        # A bug in one cell must not lose the rows of the others.
+        return Outcome(task, None, f"{type(error).__name__}: {first_line(error)}")
+
+
+def attempt_batch(batch: Batch) -> Answer:
+    """Run the tasks of a batch one after another."""
+    rows = []
+    reasons = []
+    longest_s = 0.0
+    for task in batch:
+        start_s = perf_counter()
+        outcome = attempt(task)
+        longest_s = max(longest_s, perf_counter() - start_s)
+        rows.append(outcome.row)
+        reasons.append(outcome.reason)
+    return Answer(rows, reasons, longest_s)
+
+
+def _narrowed(scenario: Scenario, cell: Cell, replication: int) -> Scenario:
+    """Return the scenario reduced to one cell."""
+    coordinates = {
+        "ops": cell.op,
+        "patterns": cell.pattern,
+        "block_sizes_bytes": cell.block_size_bytes,
+    }
+    narrowed = {
+        key: (value,)
+        for key, value in coordinates.items()
+        if value not in ("mixed", "trace", None)
+    }
+    return scenario.model_copy(
+        update={
+            "schemes": (cell.scheme,),
+            "seed": scenario.seed + replication,
+            "workload": scenario.workload.model_copy(update=narrowed),
+        }
+    )
+
+
+@cache
+def code_sha256() -> str:
+    """Return a hash of the source that affects rows, since different checkouts may share a version."""
+    digest = hashlib.sha256()
+    for name, path in sorted(source_files().items()):
+        digest.update(f"{name}\0".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def source_files() -> dict[str, Path]:
+    """Return the files that `code_sha256` covers, by their names within the package."""
+    # The folder that holds scenarios/: the package, or the root of a checkout.
+    root = Path(__file__).resolve().parents[2]
+    files: dict[str, Path] = {}
+    for pattern in _SOURCE:
+        package, _, below = pattern.partition("/")
+        folder = root / package
+        files |= {
+            f"{package}/{path.relative_to(folder).as_posix()}": path
+            for path in folder.glob(below)
+        }
+    return files
+
+
+def files_sha256(scenario: Scenario) -> tuple[str, ...]:
+    """Hash the files that a scenario names, which are those of each of its cells."""
+    return tuple(file_sha256(scenario.resolve(path)) for _, path in scenario.files())
+
+
+def forget_models() -> None:
+    """Clear cached parameter sets and kernel tables, which may have changed on disk."""
+    _models.cache_clear()
+    _models_sha256.cache_clear()
+    _kernel_texts.clear()
+
+
+class _ModelsKey(NamedTuple):
+    """All inputs of a task's models; parameter files count by absolute path and content."""
+
+    scheme: str
+    generation: str
+    cluster: ClusterSpec
+    client: ClientSpec
+    files_sha256: tuple[str, ...]
+
+
+def _models_key(scenario: Scenario, scheme: str) -> _ModelsKey:
+    cluster = scenario.cluster
+    paths = {
+        key: scenario.resolve(name).absolute()
+        for key in ("drive", "parameters")
+        if names_file(key, name := getattr(cluster, key))
+    }
+    if paths:
+        cluster = cluster.model_copy(
+            update={key: str(path) for key, path in paths.items()}
+        )
+    # A code of one's own may state its costs.
+    every = [*paths.values(), *map(scenario.resolve, scenario.codes)]
+    contents = tuple(file_sha256(path) for path in every)
+    return _ModelsKey(scheme, scenario.generation, cluster, scenario.client, contents)
+
+
+@lru_cache(maxsize=64)
+def _models(key: _ModelsKey) -> Models:
+    return build_models(
+        Scenario.model_construct(
+            schemes=(key.scheme,),
+            generation=key.generation,
+            cluster=key.cluster,
+            client=key.client,
+        )
+    )
+
+
+@lru_cache(maxsize=4096)
+def _models_sha256(key: _ModelsKey) -> str:
+    models = _models(key)
+    parameters = [
+        list(model.parameters(f"{name}.")) for name, model in models.described().items()
+    ]
+    text = json.dumps(parameters, sort_keys=True, default=_plain)
+    kernel = _kernel_text(models.kernel)
+    return hashlib.sha256(f"{text}\n{kernel}".encode()).hexdigest()
+
+
+#: A kernel table and its text, by the identity of the table. Models share the tables that ship.
+_KERNEL_TEXTS_MAX: Final = 8
+_kernel_texts: dict[int, tuple[KernelTable, str]] = {}
+
+
+def _kernel_text(table: KernelTable) -> str:
+    """Return all values of a kernel table. Writing them takes longer than to build the models."""
+    if id(table) not in _kernel_texts:
+        if len(_kernel_texts) == _KERNEL_TEXTS_MAX:
+            _kernel_texts.clear()
+        _kernel_texts[id(table)] = (table, repr(table))
+    return _kernel_texts[id(table)][1]
+
+
+def _plain(value: Any) -> Any:
+    """Convert NumPy scalars and arrays to Python values."""
+    return value.tolist() if hasattr(value, "tolist") else value
