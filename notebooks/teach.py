@@ -389,13 +389,13 @@ def table(rows: Any, *columns: str) -> Table:
     import polars as pl
 
     from stripesim.scenarios.schema.units import format_size, number_text
-    from stripesim.scenarios.show.results import COLUMNS
+    from stripesim.scenarios.show.quantities import QUANTITIES
 
     shown: dict[str, list[str]] = {}
     for name in columns:
         heading = name.replace("_", " ")
         values = rows[name].to_list()
-        column = COLUMNS.get(name)
+        column = QUANTITIES.get(name)
         if column and column.heading:
             heading = column.heading
         if name.endswith("_size_bytes"):

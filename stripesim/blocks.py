@@ -14,7 +14,7 @@ from stripesim.models.coding import CodecError, ReedSolomon, Replication
 from stripesim.models.placement import build_map, map_to_text
 from stripesim.models.provenance import KINDS, unit_of
 from stripesim.scenarios.schema.keys import schema_json
-from stripesim.scenarios.show.results import COLUMNS
+from stripesim.scenarios.show.quantities import QUANTITIES
 from stripesim.sim.ceph.planner import RequestPlanner
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.durability.chain import chain_of

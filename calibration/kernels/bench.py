@@ -37,6 +37,7 @@ from stripesim.models.coding import (
     note_code_files,
     parse_scheme,
 )
+from stripesim.sim.observe.progress import OnStep, silent
 
 #: Total size of the buffers of a cold case [B], beyond the caches of one core.
 COLD_BYTES = 1 << 28
@@ -249,7 +250,7 @@ def benchmark(
     cold: bool = True,
     cores: int | None = None,
     rounds: int = 9,
-    progress: Callable[[str], None] | None = None,
+    progress: OnStep = silent,
 ) -> list[Row]:
     """Run all parts of the benchmark: library calls, copies, the bare kernel, cold buffers and all cores.
 
@@ -277,11 +278,10 @@ def benchmark(
     KernelMeasureError, SchemeError, CodecError
         As from `measure`.
     """
-    stage = progress or (lambda _: None)
     parts: list[tuple[str, list[int], list[str]]] = []
     rows: list[Row] = []
     for name in dict.fromkeys(schemes):
-        stage(f"{name}: calls")
+        progress(f"{name}: calls")
         swept = sweep_sizes(parse_scheme(name).k) if sweep else None
         warm_rows = measure([name], sizes_bytes or swept, backends, rounds=rounds)
         rows += [row | {"buffers": "warm", "cores": 1} for row in warm_rows]
@@ -290,14 +290,14 @@ def benchmark(
     every_size = sorted({size for _, sizes, _ in parts for size in sizes})
     kinds = ("warm", "cold") if cold else ("warm",)
     for buffers in kinds:
-        stage(f"copies, {buffers} buffers")
+        progress(f"copies, {buffers} buffers")
         rows += memcpy_rows(every_size, cold=buffers == "cold", rounds=rounds)
     for name, sizes, names in parts:
         for buffers in kinds:
-            stage(f"{name}: kernel, {buffers} buffers")
+            progress(f"{name}: kernel, {buffers} buffers")
             rows += _raw_rows(name, sizes, buffers, rounds)
         if cold:
-            stage(f"{name}: calls, cold buffers")
+            progress(f"{name}: calls, cold buffers")
             rows += cold_rows(
                 [name],
                 sizes,
@@ -306,7 +306,7 @@ def benchmark(
                 cold_bytes=COLD_BYTES,
             )
         if cores != 0:
-            stage(f"{name}: all cores")
+            progress(f"{name}: all cores")
             rows += cores_rows([name], sizes, names, cores=cores)
     return with_roofline(rows)
 

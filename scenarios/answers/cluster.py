@@ -7,7 +7,8 @@ from stripesim._version import __version__
 from stripesim.scenarios.clusters.usage import BASIS_TEXT
 from stripesim.scenarios.schema.units import bytes_text
 from stripesim.scenarios.show.figures.captions import scheme_label
-from stripesim.scenarios.show.page.render import Cell, Section, Table, render
+from stripesim.scenarios.show.page.render import Section, render
+from stripesim.scenarios.show.tables import Cell, Table
 
 #: Maximum number of domains and OSDs to list. The rest is only counted.
 _ROWS_MAX: Final = 40

@@ -1,6 +1,6 @@
 """Answer a scenario's `[durability]`: build the systems, choose the methods, assemble the document."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -37,6 +37,7 @@ from stripesim.sim.durability.system import (
     System,
     code_of,
 )
+from stripesim.sim.observe.progress import OnStep, silent
 
 
 def answer(
@@ -45,7 +46,7 @@ def answer(
     *,
     walks: int = WALKS,
     spread: Spread | None = None,
-    progress: Callable[[str], None] = lambda words: None,
+    progress: OnStep = silent,
 ) -> dict[str, Any]:
     """Compute the durability of each scheme of a scenario."""
     rows = []

@@ -21,7 +21,8 @@ from stripesim.scenarios.cells.notes import where_and_when
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.schema.toml import toml_value
-from stripesim.scenarios.show.results import rows_frame, write_files, write_results
+from stripesim.scenarios.show.files import write_files, write_results
+from stripesim.scenarios.show.quantities import rows_frame
 from stripesim.scenarios.studies.claim_rules import claim_rules, simulate_claims
 from stripesim.scenarios.studies.description import StudyDescription, study_description
 from stripesim.scenarios.studies.lookup import claims_of
@@ -31,7 +32,8 @@ from stripesim.scenarios.studies.parameters import (
     ParameterFile,
     changes_applied,
 )
-from stripesim.scenarios.studies.tasks import Call, Progress, Row, Task, run_tasks
+from stripesim.scenarios.studies.tasks import Call, Row, Task, run_tasks
+from stripesim.sim.observe.progress import OnStep, silent
 
 if TYPE_CHECKING:
     from stripesim.scenarios.show.figures.results import CaptionedFigure
@@ -241,7 +243,7 @@ class Study:
         sets: Mapping[str, Any] | None = None,
         ablate: Sequence[str] = (),
         jobs: int | None = None,
-        progress: Progress | None = None,
+        progress: OnStep = silent,
         **options: Any,
     ) -> StudyResult:
         """Run the study. `stripesim.study` describes the arguments."""
@@ -283,7 +285,7 @@ class Study:
         setting: Setting,
         sets: Mapping[str, Any],
         jobs: int | None,
-        progress: Progress | None,
+        progress: OnStep,
     ) -> StudyResult:
         changes = self.changes(sets)
         with changes_applied(changes):

@@ -8,7 +8,8 @@ from stripesim.calibration.ledger.verdicts import Entry, Ledger
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.show.figures.results import CaptionedFigure
 from stripesim.scenarios.show.page.provenance import parameter_table, pretty
-from stripesim.scenarios.show.page.render import Table, figure_blocks, render
+from stripesim.scenarios.show.page.render import figure_blocks, render
+from stripesim.scenarios.show.tables import Table
 from stripesim.scenarios.show.words import moment_text
 
 _VERDICT_SIGNS: Final = {

@@ -6,11 +6,9 @@ from typing import Any, NamedTuple, Protocol
 
 from stripesim.scenarios.studies.parameters import Changes, apply_changes
 from stripesim.scenarios.work.pool import Death, cores_usable, run_pool
+from stripesim.sim.observe.progress import OnStep, silent
 
 Row = dict[str, Any]
-
-#: Called after each task with a few words about it and the total number of tasks.
-Progress = Callable[[str, int], None]
 
 
 class StudyError(ValueError):
@@ -68,7 +66,7 @@ def run_tasks(
     *,
     jobs: int | None = 1,
     changes: Changes | None = None,
-    progress: Progress | None = None,
+    progress: OnStep = silent,
 ) -> list[list[Row]]:
     """Run tasks.
 
@@ -104,8 +102,7 @@ def run_tasks(
             problems[item.position] = outcome
         else:
             rows[item.position] = outcome
-        if progress is not None:
-            progress(item.task.words, len(items))
+        progress(item.task.words, len(items))
     if problems:
         raise StudyError("\n".join(problems[at] for at in sorted(problems)))
     return [rows[item.position] for item in items]

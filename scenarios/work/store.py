@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import polars as pl
 
-from stripesim.scenarios.show.results import rows_frame, write_files
+from stripesim.scenarios.show.files import write_files
+from stripesim.scenarios.show.quantities import rows_frame
 from stripesim.scenarios.work.pool import SweepError
 from stripesim.scenarios.work.task import SweepTask
 

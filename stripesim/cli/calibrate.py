@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,9 +33,7 @@ def calibrate(
     output.check_out(out)
     from stripesim.scenarios.answers.calibrate.calibrate import calibrate as fit_cluster
 
-    result = fit_cluster(
-        measured, jobs=jobs, progress=lambda line: print(line, file=sys.stderr)
-    )
+    result = fit_cluster(measured, jobs=jobs, progress=output.print_step)
     written = [] if out is None else _write(out, result)
     if output.write_json(json_to, result.to_json()):
         return
@@ -52,7 +49,7 @@ def _write(out: Path, result: CalibrationResult) -> list[Path]:
         scenario_text,
     )
     from stripesim.scenarios.show.figures.results import save_figures
-    from stripesim.scenarios.show.results import write_files
+    from stripesim.scenarios.show.files import write_files
 
     files = {
         FILE: parameter_text(result).encode(),

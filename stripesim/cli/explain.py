@@ -129,7 +129,7 @@ def explain(
         written += _write(out, op, timelines, document)
     if page is not None:
         from stripesim.scenarios.answers.explain.play import play_page
-        from stripesim.scenarios.show.results import write_files
+        from stripesim.scenarios.show.files import write_files
 
         written += write_files(page.parent, {page.name: play_page(timelines).encode()})
     if not write_json(json_to, document):
@@ -143,7 +143,7 @@ def _write(
     """Write the figure (SVG, PNG), its caption and the steps (JSON)."""
     from stripesim.scenarios.answers.explain.draw import draw_timelines
     from stripesim.scenarios.show.figures.results import save_figures
-    from stripesim.scenarios.show.results import write_files
+    from stripesim.scenarios.show.files import write_files
 
     written = write_files(
         out, {f"explain-{op}.json": (json.dumps(document, indent=1) + "\n").encode()}

@@ -208,7 +208,7 @@ def _write(out: Path, rows: Rows, pairs: Rows, ceph: Rows, text: str) -> list[Pa
     from stripesim.calibration.kernels.store import cpu_description
     from stripesim.scenarios.show.figures.kernels import draw_kernels
     from stripesim.scenarios.show.figures.results import save_figures
-    from stripesim.scenarios.show.results import write_files
+    from stripesim.scenarios.show.files import write_files
 
     made = {"cpu": cpu_description(), "versions": library_versions()}
     contents = {

@@ -117,7 +117,7 @@ def _write(
 ) -> list[Path]:
     from stripesim.scenarios.answers.load.figure import draw_load
     from stripesim.scenarios.show.figures.results import save_figures
-    from stripesim.scenarios.show.results import write_files
+    from stripesim.scenarios.show.files import write_files
 
     files = {
         "load.json": json.dumps(document, indent=1).encode(),
@@ -129,7 +129,7 @@ def _write(
 
 def _csv_of(document: Mapping[str, Any]) -> str:
     """Return the points as CSV, one per line."""
-    from stripesim.scenarios.show.results import csv_text
+    from stripesim.scenarios.show.files import csv_text
 
     keys = ("scheme", "op", "pattern", "block_size_bytes")
     return csv_text(

@@ -40,10 +40,10 @@ def _plain(value: object) -> object:
 
 
 def console(width: int = 160) -> Console:
-    """Return a console as wide as the terminal or COLUMNS, or `width` columns wide for a pipe or file."""
+    """Return a console as wide as the terminal or QUANTITIES, or `width` columns wide for a pipe or file."""
     from rich.console import Console
 
-    if sys.stdout.isatty() or "COLUMNS" in os.environ:
+    if sys.stdout.isatty() or "QUANTITIES" in os.environ:
         return Console()
     return Console(width=width)
 
@@ -123,7 +123,7 @@ def list_written(paths: list[Path]) -> None:
 
 def write_page(out: Path, page: str) -> list[Path]:
     """Write ``report.html`` into a folder."""
-    from stripesim.scenarios.show.results import write_files
+    from stripesim.scenarios.show.files import write_files
 
     return write_files(out, {"report.html": page.encode()})
 
@@ -143,6 +143,11 @@ def warn_outside(warnings: Sequence[str], *, report: Path | None = None) -> None
         f"warning: outside the calibrated range in {len(warnings)} respects: {named}; in full: {where}",
         file=sys.stderr,
     )
+
+
+def print_step(words: str, total: int | None = None) -> None:
+    """Print a line about each step of some work on standard error."""
+    print(words, file=sys.stderr)
 
 
 class progress:  # noqa: N801 - used as a function in `with`

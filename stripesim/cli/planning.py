@@ -36,9 +36,7 @@ def plan(
     from stripesim.scenarios.schema.loader import load_scenario
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
-    document = make_plan(
-        loaded, engine=engine, progress=lambda words: print(words, file=sys.stderr)
-    )
+    document = make_plan(loaded, engine=engine, progress=output.print_step)
     written: list[Path] = []
     if out is not None:
         written += _write_plan(out, loaded.plan, document)
@@ -79,7 +77,7 @@ def _write_plan(
     from stripesim.scenarios.answers.plan.page import csv_of
     from stripesim.scenarios.show.figures.plans import draw_plan
     from stripesim.scenarios.show.figures.results import save_figures
-    from stripesim.scenarios.show.results import write_files
+    from stripesim.scenarios.show.files import write_files
 
     files = {
         "plan.json": json.dumps(document, indent=1, default=str).encode(),
@@ -149,7 +147,8 @@ def durability(
 def _write_nines(out: Path, document: Mapping[str, Any]) -> list[Path]:
     from stripesim.scenarios.show.figures.faults import draw_nines
     from stripesim.scenarios.show.figures.results import save_figures
-    from stripesim.scenarios.show.results import rows_frame, write_results
+    from stripesim.scenarios.show.files import write_results
+    from stripesim.scenarios.show.quantities import rows_frame
 
     rows = document["rows"]
     flat = [
@@ -256,7 +255,7 @@ def rehearse(
 def _write_rehearsal(out: Path, document: Mapping[str, Any]) -> list[Path]:
     from stripesim.scenarios.show.figures.rehearsal import draw_rehearsal
     from stripesim.scenarios.show.figures.results import save_figures
-    from stripesim.scenarios.show.results import write_files
+    from stripesim.scenarios.show.files import write_files
 
     files = {"rehearsal.json": json.dumps(document, indent=1).encode()}
     return write_files(out, files) + save_figures(draw_rehearsal(document), out)

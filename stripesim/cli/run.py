@@ -166,7 +166,7 @@ def _write(out: Path, result: ScenarioResult, width_inch: float | None) -> list[
     from stripesim.scenarios.show.figures.costs import draw_costs
     from stripesim.scenarios.show.figures.latencies import draw_latencies
     from stripesim.scenarios.show.figures.results import draw_all, save_figures
-    from stripesim.scenarios.show.results import write_results
+    from stripesim.scenarios.show.files import write_results
 
     extra = {"parameters.json": json.dumps(result.parameters, indent=1)}
     figures = {
@@ -195,7 +195,7 @@ def _print(result: ScenarioResult, *, costs: bool) -> None:
     )
     from stripesim.scenarios.answers.run.advise import notable
     from stripesim.scenarios.cells.notes import load_sentences
-    from stripesim.scenarios.show.results import print_table
+    from stripesim.scenarios.show.result_table import print_table
 
     terminal = output.console()
     print_table(result.rows, output.console(100))

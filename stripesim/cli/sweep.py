@@ -175,7 +175,7 @@ def _write(
     """Write tables, provenance, figures and optionally the report, even if the sweep ended early."""
     from stripesim.scenarios.answers.sweep.figures import draw_sweep
     from stripesim.scenarios.show.figures.results import save_figures
-    from stripesim.scenarios.show.results import write_results
+    from stripesim.scenarios.show.files import write_results
 
     extra = {
         "aggregated.csv": result.aggregated.write_csv(),

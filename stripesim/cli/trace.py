@@ -52,7 +52,7 @@ def info(
     summary = describe(trace)
     written: list[Path] = []
     if out is not None:
-        from stripesim.scenarios.show.results import write_files
+        from stripesim.scenarios.show.files import write_files
 
         written += write_files(
             out, {"trace-info.json": json.dumps(summary, indent=1).encode()}

@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 from stripesim._version import __version__
 from stripesim.scenarios.forms.bound import resource_words
 from stripesim.scenarios.schema.units import number_text
-from stripesim.scenarios.show.page.render import Table, render
+from stripesim.scenarios.show.page.render import render
+from stripesim.scenarios.show.tables import Table
 from stripesim.sim.observe.intervals import student_interval
 from stripesim.sim.observe.limits import resource_name
 from stripesim.web.controls import BY_DEPTH, controls

@@ -17,7 +17,7 @@ from stripesim import __version__, api, teach
 from stripesim.cli import app as cli
 from stripesim.scenarios.schema.keys import ClusterSpec, Scenario, WorkloadSpec
 from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
-from stripesim.scenarios.show.results import RESULT_SCHEMA
+from stripesim.scenarios.show.quantities import RESULT_SCHEMA
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stripesim.scenarios.show.results import rows_frame
+from stripesim.scenarios.show.quantities import rows_frame
 from stripesim.scenarios.studies.base import Setting
 from stripesim.scenarios.studies.claim_rules import claim_rules
 from stripesim.scenarios.studies.exstorus2019 import fit, source

@@ -16,7 +16,7 @@ from stripesim.scenarios.show.figures.results import (
     draw_headline,
     save_figures,
 )
-from stripesim.scenarios.show.results import rows_frame
+from stripesim.scenarios.show.quantities import rows_frame
 
 SIZES = (1024, 4096, 131072)
 SCHEMES = ("rep:3", "rs:6,3")

@@ -15,13 +15,12 @@ from stripesim.scenarios.answers.run.page import report_of_run
 from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
 from stripesim.scenarios.show.figures.results import CaptionedFigure, new_figure, styled
 from stripesim.scenarios.show.page.render import (
-    Cell,
-    Table,
     dark_greys,
     figure_blocks,
     inline_svg,
     render,
 )
+from stripesim.scenarios.show.tables import Cell, Table
 
 TEXT = """
 name = "plan"

@@ -13,14 +13,9 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from stripesim.scenarios.show.results import (
-    RESULT_SCHEMA,
-    ResultsError,
-    print_table,
-    rows_frame,
-    write_files,
-    write_results,
-)
+from stripesim.scenarios.show.files import write_files, write_results
+from stripesim.scenarios.show.quantities import RESULT_SCHEMA, ResultsError, rows_frame
+from stripesim.scenarios.show.result_table import print_table
 
 
 def row(**changes: Any) -> dict[str, Any]:

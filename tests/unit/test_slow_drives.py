@@ -15,7 +15,7 @@ from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
 from stripesim.scenarios.show.figures.faults import draw_timelines
-from stripesim.scenarios.show.results import with_phases
+from stripesim.scenarios.show.result_table import with_phases
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.failures import (
     Failure,

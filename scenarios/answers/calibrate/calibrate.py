@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -33,6 +33,7 @@ from stripesim.scenarios.answers.calibrate.rows import (
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.studies.nvme.runs import ROUNDS
 from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.observe.progress import OnStep, silent
 
 #: Maximum relative error of a correct row, over its measured value.
 TOLERANCE: Final = 0.25
@@ -160,7 +161,7 @@ def calibrate(
     folder: Path,
     *,
     jobs: int | None = None,
-    progress: Callable[[str], None] = lambda words: None,
+    progress: OnStep = silent,
 ) -> CalibrationResult:
     """Calibrate a cluster to its measurements.
 

@@ -10,12 +10,8 @@ from stripesim.scenarios.answers.load.figure import draw_load
 from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.show.page.provenance import provenance_text
-from stripesim.scenarios.show.page.render import (
-    Section,
-    Table,
-    figure_blocks,
-    render,
-)
+from stripesim.scenarios.show.page.render import Section, figure_blocks, render
+from stripesim.scenarios.show.tables import Table
 from stripesim.scenarios.show.words import origin_words
 
 

@@ -14,8 +14,9 @@ from stripesim.scenarios.schema.units import (
     rate_text,
 )
 from stripesim.scenarios.show.figures.plans import candidate_name, draw_plan
-from stripesim.scenarios.show.page.render import Table, figure_blocks, render
-from stripesim.scenarios.show.results import csv_text
+from stripesim.scenarios.show.files import csv_text
+from stripesim.scenarios.show.page.render import figure_blocks, render
+from stripesim.scenarios.show.tables import Table
 
 
 def rows_of(document: Mapping[str, Any]) -> list[dict[str, str]]:

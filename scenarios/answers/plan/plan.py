@@ -1,7 +1,7 @@
 """Recommend a cluster: closed forms prune the candidates, simulation decides between the others."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from stripesim.models.drive import drive_writes_per_day
@@ -23,6 +23,7 @@ from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.sim.durability.assess import assess, recommended_method
 from stripesim.sim.observe.intervals import Interval, student_interval
+from stripesim.sim.observe.progress import OnStep, silent
 from stripesim.sim.observe.result_row import ResultRow
 
 #: Default annual failure rate, of the order that large fleets report.
@@ -60,7 +61,7 @@ def make_plan(
     scenario: Scenario,
     *,
     engine: str = "compiled",
-    progress: Callable[[str], None] = lambda words: None,
+    progress: OnStep = silent,
 ) -> dict[str, Any]:
     """Answer a scenario's `[plan]`."""
     plan = scenario.plan

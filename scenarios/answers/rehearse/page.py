@@ -13,7 +13,8 @@ from stripesim.scenarios.schema.units import (
 )
 from stripesim.scenarios.show.figures.captions import scheme_label
 from stripesim.scenarios.show.figures.rehearsal import draw_rehearsal
-from stripesim.scenarios.show.page.render import Cell, Table, figure_blocks, render
+from stripesim.scenarios.show.page.render import figure_blocks, render
+from stripesim.scenarios.show.tables import Cell, Table
 from stripesim.scenarios.show.words import origin_words
 
 _ASSUMPTIONS: Final = (

@@ -1,6 +1,6 @@
 """Predict movement, duration, fill and client performance of each change for `stripesim rehearse`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -48,6 +48,7 @@ from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.units import duration_text
 from stripesim.sim.ceph.kinds import kind_of
+from stripesim.sim.observe.progress import OnStep, silent
 
 #: Most shards, counted once per PG, of changes that are also rehearsed with larger ``osd_max_backfills``.
 BACKFILLS_SHARDS_MAX: Final = 500
@@ -65,7 +66,7 @@ def rehearse(
     scenario: Scenario,
     *,
     engine: str = "compiled",
-    progress: Callable[[str], None] = lambda words: None,
+    progress: OnStep = silent,
 ) -> dict[str, Any]:
     """Rehearse the planned changes of a scenario.
 

@@ -1,6 +1,6 @@
 """Simulate the gain of purchases: each resource doubled, alone and in pairs."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from typing import Any, Final, NamedTuple
@@ -11,6 +11,7 @@ from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.intervals import Interval, student_interval
 from stripesim.sim.observe.limits import resource_name
+from stripesim.sim.observe.progress import OnStep, silent
 from stripesim.sim.observe.result_row import ResultRow
 
 #: Runs of each purchase, with the same seeds as the runs without it.
@@ -133,7 +134,7 @@ def advise(
     *,
     engine: str = "compiled",
     replications: int = REPLICATIONS,
-    progress: Callable[[str], None] = lambda words: None,
+    progress: OnStep = silent,
 ) -> list[Gain]:
     """Simulate the gain of doubling each resource, and the most promising ones in pairs."""
     listed = cells(scenario)
@@ -166,7 +167,7 @@ def _of_cell(
     cell: Cell,
     engine: str,
     replications: int,
-    progress: Callable[[str], None],
+    progress: OnStep,
 ) -> Iterator[Gain]:
     def rows(purchases: Sequence[Purchase]) -> list[ResultRow]:
         changed, models = with_doubled(scenario, purchases)

@@ -1,7 +1,6 @@
 """Run a scenario cell by cell and collect its rows, warnings and provenance."""
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,8 +25,9 @@ from stripesim.scenarios.schema.checks import NO_BOUND, WANTED_BOUND
 from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.geometry import loads_with_keys
 from stripesim.scenarios.schema.keys import Cell, Scenario
-from stripesim.scenarios.show.results import rows_frame
+from stripesim.scenarios.show.quantities import rows_frame
 from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.observe.progress import OnStep, silent
 from stripesim.sim.observe.window import QUANTILES, latency_quantiles
 from stripesim.sim.run import RunResult
 
@@ -97,7 +97,7 @@ def run_scenario(
     scenario: Scenario,
     *,
     engine: str = "compiled",
-    progress: Callable[[str], None] = lambda words: None,
+    progress: OnStep = silent,
     costs: bool = True,
     first_full: bool = True,
 ) -> ScenarioResult:

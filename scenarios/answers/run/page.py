@@ -1,7 +1,7 @@
 """Write the report of a run: one page that compares schemes for a capacity planner, findings first."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from stripesim.scenarios.answers.load.answer import load_warnings, sentence_of
@@ -28,6 +28,7 @@ from stripesim.scenarios.show.words import (
     times_in_prose,
 )
 from stripesim.sim.observe.limits import LATENCY, NO_BOTTLENECK
+from stripesim.sim.observe.progress import OnStep, silent
 
 
 def report_of_run(
@@ -35,7 +36,7 @@ def report_of_run(
     result: ScenarioResult,
     *,
     engine: str = "compiled",
-    progress: Callable[[str], None] = lambda words: None,
+    progress: OnStep = silent,
     curves: Sequence[LoadCurve] = (),
 ) -> str:
     """Return the self-contained HTML page of a run, with a section for load curves if there are any."""

@@ -1,6 +1,5 @@
 """Collect the data of a run's report: rows, capacity and repair."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,6 +17,7 @@ from stripesim.scenarios.forms.capacity import (
 from stripesim.scenarios.forms.rebuild import Rebuild, idle_rebuild, measured_rebuild
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.show.figures.captions import scheme_label
+from stripesim.sim.observe.progress import OnStep, silent
 
 Kind = tuple[str, str]
 
@@ -115,7 +115,7 @@ def gather(
     result: ScenarioResult,
     *,
     engine: str = "compiled",
-    progress: Callable[[str], None] = lambda words: None,
+    progress: OnStep = silent,
 ) -> RunReport:
     """Compute capacity and a repair for each scheme of a run."""
     models = build_models(scenario)

@@ -9,7 +9,8 @@ from stripesim.scenarios.schema.units import bytes_text, duration_text, number_t
 from stripesim.scenarios.show.figures.captions import STEP_LOOKS, scheme_label
 from stripesim.scenarios.show.figures.costs import draw_costs
 from stripesim.scenarios.show.figures.faults import draw_timelines
-from stripesim.scenarios.show.page.render import Cell, Section, Table, figure_blocks
+from stripesim.scenarios.show.page.render import Section, figure_blocks
+from stripesim.scenarios.show.tables import Cell, Table
 from stripesim.scenarios.show.words import request_words, row_words, span
 from stripesim.sim.observe.critical_path import COST_KEYS, cost_key
 from stripesim.sim.observe.limits import resource_name

@@ -20,8 +20,8 @@ from stripesim.scenarios.schema.units import (
     size_text,
 )
 from stripesim.scenarios.show.figures.captions import scheme_label
-from stripesim.scenarios.show.page.render import Cell, Table
-from stripesim.scenarios.show.results import COLUMNS, Column
+from stripesim.scenarios.show.quantities import QUANTITIES, Quantity
+from stripesim.scenarios.show.tables import Cell, Table
 from stripesim.scenarios.show.words import (
     RESOURCE_WORDS,
     request_words,
@@ -69,7 +69,7 @@ def comparison(report: RunReport) -> Table:
         rows += [
             row
             for key in _MEASURES
-            if (row := _measure_row(report, kind, COLUMNS[key])) is not None
+            if (row := _measure_row(report, kind, QUANTITIES[key])) is not None
         ]
         rows += _wear_rows(report, kind)
         rows.append(
@@ -211,7 +211,7 @@ def _notably_best(
     return max(means)
 
 
-def _measure_row(report: RunReport, kind: Kind, column: Column) -> Row | None:
+def _measure_row(report: RunReport, kind: Kind, column: Quantity) -> Row | None:
     values = [report.values(kind, scheme, column.key) for scheme in report.schemes]
     if not any(value for some in values for value in some):
         return None
@@ -372,8 +372,8 @@ def _share_cell(share: float | None) -> Cell:
 
 def results(report: RunReport) -> Table:
     """Return all result rows with the most important columns."""
-    throughput = COLUMNS["throughput_bytes_per_s"]
-    each = [COLUMNS[key] for key in _EACH]
+    throughput = QUANTITIES["throughput_bytes_per_s"]
+    each = [QUANTITIES[key] for key in _EACH]
     columns = ["request", "scheme", throughput.short_heading, "±"]
     columns += [*(column.short_heading for column in each), "bottleneck"]
     rows = [

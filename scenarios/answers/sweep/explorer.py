@@ -16,7 +16,7 @@ from stripesim.scenarios.show.figures.captions import (
     scheme_label,
 )
 from stripesim.scenarios.show.page.render import render
-from stripesim.scenarios.show.results import COLUMNS
+from stripesim.scenarios.show.quantities import QUANTITIES
 from stripesim.sim.observe.limits import resource_name
 
 #: Columns that the explorer offers, the first one selected.
@@ -147,7 +147,7 @@ def explorer_of(
         "bottlenecks": [_bottleneck(row) for row in cells],
         "failed": [[place(row), row["reason"]] for row in failed],
     }
-    headings = tuple((name, COLUMNS[name].heading) for name in metrics)
+    headings = tuple((name, QUANTITIES[name].heading) for name in metrics)
     return Explorer(axes, headings, document)
 
 
@@ -262,7 +262,7 @@ def _value_text(key: str, value: Any) -> str:
 
 def _metric(aggregated: pl.DataFrame, name: str) -> dict[str, Any]:
     """Return a metric: its name, its values and the ends of its intervals in the unit of reports."""
-    column = COLUMNS[name]
+    column = QUANTITIES[name]
     ends = [f"{name}_ci_{end}" for end in ("low", "high")]
     known = all(end in aggregated.columns and aggregated[end].count() for end in ends)
     return {

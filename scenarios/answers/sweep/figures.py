@@ -27,7 +27,7 @@ from stripesim.scenarios.show.figures.results import (
     new_figure,
     styled,
 )
-from stripesim.scenarios.show.results import block_text
+from stripesim.scenarios.show.result_table import block_text
 
 #: Most lines in a figure: one for each colour.
 _LINES_MAX: Final = len(COLOURS)

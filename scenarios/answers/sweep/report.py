@@ -7,7 +7,8 @@ from stripesim.scenarios.answers.sweep.plan import SweepPlan
 from stripesim.scenarios.answers.sweep.run import NOTE, SweepResult, aggregated_table
 from stripesim.scenarios.show.figures.results import CaptionedFigure
 from stripesim.scenarios.show.page.provenance import pretty
-from stripesim.scenarios.show.page.render import Table, figure_blocks, render
+from stripesim.scenarios.show.page.render import figure_blocks, render
+from stripesim.scenarios.show.tables import Table
 from stripesim.scenarios.show.words import moment_text
 
 # Number of text columns after the keys: scheme, op, pattern, block.

@@ -16,12 +16,8 @@ from stripesim.scenarios.cells.notes import (
     warnings_of_all,
     where_and_when,
 )
-from stripesim.scenarios.show.results import (
-    COLUMNS,
-    RESULT_SCHEMA,
-    block_text,
-    rows_frame,
-)
+from stripesim.scenarios.show.quantities import QUANTITIES, RESULT_SCHEMA, rows_frame
+from stripesim.scenarios.show.result_table import block_text
 from stripesim.scenarios.work.dask import TIMEOUT_S, SweepLostError, run_dask
 from stripesim.scenarios.work.pool import cores_usable, run_pool
 from stripesim.scenarios.work.store import PartStore
@@ -223,7 +219,7 @@ NOTE: Final = (
 )
 _CELL: Final = ("scheme", "op", "pattern")
 _NUMBERS: Final = tuple(
-    COLUMNS[key]
+    QUANTITIES[key]
     for key in (
         "throughput_bytes_per_s",
         "latency_mean_ns",

@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 
 from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.scenarios.show.figures.captions import block_sizes, scheme_label
-from stripesim.scenarios.show.results import COLUMNS
+from stripesim.scenarios.show.quantities import QUANTITIES
 
 # Okabe & Ito, "Color universal design" (2008), without the yellow, which is too light for lines on white.
 COLOURS: Final = (
@@ -47,7 +47,7 @@ class Panel:
 
 def panel_of(key: str, title: str) -> Panel:
     """Return a panel of a column of the result rows, in the column's unit."""
-    column = COLUMNS[key]
+    column = QUANTITIES[key]
     return Panel(key, title, column.unit, column.factor, column.ci)
 
 

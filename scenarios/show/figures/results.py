@@ -38,7 +38,7 @@ from stripesim.scenarios.show.figures.panels import (
     size_axis_title,
 )
 from stripesim.scenarios.show.figures.paper import fit_width, paper_files
-from stripesim.scenarios.show.results import write_files
+from stripesim.scenarios.show.files import write_files
 
 #: No date and no version of the drawing library, so that equal rows give equal bytes.
 METADATA: Final[Mapping[str, dict[str, str | None]]] = MappingProxyType(
@@ -211,7 +211,7 @@ def save_figures(
 
     Raises
     ------
-    stripesim.scenarios.show.results.ResultsError
+    stripesim.scenarios.show.quantities.ResultsError
         If the folder cannot be written to.
 
     Notes

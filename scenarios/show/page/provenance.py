@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stripesim.scenarios.show.page.render import Table
+from stripesim.scenarios.show.tables import Table
 
 
 def pretty(value: Mapping[str, Any]) -> str:

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from xml.etree import ElementTree
+
+from stripesim.scenarios.show.tables import Table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -25,63 +27,6 @@ _PACKAGE: Final = "stripesim.scenarios.show.page"
 _POLICY_MARK: Final = "content-security-policy-of-this-page"
 # User texts are escaped, so only templates contain scripts.
 _SCRIPT: Final = re.compile(r"<script>(.*?)</script>", re.DOTALL)
-
-#: Maximum number of schemes that fit side by side on a phone.
-_COLUMNS_ON_PHONE: Final = 4
-
-
-@dataclass(frozen=True)
-class Cell:
-    """Content of a table cell."""
-
-    text: str
-    note: str = ""  # smaller text below
-    share: float | None = None  # drawn as a bar behind the text, 0 to 1
-    tone: Literal["", "warn", "best"] = (
-        ""  # emphasis: a warning, or the best value of the row
-    )
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table whose first column names the rows."""
-
-    caption: str  # for screen readers, and visible if it adds to the heading
-    columns: Sequence[str]
-    rows: Sequence[
-        Sequence[str | Cell]
-    ]  # a row with a single cell is a heading for the rows that follow
-    # Layout on a narrow screen: scrolling box, a card for each row, or the row's name above its values.
-    form: Literal["scroll", "stack", "compare"] = "scroll"
-    numeric: bool = True  # True if all columns except the first are numbers
-    caption_shown: bool = False
-    words: Sequence[int] = ()  # columns with words in a table of numbers, from 0
-
-    @classmethod
-    def of(
-        cls, caption: str, rows: Sequence[Mapping[str, str | Cell]], **more: Any
-    ) -> Table:
-        """Build a table from rows that map headings to cells."""
-        return cls(
-            caption,
-            list(rows[0]) if rows else [],
-            [list(row.values()) for row in rows],
-            **more,
-        )
-
-    @property
-    def narrow(self) -> str:
-        """Layout on a narrow screen. Comparisons with too many columns scroll instead."""
-        wide = self.form == "compare" and len(self.columns) - 1 > _COLUMNS_ON_PHONE
-        return "scroll" if wide else self.form
-
-    @property
-    def body(self) -> list[list[Cell]]:
-        """Rows, with texts converted to cells."""
-        return [
-            [cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in row]
-            for row in self.rows
-        ]
 
 
 @dataclass(frozen=True)

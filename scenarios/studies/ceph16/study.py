@@ -11,7 +11,7 @@ import polars as pl
 from stripesim.calibration.ledger.verdicts import Claim
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.answers.run.execute import parameters_of
-from stripesim.scenarios.show.results import rows_frame
+from stripesim.scenarios.show.quantities import rows_frame
 from stripesim.scenarios.studies.base import (
     Setting,
     Study,

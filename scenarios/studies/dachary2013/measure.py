@@ -6,7 +6,7 @@ second argument, it reduces that file to ``ceph16.csv`` instead.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from stripesim.calibration.kernels.against_ceph import ceph_rows
 from stripesim.calibration.kernels.bench import COLD_BYTES, benchmark, sweep_sizes
 from stripesim.calibration.kernels.measure import measure
 from stripesim.scenarios.studies import kernels
+from stripesim.sim.observe.progress import OnStep, silent
 
 STUDY = "dachary2013"
 CASE_BYTES = 1 << 20
@@ -36,7 +37,7 @@ COLUMNS = tuple(kernels.shipped(STUDY).columns)
 
 
 def measure_here(
-    progress: Callable[[str], None] = lambda _: None,
+    progress: OnStep = silent,
 ) -> list[dict[str, Any]]:
     """Measure every case of the study's figures and claims in one run, with the keys `COLUMNS`."""
     rows = benchmark([SCHEME], sorted({*sweep_sizes(6), CASE_BYTES}), progress=progress)
@@ -71,13 +72,17 @@ def provenance(*, now: bool) -> dict[str, Any]:
     )
 
 
+def _print_step(words: str, total: int | None = None) -> None:
+    print(words, file=sys.stderr)
+
+
 def main(arguments: Sequence[str]) -> None:
     """Measure and write."""
     folder, *plugins = map(Path, arguments)
     if plugins:
         kernels.write_rows(folder / "ceph16.csv", _warm(ceph_rows(plugins[0])), COLUMNS)
         return
-    rows = measure_here(lambda words: print(words, file=sys.stderr))
+    rows = measure_here(_print_step)
     kernels.write(folder, STUDY, rows, provenance(now=True))
 
 

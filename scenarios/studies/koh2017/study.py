@@ -10,7 +10,7 @@ import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Entry
 from stripesim.scenarios.answers.run.execute import parameters_of, provenance_of
-from stripesim.scenarios.show.results import rows_frame
+from stripesim.scenarios.show.quantities import rows_frame
 from stripesim.scenarios.studies.base import Setting, Study, StudyResult, Table
 from stripesim.scenarios.studies.koh2017.cells import RowNumbers
 from stripesim.scenarios.studies.koh2017.claims import vocabulary

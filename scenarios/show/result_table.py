@@ -1,0 +1,179 @@
+"""Print result rows as a table that fits the terminal."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+import polars as pl
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.measure import Measurement
+from rich.table import Table
+
+from stripesim.scenarios.schema.units import format_size
+from stripesim.scenarios.show.quantities import IDENTITY, QUANTITIES
+from stripesim.sim.observe.limits import LATENCY, NEAR, resource_name
+
+# Rows that differ in these are separated in a table.
+_GROUP: Final = ("scheme", "op", "pattern")
+
+
+class _Shown(NamedTuple):
+    """A column of the table; a narrow terminal leaves out columns of the highest `rank` first."""
+
+    header: str
+    write: Callable[[Mapping[str, Any]], str]
+    rank: int = 0
+    justify: Literal["left", "right"] = "right"
+    no_wrap: bool = True
+
+
+def _number(key: str, rank: int = 0) -> _Shown:
+    quantity = QUANTITIES[key]
+    ci = quantity.ci if key == "throughput_bytes_per_s" else None
+    header = f"{quantity.short or quantity.words}\n[{quantity.unit}]"
+    return _Shown(header, lambda row: quantity.padded_text(row, ci), rank)
+
+
+def _text(key: str) -> Callable[[Mapping[str, Any]], str]:
+    def write(row: Mapping[str, Any]) -> str:
+        value = row.get(key)
+        return "–" if value is None else str(value)
+
+    return write
+
+
+def block_text(row: Mapping[str, Any]) -> str:
+    """Write the request size of a row, or a dash if it has several."""
+    size_bytes = row.get("block_size_bytes")
+    if size_bytes is None:
+        return "–"
+    return format_size(int(size_bytes))
+
+
+def _bottleneck(row: Mapping[str, Any]) -> str:
+    """Name the bottleneck of a row, with the utilisation of its busiest member if that is high."""
+    name = resource_name(_text("bottleneck")(row))
+    if name == LATENCY:
+        return f"latency (most at {resource_name(row['latency_at'])})"
+    highest = row.get("bottleneck_utilisation")
+    mean = row.get("bottleneck_mean_utilisation")
+    # A lock is a bottleneck because of its queue, even at a low utilisation.
+    if highest is None or highest < NEAR:
+        return name
+    if mean is not None and mean < NEAR:
+        name += " hot spot"
+    return f"{name} {100 * highest:.0f} %"
+
+
+_SHOWN: Final[Sequence[_Shown]] = (
+    *(
+        _Shown(key, _text(key), justify="left")
+        for key in ("scheme", "op", "pattern", "workload")
+    ),
+    _Shown("block", block_text),
+    _Shown("phase", _text("phase"), justify="left"),
+    _number("iops", rank=4),
+    _number("throughput_bytes_per_s"),
+    _number("latency_mean_ns"),
+    _number("latency_p99_ns", rank=1),
+    _number("device_read_bytes_per_client_byte", rank=3),
+    _number("device_write_bytes_per_client_byte", rank=3),
+    _number("private_net_bytes_per_client_byte", rank=5),
+    _number("cpu_ns_per_op", rank=6),
+    _number("context_switches_per_op", rank=7),
+    _Shown("blocked", _text("blocked"), rank=2, justify="left", no_wrap=False),
+    _Shown("bottleneck", _bottleneck, justify="left", no_wrap=False),
+)
+
+
+#: Phases of a run under faults: name in the rows → name in tables.
+PHASES: Final = {
+    "before": "before",
+    "slow": "slow drive",
+    "degraded": "degraded",
+    "recovery": "recovering",
+    "after": "after",
+}
+
+
+def with_phases(rows: pl.DataFrame) -> pl.DataFrame:
+    """Insert the phases of runs under faults as additional rows."""
+    named = [phase for phase in PHASES if f"iops_{phase}" in rows.columns]
+    if not named:
+        return rows
+    listed: list[dict[str, Any]] = []
+    for row in rows.iter_rows(named=True):
+        listed.append({**row, "phase": "whole run"})
+        for phase in named:
+            if row[f"iops_{phase}"] is None:
+                continue
+            own: dict[str, Any] = {
+                name: row[name] for name in (*IDENTITY, "workload") if name in row
+            }
+            for part in ("mean", "p50", "p99"):
+                own[f"latency_{part}_ns"] = row.get(f"latency_{part}_{phase}_ns")
+            if row[f"blocked_{phase}"]:
+                longest_s = row[f"blocked_longest_{phase}_ns"] / 1e9
+                own["blocked"] = (
+                    f"{row[f'blocked_by_{phase}']}: up to {longest_s:.1f} s"
+                )
+            if phase == "recovery":
+                own["bottleneck"] = row.get("recovery_limited_by")
+            listed.append({**own, "iops": row[f"iops_{phase}"], "phase": PHASES[phase]})
+    return pl.DataFrame(listed, infer_schema_length=None)
+
+
+def print_table(rows: pl.DataFrame, console: Console) -> None:
+    """Print result rows as a table.
+
+    The percentage after the bottleneck is its utilisation. In the phase "recovering" the bottleneck is the
+    limit of the recovery. Requests blocked by peering, leases or `min_size` have their own column. Missing
+    values show as "–".
+    """
+    rows = with_phases(rows)
+    optional = {"workload", "phase", "blocked"} - set(rows.columns)
+    columns = every = [column for column in _SHOWN if column.header not in optional]
+    unlimited = console.options.update(width=10_000)
+    while True:
+        table = _table(rows, columns, left_out=len(every) - len(columns))
+        rank = max(column.rank for column in columns)
+        if (
+            rank == 0
+            or Measurement.get(console, unlimited, table).maximum <= console.width
+        ):
+            break
+        columns = [column for column in columns if column.rank != rank]
+    console.print(table)
+
+
+def _table(rows: pl.DataFrame, columns: Sequence[_Shown], left_out: int) -> Table:
+    notes = "MB = 10⁶ bytes; latency = mean; B/B = bytes moved per client byte"
+    if left_out:
+        notes += (
+            f"; columns left out: {left_out}, see results.csv or widen the terminal"
+        )
+    table = Table(
+        box=SIMPLE_HEAD,
+        caption=notes,
+        caption_justify="left",
+        pad_edge=False,
+        collapse_padding=True,
+    )
+    for column in columns:
+        table.add_column(
+            escape(column.header), justify=column.justify, no_wrap=column.no_wrap
+        )
+    previous: tuple[object, ...] | None = None
+    for row in rows.iter_rows(named=True):
+        group = tuple(row.get(key) for key in _GROUP)
+        if (
+            previous is not None
+            and group != previous
+            and rows.height > len(rows.unique(_GROUP))
+        ):
+            table.add_section()
+        previous = group
+        # Brackets in names and units are text, not rich's markup.
+        table.add_row(*(escape(column.write(row)) for column in columns))
+    return table

@@ -1,0 +1,101 @@
+"""Tables of texts, laid out once for the terminal and for pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from rich.table import Table as TerminalTable
+
+#: Maximum number of schemes that fit side by side on a phone.
+_COLUMNS_ON_PHONE: Final = 4
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Content of a table cell."""
+
+    text: str
+    note: str = ""  # smaller text below
+    share: float | None = None  # drawn as a bar behind the text, 0 to 1
+    tone: Literal["", "warn", "best"] = (
+        ""  # emphasis: a warning, or the best value of the row
+    )
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table whose first column names the rows, for the terminal and for pages."""
+
+    caption: str  # for screen readers, and visible if it adds to the heading
+    columns: Sequence[str]
+    rows: Sequence[
+        Sequence[str | Cell]
+    ]  # a row with a single cell is a heading for the rows that follow
+    # Layout on a narrow screen: scrolling box, a card for each row, or the row's name above its values.
+    form: Literal["scroll", "stack", "compare"] = "scroll"
+    numeric: bool = True  # True if all columns except the first are numbers
+    caption_shown: bool = False
+    words: Sequence[int] = ()  # columns with words in a table of numbers, from 0
+    note: str = ""  # below the table
+
+    @classmethod
+    def of(
+        cls, caption: str, rows: Sequence[Mapping[str, str | Cell]], **more: Any
+    ) -> Table:
+        """Build a table from rows that map headings to cells."""
+        return cls(
+            caption,
+            list(rows[0]) if rows else [],
+            [list(row.values()) for row in rows],
+            **more,
+        )
+
+    @property
+    def narrow(self) -> str:
+        """Layout on a narrow screen. Comparisons with too many columns scroll instead."""
+        wide = self.form == "compare" and len(self.columns) - 1 > _COLUMNS_ON_PHONE
+        return "scroll" if wide else self.form
+
+    @property
+    def body(self) -> list[list[Cell]]:
+        """Rows, with texts converted to cells."""
+        return [
+            [cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in row]
+            for row in self.rows
+        ]
+
+    @property
+    def numbers(self) -> set[int]:
+        """Columns of numbers, from 0."""
+        if not self.numeric:
+            return set()
+        return set(range(1, len(self.columns))) - set(self.words)
+
+
+def terminal_table(table: Table) -> TerminalTable:
+    """Lay out a table for the terminal. Brackets in its texts are text, not markup."""
+    from rich.box import SIMPLE_HEAD
+    from rich.markup import escape
+    from rich.table import Table as TerminalTable
+
+    title = escape(table.caption) if table.caption_shown else None
+    laid_out = TerminalTable(
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        title=title,
+        title_justify="left",
+        caption=escape(table.note) or None,
+        caption_justify="left",
+    )
+    for number, column in enumerate(table.columns):
+        laid_out.add_column(
+            escape(column),
+            justify="right" if number in table.numbers else "left",
+            overflow="fold",
+        )
+    for row in table.body:
+        laid_out.add_row(*(escape(cell.text) for cell in row))
+    return laid_out
