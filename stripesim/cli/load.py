@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from stripesim.cli import options, output
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint
 
 
@@ -47,10 +43,9 @@ def load(
     json_to: options.JsonOption = None,
 ) -> None:
     """Draw latency over throughput, from a tenth of saturation to past it, with the knee of each scheme."""
-    report_folder = output.check_out(out, report=report)
-    width_inch = options.width_inch(width, out)
+    to = output.destination(out, json_to, report=report, width=width)
     bounds_s = [_bound_s(text) for text in p99 or ()]
-    from stripesim.scenarios.answers.load.answer import load_document, rounded_rate
+    from stripesim.scenarios.answers.load.answer import answer_of_load, rounded_rate
     from stripesim.scenarios.answers.load.curves import POINTS_MAX, load_curves
     from stripesim.scenarios.schema.keys import cells
     from stripesim.scenarios.schema.loader import load_scenario
@@ -70,20 +65,7 @@ def load(
             jobs=jobs,
             on_point=show,
         )
-    document = load_document(loaded, curves, engine=engine)
-    written: list[Path] = []
-    if out is not None:
-        written += _write(out, document, curves, width_inch)
-    if report_folder is not None:
-        from stripesim.scenarios.answers.load.page import report_of_load
-
-        page = report_of_load(loaded, curves, document)
-        written += output.write_page(report_folder, page)
-    if output.write_json(json_to, document):
-        return
-    output.warn_outside(document["warnings"], report=report_folder)
-    _print(curves, document)
-    output.list_written(written)
+    output.deliver(answer_of_load(loaded, curves, engine=engine), to)
 
 
 def _bound_s(text: str) -> float:
@@ -93,47 +75,3 @@ def _bound_s(text: str) -> float:
         return parse_span_s(text)
     except ValueError as error:
         raise ValueError(f"--p99: {error}") from None
-
-
-def _print(curves: Sequence[LoadCurve], document: Mapping[str, Any]) -> None:
-    from stripesim.scenarios.answers.load.answer import curve_title, notes_of, rows_of
-
-    terminal = output.console()
-    for curve in curves:
-        rows = rows_of(curve)
-        title = curve_title(curve)
-        terminal.print(output.table_of(rows, numbers=range(5), title=title))
-    for line in document["sentences"]:
-        print(line)
-    for line in notes_of(curves):
-        print(f"note: {line}")
-
-
-def _write(
-    out: Path,
-    document: Mapping[str, Any],
-    curves: Sequence[LoadCurve],
-    width_inch: float | None,
-) -> list[Path]:
-    from stripesim.scenarios.answers.load.figure import draw_load
-    from stripesim.scenarios.show.figures.results import save_figures
-    from stripesim.scenarios.show.files import write_files
-
-    files = {
-        "load.json": json.dumps(document, indent=1).encode(),
-        "load.csv": _csv_of(document).encode(),
-    }
-    figures = draw_load(curves)
-    return write_files(out, files) + save_figures(figures, out, width_inch=width_inch)
-
-
-def _csv_of(document: Mapping[str, Any]) -> str:
-    """Return the points as CSV, one per line."""
-    from stripesim.scenarios.show.files import csv_text
-
-    keys = ("scheme", "op", "pattern", "block_size_bytes")
-    return csv_text(
-        {**{key: curve[key] for key in keys}, **point}
-        for curve in document["curves"]
-        for point in curve["points"]
-    )

@@ -6,12 +6,17 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+
+    from stripesim.scenarios.show.answer import Answer
 
 
 def write_json(target: str | None, document: dict[str, Any]) -> bool:
@@ -113,6 +118,68 @@ def check_page(page: Path | None) -> None:
         raise ValueError(f"--html: got -, wanted {wanted}")
     if page.is_dir():
         raise ValueError(f"--html: got the folder {page}, wanted {wanted}")
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where an answer goes besides the terminal, checked before any work starts."""
+
+    out: Path | None  # Folder of files, figures and the report.
+    has_report: bool
+    width_inch: float | None  # Width of figures for a paper.
+    json_to: str | None  # File of the JSON document, or "-".
+
+    @property
+    def report(self) -> Path | None:
+        """Return the folder of the report, or None without one."""
+        return self.out if self.has_report else None
+
+
+def destination(
+    out: Path | None,
+    json_to: str | None,
+    *,
+    report: bool = False,
+    width: str | None = None,
+) -> Destination:
+    """Check the options that say where an answer goes.
+
+    Raises
+    ------
+    ValueError
+        If the folder is a file, a report has no folder, or a width is wrong.
+    """
+    from stripesim.cli.options import width_inch
+
+    check_out(out, report=report)
+    return Destination(out, report, width_inch(width, out), json_to)
+
+
+def deliver(answer: Answer, to: Destination) -> None:
+    """Write an answer's files and JSON document, or print it, and end with its exit status."""
+    written = []
+    if to.out is not None:
+        written = answer.save(to.out, report=to.has_report, width_inch=to.width_inch)
+    if not write_json(to.json_to, dict(answer.document)):
+        _print(answer, to)
+        list_written(written)
+    if answer.status:
+        raise typer.Exit(answer.status)
+
+
+def _print(answer: Answer, to: Destination) -> None:
+    """Print warnings on standard error, then sentences and tables."""
+    from stripesim.scenarios.show.tables import terminal_table
+
+    warn_outside(answer.outside, report=to.report)
+    for line in answer.warnings:
+        print(f"warning: {line}", file=sys.stderr)
+    terminal = console()
+    for part in answer.shown:
+        if isinstance(part, str):
+            print(part)
+        else:
+            terminal.print(terminal_table(part))
 
 
 def list_written(paths: list[Path]) -> None:

@@ -1,9 +1,10 @@
-"""Write load curves as JSON, as rows of a table, and as sentences."""
+"""The answer of `stripesim load`: curves as tables, sentences, JSON, figures and a page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from stripesim.scenarios.answers.load.rate_runs import RateRun, scenario_of
 from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint, RateWithin
@@ -17,8 +18,14 @@ from stripesim.scenarios.cells.notes import (
 from stripesim.scenarios.forms.bound import resource_words
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.scenarios.schema.units import duration_text, number_text, size_text
+from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.figures.captions import kind_words, scheme_label
+from stripesim.scenarios.show.files import csv_text
+from stripesim.scenarios.show.tables import Table
 from stripesim.sim.observe.intervals import Interval
+
+if TYPE_CHECKING:
+    from stripesim.scenarios.show.figures.results import CaptionedFigure
 
 #: Note below tables and figures with points past saturation.
 PAST_NOTE: Final = (
@@ -29,6 +36,52 @@ _RISING: Final = "rises"
 # Smallest half of an interval to show, as a part of the mean.
 _SHOWN_HALF: Final = 0.005
 _PAST: Final = "past saturation"
+
+
+def answer_of_load(
+    scenario: Scenario, curves: Sequence[LoadCurve], *, engine: str
+) -> Answer:
+    """Return the answer of load curves: a table of each, sentences, files, figures and a page."""
+    document = load_document(scenario, curves, engine=engine)
+
+    def page() -> str:
+        from stripesim.scenarios.answers.load.page import report_of_load
+
+        return report_of_load(scenario, curves, document)
+
+    def figures() -> Mapping[str, CaptionedFigure]:
+        from stripesim.scenarios.answers.load.figure import draw_load
+
+        return draw_load(curves)
+
+    return Answer(
+        document=document,
+        shown=[
+            *map(table_of, curves),
+            *document["sentences"],
+            *(f"note: {line}" for line in notes_of(curves)),
+        ],
+        outside=document["warnings"],
+        files=lambda: {
+            "load.json": json.dumps(document, indent=1).encode(),
+            "load.csv": csv_text(_points(document)).encode(),
+        },
+        figures=figures,
+        page=page,
+    )
+
+
+def _points(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the points of all curves with their scheme and kind of request."""
+    keys = ("scheme", "op", "pattern", "block_size_bytes")
+    for curve in document["curves"]:
+        for point in curve["points"]:
+            yield {**{key: curve[key] for key in keys}, **point}
+
+
+def table_of(curve: LoadCurve) -> Table:
+    """Return the table of the simulated points of a curve."""
+    return Table.of(curve_title(curve), rows_of(curve), words=(5,), caption_shown=True)
 
 
 def load_document(

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stripesim.scenarios.answers.load.answer import curve_title, notes_of, rows_of
+from stripesim.scenarios.answers.load.answer import notes_of, table_of
 from stripesim.scenarios.answers.load.figure import draw_load
 from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.show.page.provenance import provenance_text
 from stripesim.scenarios.show.page.render import Section, figure_blocks, render
-from stripesim.scenarios.show.tables import Table
 from stripesim.scenarios.show.words import origin_words
 
 
@@ -25,14 +24,6 @@ def load_section(curves: Sequence[LoadCurve]) -> Section:
         [],
         figure_blocks(draw_load(curves, side_by_side=False)),
     )
-
-
-def point_tables(curves: Sequence[LoadCurve]) -> list[Table]:
-    """Return a table of the simulated points for each curve."""
-    return [
-        Table.of(curve_title(curve), rows_of(curve), words=(5,), caption_shown=True)
-        for curve in curves
-    ]
 
 
 def report_of_load(
@@ -52,6 +43,6 @@ def report_of_load(
         inside="All keys of this scenario are within the range that its parameter set was calibrated or "
         "checked on.",
         section=section,
-        points=point_tables(curves),
+        points=[table_of(curve) for curve in curves],
         provenance=provenance_text(source),
     )
