@@ -21,6 +21,7 @@ from generate.readme import README, rewritten
 from generate.trust import CALIBRATION, FOLDER
 from stripesim import __version__, studies, study, sweep
 from stripesim.scenarios.answers.calibrate import EXAMPLE
+from stripesim.scenarios.answers.calibrate.answer import document_of
 from stripesim.scenarios.answers.calibrate.calibrate import calibrate
 
 # Fields of a claim that the page shows; the study's own ledger has the others.
@@ -52,8 +53,8 @@ def recorded(name: str) -> dict[str, Any]:
 
 def record_calibration() -> None:
     """Calibrate the example cluster and write its rows before and after."""
-    result = calibrate(EXAMPLE)
-    document = result.to_json()
+    calibration = calibrate(EXAMPLE)
+    document = document_of(calibration)
     for row in document["rows"]:
         row |= {key: _short(row[key]) for key in ("before", "after")}
     text = json.dumps({"cluster": EXAMPLE.name, **document}, indent=1)

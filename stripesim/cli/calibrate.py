@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from stripesim.cli import options, output
-
-if TYPE_CHECKING:
-    from stripesim.scenarios.answers.calibrate.calibrate import CalibrationResult
 
 
 def calibrate(
@@ -30,80 +26,9 @@ def calibrate(
     json_to: options.JsonOption = None,
 ) -> None:
     """Fit a parameter set to a few measurements of your own cluster."""
-    output.check_out(out)
+    to = output.destination(out, json_to)
+    from stripesim.scenarios.answers.calibrate.answer import answer_of_calibration
     from stripesim.scenarios.answers.calibrate.calibrate import calibrate as fit_cluster
 
-    result = fit_cluster(measured, jobs=jobs, progress=output.print_step)
-    written = [] if out is None else _write(out, result)
-    if output.write_json(json_to, result.to_json()):
-        return
-    _print(result)
-    output.list_written(written)
-
-
-def _write(out: Path, result: CalibrationResult) -> list[Path]:
-    from stripesim.scenarios.answers.calibrate.figure import draw_calibration
-    from stripesim.scenarios.answers.calibrate.parameter_file import (
-        FILE,
-        parameter_text,
-        scenario_text,
-    )
-    from stripesim.scenarios.show.figures.results import save_figures
-    from stripesim.scenarios.show.files import write_files
-
-    files = {
-        FILE: parameter_text(result).encode(),
-        "calibration.json": json.dumps(result.to_json(), indent=1).encode(),
-    }
-    if result.scenario.cluster.crush_map is None:
-        files["scenario.toml"] = scenario_text(result).encode()
-    written = write_files(out, files)
-    return written + save_figures({"calibration": draw_calibration(result)}, out)
-
-
-def _print(result: CalibrationResult) -> None:
-    """Print the factors, each value before and after, and what to measure next."""
-    console = output.console()
-    console.print(
-        output.table_of(
-            [
-                {
-                    "factor": factor.name,
-                    "value": f"{factor.value:.2f}",
-                    "95 % interval": f"{factor.low:.2f} to {factor.high:.2f}",
-                    "unit": "µs" if factor.unit == "us" else "×",
-                    "told by the rows": "yes" if factor.is_known else "no: as assumed",
-                }
-                for factor in result.fitted
-            ]
-        )
-    )
-    console.print(
-        output.table_of(
-            [
-                {
-                    "value": value.id,
-                    "role": value.role,
-                    "load": value.load,
-                    "measured": f"{value.measured:.4g}",
-                    "before": f"{value.before:.4g}",
-                    "after": f"{value.after:.4g}",
-                    "after / measured": f"{value.after / value.measured:.2f}",
-                }
-                for value in result.values
-            ]
-        )
-    )
-    held_out = result.held_out()
-    if held_out:
-        before = result.count_within(after=False)
-        after = result.count_within(after=True)
-        print(
-            f"held out: {after} of {held_out} values within 25 % after calibration, {before} before"
-        )
-    if result.further:
-        best = result.further[0]
-        print(
-            f"measure next: {best.load}, whose rate is known to ±{best.uncertainty:.0%}"
-        )
-        print(f"  {best.fio}")
+    calibration = fit_cluster(measured, jobs=jobs, progress=output.print_step)
+    output.deliver(answer_of_calibration(calibration), to)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from stripesim.scenarios.answers.calibrate import EXAMPLE
+from stripesim.scenarios.answers.calibrate.answer import document_of
 from stripesim.scenarios.answers.calibrate.calibrate import calibrate, runs_of
 from stripesim.scenarios.answers.calibrate.factors import starts, with_factors
 from stripesim.scenarios.answers.calibrate.fio_output import fio_runs
@@ -176,7 +177,7 @@ def test_rates_after_are_nearer_than_before(calibrated):
 
 
 def test_the_contract_of_the_json(calibrated):
-    document = calibrated.to_json()
+    document = document_of(calibrated)
     assert set(document["fitted"][0]) == {"name", "value", "low", "high", "unit"}
     assert set(document["rows"][0]) == {"id", "role", "published", "before", "after"}
     assert document["rows"][0]["id"] == "a:iops"

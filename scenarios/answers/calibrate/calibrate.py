@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -100,7 +100,7 @@ class FurtherRun:
 
 
 @dataclass(frozen=True)
-class CalibrationResult:
+class Calibration:
     """The result of a calibration."""
 
     fitted: tuple[FittedFactor, ...]
@@ -125,44 +125,13 @@ class CalibrationResult:
         """Count the held-out values."""
         return sum(value.role == "held-out" for value in self.values)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the calibration as JSON values."""
-        return {
-            "fitted": [
-                {
-                    "name": factor.name,
-                    "value": factor.value,
-                    "low": factor.low,
-                    "high": factor.high,
-                    "unit": factor.unit,
-                }
-                for factor in self.fitted
-            ],
-            "rows": [
-                {
-                    "id": value.id,
-                    "role": value.role,
-                    "published": value.measured,
-                    "before": value.before,
-                    "after": value.after,
-                }
-                for value in self.values
-            ],
-            "summary": {
-                "held_out": self.held_out(),
-                "within_25_percent_before": self.count_within(after=False),
-                "within_25_percent_after": self.count_within(after=True),
-            },
-            "further": [vars(run) for run in self.further],
-        }
-
 
 def calibrate(
     folder: Path,
     *,
     jobs: int | None = None,
     progress: OnStep = silent,
-) -> CalibrationResult:
+) -> Calibration:
     """Calibrate a cluster to its measurements.
 
     Parameters
@@ -177,7 +146,7 @@ def calibrate(
 
     Returns
     -------
-    CalibrationResult
+    Calibration
         Fitted factors with intervals, and each measured value with its simulated values.
 
     Raises
@@ -215,7 +184,7 @@ def calibrate(
         after = simulator.simulate(runs, values, ROUNDS)
         progress("looking for the measurement that would tell most")
         further = _further(simulator, fitted_runs[0], rows, values, fit.covariance)
-    return CalibrationResult(
+    return Calibration(
         fitted=tuple(_fitted(fit, spreads)),
         rows=tuple(rows),
         values=tuple(_judged(rows, before, after)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from stripesim.scenarios.answers.calibrate.calibrate import TOLERANCE, CalibrationResult
+from stripesim.scenarios.answers.calibrate.calibrate import TOLERANCE, Calibration
 from stripesim.scenarios.answers.calibrate.rows import FITTED_METRICS
 from stripesim.scenarios.show.figures.panels import COLOURS
 from stripesim.scenarios.show.figures.results import (
@@ -24,7 +24,7 @@ _ROLES: Final = (("calibration", "fitted"), ("held-out", "held out"))
 _ROW_INCHES: Final = 0.26
 
 
-def draw_calibration(result: CalibrationResult) -> CaptionedFigure:
+def draw_calibration(result: Calibration) -> CaptionedFigure:
     """Plot the ratio of simulated to measured values, for rates and any measured 99th percentiles."""
     shown = []
     for role, _ in _ROLES:
@@ -72,7 +72,7 @@ def draw_calibration(result: CalibrationResult) -> CaptionedFigure:
     return CaptionedFigure(figure, _caption(result))
 
 
-def _caption(result: CalibrationResult) -> str:
+def _caption(result: Calibration) -> str:
     held_out = result.held_out()
     return (
         "Simulated over measured, before (hollow) and after (filled) calibration. "

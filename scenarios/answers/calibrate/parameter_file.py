@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from stripesim.models.hdd import HddModel, HddWithLogModel
 from stripesim.models.provenance import MeasuredModel
-from stripesim.scenarios.answers.calibrate.calibrate import CalibrationResult
+from stripesim.scenarios.answers.calibrate.calibrate import Calibration
 from stripesim.scenarios.cells.models import cluster_set
 from stripesim.scenarios.schema.toml import toml_document
 
@@ -21,7 +21,7 @@ _CAPACITY: Final = ("capacity", "endurance")
 _CHANGED: Final = ("client", "cpu", "threads", "public_nic", "private_nic")
 
 
-def parameter_text(result: CalibrationResult) -> str:
+def parameter_text(result: Calibration) -> str:
     """Return the fitted parameter set, for `cluster.parameters` and `cluster.drive`.
 
     It contains every number of the original set with its provenance, and the drive.
@@ -54,7 +54,7 @@ def parameter_text(result: CalibrationResult) -> str:
     return "\n".join(lines)
 
 
-def scenario_text(result: CalibrationResult) -> str:
+def scenario_text(result: Calibration) -> str:
     """Return a scenario of the first fitted run with the parameter set and all measured schemes."""
     values = result.scenario.model_dump(mode="json", exclude_unset=True)
     schemes = dict.fromkeys(row.scheme for row in result.rows)
@@ -100,7 +100,7 @@ def _copied_lines(table: str, entries: Mapping[str, Any]) -> Iterator[str]:
         yield ""
 
 
-def _range_lines(result: CalibrationResult) -> Iterator[str]:
+def _range_lines(result: Calibration) -> Iterator[str]:
     """Yield the range of measurements that the set was calibrated to."""
     cluster = result.scenario.cluster
     rows = result.rows

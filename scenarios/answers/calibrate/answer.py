@@ -1,0 +1,126 @@
+"""The answer of `stripesim calibrate`: factors, values before and after, and what to measure next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from stripesim.scenarios.answers.calibrate.calibrate import Calibration
+from stripesim.scenarios.answers.calibrate.parameter_file import (
+    FILE,
+    parameter_text,
+    scenario_text,
+)
+from stripesim.scenarios.show.answer import Answer
+from stripesim.scenarios.show.tables import Table
+
+if TYPE_CHECKING:
+    from stripesim.scenarios.show.figures.results import CaptionedFigure
+
+
+def answer_of_calibration(calibration: Calibration) -> Answer:
+    """Return the answer of a calibration."""
+
+    def figures() -> Mapping[str, CaptionedFigure]:
+        from stripesim.scenarios.answers.calibrate.figure import draw_calibration
+
+        return {"calibration": draw_calibration(calibration)}
+
+    return Answer(
+        document=document_of(calibration),
+        shown=[
+            _factors(calibration),
+            _values(calibration),
+            *_sentences(calibration),
+        ],
+        files=lambda: _files(calibration),
+        figures=figures,
+    )
+
+
+def document_of(calibration: Calibration) -> dict[str, Any]:
+    """Return the document that ``--json`` and ``calibration.json`` hold."""
+    return {
+        "fitted": [
+            {
+                "name": factor.name,
+                "value": factor.value,
+                "low": factor.low,
+                "high": factor.high,
+                "unit": factor.unit,
+            }
+            for factor in calibration.fitted
+        ],
+        "rows": [
+            {
+                "id": value.id,
+                "role": value.role,
+                "published": value.measured,
+                "before": value.before,
+                "after": value.after,
+            }
+            for value in calibration.values
+        ],
+        "summary": {
+            "held_out": calibration.held_out(),
+            "within_25_percent_before": calibration.count_within(after=False),
+            "within_25_percent_after": calibration.count_within(after=True),
+        },
+        "further": [vars(run) for run in calibration.further],
+    }
+
+
+def _files(calibration: Calibration) -> dict[str, bytes]:
+    """Return the parameter set, the document, and a scenario that uses the set."""
+    files = {
+        FILE: parameter_text(calibration).encode(),
+        "calibration.json": json.dumps(document_of(calibration), indent=1).encode(),
+    }
+    if calibration.scenario.cluster.crush_map is None:
+        files["scenario.toml"] = scenario_text(calibration).encode()
+    return files
+
+
+def _factors(calibration: Calibration) -> Table:
+    rows = [
+        {
+            "factor": factor.name,
+            "value": f"{factor.value:.2f}",
+            "95 % interval": f"{factor.low:.2f} to {factor.high:.2f}",
+            "unit": "µs" if factor.unit == "us" else "×",
+            "told by the rows": "yes" if factor.is_known else "no: as assumed",
+        }
+        for factor in calibration.fitted
+    ]
+    return Table.of("Fitted factors", rows, numeric=False)
+
+
+def _values(calibration: Calibration) -> Table:
+    rows = [
+        {
+            "value": value.id,
+            "role": value.role,
+            "load": value.load,
+            "measured": f"{value.measured:.4g}",
+            "before": f"{value.before:.4g}",
+            "after": f"{value.after:.4g}",
+            "after / measured": f"{value.after / value.measured:.2f}",
+        }
+        for value in calibration.values
+    ]
+    return Table.of("Values before and after", rows, words=(1, 2))
+
+
+def _sentences(calibration: Calibration) -> Iterator[str]:
+    held_out = calibration.held_out()
+    if held_out:
+        before = calibration.count_within(after=False)
+        after = calibration.count_within(after=True)
+        yield (
+            f"held out: {after} of {held_out} values within 25 % after calibration, {before} before"
+        )
+    if calibration.further:
+        best = calibration.further[0]
+        yield f"measure next: {best.load}, whose rate is known to ±{best.uncertainty:.0%}"
+        yield f"  {best.fio}"
