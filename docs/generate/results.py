@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generate.markdown import code, table
-from stripesim.blocks import COLUMNS
+from stripesim.blocks import QUANTITIES
 
 # The marker in docs/reference/json.md that the table replaces.
 MARKER = "<!-- columns -->"
@@ -12,5 +12,5 @@ MARKER = "<!-- columns -->"
 def columns() -> str:
     """Return the table of columns."""
     return table(("column", "type", "meaning"), [
-        (code(column.key), column.dtype.__name__, column.meaning) for column in COLUMNS.values()
+        (code(column.key), column.dtype.__name__, column.meaning) for column in QUANTITIES.values()
     ])  # fmt: skip
