@@ -28,6 +28,8 @@ class Answer:
         Values outside the range that the parameter set was calibrated on, one sentence each.
     warnings
         Further warnings, one sentence each.
+    notes
+        What the command did besides answering, one sentence each.
     files
         Return the files of ``--out`` by name. Called only if they are wanted.
     figures
@@ -43,6 +45,7 @@ class Answer:
     shown: Sequence[str | Table] = ()
     outside: Sequence[str] = ()
     warnings: Sequence[str] = ()
+    notes: Sequence[str] = ()
     files: Callable[[], Mapping[str, bytes]] = dict
     figures: Callable[[], Mapping[str, CaptionedFigure]] = dict
     page: Callable[[], str] | None = None

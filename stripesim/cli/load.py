@@ -45,8 +45,9 @@ def load(
     """Draw latency over throughput, from a tenth of saturation to past it, with the knee of each scheme."""
     to = output.destination(out, json_to, report=report, width=width)
     bounds_s = [_bound_s(text) for text in p99 or ()]
-    from stripesim.scenarios.answers.load.answer import answer_of_load, rounded_rate
+    from stripesim.scenarios.answers.load.answer import answer_of_load
     from stripesim.scenarios.answers.load.curves import POINTS_MAX, load_curves
+    from stripesim.scenarios.answers.load.words import rounded_rate
     from stripesim.scenarios.schema.keys import cells
     from stripesim.scenarios.schema.loader import load_scenario
 

@@ -180,6 +180,8 @@ def _print(answer: Answer, to: Destination) -> None:
             print(part)
         else:
             terminal.print(terminal_table(part))
+    for line in answer.notes:
+        print(line, file=sys.stderr)
 
 
 def list_written(paths: list[Path]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from stripesim.cli.output import console, table, table_of
+from stripesim.cli.output import console, table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,61 +17,6 @@ _MOVED = (
     ("written", "device_write_bytes"),
     ("sent", "private_net_bytes"),
 )
-
-
-def kernel_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Lay out the rows that `stripesim.calibration.kernels.bench.benchmark` returns."""
-    from stripesim.scenarios.schema.units import format_size
-
-    lines = []
-    for row in sorted(rows, key=_kernel_order):
-        operation = row["op"]
-        scheme = row["scheme"]
-        backend = row["backend"]
-        if operation == "memcpy":
-            scheme = ""
-            backend = ""
-        if operation == "decode":
-            operation += f", {row['erasures']} lost"
-        line = {
-            "scheme": scheme,
-            "operation": operation,
-            "backend": backend,
-            "buffers": row["buffers"],
-            "cores": f"{row['cores']}",
-            "data": format_size(row["size_bytes"]),
-            "time [µs]": f"{row['seconds_median'] * 1e6:.1f}",
-            "p10…p90 [µs]": _span_us(row["seconds_p10"], row["seconds_p90"]),
-            "copy [µs]": _known(row["copy_seconds_median"], 1e6, ".1f"),
-            "[GB/s]": f"{row['bytes_per_s'] / 1e9:.2f}",
-            "roof": _known(row["roofline"], 1.0, ".2f"),
-        }
-        lines.append(line)
-    caption = (
-        "time = median of a call; copy = the same call with the null code; GB = 10⁹ bytes of data; roof = "
-        "bytes read and written per second relative to memcpy; isal_… = ISA-L without library, headers and "
-        "copies"
-    )
-    return table_of(lines, numbers=range(4, 11), caption=caption)
-
-
-def _span_us(low_s: float, high_s: float) -> str:
-    """Format a range in microseconds, or return "" if its ends are equal."""
-    if low_s == high_s:
-        return ""
-    return f"{low_s * 1e6:.1f}…{high_s * 1e6:.1f}"
-
-
-def _known(value: float | None, factor: float, form: str) -> str:
-    """Format a value times `factor`, or return "" if it is unknown."""
-    if value is None:
-        return ""
-    return f"{value * factor:{form}}"
-
-
-def _kernel_order(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    case = (row[key] for key in ("scheme", "op", "erasures", "size_bytes", "cores"))
-    return (row["op"] == "memcpy", *case, row["buffers"] == "cold", row["backend"])
 
 
 #: Headings for the keys of mappings in a trace summary.

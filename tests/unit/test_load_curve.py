@@ -6,9 +6,9 @@ from math import exp, factorial, log
 import pytest
 
 from stripesim.scenarios.answers.load.analysis import knee_of, rate_within
-from stripesim.scenarios.answers.load.answer import curve_json, sentence_of
 from stripesim.scenarios.answers.load.curves import load_curves
 from stripesim.scenarios.answers.load.rate_runs import RateRun, scenario_of
+from stripesim.scenarios.answers.load.words import curve_json, sentence_of
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
 

@@ -4,38 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
-from stripesim.scenarios.answers.load.rate_runs import RateRun, scenario_of
-from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint, RateWithin
-from stripesim.scenarios.cells.notes import (
-    hole_warnings,
-    kernel_warnings,
-    made_from,
-    pristine_warnings,
-    warnings_of,
-)
-from stripesim.scenarios.forms.bound import resource_words
-from stripesim.scenarios.schema.keys import Cell, Scenario, cells
-from stripesim.scenarios.schema.units import duration_text, number_text, size_text
+from stripesim.scenarios.answers.load.figure import draw_load
+from stripesim.scenarios.answers.load.page import report_of_load
+from stripesim.scenarios.answers.load.results import LoadCurve
+from stripesim.scenarios.answers.load.words import load_document, notes_of, table_of
+from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.show.answer import Answer
-from stripesim.scenarios.show.figures.captions import kind_words, scheme_label
 from stripesim.scenarios.show.files import csv_text
-from stripesim.scenarios.show.tables import Table
-from stripesim.sim.observe.intervals import Interval
-
-if TYPE_CHECKING:
-    from stripesim.scenarios.show.figures.results import CaptionedFigure
-
-#: Note below tables and figures with points past saturation.
-PAST_NOTE: Final = (
-    "past saturation, the queue of the busiest resource grows as long as the run lasts, so the latency has "
-    "no steady value. Other OSDs still complete more, so the served rate may exceed saturation"
-)
-_RISING: Final = "rises"
-# Smallest half of an interval to show, as a part of the mean.
-_SHOWN_HALF: Final = 0.005
-_PAST: Final = "past saturation"
 
 
 def answer_of_load(
@@ -43,16 +20,6 @@ def answer_of_load(
 ) -> Answer:
     """Return the answer of load curves: a table of each, sentences, files, figures and a page."""
     document = load_document(scenario, curves, engine=engine)
-
-    def page() -> str:
-        from stripesim.scenarios.answers.load.page import report_of_load
-
-        return report_of_load(scenario, curves, document)
-
-    def figures() -> Mapping[str, CaptionedFigure]:
-        from stripesim.scenarios.answers.load.figure import draw_load
-
-        return draw_load(curves)
 
     return Answer(
         document=document,
@@ -66,8 +33,8 @@ def answer_of_load(
             "load.json": json.dumps(document, indent=1).encode(),
             "load.csv": csv_text(_points(document)).encode(),
         },
-        figures=figures,
-        page=page,
+        figures=lambda: draw_load(curves),
+        page=lambda: report_of_load(scenario, curves, document),
     )
 
 
@@ -77,222 +44,3 @@ def _points(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for curve in document["curves"]:
         for point in curve["points"]:
             yield {**{key: curve[key] for key in keys}, **point}
-
-
-def table_of(curve: LoadCurve) -> Table:
-    """Return the table of the simulated points of a curve."""
-    return Table.of(curve_title(curve), rows_of(curve), words=(5,), caption_shown=True)
-
-
-def load_document(
-    scenario: Scenario, curves: Sequence[LoadCurve], *, engine: str
-) -> dict[str, Any]:
-    """Return the document that ``stripesim load --json -`` prints."""
-    replications = max((curve.replications for curve in curves), default=0)
-    return {
-        "curves": [curve_json(curve) for curve in curves],
-        "sentences": [sentence_of(curve) for curve in curves],
-        "warnings": [
-            *load_warnings(scenario),
-            *hole_warnings(scenario),
-            *kernel_warnings(scenario),
-            *pristine_warnings(scenario),
-        ],
-        "provenance": made_from(
-            scenario,
-            generation=scenario.generation,
-            engine=engine,
-            parameters=scenario.cluster.parameters,
-            replications=replications,
-        ),
-    }
-
-
-def load_warnings(scenario: Scenario) -> list[str]:
-    """List the values outside the calibrated range, with the Poisson arrivals of load curves."""
-    loads = len(scenario.loads)
-    # Any rate will do, because the range holds none.
-    arrivals = RateRun(
-        scenario=scenario,
-        cell=cells(scenario)[0],
-        rates_per_s=(1.0,) * loads,
-        in_flight=0,
-        requests=loads,
-        engine="compiled",
-    )
-    return warnings_of(scenario_of(arrivals))
-
-
-def curve_json(curve: LoadCurve) -> dict[str, Any]:
-    """Return a curve as plain values for JSON."""
-    saturation = curve.saturation_iops
-    knee = curve.knee_iops or Interval(0.0, None, None)
-    bound = None
-    if curve.bound is not None:
-        bound = curve.bound._asdict()
-    return {
-        **curve.cell._asdict(),
-        "points": [point_json(point) for point in curve.points],
-        "knee_iops": None if curve.knee_iops is None else knee.mean,
-        "knee_low_iops": knee.low,
-        "knee_high_iops": knee.high,
-        "saturation_iops": saturation.mean,
-        "saturation_low_iops": saturation.low,
-        "saturation_high_iops": saturation.high,
-        "saturation_from": "search" if curve.is_searched else "closed loop",
-        "limited_by": curve.limited_by,
-        "bound": bound,
-        "p99_bounds": [_within_json(within) for within in curve.within],
-        "replications": curve.replications,
-    }
-
-
-def point_json(point: LoadPoint) -> dict[str, Any]:
-    """Return a point as plain values for JSON."""
-    return {
-        "offered_iops": point.offered_iops,
-        "iops": point.iops.mean,
-        "iops_low": point.iops.low,
-        "iops_high": point.iops.high,
-        "latency_mean_ns": point.latency_mean_ns.mean,
-        "latency_p50_ns": point.latency_p50_ns.mean,
-        "latency_p50_low_ns": point.latency_p50_ns.low,
-        "latency_p50_high_ns": point.latency_p50_ns.high,
-        "latency_p99_ns": point.latency_p99_ns.mean,
-        "latency_p99_low_ns": point.latency_p99_ns.low,
-        "latency_p99_high_ns": point.latency_p99_ns.high,
-        "past_saturation": point.is_past_saturation,
-        "steady": point.is_steady,
-        "requests": point.requests,
-    }
-
-
-def _within_json(within: RateWithin) -> dict[str, Any]:
-    rate = within.iops or Interval(0.0, None, None)
-    return {
-        "latency_p99_ns": within.p99_ns,
-        "iops": None if within.iops is None else rate.mean,
-        "iops_low": rate.low,
-        "iops_high": rate.high,
-        "up_to_saturation": within.is_saturation,
-    }
-
-
-def request_kind(cell: Cell) -> str:
-    """Name the kind of request of a curve.
-
-    >>> request_kind(Cell("rep:3", "write", "rand", 4096))
-    'Random writes of 4 KiB'
-    """
-    if cell.block_size_bytes is None:
-        return "All workloads"
-    return f"{kind_words(cell.op, cell.pattern)} of {size_text(cell.block_size_bytes)}"
-
-
-def sentence_of(curve: LoadCurve) -> str:
-    """Write the knee, the saturation and the rates within latency bounds in one sentence."""
-    parts = []
-    if curve.knee_iops is not None:
-        parts.append(f"the knee is at {_rate(curve.knee_iops)}")
-    saturated = f"it saturates at {_rate(curve.saturation_iops)}"
-    resource = resource_words(curve.limited_by or "")
-    if resource is not None:
-        saturated += f", limited by {resource}"
-    parts.append(saturated)
-    parts += [within_words(within, curve.points) for within in curve.within]
-    return f"{curve_title(curve)}: {'; '.join(parts)}"
-
-
-def within_words(within: RateWithin, points: Sequence[LoadPoint]) -> str:
-    """Write the rate within a latency bound, such as ``p99 ≤ 5 ms up to 84,000 requests/s``."""
-    bound = duration_text(within.p99_ns * 1e-9)
-    if within.iops is None:
-        lowest = points[0]
-        p99 = duration_text(lowest.latency_p99_ns.mean * 1e-9)
-        return f"p99 > {bound} even at {rounded_rate(lowest.offered_iops)} requests/s ({p99})"
-    words = f"p99 ≤ {bound} up to {_rate(within.iops)}"
-    if within.is_saturation:
-        words += ", the highest steady rate simulated"
-    return words
-
-
-def _rate(rate: Interval) -> str:
-    text = f"{rounded_rate(rate.mean)} requests/s"
-    if rate.low is None or rate.high is None:
-        return text
-    low = rounded_rate(rate.low)
-    high = rounded_rate(rate.high)
-    if low == high:
-        return text
-    return f"{text} (95 %: {low} to {high})"
-
-
-def rounded_rate(per_s: float) -> str:
-    """Write a rate with three significant digits.
-
-    >>> rounded_rate(84_321.7), rounded_rate(0.5)
-    ('84,300', '0.5')
-    """
-    return number_text(float(f"{per_s:.3g}"))
-
-
-def curve_title(curve: LoadCurve) -> str:
-    """Name a curve.
-
-    >>> from types import SimpleNamespace
-    >>> curve_title(SimpleNamespace(cell=Cell("rs:4,2", "read", "rand", 4096)))
-    'RS(4,2), random reads of 4 KiB'
-    """
-    kind = request_kind(curve.cell)
-    return f"{scheme_label(curve.cell.scheme)}, {kind[0].lower()}{kind[1:]}"
-
-
-def rows_of(curve: LoadCurve) -> list[dict[str, str]]:
-    """Return the points of a curve as texts by heading."""
-    saturation = curve.saturation_iops.mean
-    return [
-        {
-            "offered [1/s]": number_text(point.offered_iops),
-            "served [1/s]": number_text(point.iops.mean),
-            "of saturation": f"{point.offered_iops / saturation:.0%}",
-            "p50 [ms]": _milliseconds(point.latency_p50_ns),
-            "p99 [ms]": _milliseconds(point.latency_p99_ns),
-            "note": _state(point),
-        }
-        for point in curve.points
-    ]
-
-
-def _milliseconds(latency_ns: Interval) -> str:
-    """Write a latency with half of its interval, unless that is too short to show."""
-    text = number_text(latency_ns.mean, 1e-6, padded=True)
-    if latency_ns.low is None or latency_ns.high is None:
-        return text
-    half_ns = (latency_ns.high - latency_ns.low) / 2
-    if half_ns < _SHOWN_HALF * latency_ns.mean:
-        return text
-    return f"{text} ± {number_text(half_ns, 1e-6, digits=2)}"
-
-
-def _state(point: LoadPoint) -> str:
-    if point.is_past_saturation:
-        return _PAST
-    return "" if point.is_steady else _RISING
-
-
-def notes_of(curves: Sequence[LoadCurve]) -> list[str]:
-    """Return the notes below a table of curves."""
-    replications = max((curve.replications for curve in curves), default=0)
-    notes = [
-        f"arrivals are Poisson; latencies are means over {replications} seeds ± half of the 95 % interval",
-        "the knee is where the rate per mean latency is highest (Kleinrock's power). Beyond it, 1 % more "
-        "load costs more than 1 % of latency",
-    ]
-    states = {_state(point) for curve in curves for point in curve.points}
-    if _PAST in states:
-        notes.append(PAST_NOTE)
-    if _RISING in states:
-        notes.append(
-            f"{_RISING}: the latency still rises at the end of the run, so a longer run shows a higher one"
-        )
-    return notes

@@ -12,8 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
-from stripesim.scenarios.answers.load.answer import request_kind, rounded_rate
 from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint
+from stripesim.scenarios.answers.load.words import request_kind, rounded_rate
 from stripesim.scenarios.schema.units import duration_text
 from stripesim.scenarios.show.figures.captions import scheme_label
 from stripesim.scenarios.show.figures.panels import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stripesim.scenarios.answers.load.answer import notes_of, table_of
 from stripesim.scenarios.answers.load.figure import draw_load
 from stripesim.scenarios.answers.load.results import LoadCurve
+from stripesim.scenarios.answers.load.words import notes_of, table_of
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.show.page.provenance import provenance_text
 from stripesim.scenarios.show.page.render import Section, figure_blocks, render

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stripesim.scenarios.answers.load.answer import sentence_of
 from stripesim.scenarios.answers.load.page import load_section
 from stripesim.scenarios.answers.load.results import LoadCurve
+from stripesim.scenarios.answers.load.words import sentence_of
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.units import (
     bytes_text,

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from stripesim.scenarios.answers.load.answer import load_warnings, sentence_of
 from stripesim.scenarios.answers.load.page import load_section
 from stripesim.scenarios.answers.load.results import LoadCurve
+from stripesim.scenarios.answers.load.words import load_warnings, sentence_of
 from stripesim.scenarios.answers.run import page_tables as tables
 from stripesim.scenarios.answers.run.execute import ScenarioResult
 from stripesim.scenarios.answers.run.page_data import Kind, RunReport, gather
