@@ -9,15 +9,10 @@ from stripesim.calibration.ssd.drive import LIKE, drive_toml
 from stripesim.calibration.ssd.interference import Interference, fit_interference
 from stripesim.calibration.ssd.plot import plot_fit
 from stripesim.calibration.ssd.result import Operation, Quantity, ServiceFit
-from stripesim.calibration.ssd.time_fit import FitError, fit_times
-from stripesim.calibration.survival import (
-    State,
-    SurvivalError,
-    SurvivalFit,
-    fit_survival,
-)
-from stripesim.calibration.workload.model import WorkloadError
+from stripesim.calibration.ssd.time_fit import fit_times
+from stripesim.calibration.survival import State, SurvivalFit, fit_survival
 from stripesim.calibration.workload.model_fit import WorkloadFit, fit_workload
+from stripesim.models.problems import FitError
 from stripesim.traces import BlockTrace
 from stripesim.traces.failures.columns import FailureTrace
 
@@ -153,7 +148,7 @@ def _fit_failures(trace: FailureTrace) -> TraceFit:
     for state in states:
         try:
             found.append(fit_survival(trace, state))
-        except SurvivalError as error:
+        except FitError as error:
             missing.append(str(error))
     return TraceFit(
         trace.source, survival=tuple(found), missing=tuple(dict.fromkeys(missing))
@@ -175,7 +170,7 @@ def _fit_block(trace: BlockTrace, seed: int) -> TraceFit:
     workload = None
     try:
         workload = fit_workload(trace, seed=seed)
-    except WorkloadError as error:
+    except FitError as error:
         missing.append(str(error))
     return TraceFit(
         trace.source,

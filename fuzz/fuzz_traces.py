@@ -17,7 +17,8 @@ import atheris
 _COMPILED = ["stripesim.traces.locality", "stripesim.traces.formats.blktrace"]
 
 with atheris.instrument_imports(include=["stripesim.traces"], exclude=_COMPILED):
-    from stripesim.traces import FAILURE_FORMATS, FORMATS, TraceError, describe, load
+    from stripesim.models.problems import TraceError
+    from stripesim.traces import FAILURE_FORMATS, FORMATS, describe, load
 
 NAMES = [
     None,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from stripesim.models.coding import RedundancyScheme, parse_scheme
+from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.run.execute import ScenarioResult, run_scenario
 from stripesim.scenarios.cells.build import build_cell, build_pool
 from stripesim.scenarios.cells.models import build_models
@@ -21,7 +22,6 @@ from stripesim.scenarios.schema.keys import Cell, cells
 from stripesim.scenarios.schema.keys import Scenario as _Scenario
 from stripesim.scenarios.schema.loader import (
     Overrides,
-    ScenarioError,
     load_scenario,
     overridden,
     parse_scenario,

@@ -12,8 +12,9 @@ from stripesim.models.coding.galois import (
     rank,
     vandermonde_matrix,
 )
-from stripesim.models.coding.own_code import CodeDescription, OwnCodeError
+from stripesim.models.coding.own_code import CodeDescription
 from stripesim.models.coding.own_files import load_code_file
+from stripesim.models.problems import OwnCodeError
 
 __all__ = [
     "CodeDescription",

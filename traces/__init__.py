@@ -4,10 +4,11 @@ Start with `columns` for the form of block traces, then read `read` for the step
 format is a module in `formats` or `failures`. Traces import only `stripesim.models` from other packages.
 """
 
+from stripesim.models.problems import TraceError
 from stripesim.traces.columns import COMMAND_SCHEMA, REQUEST_SCHEMA, BlockTrace
 from stripesim.traces.failures.columns import EVENT_SCHEMA, SPAN_SCHEMA, FailureTrace
 from stripesim.traces.failures.statistics import correlated_share, failure_info
-from stripesim.traces.problems import FaultLog, TraceError
+from stripesim.traces.problems import FaultLog
 from stripesim.traces.read import (
     FAILURE_FORMATS,
     FORMATS,

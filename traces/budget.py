@@ -1,7 +1,7 @@
 """Limit the memory that a trace may take, while it is being read."""
 
 from stripesim.models.memory_limit import MemoryUse, memory_limit
-from stripesim.traces.problems import TraceError
+from stripesim.models.problems import TraceError
 
 REQUEST_BYTES = 225
 """Peak memory of one request: read, sorted and summarised [B] (measured; seven columns are kept)."""

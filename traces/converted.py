@@ -6,10 +6,11 @@ from pathlib import Path
 
 import polars as pl
 
+from stripesim.models.problems import TraceError
 from stripesim.traces.budget import RowBudget
 from stripesim.traces.columns import ORDER_COLUMN
 from stripesim.traces.lines import has_columns, rows_under_heading
-from stripesim.traces.problems import FaultLog, TraceError, shown
+from stripesim.traces.problems import FaultLog, shown
 from stripesim.traces.source import Head, TraceSource
 
 PARQUET_MAGIC = b"PAR1"

@@ -110,7 +110,3 @@ class FaultLog:
             self.count,
             tuple(sorted(self.first, key=lambda fault: fault.line or math.inf)),
         )
-
-
-class TraceError(ValueError):
-    """Raised if a trace cannot be used, with one line per problem, up to `KEPT_FAULTS`, and a summary."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from stripesim.models.problems import TraceError
 from stripesim.traces.budget import REQUEST_BYTES, RowBudget
 from stripesim.traces.columns import BlockTrace, Chunk, assemble
 from stripesim.traces.converted import PARQUET_MAGIC, parquet_columns
@@ -23,7 +24,7 @@ from stripesim.traces.formats.converted_requests import REQUEST_COLUMNS_NEEDED
 from stripesim.traces.formats.delimited import DelimitedFormat
 from stripesim.traces.formats.named_columns import COLUMNS_EXAMPLE, named_columns
 from stripesim.traces.lines import cells_of
-from stripesim.traces.problems import FaultLog, TraceError, shown
+from stripesim.traces.problems import FaultLog, shown
 from stripesim.traces.source import BLOCK_BYTES, Head, TraceFormat, TraceSource
 from stripesim.traces.statistics import info
 

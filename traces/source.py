@@ -19,7 +19,8 @@ from typing import Generic, Protocol, TypeVar
 
 import zstandard
 
-from stripesim.traces.problems import FaultLog, TraceError
+from stripesim.models.problems import TraceError
+from stripesim.traces.problems import FaultLog
 
 BLOCK_BYTES = 4 << 20
 """Amount of text held at a time [B]. Streaming needs a small multiple of it, independent of file size."""

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import polars as pl
 
+from stripesim.models.problems import TraceError
 from stripesim.traces.columns import BlockTrace
 from stripesim.traces.failures.columns import FailureTrace
 from stripesim.traces.matching import SECTOR_BYTES
-from stripesim.traces.problems import TraceError, shown
+from stripesim.traces.problems import shown
 from stripesim.traces.source import companion
 
 SUFFIXES = (".parquet", ".csv", ".txt")

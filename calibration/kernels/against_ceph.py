@@ -17,7 +17,8 @@ from stripesim.calibration.kernels.cost_fit import table_from_rows
 from stripesim.calibration.kernels.store import CEPH_TABLE
 from stripesim.calibration.kernels.timing import row_of
 from stripesim.models.coding.parse import parse_scheme
-from stripesim.models.kernel.cost import KernelTable, KernelTableError
+from stripesim.models.kernel.cost import KernelTable
+from stripesim.models.problems import KernelError
 
 _LINE = re.compile(
     r"(?P<seconds>\d+\.\d+)\s+(?P<kb>\d+)\s+(?P<plugin>\S+)\s+(?P<k>\d+)\s+(?P<m>\d+)\s+"
@@ -52,10 +53,6 @@ _COLUMNS = (
 )
 
 
-class AgainstError(ValueError):
-    """Raised if Ceph's benchmark cannot be run or its output cannot be read."""
-
-
 def ceph_rows_against(
     path: Path,
     *,
@@ -79,7 +76,7 @@ def ceph_rows_against(
 
     Raises
     ------
-    AgainstError
+    KernelError
         If the file is missing, a line cannot be read, or the program fails.
     """
     if is_program(path):
@@ -87,7 +84,7 @@ def ceph_rows_against(
     try:
         text = path.read_text("utf-8")
     except UnicodeDecodeError:
-        raise AgainstError(
+        raise KernelError(
             f"{path}: got bytes that are neither text nor an executable program"
         ) from None
     return parse_output(text, where=str(path))
@@ -98,18 +95,18 @@ def is_program(path: Path) -> bool:
 
     Raises
     ------
-    AgainstError
+    KernelError
         If the file is missing or cannot be read.
     """
     if not path.is_file():
-        raise AgainstError(
+        raise KernelError(
             f"{path}: got no such file, wanted Ceph's benchmark or its recorded output"
         )
     try:
         with path.open("rb") as file:
             head = file.read(4)
     except OSError as error:
-        raise AgainstError(f"{path}: cannot read: {error.strerror}") from None
+        raise KernelError(f"{path}: cannot read: {error.strerror}") from None
     return os.access(path, os.X_OK) and (head == b"\x7fELF" or head.startswith(b"#!"))
 
 
@@ -125,7 +122,7 @@ def parse_output(text: str, *, where: str = "benchmark output") -> list[dict[str
 
     Raises
     ------
-    AgainstError
+    KernelError
         If a line cannot be read or contradicts itself, or there is no result.
     """
     rows = []
@@ -135,7 +132,7 @@ def parse_output(text: str, *, where: str = "benchmark output") -> list[dict[str
             continue
         match = _LINE.fullmatch(stripped)
         if match is None:
-            raise AgainstError(
+            raise KernelError(
                 f"{where}:{number}: got {stripped[:60]!r}, wanted seconds, KB, plugin, k, m, workload, "
                 "iterations, size, erasures"
             )
@@ -144,7 +141,7 @@ def parse_output(text: str, *, where: str = "benchmark output") -> list[dict[str
         iterations = int(match["iterations"])
         kb = int(match["kb"])
         if iterations * size != kb * 1024 or not seconds > 0:
-            raise AgainstError(
+            raise KernelError(
                 f"{where}:{number}: got {kb} KB in {seconds} s from {iterations} iterations of {size} bytes, "
                 "which do not agree"
             )
@@ -156,7 +153,7 @@ def parse_output(text: str, *, where: str = "benchmark output") -> list[dict[str
         )
         rows.append(_row(*case, size, seconds / iterations))
     if not rows:
-        raise AgainstError(f"{where}: got no line of results, wanted at least one")
+        raise KernelError(f"{where}: got no line of results, wanted at least one")
     return rows
 
 
@@ -190,13 +187,13 @@ def _seconds(command: Sequence[str]) -> float:
         return float(done.stdout.split()[0])
     except subprocess.CalledProcessError as error:
         output_lines = (error.stderr or error.stdout or "").strip().splitlines()
-        raise AgainstError(
+        raise KernelError(
             f"{command[0]}: exited with status {error.returncode}: {(output_lines or ['no message'])[-1]}"
         ) from None
     except subprocess.TimeoutExpired:
-        raise AgainstError(f"{command[0]}: got no answer in {_TIMEOUT_S} s") from None
+        raise KernelError(f"{command[0]}: got no answer in {_TIMEOUT_S} s") from None
     except (OSError, ValueError, IndexError) as error:
-        raise AgainstError(
+        raise KernelError(
             f"{command[0]}: wanted seconds and KB on its output ({error})"
         ) from None
 
@@ -256,18 +253,18 @@ def ceph_rows(path: Path) -> list[dict[str, Any]]:
 
     Raises
     ------
-    KernelTableError
+    KernelError
         If the file cannot be read, or lacks columns or rows of Ceph's plugins.
     """
     try:
         frame = pl.read_csv(path)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise KernelTableError(
+        raise KernelError(
             f"{path}: cannot read: {str(error).splitlines()[0]}"
         ) from None
     absent = [column for column in _COLUMNS if column not in frame.columns]
     if absent:
-        raise KernelTableError(f"{path}: columns: missing {', '.join(absent)}")
+        raise KernelError(f"{path}: columns: missing {', '.join(absent)}")
     groups: dict[tuple[str, str, str, int, int], list[float]] = {}
     for raw in frame.filter(pl.col("lib") == _LIBRARY).iter_rows(named=True):
         backend = f"{raw['backend']}:{raw['technique']}"
@@ -275,7 +272,7 @@ def ceph_rows(path: Path) -> list[dict[str, Any]]:
         key = (backend, scheme, raw["op"], raw["erasures"], raw["k"] * raw["chunk_len"])
         groups.setdefault(key, []).append(raw["cpu_s"] / raw["iters"])
     if not groups:
-        raise KernelTableError(f"{path}: lib: no row of {_LIBRARY}")
+        raise KernelError(f"{path}: lib: no row of {_LIBRARY}")
     rows = [
         row_of(*key, samples_s, verified=None)
         | {"seconds_p10": min(samples_s), "seconds_p90": max(samples_s)}

@@ -21,7 +21,7 @@ from typing import Any
 from stripesim.calibration.kernels import isal as kernel_raw
 from stripesim.calibration.kernels.codes import Kernel, kernel_of
 from stripesim.calibration.kernels.malloc import raise_malloc_thresholds
-from stripesim.calibration.kernels.measure import KernelMeasureError, measure
+from stripesim.calibration.kernels.measure import measure
 from stripesim.calibration.kernels.timing import (
     Case,
     Loop,
@@ -31,12 +31,12 @@ from stripesim.calibration.kernels.timing import (
     sample,
 )
 from stripesim.models.coding import (
-    CodecError,
     RedundancyScheme,
     loaded_code_files,
     note_code_files,
     parse_scheme,
 )
+from stripesim.models.problems import CodecError, KernelError
 from stripesim.sim.observe.progress import OnStep, silent
 
 #: Total size of the buffers of a cold case [B], beyond the caches of one core.
@@ -178,12 +178,12 @@ def cores_rows(
 
     Raises
     ------
-    KernelMeasureError
+    KernelError
         If `cores` is less than 1.
     """
     count = len(os.sched_getaffinity(0)) if cores is None else cores
     if count < 1:
-        raise KernelMeasureError(f"kernel: cores: got {count}, wanted at least 1")
+        raise KernelError(f"kernel: cores: got {count}, wanted at least 1")
     listed = []
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(count)
@@ -275,7 +275,7 @@ def benchmark(
 
     Raises
     ------
-    KernelMeasureError, SchemeError, CodecError
+    KernelError, SchemeError, CodecError
         As from `measure`.
     """
     parts: list[tuple[str, list[int], list[str]]] = []

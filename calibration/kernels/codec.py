@@ -11,8 +11,8 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, Final
 
-from stripesim.models.coding.errors import CodecError
 from stripesim.models.kernel.cost import Op
+from stripesim.models.problems import CodecError
 
 #: Size of liberasurecode's header in front of every fragment [B].
 HEADER_BYTES: Final = 80

@@ -12,17 +12,11 @@ from stripesim.calibration.kernels.codec import (
     available_backends,
     pyeclib_driver,
 )
-from stripesim.models.coding import (
-    LRC,
-    CephLRC,
-    Clay,
-    CodecError,
-    OwnCode,
-    RedundancyScheme,
-)
+from stripesim.models.coding import LRC, CephLRC, Clay, OwnCode, RedundancyScheme
 from stripesim.models.coding.clay_coder import coder_of
 from stripesim.models.coding.galois import matrix_product
 from stripesim.models.coding.own_code import called
+from stripesim.models.problems import CodecError
 
 LRC_BACKEND: Final = "isa_l_rs_lrc"
 CLAY_BACKEND: Final = "numpy_clay"

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.calibration.kernels.timing import Case, Loop, Row, row_of, sample
-from stripesim.models.coding.errors import CodecError
 from stripesim.models.coding.galois import cauchy_matrix, invert, matrix_product
+from stripesim.models.problems import CodecError
 
 Bytes = npt.NDArray[np.uint8]
 

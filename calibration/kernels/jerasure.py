@@ -17,7 +17,7 @@ import numpy as np
 
 from stripesim.calibration.kernels.isal import aligned
 from stripesim.calibration.kernels.timing import Case, Row, repeated, row_of, sample
-from stripesim.models.coding.errors import CodecError
+from stripesim.models.problems import CodecError
 
 WORD_BITS = 8
 PACKET_BYTES = 3072

@@ -13,21 +13,12 @@ from stripesim.calibration.kernels.codes import (
 )
 from stripesim.calibration.kernels.malloc import raise_malloc_thresholds
 from stripesim.calibration.kernels.timing import Case, Row, repeated, row_of, sample
-from stripesim.models.coding import (
-    Clay,
-    OwnCode,
-    RedundancyScheme,
-    SchemeError,
-    parse_scheme,
-)
+from stripesim.models.coding import Clay, OwnCode, RedundancyScheme, parse_scheme
+from stripesim.models.problems import KernelError, SchemeError
 
 #: Default chunk sizes [B]. Data sizes are k times these.
 DEFAULT_CHUNKS_BYTES = (4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288)
 SIZE_MAX_BYTES = 1 << 28
-
-
-class KernelMeasureError(ValueError):
-    """Raised if a requested measurement is impossible."""
 
 
 def measure(
@@ -68,7 +59,7 @@ def measure(
         If a scheme is not an erasure code.
     CodecError
         If pyeclib or a named backend is missing, or does not support a code.
-    KernelMeasureError
+    KernelError
         If a size, `rounds` or `sample_s` is out of range.
 
     Notes
@@ -84,9 +75,9 @@ def measure(
         (scheme, _sizes(sizes_bytes, scheme)) for scheme in map(erasure_code, schemes)
     ]
     if rounds < 1:
-        raise KernelMeasureError(f"kernel: rounds: got {rounds}, wanted at least 1")
+        raise KernelError(f"kernel: rounds: got {rounds}, wanted at least 1")
     if sample_s < 0:
-        raise KernelMeasureError(f"kernel: sample_s: got {sample_s}, wanted 0 or more")
+        raise KernelError(f"kernel: sample_s: got {sample_s}, wanted 0 or more")
     named = None if backends is None else list(backends)
     kernels = {scheme.name: kernels_of(scheme, named) for scheme, _ in plan}
     if tune_malloc:
@@ -171,7 +162,7 @@ def _sizes(sizes_bytes: Sequence[int] | None, scheme: RedundancyScheme) -> list[
         sizes = [scheme.k * chunk_bytes for chunk_bytes in DEFAULT_CHUNKS_BYTES]
     for size_bytes in sizes:
         if not 1 <= size_bytes <= SIZE_MAX_BYTES:
-            raise KernelMeasureError(
+            raise KernelError(
                 f"kernel: size: got {size_bytes} bytes, wanted 1 to {SIZE_MAX_BYTES}"
             )
     if isinstance(scheme, Clay):

@@ -13,13 +13,14 @@ from typing import Any
 
 from stripesim.calibration.kernels.codec import library_versions
 from stripesim.calibration.kernels.cost_fit import table_from_rows
-from stripesim.models.kernel.cost import KernelTable, KernelTableError
+from stripesim.models.kernel.cost import KernelTable
 from stripesim.models.kernel.documents import (
     load_table,
     merge_tables,
     table_from_json,
     table_to_json,
 )
+from stripesim.models.problems import KernelError
 
 #: Default table of pyeclib's kernels. It is the same everywhere, so that scenarios give the same results.
 DEFAULT_TABLE = "amd-epyc-family25-model17"
@@ -87,7 +88,7 @@ def save_table(table: KernelTable, directory: Path | None = None) -> Path:
 
     Raises
     ------
-    KernelTableError
+    KernelError
         If the existing file cannot be read or the new one cannot be written.
     """
     directory = user_table_dir() if directory is None else directory
@@ -98,7 +99,7 @@ def save_table(table: KernelTable, directory: Path | None = None) -> Path:
         directory.mkdir(parents=True, exist_ok=True)
         path.write_text(table_to_json(table), encoding="utf-8")
     except OSError as error:
-        raise KernelTableError(f"{path}: cannot write: {error.strerror}") from None
+        raise KernelError(f"{path}: cannot write: {error.strerror}") from None
     return path
 
 
@@ -119,7 +120,7 @@ def named_table(name: str) -> KernelTable:
 
     Raises
     ------
-    KernelTableError
+    KernelError
         If there is no such table, or it cannot be read.
     """
     own = user_table_dir() / f"{name}.json"
@@ -147,11 +148,11 @@ def shipped_table(name: str) -> KernelTable:
 
     Raises
     ------
-    KernelTableError
+    KernelError
         If there is no such table.
     """
     if name not in shipped_table_names():
-        raise KernelTableError(
+        raise KernelError(
             f"kernel table: got {name!r}, wanted one of {', '.join(shipped_table_names())}"
         )
     text = (

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from stripesim.models.problems import StudyError
+
 Numbers = float | tuple[float, ...] | None
 
 COLUMNS = (
@@ -34,10 +36,6 @@ COUNTED_ROLES = ("calibration", "held-out")
 
 _NUMBER = r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
 _RANGE = re.compile(rf"\s*({_NUMBER})\s*(?:-|–|\.\.)\s*({_NUMBER})\s*")
-
-
-class LedgerError(ValueError):
-    """Raised if claims, disputes, simulated values or parameters are invalid, with one line per problem."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ def load_claims(
 
     Raises
     ------
-    LedgerError
+    StudyError
         If a file is invalid, with one line per problem: ``file:line: column: got …, wanted …``.
     """
     faults: list[str] = []
@@ -102,7 +100,7 @@ def load_claims(
     for line, row in rows:
         try:
             claim = _parse_claim(row, doubts.get(row["id"]))
-        except LedgerError as fault:
+        except StudyError as fault:
             faults.append(f"{source.name}:{line}: {fault}")
             continue
         if claim.id in claims:
@@ -111,7 +109,7 @@ def load_claims(
             )
         claims[claim.id] = claim
     if faults:
-        raise LedgerError("\n".join(faults))
+        raise StudyError("\n".join(faults))
     return tuple(claims.values())
 
 
@@ -121,21 +119,21 @@ def _read_table(
     try:
         lines = source.read_text(encoding="utf-8").splitlines()
     except OSError as error:
-        raise LedgerError(f"{source}: cannot be read: {error.strerror}") from error
+        raise StudyError(f"{source}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise LedgerError(
+        raise StudyError(
             f"{source.name}: byte {error.start}: got bytes that are not UTF-8"
         ) from error
     reader = csv.DictReader(lines)
     absent = [name for name in columns if name not in (reader.fieldnames or ())]
     if absent:
-        raise LedgerError(
+        raise StudyError(
             f"{source.name}:1: got no column {', '.join(absent)}, wanted {', '.join(columns)}"
         )
     table = []
     for row in reader:
         if None in row or None in row.values():
-            raise LedgerError(
+            raise StudyError(
                 f"{source.name}:{reader.line_num}: got a row of another length than the header's, "
                 f"wanted {len(reader.fieldnames or ())} fields"
             )
@@ -150,20 +148,20 @@ def _parse_claim(row: Mapping[str, str], disputed: str | None) -> Claim:
     compare = row["compare"]
     text = row["value"]
     if not row["id"]:
-        raise LedgerError("id: got nothing, wanted an id")
+        raise StudyError("id: got nothing, wanted an id")
     if role not in ROLES:
-        raise LedgerError(f"role: got {role!r}, wanted one of {', '.join(ROLES)}")
+        raise StudyError(f"role: got {role!r}, wanted one of {', '.join(ROLES)}")
     if compare not in COMPARISONS:
-        raise LedgerError(
+        raise StudyError(
             f"compare: got {compare!r}, wanted one of {', '.join(COMPARISONS)}"
         )
     percent = _to_float(row["tolerance_percent"])
     if percent is None and (row["tolerance_percent"] or role in COUNTED_ROLES):
-        raise LedgerError(
+        raise StudyError(
             f"tolerance_percent: got {row['tolerance_percent']!r}, wanted a number of percent"
         )
     if percent is not None and percent <= 0:
-        raise LedgerError(f"tolerance_percent: got {percent}, wanted more than 0")
+        raise StudyError(f"tolerance_percent: got {percent}, wanted more than 0")
     copied = {name for name in COLUMNS if name not in ("value", "tolerance_percent")}
     return Claim(
         published=_parse_published(text, compare),
@@ -188,13 +186,13 @@ def _parse_published(text: str, compare: str) -> Numbers:
         match = _RANGE.fullmatch(text)
         ends = (float(match[1]), float(match[2])) if match else None
         if ends is None or ends[0] > ends[1]:
-            raise LedgerError(
+            raise StudyError(
                 f"value: got {text!r}, wanted a range such as 70-75, the smaller end first"
             )
         return ends
     number = _to_float(text.removeprefix("<") if compare == "at-most" else text)
     if number is None:
-        raise LedgerError(
+        raise StudyError(
             f"value: got {text!r}, wanted a number for the comparison {compare}"
         )
     return number

@@ -26,18 +26,18 @@ from stripesim.calibration.ledger.claims import (
     COUNTED_ROLES,
     ROLES,
     Claim,
-    LedgerError,
     Numbers,
     load_claims,
 )
+from stripesim.models.problems import StudyError
 
 __all__ = [
     "Claim",
     "Entry",
     "Ledger",
-    "LedgerError",
     "Observation",
     "Simulated",
+    "StudyError",
     "judge",
     "load_claims",
 ]
@@ -112,7 +112,7 @@ def judge(
 
     Raises
     ------
-    LedgerError
+    StudyError
         If a value or parameter is invalid, with one line per problem.
 
     Notes
@@ -144,7 +144,7 @@ def judge(
         )
         try:
             entries.append(_judge_one(claim, simulated.get(claim.id), reason))
-        except LedgerError as fault:
+        except StudyError as fault:
             faults.append(f"{claim.id}: {fault}")
     rows = tuple(dict(parameter) for parameter in parameters)
     for row in rows:
@@ -156,7 +156,7 @@ def judge(
                 f"parameter {row.get('name', '?')}: got no {', '.join(absent)}"
             )
     if faults:
-        raise LedgerError("\n".join(faults))
+        raise StudyError("\n".join(faults))
     return Ledger(entries=tuple(entries), parameters=rows, groups=dict(groups or {}))
 
 
@@ -178,7 +178,7 @@ def _judge_one(claim: Claim, simulated: Simulated, reason: str) -> Entry:
             holds = same_words or (text is None and numbers == claim.published)
         right = holds
     elif claim.published is None or numbers is None or holds is not None:
-        raise LedgerError(
+        raise StudyError(
             f"got {simulated!r}, wanted a number for the comparison {claim.compare}"
         )
     else:
@@ -214,12 +214,10 @@ def _split(
     if isinstance(simulated, Real):
         return _finite(simulated), None, None
     if not isinstance(simulated, Iterable):
-        raise LedgerError(
-            f"got {simulated!r}, wanted a number, an array, words or None"
-        )
+        raise StudyError(f"got {simulated!r}, wanted a number, an array, words or None")
     numbers = tuple(_finite(x) for x in simulated)
     if not numbers:
-        raise LedgerError("got an empty array, wanted numbers or None")
+        raise StudyError("got an empty array, wanted numbers or None")
     return numbers, None, None
 
 
@@ -229,7 +227,7 @@ def _finite(number: Any) -> float:
         or not isinstance(number, Real)
         or not math.isfinite(float(number))
     ):
-        raise LedgerError(f"got {number!r}, wanted a finite number")
+        raise StudyError(f"got {number!r}, wanted a finite number")
     return float(number)
 
 
@@ -250,7 +248,7 @@ def _error(claim: Claim, numbers: float | tuple[float, ...]) -> tuple[float, Err
             return 0.0, "relative"
         return _difference(numbers, low if numbers < low else high)
     if published is None or isinstance(numbers, tuple):
-        raise LedgerError(
+        raise StudyError(
             f"got {numbers}, wanted one number for the comparison {claim.compare}"
         )
     return _difference(numbers, published)

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetError
+from stripesim.calibration.parameters.sets import ParameterSet
+from stripesim.models.problems import ParameterSetError
 
 # A list of values (empty if nothing of the kind was measured), or all numbers from min to max.
 Span = list[Any] | Mapping[str, float]

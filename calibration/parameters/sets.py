@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from stripesim.models.hdd import DeviceModel, HddModel, HddWithLogModel
+from stripesim.models.problems import ParameterSetError
 from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.models.ssd import FACTOR_POINTS, SsdModel
 
@@ -28,10 +29,6 @@ _SIGMA_MAX = 5
 _VALUE_MAX = 1e30
 
 Model = TypeVar("Model", bound=MeasuredModel)
-
-
-class ParameterSetError(ValueError):
-    """Raised if a parameter set is missing or invalid. The message names file and key."""
 
 
 def names() -> list[str]:

@@ -10,7 +10,8 @@ import scipy
 
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.calibration.ssd.result import Floats, ServiceFit
-from stripesim.calibration.ssd.time_fit import FitError, sample_of
+from stripesim.calibration.ssd.time_fit import sample_of
+from stripesim.models.problems import FitError
 from stripesim.models.ssd import PART_BYTES, TRANSFER_MAX_BYTES, SsdModel
 from stripesim.traces import BlockTrace
 

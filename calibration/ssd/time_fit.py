@@ -17,6 +17,7 @@ from stripesim.calibration.ssd.result import (
     Score,
     ServiceFit,
 )
+from stripesim.models.problems import FitError
 from stripesim.traces import BlockTrace
 
 COMMANDS_MIN = 64
@@ -27,10 +28,6 @@ TABLE_POINTS = 256
 
 KS_CRITICAL_5_PERCENT = 1.358
 """Times 1 / sqrt(n), the Kolmogorov distance that independent draws exceed once in twenty times."""
-
-
-class FitError(ValueError):
-    """Raised if a trace lacks the data for a fit. The message states what it has and what is needed."""
 
 
 @dataclass(frozen=True)

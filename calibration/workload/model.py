@@ -8,6 +8,7 @@ import polars as pl
 import scipy
 
 from stripesim.models.jit import compiled
+from stripesim.models.problems import FitError
 from stripesim.traces import REQUEST_SCHEMA, BlockTrace
 from stripesim.traces.locality import BLOCK_BYTES
 
@@ -16,10 +17,6 @@ Ints = npt.NDArray[np.int64]
 
 TRIES = 8
 """Attempts to place a first touch that must not overlap previously touched data."""
-
-
-class WorkloadError(ValueError):
-    """Raised if a trace is too small for a workload model. The message states its size and the minimum."""
 
 
 _DEVICE_STRIDE = 1 << 50
@@ -82,11 +79,11 @@ def synthesise(model: WorkloadModel, n: int, seed: int) -> BlockTrace:
 
     Raises
     ------
-    WorkloadError
+    FitError
         If `n` is less than 1.
     """
     if n < 1:
-        raise WorkloadError(f"n: got {n}, wanted at least 1")
+        raise FitError(f"n: got {n}, wanted at least 1")
     rng = np.random.default_rng(seed)
     issue = _synthetic_arrivals(model, n, rng)
     state = _walk(np.cumsum(model.state_chain, axis=1), n, rng.random(n))

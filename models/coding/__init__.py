@@ -2,10 +2,9 @@
 
 from stripesim.models.coding.amplification import padded_amplification, stored_bytes
 from stripesim.models.coding.clay import Clay
-from stripesim.models.coding.errors import CodecError, DataLossError, SchemeError
 from stripesim.models.coding.geometry import StripeGeometry
 from stripesim.models.coding.lrc import LRC, CephLRC
-from stripesim.models.coding.own_code import OwnCode, OwnCodeError
+from stripesim.models.coding.own_code import OwnCode
 from stripesim.models.coding.own_files import (
     load_code_file,
     loaded_code_files,
@@ -22,6 +21,12 @@ from stripesim.models.coding.protocol import (
 )
 from stripesim.models.coding.reed_solomon import ReedSolomon
 from stripesim.models.coding.replication import Replication
+from stripesim.models.problems import (
+    CodecError,
+    DataLossError,
+    OwnCodeError,
+    SchemeError,
+)
 
 __all__ = [
     "LRC",

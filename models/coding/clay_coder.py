@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.models.coding.errors import DataLossError, SchemeError, require
+from stripesim.models.coding.errors import require
 from stripesim.models.coding.galois import (
     INVERSES,
     PRODUCTS,
@@ -20,6 +20,7 @@ from stripesim.models.coding.galois import (
     invert,
     matrix_product,
 )
+from stripesim.models.problems import DataLossError, SchemeError
 
 Indices = npt.NDArray[np.int64]
 

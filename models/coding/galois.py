@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.models.coding.errors import DataLossError
+from stripesim.models.problems import DataLossError
 
 Bytes = npt.NDArray[np.uint8]
 

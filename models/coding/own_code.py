@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 import numpy as np
 
-from stripesim.models.coding.errors import SchemeError
 from stripesim.models.coding.galois import (
     Bytes,
     columns_independent,
@@ -25,6 +24,7 @@ from stripesim.models.coding.galois import (
 from stripesim.models.coding.geometry import StripeGeometry
 from stripesim.models.coding.protocol import ObjectRepair, ShardExtent
 from stripesim.models.coding.reed_solomon import ReedSolomon
+from stripesim.models.problems import OwnCodeError
 
 #: Largest number of rows of a generator matrix: shards times sub-chunks.
 ROWS_MAX: Final = 1024
@@ -75,10 +75,6 @@ class CodeDescription(Protocol):
     #   def repair(self, lost: frozenset[int], available: frozenset[int])
     #       -> Mapping[int, Iterable[int]] | None
     #   def encode(self, data: NDArray[uint8]) -> NDArray[uint8]
-
-
-class OwnCodeError(SchemeError):
-    """A description that makes no code. The message has the file, the line and what is wrong."""
 
 
 @dataclass(frozen=True)

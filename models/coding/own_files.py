@@ -16,13 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-from stripesim.models.coding.own_code import (
-    OwnCode,
-    OwnCodeError,
-    called,
-    raised_at,
-    whole_number,
-)
+from stripesim.models.coding.own_code import OwnCode, called, raised_at, whole_number
+from stripesim.models.problems import OwnCodeError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

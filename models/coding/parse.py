@@ -5,14 +5,13 @@ from collections.abc import Callable
 from functools import partial
 
 from stripesim.models.coding.clay import Clay
-from stripesim.models.coding.errors import SchemeError
 from stripesim.models.coding.lrc import LRC, ceph_lrc
-from stripesim.models.coding.own_code import OwnCodeError
 from stripesim.models.coding.own_files import build_own_code, own_family, own_forms
 from stripesim.models.coding.protocol import RedundancyScheme
 from stripesim.models.coding.reed_solomon import ReedSolomon
 from stripesim.models.coding.replication import Replication
 from stripesim.models.coding.shec import Shec
+from stripesim.models.problems import OwnCodeError, SchemeError
 
 _NUMBERS = re.compile(r"[0-9]{1,6}(,[0-9]{1,6})*")
 

@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
-from stripesim.models.coding.errors import DataLossError, require
+from stripesim.models.coding.errors import require
 from stripesim.models.coding.geometry import StripeGeometry
 from stripesim.models.coding.policy import WHOLE_STRIPES, EcPolicy
+from stripesim.models.problems import DataLossError
 
 Kind = Literal["replicated", "erasure"]
 

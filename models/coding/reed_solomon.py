@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from stripesim.models.coding import optimised
-from stripesim.models.coding.errors import SchemeError, require
+from stripesim.models.coding.errors import require
 from stripesim.models.coding.geometry import StripeGeometry
 from stripesim.models.coding.optimised.extents import Run, union
 from stripesim.models.coding.policy import PAGE_BYTES
@@ -17,6 +17,7 @@ from stripesim.models.coding.protocol import (
     WritePlan,
     shard_extents,
 )
+from stripesim.models.problems import SchemeError
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from stripesim.models.coding.errors import SchemeError, require
+from stripesim.models.coding.errors import require
 from stripesim.models.coding.geometry import StripeGeometry
 from stripesim.models.coding.protocol import (
     SHARDS_MAX,
@@ -14,6 +14,7 @@ from stripesim.models.coding.protocol import (
     WritePlan,
     shard_extents,
 )
+from stripesim.models.problems import SchemeError
 
 
 @dataclass(frozen=True)

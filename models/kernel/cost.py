@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
 
+from stripesim.models.problems import KernelError
+
 Op = Literal["encode", "decode", "reconstruct"]
 OPS: tuple[str, ...] = get_args(Op)
-
-
-class KernelTableError(ValueError):
-    """Raised if a kernel table cannot be read or lacks the requested cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ class AffineKnee:
         for name in ("fixed_ns", "per_byte_ns", "knee_bytes", "per_byte_beyond_ns"):
             value = getattr(self, name)
             if not (isinstance(value, int | float) and value >= 0):
-                raise KernelTableError(
+                raise KernelError(
                     f"kernel cost: {name}: got {value!r}, wanted a number of 0 or more"
                 )
 
@@ -83,12 +81,12 @@ class KernelCost:
 
     def __post_init__(self) -> None:
         if self.op not in OPS:
-            raise KernelTableError(
+            raise KernelError(
                 f"kernel cost: op: got {self.op!r}, wanted one of {', '.join(OPS)}"
             )
         wanted = {"encode": 0, "reconstruct": 1}.get(self.op, max(self.erasures, 0))
         if self.erasures != wanted:
-            raise KernelTableError(
+            raise KernelError(
                 f"kernel cost: {self.op}: erasures: got {self.erasures}, wanted {wanted} or more"
             )
 
@@ -97,7 +95,7 @@ class KernelCost:
 
         Raises
         ------
-        KernelTableError
+        KernelError
             If `data_bytes` is negative.
         """
         return self._duration_ns(self.total, data_bytes)
@@ -112,7 +110,7 @@ class KernelCost:
 
     def _duration_ns(self, part: AffineKnee, data_bytes: float) -> float:
         if data_bytes < 0:
-            raise KernelTableError(
+            raise KernelError(
                 f"kernel cost: data_bytes: got {data_bytes}, wanted 0 or more"
             )
         return part.duration_ns(data_bytes)
@@ -137,11 +135,11 @@ class KernelTable:
             if key not in self.provenance
         ]
         if missing:
-            raise KernelTableError(
+            raise KernelError(
                 f"kernel table {self.name}: provenance: missing {', '.join(missing)}"
             )
         if len(self._index) != len(self.costs):
-            raise KernelTableError(
+            raise KernelError(
                 f"kernel table {self.name}: two costs for the same operation"
             )
 
@@ -181,7 +179,7 @@ class KernelTable:
 
         Raises
         ------
-        KernelTableError
+        KernelError
             If there is no such cost. The message lists the available schemes or backends.
         """
         for candidate in (backend,) if backend else self.backends:
@@ -192,7 +190,7 @@ class KernelTable:
         have = "schemes " + ", ".join(self.schemes(backend))
         if backend is not None and backend not in self.backends:
             have = "backends " + ", ".join(self.backends)
-        raise KernelTableError(
+        raise KernelError(
             f"kernel table {self.name}: no {op} of {scheme} with {erasures} erasures{of_backend}; "
             f"it has {have}"
         )
@@ -216,7 +214,7 @@ class KernelTable:
 
         Raises
         ------
-        KernelTableError
+        KernelError
             As for `cost` and `KernelCost.arithmetic_ns`.
 
         Notes

@@ -8,12 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from stripesim.models.kernel.cost import (
-    AffineKnee,
-    KernelCost,
-    KernelTable,
-    KernelTableError,
-)
+from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelTable
+from stripesim.models.problems import KernelError
 
 FORMAT = "stripesim-kernel-table-1"
 
@@ -43,28 +39,26 @@ def table_from_json(text: str, *, where: str = "kernel table") -> KernelTable:
 
     Raises
     ------
-    KernelTableError
+    KernelError
         If the document is not a kernel table. The message names `where` and the problem.
     """
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:
-        raise KernelTableError(
-            f"{where}:{error.lineno}: not JSON: {error.msg}"
-        ) from None
+        raise KernelError(f"{where}:{error.lineno}: not JSON: {error.msg}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         if isinstance(document, dict):
             got = document.get("format")
         else:
             got = type(document).__name__
-        raise KernelTableError(f"{where}: format: got {got!r}, wanted {FORMAT!r}")
+        raise KernelError(f"{where}: format: got {got!r}, wanted {FORMAT!r}")
     try:
         costs = tuple(_cost(raw) for raw in _typed(document, "costs", list))
         return KernelTable(
             _typed(document, "name", str), _typed(document, "provenance", dict), costs
         )
-    except KernelTableError as error:
-        raise KernelTableError(f"{where}: {error}") from None
+    except KernelError as error:
+        raise KernelError(f"{where}: {error}") from None
 
 
 def load_table(path: Path) -> KernelTable:
@@ -72,13 +66,13 @@ def load_table(path: Path) -> KernelTable:
 
     Raises
     ------
-    KernelTableError
+    KernelError
         If the file cannot be read or is not a kernel table.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise KernelTableError(f"{path}: cannot read: {error}") from None
+        raise KernelError(f"{path}: cannot read: {error}") from None
     return table_from_json(text, where=str(path))
 
 
@@ -105,11 +99,11 @@ def _finite(raw: dict[str, Any]) -> dict[str, Any]:
 def _typed(raw: Any, key: str, kind: type) -> Any:
     """Return a value of the expected type, accepting an int for a float."""
     if not isinstance(raw, dict) or key not in raw:
-        raise KernelTableError(f"{key}: missing")
+        raise KernelError(f"{key}: missing")
     value = raw[key]
     accepted = (int, float) if kind is float else (kind,)
     if not isinstance(value, accepted) or isinstance(value, bool):
-        raise KernelTableError(f"{key}: got {value!r}, wanted {kind.__name__}")
+        raise KernelError(f"{key}: got {value!r}, wanted {kind.__name__}")
     return value
 
 

@@ -10,9 +10,7 @@ from stripesim.models.placement.crush.elements import (
     Alg,
     Bucket,
     BucketArgs,
-    CrushMapError,
     Device,
-    PlacementError,
     Rule,
     Step,
     StepOp,
@@ -31,6 +29,7 @@ from stripesim.models.placement.osdmap import (
 )
 from stripesim.models.placement.pg_sets import OsdMap, PgSets, PlacedPool, pg_sets
 from stripesim.models.placement.upmaps import changed_osd_map
+from stripesim.models.problems import CrushMapError, PlacementError
 
 __all__ = [
     "NONE",

@@ -8,15 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 
-from stripesim.models.placement.crush.elements import (
-    Alg,
-    Bucket,
-    BucketArgs,
-    Device,
-    PlacementError,
-)
+from stripesim.models.placement.crush.elements import Alg, Bucket, BucketArgs, Device
 from stripesim.models.placement.crush.map import CrushMap
 from stripesim.models.placement.crush.shadow import shadow_name
+from stripesim.models.problems import PlacementError
 
 # Weights of a bucket's items, one row for each position in a result.
 _Rows = list[list[int]]

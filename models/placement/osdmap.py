@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.models.placement.crush.elements import PlacementError
 from stripesim.models.placement.crush.map import CrushMap, Reweights, whole_numbers
 from stripesim.models.placement.crush.rjenkins import Word, hash_byte_rows, hash_pair
+from stripesim.models.problems import PlacementError
 
 _INDEX_DIGITS = 16
 # Names to hash at a time [count]. Each takes some hundred bytes meanwhile.

@@ -20,6 +20,7 @@ from typing import Any, Final, Literal
 from stripesim._version import __version__
 from stripesim.calibration.parameters.sets import ParameterSet, names
 from stripesim.models.generations import generations
+from stripesim.models.problems import AnswerError
 from stripesim.scenarios.show.latex import LATEX_SIGNS
 
 Role = Literal["tool", "parameters", "code", "source"]
@@ -61,10 +62,6 @@ _ACCENTS: Final = {
     "\u0327": "c",
     "\u0328": "k",
 }
-
-
-class CitationError(ValueError):
-    """A folder that holds no results of a run."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +131,7 @@ def cite_run(folder: str | Path) -> list[Citation]:
 
     Raises
     ------
-    CitationError
+    AnswerError
         If the folder holds no provenance of stripesim.
     """
     used = _used(Path(folder))
@@ -195,13 +192,13 @@ def _used(folder: Path) -> _Used:
         try:
             return _used_by_scenario(folder, version, provenance)
         except (TypeError, AttributeError, KeyError):
-            raise CitationError(
+            raise AnswerError(
                 f"{folder}: got a provenance whose configuration or codes cannot be read, wanted that of a "
                 "run of this version"
             ) from None
     known = _data()["studies"].get(str(study))
     if known is None:
-        raise CitationError(
+        raise AnswerError(
             f"{folder}: got the unknown study {study!r}, wanted one of "
             f"{', '.join(_data()['studies'])}"
         )
@@ -230,7 +227,7 @@ def _used_by_scenario(
 def _provenance(folder: Path) -> dict[str, Any]:
     """Read the provenance that a command wrote into a folder."""
     if not folder.is_dir():
-        raise CitationError(f"{folder}: got no such folder, wanted the --out of a run")
+        raise AnswerError(f"{folder}: got no such folder, wanted the --out of a run")
     for name in _PROVENANCE_FILES:
         path = folder / name
         if not path.is_file():
@@ -238,15 +235,15 @@ def _provenance(folder: Path) -> dict[str, Any]:
         try:
             document = json.loads(path.read_text("utf-8"))
         except (OSError, ValueError, RecursionError) as error:
-            raise CitationError(f"{path}: got {error}, wanted JSON") from None
+            raise AnswerError(f"{path}: got {error}, wanted JSON") from None
         if isinstance(document, dict) and name != _PROVENANCE_FILES[0]:
             document = document.get("provenance")
         if isinstance(document, dict) and "stripesim" in document:
             return document
-        raise CitationError(
+        raise AnswerError(
             f"{path}: got no version of stripesim, wanted the provenance of a run"
         )
-    raise CitationError(
+    raise AnswerError(
         f"{folder}: got none of {', '.join(_PROVENANCE_FILES)}, wanted the --out of a run"
     )
 
@@ -273,7 +270,7 @@ def _columns(folder: Path) -> dict[str, set[str]]:
                     if row.get(key):
                         values.setdefault(key, set()).add(row[key])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise CitationError(f"{path}: got {error}, wanted a table of results") from None
+        raise AnswerError(f"{path}: got {error}, wanted a table of results") from None
     return values
 
 

@@ -13,8 +13,8 @@ from stripesim.models.coding import (
     parse_scheme,
 )
 from stripesim.models.generations import generation
-from stripesim.models.kernel.cost import KernelTableError
 from stripesim.models.placement import OsdWeights
+from stripesim.models.problems import KernelError, UnavailableError
 from stripesim.models.throttle import ThrottleModel
 from stripesim.scenarios.cells.failures import plan_of, repair_plan
 from stripesim.scenarios.cells.models import build_models
@@ -45,7 +45,7 @@ from stripesim.sim.ceph.object_maps import (
     groups_of_maps,
     pool_of_maps,
 )
-from stripesim.sim.ceph.pool import Pool, UnavailableError
+from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.run import AnyWorkload
 
@@ -192,7 +192,7 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
             views = build_pool(scenario, scheme, models, down=down).contexts
             if encodes and scheme.kind == "erasure":
                 models.encode_ns(scheme.name, views[0].geometry.stripe_bytes)
-        except KernelTableError as error:
+        except KernelError as error:
             measure = f"`stripesim kernel --scheme {name} --save` measures it here"
             problems.append(f"{scenario.where('schemes')}: {error}; {measure}")
         except UnavailableError as error:

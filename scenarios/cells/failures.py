@@ -8,6 +8,7 @@ import numpy as np
 
 from stripesim.models.generations import recovery_model
 from stripesim.models.placement import OsdWeights
+from stripesim.models.problems import FaultError
 from stripesim.models.recovery import RecoveryModel
 from stripesim.scenarios.cells.changes import planned_changes
 from stripesim.scenarios.cells.files import cached_by_content
@@ -15,7 +16,7 @@ from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import FaultsSpec, LifetimeSpec
 from stripesim.scenarios.schema.toml import KeyPath
 from stripesim.scenarios.schema.topology import Topology, nanoseconds
-from stripesim.sim.ceph.failures import Corruption, Failure, FaultError, FaultPlan
+from stripesim.sim.ceph.failures import Corruption, Failure, FaultPlan
 from stripesim.sim.ceph.failures.plan import FailureKind
 from stripesim.sim.engine.graph import IntArray
 
@@ -127,12 +128,8 @@ def _key_of(faults: FaultsSpec, error: FaultError, failures: int) -> KeyPath:
         return ("faults", "replay")
     else:
         number, _ = faults.numbered_events(slow=False)[error.event]
-    keys = {"OSD": "osds", "host": "hosts", "a failure": "at_s", "a slowdown": "at_s"}
-    key = next(
-        (key for words, key in keys.items() if error.got.startswith(words)), None
-    )
     where: KeyPath = ("faults", "events", number)
-    return where if key is None else (*where, key)
+    return (*where, error.key) if error.key else where
 
 
 # Failures drawn from lifetimes.

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
 
-from stripesim.models.placement import CrushMap, PlacementError, with_new_hosts
+from stripesim.models.placement import CrushMap, with_new_hosts
 from stripesim.models.placement.crush.elements import Bucket
+from stripesim.models.problems import PlacementError
 from stripesim.scenarios.schema.tables import ChangeSpec
 
 

@@ -8,14 +8,10 @@ from stripesim.calibration.kernels.store import (
     default_table,
     named_table,
 )
-from stripesim.models.coding import (
-    OwnCode,
-    RedundancyScheme,
-    SchemeError,
-    parse_scheme,
-)
-from stripesim.models.kernel.cost import KernelCost, KernelTable, KernelTableError
+from stripesim.models.coding import OwnCode, RedundancyScheme, parse_scheme
+from stripesim.models.kernel.cost import KernelCost, KernelTable
 from stripesim.models.kernel.interpolate import Interpolated, interpolated
+from stripesim.models.problems import KernelError, SchemeError
 from stripesim.scenarios.schema.keys import Scenario
 
 
@@ -28,7 +24,7 @@ def kernel_table(scenario: Scenario) -> KernelTable:
 
     Raises
     ------
-    KernelTableError
+    KernelError
         If the costs of a code of one's own are neither measured nor those of a known code.
     """
     table = _named_table(scenario)
@@ -71,7 +67,7 @@ def codes_with_borrowed_costs(scenario: Scenario) -> Iterator[tuple[str, str]]:
 def _costs_as(code: OwnCode) -> str:
     if code.costs_as is not None:
         return code.costs_as
-    raise KernelTableError(
+    raise KernelError(
         f"{code.place}: costs_as: got nothing, wanted a code such as rs:{code.k},{code.m} whose costs apply, "
         f"or costs that `stripesim kernel --code FILE --scheme {code.name} --save` has measured"
     )
@@ -86,12 +82,12 @@ def _costs_of_other(
     try:
         parse_scheme(other)
     except SchemeError as error:
-        raise KernelTableError(f"{where} ({error}), wanted a known code") from None
+        raise KernelError(f"{where} ({error}), wanted a known code") from None
     guess = interpolated(table, other)
     costs = list(_costs_of(other, table if guess is None else guess.table))
     if not costs:
         have = ", ".join(table.schemes())
-        raise KernelTableError(f"{where}, wanted one of {have}, or another rs:k,m")
+        raise KernelError(f"{where}, wanted one of {have}, or another rs:k,m")
     return costs
 
 
@@ -117,9 +113,9 @@ def _named_table(scenario: Scenario) -> KernelTable:
     name = scenario.cluster.kernel_table
     try:
         return named_table(name) if name else default_table()
-    except KernelTableError as error:
+    except KernelError as error:
         place = scenario.where("cluster", "kernel_table")
-        raise KernelTableError(f"{place}: {error}") from None
+        raise KernelError(f"{place}: {error}") from None
 
 
 def _lacking(scenario: Scenario, table: KernelTable) -> list[str]:

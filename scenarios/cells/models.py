@@ -12,7 +12,6 @@ from stripesim.calibration.parameters.sets import (
     DEVICE_TABLES,
     REPLACED,
     ParameterSet,
-    ParameterSetError,
     lognormal_factors,
     names,
 )
@@ -27,6 +26,7 @@ from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
+from stripesim.models.problems import ParameterSetError
 from stripesim.models.qos import Device
 from stripesim.models.threads import ThreadModel
 from stripesim.scenarios.cells.kernel_costs import kernel_table

@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from stripesim.models.problems import StepsError
 from stripesim.scenarios.cells.build import build_cell, check_schemes
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells, load_cell
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.planner import CompiledGraphs
-from stripesim.sim.engine.graph import STEPS_MAX, IntArray, StepsError
+from stripesim.sim.engine.graph import STEPS_MAX, IntArray
 from stripesim.sim.observe.result_row import ResultRow
 from stripesim.sim.observe.window import WARM_UP
 from stripesim.sim.run import RunResult, simulate

@@ -8,16 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from stripesim.models.coding import SchemeError, parse_scheme
-from stripesim.models.placement import (
-    OsdMap,
-    PgSets,
-    PlacedPool,
-    PlacementError,
-    Rule,
-    pg_sets,
-)
+from stripesim.models.coding import parse_scheme
+from stripesim.models.placement import OsdMap, PgSets, PlacedPool, Rule, pg_sets
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
+from stripesim.models.problems import ClusterImportError, PlacementError, SchemeError
 from stripesim.scenarios.clusters.documents import (
     Documents,
     MeasuredRate,
@@ -31,7 +25,6 @@ from stripesim.scenarios.clusters.placement_counts import (
     reported_counts,
 )
 from stripesim.scenarios.clusters.report_schema import (
-    ClusterImportError,
     ErasureProfile,
     OsdMapDump,
     OsdMetadata,

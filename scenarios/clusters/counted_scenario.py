@@ -10,9 +10,9 @@ from stripesim.calibration.parameters.calibrated_range import (
     calibrated_range,
 )
 from stripesim.calibration.parameters.sets import ParameterSet
+from stripesim.models.problems import ClusterImportError, ScenarioError
 from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
 from stripesim.scenarios.clusters.pool_workload import common_keys
-from stripesim.scenarios.clusters.report_schema import ClusterImportError
 from stripesim.scenarios.clusters.scenario import (
     ImportedScenario,
     PoolDescription,
@@ -22,7 +22,7 @@ from stripesim.scenarios.clusters.scenario import (
 )
 from stripesim.scenarios.clusters.usage import stored_on
 from stripesim.scenarios.schema.geometry import equal_host_counts
-from stripesim.scenarios.schema.loader import ScenarioError, scenario_from
+from stripesim.scenarios.schema.loader import scenario_from
 from stripesim.scenarios.schema.units import bytes_text, size_text
 
 _OBJECT_BYTES: Final = 4 << 20

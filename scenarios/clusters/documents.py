@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from stripesim.models.problems import ClusterImportError
 from stripesim.scenarios.clusters.report_schema import (
     CephDf,
     CephReport,
     CephStatus,
-    ClusterImportError,
     CrushDump,
     IoRate,
     OsdDf,

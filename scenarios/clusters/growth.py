@@ -19,6 +19,7 @@ from stripesim.models.placement import (
 )
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.models.placement.crush.shadow import shadow_name
+from stripesim.models.problems import ClusterImportError
 from stripesim.scenarios.clusters.cluster import (
     ImportedCluster,
     ImportedOsd,
@@ -26,11 +27,7 @@ from stripesim.scenarios.clusters.cluster import (
     osds_of_rule,
 )
 from stripesim.scenarios.clusters.placement_counts import computed_counts
-from stripesim.scenarios.clusters.report_schema import (
-    OSDS_MAX,
-    ClusterImportError,
-    OsdSums,
-)
+from stripesim.scenarios.clusters.report_schema import OSDS_MAX, OsdSums
 from stripesim.scenarios.clusters.usage import class_of, use_by_class
 from stripesim.scenarios.schema.units import bytes_text
 

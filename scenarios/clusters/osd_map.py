@@ -6,18 +6,12 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from stripesim.models.placement import (
-    CrushMap,
-    CrushMapError,
-    OsdMap,
-    PlacedPool,
-    map_from_dump,
-)
+from stripesim.models.placement import CrushMap, OsdMap, PlacedPool, map_from_dump
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
+from stripesim.models.problems import ClusterImportError, CrushMapError
 from stripesim.scenarios.clusters.documents import Documents
 from stripesim.scenarios.clusters.pool_crush import with_safe_names
 from stripesim.scenarios.clusters.report_schema import (
-    ClusterImportError,
     CrushDump,
     OsdList,
     PoolRow,

@@ -21,6 +21,8 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from stripesim.models.problems import ClusterImportError
+
 #: Ids become array indices, so the limit keeps a corrupt id from allocating gigabytes.
 OSDS_MAX: Final = 1_000_000
 #: CRUSH's value for "no OSD" in exceptions and erasure-coded sets.
@@ -37,10 +39,6 @@ _TRIES_MAX: Final = 10_000
 _TEXT_MAX: Final = 300
 _LINES_MAX: Final = 20
 _VALUE_MAX: Final = 60
-
-
-class ClusterImportError(ValueError):
-    """A file that cannot be imported, with a line ``file: key: got …, wanted …`` for each problem."""
 
 
 def escaped(text: str) -> str:

@@ -10,12 +10,12 @@ from typing import Any, Final, NamedTuple
 from stripesim.models.placement import (
     NONE,
     CrushMap,
-    PlacementError,
     map_to_text,
     parse_map,
     pg_mappings,
 )
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
+from stripesim.models.problems import ClusterImportError, PlacementError, ScenarioError
 from stripesim.scenarios.clusters.cluster import (
     ImportedCluster,
     ImportedOsd,
@@ -25,13 +25,9 @@ from stripesim.scenarios.clusters.cluster import (
 from stripesim.scenarios.clusters.hardware import Hardware, hardware_of
 from stripesim.scenarios.clusters.pool_crush import crush_of_pool
 from stripesim.scenarios.clusters.pool_workload import PoolLoad, load_of
-from stripesim.scenarios.clusters.report_schema import (
-    ClusterImportError,
-    escaped,
-    printable,
-)
+from stripesim.scenarios.clusters.report_schema import escaped, printable
 from stripesim.scenarios.schema.keys import FULL_RATIO, NEARFULL_RATIO
-from stripesim.scenarios.schema.loader import ScenarioError, load_scenario
+from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.schema.toml import toml_value
 
 # Reports print ratios as 0.94999998807907104.

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from stripesim.models.problems import ClusterImportError
 from stripesim.scenarios.clusters.capacity import capacity_of
 from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
 from stripesim.scenarios.clusters.counted_scenario import plan_of, range_warnings
 from stripesim.scenarios.clusters.growth import grown_cluster, parse_growth
-from stripesim.scenarios.clusters.report_schema import ClusterImportError
 from stripesim.scenarios.clusters.scenario import (
     ImportedScenario,
     chosen_pools,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from stripesim.scenarios.clusters.report_schema import ClusterImportError
+from stripesim.models.problems import ClusterImportError
 
 _NS_PER_US = 1000.0
 _FILES_MAX = 10_000

@@ -10,7 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetError
+from stripesim.calibration.parameters.sets import ParameterSet
+from stripesim.models.problems import ParameterSetError
 from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.geometry import (
     NumberedScheme,

@@ -215,8 +215,8 @@ def _drawn(scenario: Scenario, drawn: DrawnSpec) -> Iterator[Problem]:
 
 def _overlaps(cluster: ClusterSpec, faults: FaultsSpec) -> Iterator[Problem]:
     """Report OSDs that fail while they are down already, and drives that are slow already."""
+    from stripesim.models.problems import FaultError
     from stripesim.scenarios.schema.topology import Topology
-    from stripesim.sim.ceph.failures import FaultError
     from stripesim.sim.ceph.failures.plan import check_failures, check_slow_drives
 
     topology = Topology.of(cluster)

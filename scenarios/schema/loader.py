@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from stripesim.models.problems import ScenarioError, TomlBoundError
 from stripesim.scenarios.schema.checks import cross_check
 from stripesim.scenarios.schema.geometry import NumberedScheme
 from stripesim.scenarios.schema.keys import (
@@ -34,7 +35,7 @@ from stripesim.scenarios.schema.problems import (
 )
 from stripesim.scenarios.schema.renamed import current_path, rename_keys
 from stripesim.scenarios.schema.toml import KeyPath, KeyPlaces, key_text, locate_keys
-from stripesim.scenarios.schema.toml_bounds import TEXT_MAX, TomlBoundError, parse_toml
+from stripesim.scenarios.schema.toml_bounds import TEXT_MAX, parse_toml
 
 _SHIPPED_DIR: Final = Path(__file__).parents[1]
 #: Problems that an error lists. Further ones are only counted.
@@ -47,18 +48,6 @@ _ALTERNATIVES: Final[tuple[tuple[KeyPath, KeyPath], ...]] = (
     (("workload", "requests"), ("workload", "duration_s")),
     (("workload", "ops"), ("workload", "read_fraction")),
 )
-
-
-class ScenarioError(ValueError):
-    """An invalid scenario, with a line ``place: key: got …, wanted …`` for each problem.
-
-    The place is ``file:line`` or, for overrides, ``--set``.
-    """
-
-    @property
-    def faults(self) -> list[str]:
-        """Lines of the message, one for each problem."""
-        return str(self).splitlines()
 
 
 class Override(NamedTuple):
@@ -285,7 +274,8 @@ def _finished(
 
 def _load_codes(document: _Document, base: Path) -> None:
     """Load the files of codes, which the schemes may name. Missing files are reported with all others."""
-    from stripesim.models.coding import OwnCodeError, load_code_file
+    from stripesim.models.coding import load_code_file
+    from stripesim.models.problems import OwnCodeError
 
     written = document.values.get("codes")
     if not isinstance(written, list):
@@ -557,7 +547,8 @@ def _cross_check(document: _Document, scenario: Scenario) -> None:
 
 
 def _readable_schemes(document: _Document) -> list[NumberedScheme]:
-    from stripesim.models.coding import SchemeError, parse_scheme
+    from stripesim.models.coding import parse_scheme
+    from stripesim.models.problems import SchemeError
 
     written = document.values.get("schemes")
     if not isinstance(written, list):

@@ -9,6 +9,8 @@ import tomllib
 from itertools import accumulate
 from typing import Any, Final
 
+from stripesim.models.problems import TomlBoundError
+
 #: Characters of a document, and bytes of a file.
 TEXT_MAX: Final = 1 << 20
 LINES_MAX: Final = 100_000
@@ -31,24 +33,6 @@ _OPAQUE: Final = re.compile(
 )
 _SEPARATOR: Final = re.compile(r"[=,\[\]{}\n]")
 _BRACKET: Final = re.compile(r"[\[\]{}]")
-
-
-class TomlBoundError(ValueError):
-    """A document that exceeds a bound of this module.
-
-    Attributes
-    ----------
-    line
-        Line of the first excess, from 1.
-    got, wanted
-        The document's value, and the bound.
-    """
-
-    def __init__(self, line: int, got: str, wanted: str) -> None:
-        super().__init__(f"line {line}: got {got}, wanted {wanted}")
-        self.line = line
-        self.got = got
-        self.wanted = wanted
 
 
 def parse_toml(text: str) -> dict[str, Any]:

@@ -19,10 +19,10 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
+from stripesim.models.problems import SizeError
 from stripesim.scenarios.schema.units import (
     SIZE_BYTES_MAX,
     SIZE_PATTERN,
-    SizeError,
     parse_size_bytes,
 )
 
@@ -44,7 +44,8 @@ def _size(value: object) -> object:
 
 def _scheme(value: object) -> object:
     # Importing the schemes only when needed keeps the import of this module cheap.
-    from stripesim.models.coding import OwnCodeError, SchemeError, parse_scheme
+    from stripesim.models.coding import parse_scheme
+    from stripesim.models.problems import OwnCodeError, SchemeError
 
     if isinstance(value, str):
         try:

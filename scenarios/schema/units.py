@@ -26,6 +26,8 @@ import re
 from fractions import Fraction
 from typing import Final
 
+from stripesim.models.problems import SizeError
+
 #: Largest size accepted [bytes]: offsets are signed 64-bit integers in the engines.
 SIZE_BYTES_MAX: Final = 2**63 - 1
 
@@ -44,10 +46,6 @@ _SIZE = re.compile(
     r"(?P<number>[0-9]{1,30}(?:\.[0-9]{1,30})?) ?(?P<suffix>[A-Za-z]*)", re.ASCII
 )
 _WRITTEN_SUFFIXES: Final = ("TiB", "TB", "GiB", "GB", "MiB", "MB", "KiB", "kB")
-
-
-class SizeError(ValueError):
-    """A size that cannot be read. The message has the form ``got …, wanted …``."""
 
 
 def parse_size_bytes(value: int | str) -> int:

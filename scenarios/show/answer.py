@@ -76,7 +76,7 @@ class Answer:
 
         Raises
         ------
-        stripesim.scenarios.show.quantities.ResultsError
+        stripesim.scenarios.show.quantities.AnswerError
             If the folder cannot be written to.
         """
         written = write_files(folder, self.files())

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from stripesim.models.problems import AnswerError
 from stripesim.scenarios.cells.files import first_line
-from stripesim.scenarios.show.quantities import IDENTITY, ResultsError
+from stripesim.scenarios.show.quantities import IDENTITY
 
 
 def write_results(
@@ -24,12 +25,12 @@ def write_results(
     """Write the rows of a run and its provenance; ``provenance.json`` is the last file."""
     missing = [name for name in IDENTITY if name not in rows.columns]
     if missing:
-        raise ResultsError(
+        raise AnswerError(
             f"result rows: got no column {', '.join(missing)}, wanted {', '.join(IDENTITY)}"
         )
     nested = [name for name, dtype in rows.schema.items() if dtype.is_nested()]
     if nested:
-        raise ResultsError(
+        raise AnswerError(
             f"result rows: got lists in {', '.join(nested)}, wanted one value a cell"
         )
     parquet = BytesIO()
@@ -42,7 +43,7 @@ def write_results(
     }
     for name, content in (extra or {}).items():
         if name in (*contents, "provenance.json") or Path(name).name != name:
-            raise ResultsError(
+            raise AnswerError(
                 f"extra file: got {name!r}, wanted a plain file name that is not taken"
             )
         contents[name] = content.encode() if isinstance(content, str) else content
@@ -67,7 +68,7 @@ def _json_bytes(provenance: Mapping[str, Any]) -> bytes:
             default=plain,
         )
     except (TypeError, ValueError) as error:
-        raise ResultsError(
+        raise AnswerError(
             f"provenance: got {first_line(error)}, wanted JSON values"
         ) from None
     return (text + "\n").encode()
@@ -100,7 +101,7 @@ def write_files(out_dir: str | Path, contents: Mapping[str, bytes]) -> list[Path
             written.replace(path)
     except OSError as error:
         got = error.strerror or error
-        raise ResultsError(
+        raise AnswerError(
             f"{out_dir}: got {got}, wanted a folder results can be written to"
         ) from None
     finally:

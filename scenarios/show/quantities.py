@@ -17,13 +17,10 @@ from typing import (
 
 import polars as pl
 
+from stripesim.models.problems import AnswerError
 from stripesim.scenarios.cells.files import first_line
 from stripesim.scenarios.schema.units import number_text
 from stripesim.sim.observe.result_row import ResultRow
-
-
-class ResultsError(ValueError):
-    """Results that cannot be shown or stored; the message has one line."""
 
 
 @dataclass(frozen=True)
@@ -145,4 +142,4 @@ def rows_frame(rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:
         )
     except (TypeError, pl.exceptions.PolarsError) as error:
         wanted = "wanted the types of RESULT_SCHEMA"
-        raise ResultsError(f"result rows: got {first_line(error)}, {wanted}") from None
+        raise AnswerError(f"result rows: got {first_line(error)}, {wanted}") from None

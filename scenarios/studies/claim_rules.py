@@ -26,6 +26,7 @@ from functools import cache
 from typing import Any, Final
 
 from stripesim.calibration.ledger.verdicts import Claim, Simulated
+from stripesim.models.problems import NotComputedError
 from stripesim.scenarios.studies.description import shipped_toml
 from stripesim.scenarios.studies.lookup import claims_of
 
@@ -34,10 +35,6 @@ Reasons = dict[str, str]
 
 NO_RULE: Final = "the study computes no value for this row"
 _BUILTINS: Final = {"abs": abs, "float": float, "int": int, "max": max, "min": min}
-
-
-class NotComputedError(Exception):
-    """A claim without a value. The text is the reason; if empty, the file's ``not_computed`` has it."""
 
 
 @dataclass(frozen=True)

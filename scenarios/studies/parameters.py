@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from stripesim.models.problems import StudyError
 from stripesim.models.provenance import MeasuredModel, Provenance, unit_of
 from stripesim.scenarios.studies.description import shipped_toml
 
@@ -19,10 +20,6 @@ FILE = "parameters.toml"
 _CHANGED = Provenance("given", "changed for this run by --set")
 
 Model = TypeVar("Model", bound=MeasuredModel)
-
-
-class ParametersError(ValueError):
-    """A wrong parameter file. The message names the key."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +127,7 @@ def model_from(
 
     Raises
     ------
-    ParametersError
+    StudyError
         If a number is missing or refused.
     """
     values = {}
@@ -144,7 +141,7 @@ def model_from(
             )
         return kind(provenance=provenance, **values, **(further or {}))
     except (KeyError, TypeError, ValueError) as error:
-        raise ParametersError(f"{where}: {error}") from None
+        raise StudyError(f"{where}: {error}") from None
 
 
 @dataclass(frozen=True)

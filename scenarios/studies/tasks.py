@@ -4,15 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from stripesim.models.problems import StudyError
 from stripesim.scenarios.studies.parameters import Changes, apply_changes
 from stripesim.scenarios.work.pool import Death, cores_usable, run_pool
 from stripesim.sim.observe.progress import OnStep, silent
 
 Row = dict[str, Any]
-
-
-class StudyError(ValueError):
-    """A study that cannot run as requested, with one line for each problem."""
 
 
 class Task(Protocol):

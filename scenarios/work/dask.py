@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from stripesim.models.problems import SweepError, WorkLostError
 from stripesim.scenarios.cells.files import first_line
-from stripesim.scenarios.work.pool import SweepError
 from stripesim.scenarios.work.task import (
     Batch,
     Batches,
@@ -31,10 +31,6 @@ _SCHEMES: Final = ("tcp", "tls", "ws", "wss", "ucx", "inproc")
 
 
 Result = TypeVar("Result")
-
-
-class SweepLostError(SweepError):
-    """The cluster went away before all tasks were complete. Rows up to then are kept."""
 
 
 def run_dask(
@@ -75,11 +71,11 @@ def run_dask(
                 submit(more)
             elif watch.gave_up:
                 wanted = "one or more; --resume goes on from here"
-                raise SweepLostError(
+                raise WorkLostError(
                     f"--dask: {address}: got no worker for {timeout_s:g} s, wanted {wanted}"
                 )
             else:
-                raise SweepLostError(
+                raise WorkLostError(
                     f"--dask: {address}: got a scheduler that went away, wanted it to stay"
                 )
             # Otherwise the cluster keeps every row until the end.
@@ -103,7 +99,7 @@ def map_dask(
     ------
     SweepError
         If the cluster cannot be reached, or has no workers of this version.
-    SweepLostError
+    WorkLostError
         If the cluster goes away.
     """
     client = _connect(_distributed(), address)
@@ -124,8 +120,8 @@ def _key(batch: Batch) -> str:
     return f"stripesim-{hashlib.sha256(names.encode()).hexdigest()}"
 
 
-def _lost(address: str, error: Exception) -> SweepLostError:
-    return SweepLostError(
+def _lost(address: str, error: Exception) -> WorkLostError:
+    return WorkLostError(
         f"--dask: {address}: got {first_line(error)}, wanted a scheduler that stays"
     )
 

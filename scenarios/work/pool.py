@@ -22,6 +22,8 @@ from multiprocessing import connection, forkserver
 from multiprocessing.process import BaseProcess
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from stripesim.models.problems import WorkError
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -39,14 +41,6 @@ _ONE_THREAD: Final = (
     "POLARS_MAX_THREADS",
 )
 _PRELOAD: Final = "stripesim.scenarios.work.server"
-
-
-class SweepError(ValueError):
-    """A sweep that cannot run; the message has one line per fault."""
-
-
-class PoolError(ValueError):
-    """Worker processes cannot start; the message has one line."""
 
 
 class Death(NamedTuple):
@@ -186,7 +180,7 @@ def run_pool(
 
     Raises
     ------
-    PoolError
+    WorkError
         If several workers in a row die before they are ready.
     """
     fresh = items if isinstance(items, deque) else deque(items)
@@ -221,7 +215,7 @@ def run_pool(
                 if not worker.ready:
                     false_starts += 1
                     if false_starts >= _FALSE_STARTS_MAX:
-                        raise PoolError(
+                        raise WorkError(
                             f"workers: got {cause} before they were ready, wanted them to start"
                         )
                 elif job is not None and job.deaths + 1 < attempts_max:

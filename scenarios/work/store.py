@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import polars as pl
 
+from stripesim.models.problems import SweepError
 from stripesim.scenarios.show.files import write_files
 from stripesim.scenarios.show.quantities import rows_frame
-from stripesim.scenarios.work.pool import SweepError
 from stripesim.scenarios.work.task import SweepTask
 
 #: Number of single-row files at which they are merged into one.

@@ -10,12 +10,13 @@ from stripesim.models.coding import WHOLE_STRIPES, EcPolicy, parse_scheme
 from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.hdd import DeviceModel
 from stripesim.models.kernel.buffers import EncodeBufferModel
-from stripesim.models.kernel.cost import KernelTable, KernelTableError
+from stripesim.models.kernel.cost import KernelTable
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store.metadata_cache import MetadataLookup
 from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
+from stripesim.models.problems import KernelError
 from stripesim.models.provenance import MeasuredModel
 from stripesim.models.threads import ThreadModel
 from stripesim.models.throttle import ThrottleModel
@@ -151,7 +152,7 @@ class Models:
                 erasures=1,
                 backend=self.backend_for(scheme),
             )
-        except KernelTableError:
+        except KernelError:
             # Ceph's plugins cannot rebuild a single shard separately. They decode with one erasure.
             cost = self.kernel.cost(
                 scheme=scheme, op="decode", erasures=1, backend=self.backend_for(scheme)

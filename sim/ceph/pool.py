@@ -14,14 +14,11 @@ from stripesim.models.coding import (
     leaders,
 )
 from stripesim.models.placement import pgs_of_objects
+from stripesim.models.problems import UnavailableError
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster
 from stripesim.sim.ceph.paths import PathContext, object_map_path
 from stripesim.sim.engine.graph import IntArray, Template
 from stripesim.sim.engine.program import AnyIntArray, Bindings, with_client
-
-
-class UnavailableError(ValueError):
-    """A placement group has lost more shards than its scheme tolerates."""
 
 
 @dataclass(frozen=True, kw_only=True)

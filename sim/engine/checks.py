@@ -8,6 +8,7 @@ from typing import Protocol, cast
 
 import numpy as np
 
+from stripesim.models.problems import ProgramError
 from stripesim.sim.engine import program as machine
 from stripesim.sim.engine.conditions import ALONE, IDLE, KEY_RANGES
 from stripesim.sim.engine.graph import (
@@ -21,14 +22,7 @@ from stripesim.sim.engine.graph import (
     IntArray,
     Template,
 )
-from stripesim.sim.engine.program import (
-    Action,
-    Director,
-    Program,
-    ProgramError,
-    Report,
-    RequestChunk,
-)
+from stripesim.sim.engine.program import Action, Director, Program, Report, RequestChunk
 
 
 def check_program(program: Program) -> None:

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from stripesim.models.problems import ProgramError
+
 # Kinds of test. ENGINE.md in this folder defines when each holds.
 NO_TEST, ALWAYS, PINNED, ALONE, IDLE = range(5)
 
@@ -80,10 +82,6 @@ def idle(role: int) -> Test:
     return Test(IDLE, role=role)
 
 
-class ConditionError(ValueError):
-    """Report predecessors whose conditions exclude each other or cannot be merged."""
-
-
 def all_of(conditions: Iterable[Condition]) -> Condition:
     """Return the condition under which all predecessors of a step have run.
 
@@ -94,12 +92,12 @@ def all_of(conditions: Iterable[Condition]) -> Condition:
 
     Raises
     ------
-    ConditionError
+    ProgramError
         If two predecessors are on opposite sides of a branch.
     """
     answers: Condition = frozenset().union(*conditions)
     if len({branch for branch, _ in answers}) < len(answers):
-        raise ConditionError(
+        raise ProgramError(
             "got predecessors on both sides of a branch, wanted a merge of them"
         )
     return answers
@@ -115,7 +113,7 @@ def any_of(conditions: Iterable[Condition]) -> Condition:
 
     Raises
     ------
-    ConditionError
+    ProgramError
         If the result is not a single conjunction.
 
     Examples
@@ -133,7 +131,7 @@ def any_of(conditions: Iterable[Condition]) -> Condition:
             continue
         opposed = next(filter(_opposed, combinations(left, 2)), None)
         if opposed is None:
-            raise ConditionError(
+            raise ProgramError(
                 "got sides of different branches, wanted each branch merged separately first"
             )
         left -= set(opposed)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.models.clock import round_ns
+from stripesim.models.problems import ProgramError, StepsError
 from stripesim.sim.engine.conditions import (
     ALONE,
     KEY_RANGES,
@@ -19,7 +20,6 @@ from stripesim.sim.engine.conditions import (
     PINNED,
     YES,
     Condition,
-    ConditionError,
     Test,
     all_of,
     always,
@@ -270,7 +270,7 @@ def chained(first: Template, second: Template, *, name: str) -> Template:
     """
     steps = first.steps + second.steps
     if steps > STEPS_MAX:
-        raise StepsError(name, steps)
+        raise StepsError(name, steps, STEPS_MAX)
     # The issue of the second path follows the reply of the first.
     link = int(first.successor_starts[first.reply + 1])
     successors = np.insert(first.successors, link, first.steps)
@@ -338,18 +338,6 @@ def _plain_dynamics(steps: int) -> Dynamics:
         classes=np.zeros(steps, dtype=np.int64),
         costs=np.ones(steps, dtype=np.int64),
     )
-
-
-class StepsError(ValueError):
-    """Report a graph with more steps than an engine accepts."""
-
-    def __init__(self, name: str, steps: int) -> None:
-        super().__init__(name, steps)
-        self.name = name
-        self.steps = steps
-
-    def __str__(self) -> str:
-        return f"{self.name}: got {self.steps} steps, wanted at most {STEPS_MAX}"
 
 
 @dataclass
@@ -769,7 +757,7 @@ class GraphBuilder:
         """
         steps = len(self.words)
         if steps > STEPS_MAX:
-            raise StepsError(self.name, steps)
+            raise StepsError(self.name, steps, STEPS_MAX)
         self._check(reply)
         # Like a predecessor, a successor is numbered with the side of the branch that leads to it.
         following: list[list[int]] = [[] for _ in range(steps)]
@@ -893,7 +881,7 @@ class GraphBuilder:
             try:
                 combined = any_of if step in self.merges else all_of
                 conditions.append(combined(earlier))
-            except ConditionError as error:
+            except ProgramError as error:
                 raise ValueError(f"{self.name}: {self.labels[step]}: {error}") from None
         return conditions
 

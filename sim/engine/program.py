@@ -606,10 +606,6 @@ class EngineRun:
     warm_ns: IntArray = field(default_factory=_no_values)
 
 
-class ProgramError(ValueError):
-    """Report a program that contradicts itself."""
-
-
 def with_client(rows: IntArray, client_rows: IntArray) -> IntArray:
     """Join binding rows with the rows of the requests' clients.
 

@@ -80,8 +80,8 @@ def sweep(
     if not problems and dask is None and (jobs or cores_usable()) > 1:
         # Workers load the engine while this process loads what it needs to plan.
         prepare_workers()
+    from stripesim.models.problems import SweepError
     from stripesim.scenarios.answers.sweep.plan import plan_sweep
-    from stripesim.scenarios.work.pool import SweepError
 
     try:
         plan = plan_sweep(

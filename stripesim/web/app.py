@@ -23,6 +23,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from stripesim._version import __version__
+from stripesim.models.problems import WorkError
 from stripesim.scenarios.forms.equal_hosts import with_equal_hosts
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario, shipped_scenarios
@@ -48,7 +49,7 @@ from stripesim.web.pictures import (
 )
 from stripesim.web.state import LabState
 from stripesim.web.uploads import Uploads, is_report, read_upload
-from stripesim.web.worker import WorkError, call
+from stripesim.web.worker import call
 
 #: Largest form, scenario, and report (enough for a cluster of several thousand OSDs) [B].
 FORM_BYTES_MAX: Final = 1 << 16

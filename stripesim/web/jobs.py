@@ -17,9 +17,10 @@ import anyio
 from anyio import CancelScope, CapacityLimiter, Event
 from anyio.abc import TaskGroup
 
+from stripesim.models.problems import WorkError
 from stripesim.web.experiments import EXPERIMENTS, Settings, run_experiment
 from stripesim.web.options import PlanOption
-from stripesim.web.worker import Lease, WorkError, stream
+from stripesim.web.worker import Lease, stream
 
 #: Largest number of running jobs, and of jobs kept with their results.
 RUNNING_MAX: Final = 8

@@ -20,15 +20,13 @@ from typing import Any, Final, NamedTuple, TextIO, TypeVar
 import anyio
 from anyio import BrokenWorkerProcess, CapacityLimiter, to_process
 
+from stripesim.models.problems import WorkError
+
 R = TypeVar("R")
 
 _PARENT_CHECK_S: Final = 1.0
 # Interval in which reports of running work are read [s].
 _REPORT_CHECK_S: Final = 0.1
-
-
-class WorkError(Exception):
-    """Raised if work fails: rejected with a message for the user, too slow, or its process died."""
 
 
 async def call(

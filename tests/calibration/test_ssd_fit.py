@@ -9,7 +9,8 @@ import pytest
 
 from stripesim.calibration.ssd.concurrency import fit_concurrency
 from stripesim.calibration.ssd.plot import plot_fit
-from stripesim.calibration.ssd.time_fit import FitError, factor_table, fit_times
+from stripesim.calibration.ssd.time_fit import factor_table, fit_times
+from stripesim.models.problems import FitError
 from stripesim.traces import COMMAND_SCHEMA, REQUEST_SCHEMA, BlockTrace, read_trace
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared/data/block-traces"

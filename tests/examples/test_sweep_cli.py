@@ -16,10 +16,10 @@ import pytest
 from typer.testing import CliRunner
 
 from stripesim.cli.app import app
+from stripesim.models.problems import SweepError
 from stripesim.scenarios.answers.sweep.plan import plan_sweep
 from stripesim.scenarios.answers.sweep.run import run_sweep
 from stripesim.scenarios.work import task as sweep_task
-from stripesim.scenarios.work.pool import SweepError
 from stripesim.scenarios.work.task import Outcome
 from stripesim.sim.observe.limits import limits_text
 from support.messages import states

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from stripesim.models.coding import parse_scheme
+from stripesim.models.problems import MeasuredError, StudyError
 from stripesim.scenarios.cells.build import build_pool
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
@@ -26,7 +27,6 @@ from stripesim.scenarios.studies.ecfault2024.parameters import (
 from stripesim.scenarios.studies.ecfault2024.profiles import (
     CODES,
     Failures,
-    ProfileError,
     parse_profiles,
     profile,
     profiles,
@@ -37,7 +37,7 @@ from stripesim.scenarios.studies.ecfault2024.study import STUDY
 from stripesim.scenarios.studies.ecfault2024.tables import implied_effect, tables
 from stripesim.scenarios.studies.kernels import scaled_table
 from stripesim.scenarios.studies.page import report_page
-from stripesim.scenarios.studies.parameters import ParametersError, model_from
+from stripesim.scenarios.studies.parameters import model_from
 from support.studies import computed, figures_of, simulated_claims
 
 PUBLISHED = (
@@ -153,14 +153,14 @@ def test_every_profile_is_a_separate_scenario_and_names_its_variation():
     ],
 )
 def test_a_wrong_profile_is_reported_in_one_line(text, says):
-    with pytest.raises(ProfileError) as caught:
+    with pytest.raises(MeasuredError) as caught:
         parse_profiles(text, "mine.toml")
     assert says in str(caught.value)
     assert "\n" not in str(caught.value).strip() or text == "[[profile"
 
 
 def test_wrong_parameters_are_reported_with_their_key():
-    with pytest.raises(ParametersError, match="here: 'source'"):
+    with pytest.raises(StudyError, match="here: 'source'"):
         model_from(
             StudyModel, {"objects_count": {"value": 1, "provenance": "code"}}, "here"
         )

@@ -12,8 +12,9 @@ import polars as pl
 import pytest
 
 from stripesim.models.coding import LRC
+from stripesim.models.problems import NotComputedError
 from stripesim.scenarios.studies.base import Setting
-from stripesim.scenarios.studies.claim_rules import NotComputedError, claim_rules
+from stripesim.scenarios.studies.claim_rules import claim_rules
 from stripesim.scenarios.studies.erasurebench2016 import fit, replay, source
 from stripesim.scenarios.studies.erasurebench2016.codes import (
     codes,
@@ -318,14 +319,14 @@ def test_repairs_read_as_many_times_more_under_rs_as_groups_say(result):
 
 def test_a_file_without_a_trace_is_refused_in_one_line(tmp_path):
     with pytest.raises(
-        replay.ReplayDataError, match=r"websites_size\.csv\.gz: cannot be read"
+        replay.MeasuredError, match=r"websites_size\.csv\.gz: cannot be read"
     ) as caught:
         replay.traced_events(tmp_path)
     assert "\n" not in str(caught.value)
     path = tmp_path / replay.TRACE
     path.parent.mkdir(parents=True)
     path.write_bytes(gzip.compress(b"0,116\n5,many\n"))
-    with pytest.raises(replay.ReplayDataError, match=":2: got '5,many'"):
+    with pytest.raises(replay.MeasuredError, match=":2: got '5,many'"):
         replay.traced_events(tmp_path)
 
 
@@ -339,7 +340,7 @@ def test_a_file_without_a_trace_is_refused_in_one_line(tmp_path):
     ],
 )
 def test_schedules_that_cannot_be_are_refused(events, wanted):
-    with pytest.raises(replay.ReplayDataError, match=wanted):
+    with pytest.raises(replay.MeasuredError, match=wanted):
         replay.replay(
             "RS", [replay.Event(*event) for event in events], bin_s=20, seed=1
         )

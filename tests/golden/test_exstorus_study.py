@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from stripesim.models.problems import StudyError
 from stripesim.scenarios.show.quantities import rows_frame
 from stripesim.scenarios.studies.base import Setting
 from stripesim.scenarios.studies.claim_rules import claim_rules
@@ -18,7 +19,7 @@ from stripesim.scenarios.studies.exstorus2019.parameters import (
 )
 from stripesim.scenarios.studies.exstorus2019.study import STUDY
 from stripesim.scenarios.studies.lookup import published
-from stripesim.scenarios.studies.parameters import ParametersError, model_from
+from stripesim.scenarios.studies.parameters import model_from
 from stripesim.sim.systems.striped_fs.costs import SlaveDiskModel
 from support.studies import figures_of, simulated_claims
 
@@ -251,7 +252,7 @@ def test_unknown_and_missing_experiments_are_refused():
 
 
 def test_a_wrong_parameter_file_is_reported_in_one_line():
-    with pytest.raises(ParametersError, match=r"parameters\.toml: ") as caught:
+    with pytest.raises(StudyError, match=r"parameters\.toml: ") as caught:
         model_from(
             SlaveDiskModel,
             {"disks_count": {"value": 1.0, "provenance": "assumed"}},

@@ -14,8 +14,8 @@ import polars as pl
 import pytest
 
 from stripesim.calibration.ledger.verdicts import Observation, judge, load_claims
+from stripesim.models.problems import MeasuredError
 from stripesim.scenarios.studies.claim_rules import claim_rules
-from stripesim.scenarios.studies.koh2017.cells import RowsError
 from stripesim.scenarios.studies.koh2017.claims import (
     TREND_TOLERANCE,
     koh_claims,
@@ -449,9 +449,9 @@ def test_a_missing_column_leaves_the_other_claims():
 
 def test_missing_keys_and_repeated_cells_are_refused():
     rows = make_rows()
-    with pytest.raises(RowsError, match=r"got .*image"):
+    with pytest.raises(MeasuredError, match=r"got .*image"):
         koh_claims(rows.drop("image"))
-    with pytest.raises(RowsError, match=r"two rows.*rep:3 seq write.*1024"):
+    with pytest.raises(MeasuredError, match=r"two rows.*rep:3 seq write.*1024"):
         koh_claims(pl.concat([rows, rows.head(1)]))
 
 

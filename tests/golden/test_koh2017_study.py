@@ -8,10 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from stripesim.scenarios.studies.claim_rules import (
-    NotComputedError,
-    simulate_claims,
-)
+from stripesim.models.problems import NotComputedError, StudyError
+from stripesim.scenarios.studies.claim_rules import simulate_claims
 from stripesim.scenarios.studies.koh2017 import ablations as what_if
 from stripesim.scenarios.studies.koh2017.ablations import ABLATIONS, CHANGES
 from stripesim.scenarios.studies.koh2017.cells import BARE, Recorder
@@ -35,7 +33,7 @@ from stripesim.scenarios.studies.koh2017.series import (
 )
 from stripesim.scenarios.studies.koh2017.study import STUDY, KohResult
 from stripesim.scenarios.studies.page import report_page, seen_by_fits
-from stripesim.scenarios.studies.tasks import StudyError, run_tasks
+from stripesim.scenarios.studies.tasks import run_tasks
 from stripesim.sim.ceph.clients.workload import Replay, Requests
 from stripesim.sim.run import simulate
 

@@ -4,9 +4,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripesim.models.coding import LRC, Clay, DataLossError, ReedSolomon, parse_scheme
+from stripesim.models.coding import LRC, Clay, ReedSolomon, parse_scheme
 from stripesim.models.coding.clay_coder import coder_of
 from stripesim.models.coding.galois import independent_rows, invert, matrix_product
+from stripesim.models.problems import DataLossError
 
 LRCS = (
     "lrc:10,6,5",

@@ -18,11 +18,11 @@ from stripesim.models.placement import (
     reweighted,
 )
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
+from stripesim.models.problems import FaultError
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.failures import (
     Corruption,
     Failure,
-    FaultError,
     FaultPlan,
     PlannedChange,
     SlowDrives,

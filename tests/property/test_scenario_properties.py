@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
+from stripesim.models.problems import ScenarioError, SizeError
+from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.scenarios.schema.toml import KeyPath, locate_keys
-from stripesim.scenarios.schema.units import SizeError, format_size, parse_size_bytes
+from stripesim.scenarios.schema.units import format_size, parse_size_bytes
 
 ROUND_SIZES = st.builds(
     lambda number, base, power: number * base**power,

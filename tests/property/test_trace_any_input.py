@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stripesim.models.problems import TraceError
 from stripesim.traces import (
     FAILURE_FORMATS,
     FORMATS,
     BlockTrace,
-    TraceError,
     describe,
     load,
     read_failures,

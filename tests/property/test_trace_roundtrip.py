@@ -7,13 +7,13 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stripesim.models.problems import TraceError
 from stripesim.traces import (
     COMMAND_SCHEMA,
     FORMATS,
     REQUEST_SCHEMA,
     BlockTrace,
     FaultLog,
-    TraceError,
     convert,
     info,
     iter_trace,

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripesim.models.coding import SchemeError, parse_scheme
+from stripesim.models.coding import parse_scheme
 from stripesim.models.coding.amplification import padded_amplification, stored_bytes
+from stripesim.models.problems import SchemeError
 
 MIB = 1 << 20
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from stripesim.models.problems import MeasuredError
 from stripesim.scenarios.answers.calibrate import EXAMPLE
 from stripesim.scenarios.answers.calibrate.answer import document_of
 from stripesim.scenarios.answers.calibrate.calibrate import calibrate, runs_of
@@ -16,7 +17,7 @@ from stripesim.scenarios.answers.calibrate.parameter_file import (
     parameter_text,
     scenario_text,
 )
-from stripesim.scenarios.answers.calibrate.rows import CalibrationError, check_rows
+from stripesim.scenarios.answers.calibrate.rows import check_rows
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.loader import load_scenario
 
@@ -96,25 +97,25 @@ def test_fio_output_becomes_rows(tmp_path):
     ],
 )
 def test_unusable_fio_output_is_refused_with_its_file_and_option(tmp_path, text, facts):
-    with pytest.raises(CalibrationError) as error:
+    with pytest.raises(MeasuredError) as error:
         fio_runs(folder(tmp_path, a=text))
     for fact in facts:
         assert fact in str(error.value)
 
 
 def test_a_folder_without_measurements_or_with_two_scenarios_is_refused(tmp_path):
-    with pytest.raises(CalibrationError, match=r"times\.csv"):
+    with pytest.raises(MeasuredError, match=r"times\.csv"):
         runs_of(tmp_path)
     folder(tmp_path, a=fio_json())
     (tmp_path / "other.toml").write_text(SCENARIO)
-    with pytest.raises(CalibrationError, match="2 TOML files"):
+    with pytest.raises(MeasuredError, match="2 TOML files"):
         runs_of(tmp_path)
 
 
 def test_erasure_coding_is_never_fitted_and_something_must_be(tmp_path):
     measured = folder(tmp_path, rs_2_1_a=fio_json())
     rows = [run.row for run in fio_runs(measured)]
-    with pytest.raises(CalibrationError, match="no row with the role calibration"):
+    with pytest.raises(MeasuredError, match="no row with the role calibration"):
         check_rows(rows, "folder")
 
 
@@ -232,5 +233,5 @@ def test_a_table_of_several_clusters_is_refused(tmp_path):
     data = Path(str(files("stripesim.scenarios.studies.nvme") / "data"))
     for name in ("times.csv", "clusters.toml"):
         shutil.copy(data / name, tmp_path)
-    with pytest.raises(CalibrationError, match="wanted rows of one cluster"):
+    with pytest.raises(MeasuredError, match="wanted rows of one cluster"):
         runs_of(tmp_path)

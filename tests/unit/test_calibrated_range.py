@@ -4,7 +4,8 @@ import pytest
 
 from stripesim.calibration.parameters import sets as parameter_sets
 from stripesim.calibration.parameters.calibrated_range import calibrated_range
-from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetError, names
+from stripesim.calibration.parameters.sets import ParameterSet, names
+from stripesim.models.problems import ParameterSetError
 from stripesim.scenarios.answers.durability import answer
 from stripesim.scenarios.answers.plan.candidates import candidates_of
 from stripesim.scenarios.cells.notes import warnings_of, warnings_of_all

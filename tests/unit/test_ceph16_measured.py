@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from stripesim.models.problems import MeasuredError
 from stripesim.scenarios.studies.ceph16.claims import (
     CPU_TOLERANCES,
     calibration_runs,
     claims_of,
 )
 from stripesim.scenarios.studies.ceph16.measured import load
-from stripesim.scenarios.studies.ceph16.table import Ceph16DataError
 from support.messages import states
 
 SHIPPED = Path(__file__).resolve().parents[2] / "scenarios/studies/ceph16/data"
@@ -109,7 +109,7 @@ def test_a_row_measured_differently_is_held_out_despite_its_name(tmp_path, chang
     ],
 )
 def test_a_bad_cell_is_reported_with_its_position(tmp_path, change, found):
-    with pytest.raises(Ceph16DataError) as caught:
+    with pytest.raises(MeasuredError) as caught:
         load(folder_with(tmp_path, RUN, change=change))
     assert states(str(caught.value), found)
 
@@ -117,16 +117,16 @@ def test_a_bad_cell_is_reported_with_its_position(tmp_path, change, found):
 def test_all_faults_are_reported_together(tmp_path):
     folder = folder_with(tmp_path, RUN, change={"k": "0", "qd": ""})
     (folder / "iolog" / f"{RUN}.log.gz").write_bytes(b"no gzip")
-    with pytest.raises(Ceph16DataError) as caught:
+    with pytest.raises(MeasuredError) as caught:
         load(folder)
     assert len(str(caught.value).splitlines()) == 3
 
 
 def test_a_missing_column_and_a_missing_folder(tmp_path):
-    with pytest.raises(Ceph16DataError, match="wanted"):
+    with pytest.raises(MeasuredError, match="wanted"):
         load(tmp_path / "nowhere")
     (tmp_path / "runs.csv").write_text("run_id,scheme\nx,ec63\n")
-    with pytest.raises(Ceph16DataError, match=r"runs\.csv:1: got no column k, m"):
+    with pytest.raises(MeasuredError, match=r"runs\.csv:1: got no column k, m"):
         load(tmp_path)
 
 
@@ -135,7 +135,7 @@ def test_an_empty_log_is_a_fault(tmp_path):
     (folder / "iolog" / f"{RUN}.log.gz").write_bytes(
         gzip.compress(b"fio version 3 iolog\n")
     )
-    with pytest.raises(Ceph16DataError, match="got no read"):
+    with pytest.raises(MeasuredError, match="got no read"):
         load(folder)
 
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from stripesim.models.coding import parse_scheme
+from stripesim.models.problems import UnavailableError
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.clients.workload import Replay, Requests
 from stripesim.sim.ceph.cluster import NO_OSD, THREAD_KINDS, Cluster
-from stripesim.sim.ceph.pool import Pool, UnavailableError, image_prefix
+from stripesim.sim.ceph.pool import Pool, image_prefix
 from stripesim.sim.engine.program import BATCH, FIFO, GATE, POOL, UNBOUND
 from stripesim.sim.run import simulate
 

@@ -3,14 +3,9 @@
 import numpy as np
 import pytest
 
-from stripesim.models.coding import (
-    Clay,
-    DataLossError,
-    SchemeError,
-    StripeGeometry,
-    parse_scheme,
-)
+from stripesim.models.coding import Clay, StripeGeometry, parse_scheme
 from stripesim.models.coding.clay_coder import ClayCoder, ClayShape, coder_of
+from stripesim.models.problems import DataLossError, SchemeError
 
 CLAY = Clay(k=9, m=3, d=11)
 

@@ -16,12 +16,12 @@ from stripesim.calibration.kernels.codec import (
     library_versions,
     payload,
 )
-from stripesim.models.coding import CodecError
 from stripesim.models.coding.galois import (
     cauchy_matrix,
     matrix_product,
     vandermonde_matrix,
 )
+from stripesim.models.problems import CodecError
 
 pytestmark = pytest.mark.skipif(
     not available_backends(), reason="pyeclib is not installed on this machine"

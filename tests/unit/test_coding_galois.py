@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 
-from stripesim.models.coding import DataLossError
 from stripesim.models.coding.galois import (
     INVERSES,
     POWERS,
@@ -16,6 +15,7 @@ from stripesim.models.coding.galois import (
     matrix_product,
     vandermonde_matrix,
 )
+from stripesim.models.problems import DataLossError
 
 
 def carryless_product(a: int, b: int) -> int:

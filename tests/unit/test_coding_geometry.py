@@ -2,7 +2,8 @@
 
 import pytest
 
-from stripesim.models.coding import SchemeError, StripeGeometry, parse_scheme
+from stripesim.models.coding import StripeGeometry, parse_scheme
+from stripesim.models.problems import SchemeError
 
 GEOMETRY = StripeGeometry(k=6, stripe_unit_bytes=4096)
 

@@ -6,14 +6,9 @@ from math import comb
 import numpy as np
 import pytest
 
-from stripesim.models.coding import (
-    LRC,
-    CephLRC,
-    DataLossError,
-    SchemeError,
-    parse_scheme,
-)
+from stripesim.models.coding import LRC, CephLRC, parse_scheme
 from stripesim.models.coding.galois import matrix_product
+from stripesim.models.problems import DataLossError, SchemeError
 
 XORBAS = LRC(k=10, m=6, locality=5)
 CEPH = parse_scheme("lrc-ceph:4,2,3")

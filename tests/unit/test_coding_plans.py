@@ -3,14 +3,13 @@
 import pytest
 
 from stripesim.models.coding import (
-    DataLossError,
     ReedSolomon,
     Replication,
-    SchemeError,
     ShardExtent,
     StripeGeometry,
     WritePlan,
 )
+from stripesim.models.problems import DataLossError, SchemeError
 
 RS63 = ReedSolomon(k=6, m=3)
 G63 = RS63.geometry(4096)

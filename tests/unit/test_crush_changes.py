@@ -12,7 +12,6 @@ import pytest
 from stripesim.models.placement import (
     NONE,
     Movement,
-    PlacementError,
     build_map,
     load_map,
     parse_map,
@@ -21,6 +20,7 @@ from stripesim.models.placement import (
     with_new_hosts,
 )
 from stripesim.models.placement.crush.elements import WEIGHT_ONE, BucketArgs
+from stripesim.models.problems import PlacementError
 
 # Pools of the measured cluster: name → rule, id and width.
 POOLS = {"rep3": ("rep", 3, 3), "ec63": ("ec63", 4, 9)}

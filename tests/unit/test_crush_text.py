@@ -10,8 +10,6 @@ import pytest
 from stripesim.models.placement import (
     NONE,
     BucketArgs,
-    CrushMapError,
-    PlacementError,
     Rule,
     Step,
     StepOp,
@@ -21,6 +19,7 @@ from stripesim.models.placement import (
     map_to_text,
     parse_map,
 )
+from stripesim.models.problems import CrushMapError, PlacementError
 from support.messages import states
 
 SOUND = """\

@@ -12,15 +12,14 @@ from stripesim.calibration.kernels import isal as kernel_raw
 from stripesim.calibration.kernels import jerasure as kernel_jerasure
 from stripesim.calibration.kernels import software as kernel_software
 from stripesim.calibration.kernels.against_ceph import (
-    AgainstError,
     ceph_rows_against,
     parse_output,
     side_by_side,
 )
 from stripesim.calibration.kernels.buffers import ceph_buffers, fit_buffers
 from stripesim.calibration.kernels.codec import available_backends
-from stripesim.models.coding import CodecError
 from stripesim.models.kernel.buffers import EncodeBufferModel
+from stripesim.models.problems import CodecError, KernelError
 from stripesim.models.provenance import Provenance
 
 needs_isa_l = pytest.mark.skipif(
@@ -283,7 +282,7 @@ def test_recorded_output_of_cephs_benchmark():
     ],
 )
 def test_unreadable_output_is_reported_with_its_line(text, words):
-    with pytest.raises(AgainstError, match=words) as caught:
+    with pytest.raises(KernelError, match=words) as caught:
         parse_output(text)
     assert "\n" not in str(caught.value)
 
@@ -314,12 +313,12 @@ def test_a_failing_or_missing_benchmark_is_reported(tmp_path):
     failing = write_program(
         tmp_path / "bench", "import sys; sys.exit('no such plugin')"
     )
-    with pytest.raises(AgainstError, match="exited with status 1: no such plugin"):
+    with pytest.raises(KernelError, match="exited with status 1: no such plugin"):
         ceph_rows_against(failing)
     silent = write_program(tmp_path / "silent", "pass")
-    with pytest.raises(AgainstError, match="wanted"):
+    with pytest.raises(KernelError, match="wanted"):
         ceph_rows_against(silent)
-    with pytest.raises(AgainstError, match="got no such file"):
+    with pytest.raises(KernelError, match="got no such file"):
         ceph_rows_against(tmp_path / "nothing")
     recorded = tmp_path / "out.txt"
     recorded.write_text(SOURCE_LINES, encoding="utf-8")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from stripesim.models.problems import ProgramError
 from stripesim.sim.engine import conditions
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
 from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder, IntArray, Template
@@ -23,7 +24,6 @@ from stripesim.sim.engine.program import (
     Action,
     EngineRun,
     Program,
-    ProgramError,
     Progress,
     Report,
     RequestChunk,

@@ -5,13 +5,14 @@ import math
 
 import pytest
 
+from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.durability import (
     DETECTION_S,
     answer,
     lifetime_of,
     system_of,
 )
-from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
+from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.sim.durability.system import YEAR_S
 from support.messages import states
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from stripesim.models.problems import ProgramError
 from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder
 from stripesim.sim.engine.program import (
     BATCH,
@@ -21,7 +22,6 @@ from stripesim.sim.engine.program import (
     PENDING,
     POOL,
     UNBOUND,
-    ProgramError,
     RequestChunk,
 )
 from stripesim.sim.engine.simpy.engine import SimpyEngine

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from stripesim.models.problems import ProgramError
 from stripesim.sim.engine import compiled, conditions
 from stripesim.sim.engine import simpy as simpy_engine
 from stripesim.sim.engine.compiled import kernel
@@ -27,7 +28,6 @@ from stripesim.sim.engine.program import (
     UNBOUND,
     EngineRun,
     Program,
-    ProgramError,
     RequestChunk,
 )
 from support.engines import Run, both, completed, latencies

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stripesim.cli.app import app
+from stripesim.models.problems import AnswerError
 from stripesim.scenarios.answers.explain import shares as shares_module
-from stripesim.scenarios.answers.explain.cluster import ExplainError
-from stripesim.scenarios.answers.explain.record import RecordingError, record
+from stripesim.scenarios.answers.explain.record import record
 from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.answers.explain.text import heading
 from stripesim.scenarios.answers.explain.timeline import (
@@ -351,7 +351,7 @@ def test_impossible_explanations_are_refused(
     full = {"op": "write", "schemes": "rep:3", "size_bytes": 4096, **asked}
     with pytest.raises(ValueError, match=message):
         explain(full.pop("op"), full.pop("schemes"), full.pop("size_bytes"), **full)  # type: ignore[arg-type]
-    assert issubclass(ExplainError, ValueError)
+    assert issubclass(AnswerError, ValueError)
 
 
 FILES = "a page and files"
@@ -505,7 +505,7 @@ def test_the_recording_separates_waits_and_service() -> None:
 
 @pytest.mark.parametrize("requests", [0, 2])
 def test_only_one_request_is_recorded(requests: int) -> None:
-    with pytest.raises(RecordingError, match=f"got {requests} requests, wanted one"):
+    with pytest.raises(AnswerError, match=f"got {requests} requests, wanted one"):
         record(program(requests))
 
 

@@ -10,6 +10,7 @@ import pytest
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.placement import map_of_hosts, map_to_text
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
+from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.answers.sweep.plan import plan_sweep
 from stripesim.scenarios.cells.build import build_pool, parse_scheme
@@ -17,7 +18,7 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import crush_of, osd_hosts
 from stripesim.scenarios.forms.capacity import capacity_of, drives_of
 from stripesim.scenarios.schema.keys import Scenario
-from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
+from stripesim.scenarios.schema.loader import parse_scenario
 
 # 4 × 2 × 4 TB, 2 × 3 × 8 TB, 2 × 3 × 8 TB: racks of 32, 48 and 48 TB, hosts of 8 and 24 TB.
 TEXT = """schemes = ["rep:3"]

@@ -11,6 +11,7 @@ import pytest
 
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.generations import generation
+from stripesim.models.problems import ClusterImportError
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.clusters.capacity import capacity_of
 from stripesim.scenarios.clusters.cluster import import_cluster
@@ -22,7 +23,6 @@ from stripesim.scenarios.clusters.hardware import (
     processor_of,
 )
 from stripesim.scenarios.clusters.pool_workload import load_of
-from stripesim.scenarios.clusters.report_schema import ClusterImportError
 from stripesim.scenarios.clusters.scenario import (
     describe_pool,
     scenario_of,

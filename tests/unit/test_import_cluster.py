@@ -16,17 +16,13 @@ import pytest
 from stripesim.__main__ import main
 from stripesim.models.coding import parse_scheme
 from stripesim.models.placement import NONE, PlacedPool, pg_sets
+from stripesim.models.problems import ClusterImportError
 from stripesim.scenarios.answers.cluster import report_of_cluster
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import osd_domains, up_sets
 from stripesim.scenarios.clusters.capacity import capacity_of
 from stripesim.scenarios.clusters.cluster import _scheme, import_cluster
-from stripesim.scenarios.clusters.report_schema import (
-    ClusterImportError,
-    ErasureProfile,
-    PoolRow,
-    checked,
-)
+from stripesim.scenarios.clusters.report_schema import ErasureProfile, PoolRow, checked
 from stripesim.scenarios.clusters.scenario import (
     chosen_pools,
     scenario_of,

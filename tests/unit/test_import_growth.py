@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from stripesim.models.placement import NONE, map_to_text, parse_map
+from stripesim.models.problems import ClusterImportError
 from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import osd_hosts
 from stripesim.scenarios.clusters.capacity import capacity_of
 from stripesim.scenarios.clusters.cluster import import_cluster
 from stripesim.scenarios.clusters.growth import grown_cluster, parse_growth
-from stripesim.scenarios.clusters.report_schema import ClusterImportError
 from stripesim.scenarios.clusters.scenario import write_scenario
 from stripesim.scenarios.clusters.summary import answer
 from stripesim.scenarios.clusters.usage import stored_on

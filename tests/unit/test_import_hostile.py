@@ -14,11 +14,11 @@ import pytest
 
 from stripesim.__main__ import main
 from stripesim.models.placement import load_map
+from stripesim.models.problems import ClusterImportError
 from stripesim.scenarios.answers.cluster import report_of_cluster
 from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.clusters.cluster import import_cluster
-from stripesim.scenarios.clusters.report_schema import ClusterImportError
 from stripesim.scenarios.clusters.scenario import write_scenario
 from stripesim.scenarios.clusters.summary import answer
 from stripesim.scenarios.schema.loader import load_scenario

@@ -6,18 +6,14 @@ from typing import Any
 
 import pytest
 
-from stripesim.models.kernel.cost import (
-    AffineKnee,
-    KernelCost,
-    KernelTable,
-    KernelTableError,
-)
+from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelTable
 from stripesim.models.kernel.documents import (
     load_table,
     merge_tables,
     table_from_json,
     table_to_json,
 )
+from stripesim.models.problems import KernelError
 
 PROVENANCE = {
     "basis": "measured",
@@ -71,7 +67,7 @@ def test_the_copy_cost_is_separate() -> None:
     assert cost().arithmetic_ns(400) == 140.0
     # Without a measurement of the copies, the whole call is charged.
     assert cost(copy=None, net=None).arithmetic_ns(400) == 300.0
-    with pytest.raises(KernelTableError, match="data_bytes: got -1"):
+    with pytest.raises(KernelError, match="data_bytes: got -1"):
         cost().duration_ns(-1)
 
 
@@ -92,13 +88,13 @@ def test_look_up_takes_the_first_backend_that_has_it() -> None:
 def test_missing_costs_are_reported_with_the_available_ones() -> None:
     t = table(cost())
     with pytest.raises(
-        KernelTableError,
+        KernelError,
         match="no encode of rs:8,3 with 0 erasures; it has schemes rs:6,3",
     ):
         t.cost(op="encode", scheme="rs:8,3")
-    with pytest.raises(KernelTableError, match="by b9; it has backends b1"):
+    with pytest.raises(KernelError, match="by b9; it has backends b1"):
         t.cost(op="encode", scheme="rs:6,3", backend="b9")
-    with pytest.raises(KernelTableError, match="no decode of rs:6,3 with 1 erasures"):
+    with pytest.raises(KernelError, match="no decode of rs:6,3 with 1 erasures"):
         t.decode_ns(1, scheme="rs:6,3", erasures=2)
 
 
@@ -156,18 +152,18 @@ def test_merge_lets_the_first_table_win() -> None:
     ],
 )
 def test_broken_documents_give_one_clear_line(break_it: Any, wanted: str) -> None:
-    with pytest.raises(KernelTableError, match=wanted) as caught:
+    with pytest.raises(KernelError, match=wanted) as caught:
         table_from_json(break_it(table_to_json(table(cost()))), where="x.json")
     assert str(caught.value).startswith("x.json")
     assert "\n" not in str(caught.value)
 
 
 def test_impossible_costs_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(KernelTableError, match=r"encode: erasures: got 2.*0\b"):
+    with pytest.raises(KernelError, match=r"encode: erasures: got 2.*0\b"):
         cost("encode", 2)
-    with pytest.raises(KernelTableError, match=r"^kernel table t: "):
+    with pytest.raises(KernelError, match=r"^kernel table t: "):
         table(cost(), cost())
-    with pytest.raises(KernelTableError, match="got nan"):
+    with pytest.raises(KernelError, match="got nan"):
         AffineKnee(math.nan, 1.0)
-    with pytest.raises(KernelTableError, match="cannot read"):
+    with pytest.raises(KernelError, match="cannot read"):
         load_table(tmp_path / "absent.json")

@@ -10,8 +10,9 @@ from stripesim.calibration.kernels.codes import (
 from stripesim.calibration.kernels.cost_fit import fit_rows
 from stripesim.calibration.kernels.measure import measure
 from stripesim.calibration.kernels.store import default_table
-from stripesim.models.coding import Clay, CodecError, parse_scheme
+from stripesim.models.coding import Clay, parse_scheme
 from stripesim.models.coding.clay_coder import ClayCoder
+from stripesim.models.problems import CodecError
 
 try:
     from pyeclib.ec_iface import VALID_EC_TYPES

@@ -8,8 +8,8 @@ from stripesim.calibration.kernels import measure as kernel
 from stripesim.calibration.kernels.codec import Codec, available_backends
 from stripesim.calibration.kernels.cost_fit import fit_rows
 from stripesim.calibration.kernels.malloc import malloc_effect
-from stripesim.calibration.kernels.measure import KernelMeasureError, measure
-from stripesim.models.coding.errors import CodecError, SchemeError
+from stripesim.calibration.kernels.measure import measure
+from stripesim.models.problems import CodecError, KernelError, SchemeError
 
 needs_isa_l = pytest.mark.skipif(
     "isa_l_rs_cauchy" not in available_backends(),
@@ -101,14 +101,14 @@ def test_a_kernel_that_returns_wrong_data_is_found_out(
     [
         ({"schemes": ["foo"]}, SchemeError, "got 'foo'"),
         ({"schemes": ["rep:3"]}, SchemeError, "got 'rep:3'"),
-        ({"sizes_bytes": [0]}, KernelMeasureError, "size: got 0 bytes"),
+        ({"sizes_bytes": [0]}, KernelError, "size: got 0 bytes"),
         (
             {"sizes_bytes": [1 << 40]},
-            KernelMeasureError,
+            KernelError,
             "size: got 1099511627776 bytes",
         ),
-        ({"rounds": 0}, KernelMeasureError, "rounds: got 0"),
-        ({"sample_s": -1.0}, KernelMeasureError, "sample_s: got -1"),
+        ({"rounds": 0}, KernelError, "rounds: got 0"),
+        ({"sample_s": -1.0}, KernelError, "sample_s: got -1"),
         ({"backends": ["nonesuch"]}, CodecError, "got 'nonesuch'"),
         ({"schemes": ["rs:40,3"]}, CodecError, "at most 32"),
     ],

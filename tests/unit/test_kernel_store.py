@@ -9,12 +9,8 @@ import stripesim
 from stripesim.calibration.kernels import store as kernel_store
 from stripesim.calibration.kernels.against_ceph import ceph_rows, ceph_table_from
 from stripesim.models.coding import parse_scheme
-from stripesim.models.kernel.cost import (
-    AffineKnee,
-    KernelCost,
-    KernelTable,
-    KernelTableError,
-)
+from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelTable
+from stripesim.models.problems import KernelError
 from stripesim.scenarios.answers.plan.plan import make_plan
 from stripesim.scenarios.cells.models import build_models
 
@@ -117,11 +113,11 @@ def test_ceph_rows_count_the_padding_and_put_the_default_plugin_first() -> None:
 
 
 def test_a_bad_source_gives_one_clear_line(tmp_path: Path) -> None:
-    with pytest.raises(KernelTableError, match="cannot read"):
+    with pytest.raises(KernelError, match="cannot read"):
         ceph_rows(tmp_path / "absent.csv")
     path = tmp_path / "k.csv"
     path.write_text("lib,k\nceph-16.2.15,6\n")
-    with pytest.raises(KernelTableError, match="columns: missing backend"):
+    with pytest.raises(KernelError, match="columns: missing backend"):
         ceph_rows(path)
 
 
@@ -228,11 +224,11 @@ def test_unknown_tables_and_unwritable_places(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    with pytest.raises(KernelTableError, match="got 'nonesuch'"):
+    with pytest.raises(KernelError, match="got 'nonesuch'"):
         kernel_store.named_table("nonesuch")
     blocked = tmp_path / "file"
     blocked.write_text("")
-    with pytest.raises(KernelTableError, match="cannot write"):
+    with pytest.raises(KernelError, match="cannot write"):
         kernel_store.save_table(small_table("rs:2,1", 5.0), blocked / "below")
 
 

@@ -9,7 +9,8 @@ import math
 import pytest
 from rich.console import Console
 
-from stripesim.calibration.ledger.verdicts import Claim, LedgerError, Observation, judge
+from stripesim.calibration.ledger.verdicts import Claim, Observation, judge
+from stripesim.models.problems import StudyError
 from support.messages import states
 
 
@@ -198,12 +199,12 @@ def test_a_row_without_tolerance_is_shown_not_judged():
     ],
 )
 def test_values_that_do_not_fit_are_refused(one, simulated):
-    with pytest.raises(LedgerError, match=r"^a: got "):
+    with pytest.raises(StudyError, match=r"^a: got "):
         only(one, simulated)
 
 
 def test_unknown_ids_and_incomplete_parameters_are_refused_together():
-    with pytest.raises(LedgerError) as caught:
+    with pytest.raises(StudyError) as caught:
         judge(
             [claim("a")],
             {"z": 1.0},

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from stripesim.calibration.ledger.verdicts import LedgerError, load_claims
+from stripesim.calibration.ledger.verdicts import load_claims
+from stripesim.models.problems import StudyError
 from support.messages import states
 
 HEADER = (
@@ -76,7 +77,7 @@ def test_published_values(tmp_path, value, compare, published):
     ],
 )
 def test_bad_rows_are_named_by_line(tmp_path, bad, message):
-    with pytest.raises(LedgerError) as caught:
+    with pytest.raises(StudyError) as caught:
         load_claims(write(tmp_path, row(key="k-0"), bad))
     assert str(caught.value).startswith("claims.csv:3: ")
     assert states(str(caught.value), message)
@@ -84,7 +85,7 @@ def test_bad_rows_are_named_by_line(tmp_path, bad, message):
 
 def test_all_faults_are_reported_together(tmp_path):
     path = write(tmp_path, row(role="guess"), row(key="k-2"), row(key="k-2"))
-    with pytest.raises(LedgerError) as caught:
+    with pytest.raises(StudyError) as caught:
         load_claims(path)
     assert [line.split(": ")[0] for line in str(caught.value).splitlines()] == [
         "claims.csv:2",
@@ -93,9 +94,9 @@ def test_all_faults_are_reported_together(tmp_path):
 
 
 def test_missing_file_and_missing_column(tmp_path):
-    with pytest.raises(LedgerError, match="cannot be read"):
+    with pytest.raises(StudyError, match="cannot be read"):
         load_claims(tmp_path / "none.csv")
-    with pytest.raises(LedgerError, match="got no column note"):
+    with pytest.raises(StudyError, match="got no column note"):
         load_claims(write(tmp_path, header=HEADER.removesuffix(",note")))
 
 
@@ -112,7 +113,7 @@ def test_disputes_mark_rows_and_must_name_them(tmp_path):
     assert load_claims(claims, disputed=good)[0].disputed == "contradicts table 2"
     assert load_claims(claims, disputed=tmp_path / "absent.csv")[0].disputed is None
     bad = write(tmp_path, "k-9,unknown", "k-1,", header="id,reason", name="bad.csv")
-    with pytest.raises(LedgerError) as caught:
+    with pytest.raises(StudyError) as caught:
         load_claims(claims, disputed=bad)
     assert [line.split(": ")[0] for line in str(caught.value).splitlines()] == [
         "bad.csv:2",

@@ -8,10 +8,11 @@ import pytest
 
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import parse_scheme
+from stripesim.models.problems import MeasuredError
 from stripesim.scenarios.studies.nvme.claims import claims_of
 from stripesim.scenarios.studies.nvme.fit import erasure_costs
 from stripesim.scenarios.studies.nvme.hardware import drive_model, hardware_of
-from stripesim.scenarios.studies.nvme.measured import NvmeDataError, load
+from stripesim.scenarios.studies.nvme.measured import load
 from stripesim.scenarios.studies.nvme.runs import (
     groups_of,
     models_of,
@@ -183,7 +184,7 @@ def test_a_second_socket_slows_small_requests(tmp_path, cpu, sockets, factor):
     ],
 )
 def test_missing_values_are_reported_in_one_line(tmp_path, changes, clusters, message):
-    with pytest.raises(NvmeDataError) as error:
+    with pytest.raises(MeasuredError) as error:
         tasks(folder(tmp_path, changes, clusters))
     assert states(str(error.value), message)
     assert "\n" not in str(error.value)
@@ -222,7 +223,7 @@ def test_columns_that_are_not_stated_may_be_absent(tmp_path):
 
 
 def test_a_folder_that_is_not_there_is_one_line(tmp_path):
-    with pytest.raises(NvmeDataError, match="wanted"):
+    with pytest.raises(MeasuredError, match="wanted"):
         load(tmp_path / "none")
     shutil.rmtree(tmp_path)
 

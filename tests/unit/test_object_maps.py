@@ -9,14 +9,15 @@ import pytest
 
 from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import generations
+from stripesim.models.problems import ScenarioError, StepsError
 from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.notes import object_map_warnings
 from stripesim.scenarios.schema.keys import Cell
-from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
+from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.sim.ceph.clients.workload import Replay, Requests
 from stripesim.sim.ceph.object_maps import ObjectMaps, pool_of_maps
-from stripesim.sim.engine.graph import GraphBuilder, StepsError, chained
+from stripesim.sim.engine.graph import GraphBuilder, chained
 from stripesim.sim.observe.recording import account
 from stripesim.sim.run import simulate
 from support.engines import both, completed, program

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripesim.models.coding import EcPolicy, SchemeError, parse_scheme, stored_bytes
+from stripesim.models.coding import EcPolicy, parse_scheme, stored_bytes
 from stripesim.models.generations import generation
+from stripesim.models.problems import SchemeError
 from stripesim.scenarios.answers.explain.request import explain
 
 KIB = 1024

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from stripesim.models.placement import (
-    PlacementError,
     build_map,
     pg_mappings,
     pgs_of_objects,
@@ -12,6 +11,7 @@ from stripesim.models.placement import (
     stable_mod,
 )
 from stripesim.models.placement.crush.rjenkins import hash_byte_rows, hash_pair
+from stripesim.models.problems import PlacementError
 
 
 def object_hash(name: str) -> int:

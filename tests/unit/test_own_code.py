@@ -8,14 +8,8 @@ import numpy as np
 import pytest
 
 import stripesim
-from stripesim.models.coding import (
-    OwnCodeError,
-    ReedSolomon,
-    SchemeError,
-    load_code_file,
-    own_files,
-    parse_scheme,
-)
+from stripesim.models.coding import ReedSolomon, load_code_file, own_files, parse_scheme
+from stripesim.models.problems import OwnCodeError, SchemeError
 
 # k data shards in two halves, each with an XOR parity (shards k + 2 and k + 3), and two global parities.
 HALVES = dedent("""\

@@ -8,18 +8,14 @@ import numpy as np
 import pytest
 
 from stripesim.calibration.parameters import sets as parameter_sets
-from stripesim.calibration.parameters.sets import (
-    ParameterSet,
-    ParameterSetError,
-    lognormal_factors,
-    names,
-)
+from stripesim.calibration.parameters.sets import ParameterSet, lognormal_factors, names
 from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.drive import DriveCapacity, DriveEndurance, FillLimits
 from stripesim.models.hdd import HddModel, HddWithLogModel
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store.store import ObjectStoreModel
+from stripesim.models.problems import ParameterSetError
 from stripesim.models.provenance import KINDS, unit_of
 from stripesim.models.ssd import FACTOR_POINTS, SsdModel
 from stripesim.models.threads import ThreadModel

@@ -6,12 +6,13 @@ import math
 import numpy as np
 import pytest
 
+from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.plan import plan as planning
 from stripesim.scenarios.answers.plan.candidates import candidates_of, judge
 from stripesim.scenarios.answers.plan.curves import curves_of_plan
 from stripesim.scenarios.answers.plan.page import csv_of, report_of_plan, rows_of
 from stripesim.scenarios.answers.plan.plan import make_plan
-from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
+from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.scenarios.show.figures.plans import draw_plan, front_of
 from stripesim.sim.durability.system import (
     YEAR_S,

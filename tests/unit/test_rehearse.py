@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stripesim.cli.app import app
+from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.rehearse import samples
 from stripesim.scenarios.answers.rehearse import trade_off as trade_offs
 from stripesim.scenarios.answers.rehearse.backfill_schedule import (
@@ -24,7 +25,7 @@ from stripesim.scenarios.answers.rehearse.variants import (
     with_own_queue,
 )
 from stripesim.scenarios.answers.run.execute import run_scenario
-from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
+from stripesim.scenarios.schema.loader import parse_scenario
 
 TEXT = """
 name = "changes"

@@ -13,8 +13,9 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+from stripesim.models.problems import AnswerError
 from stripesim.scenarios.show.files import write_files, write_results
-from stripesim.scenarios.show.quantities import RESULT_SCHEMA, ResultsError, rows_frame
+from stripesim.scenarios.show.quantities import RESULT_SCHEMA, rows_frame
 from stripesim.scenarios.show.result_table import print_table
 
 
@@ -56,7 +57,7 @@ def test_rows_have_the_columns_in_order_and_nulls_for_unknown_values() -> None:
 
 
 def test_rows_of_the_wrong_type_are_refused() -> None:
-    with pytest.raises(ResultsError, match=r"^result rows: got "):
+    with pytest.raises(AnswerError, match=r"^result rows: got "):
         rows_frame([row(iops="many")])
 
 
@@ -107,7 +108,7 @@ def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
 
 def test_a_partial_write_leaves_all_files_unchanged(tmp_path: Path) -> None:
     write_files(tmp_path, {"a.txt": b"old"})
-    with pytest.raises(ResultsError, match="wanted a folder"):
+    with pytest.raises(AnswerError, match="wanted a folder"):
         write_files(tmp_path, {"a.txt": b"new", "no/such/folder.txt": b""})
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
     assert (tmp_path / "a.txt").read_bytes() == b"old"
@@ -128,7 +129,7 @@ def test_files_have_the_permissions_that_the_umask_leaves(
 
 def test_a_file_in_the_way_is_an_error_of_one_line(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("", encoding="utf-8")
-    with pytest.raises(ResultsError) as caught:
+    with pytest.raises(AnswerError) as caught:
         write_results(tmp_path / "out", rows_frame([row()]), {})
     assert "\n" not in str(caught.value)
 
@@ -156,7 +157,7 @@ def test_unwritable_columns_are_refused_before_writing(
     extra: dict[str, str],
     said: str,
 ) -> None:
-    with pytest.raises(ResultsError, match=re.escape(said)):
+    with pytest.raises(AnswerError, match=re.escape(said)):
         write_results(tmp_path, rows, provenance, extra)
     assert not list(tmp_path.iterdir())
 

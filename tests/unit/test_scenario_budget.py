@@ -6,10 +6,10 @@ import time
 import pytest
 
 from stripesim.models.memory_limit import MemoryLimit
+from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.schema import budget, memory
 from stripesim.scenarios.schema.loader import (
-    ScenarioError,
     load_scenario,
     parse_scenario,
     shipped_scenarios,

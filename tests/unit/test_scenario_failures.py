@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.failures import (
@@ -21,11 +22,7 @@ from stripesim.scenarios.cells.failures import (
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import hole_warnings
 from stripesim.scenarios.schema.keys import Scenario
-from stripesim.scenarios.schema.loader import (
-    ScenarioError,
-    load_scenario,
-    parse_scenario,
-)
+from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
 from stripesim.scenarios.schema.topology import Topology
 from stripesim.scenarios.show.figures.faults import draw_timelines
 from support.messages import states

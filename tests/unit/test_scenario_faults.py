@@ -5,11 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from stripesim.scenarios.schema.loader import (
-    ScenarioError,
-    load_scenario,
-    parse_scenario,
-)
+from stripesim.models.problems import ScenarioError
+from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
 from support.messages import states
 
 GOOD = 'schemes = ["rep:3"]\n[workload]\nrequests = 10\n'

@@ -9,9 +9,9 @@ import jsonschema
 import pydantic
 import pytest
 
+from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.schema.keys import Cell, cells, schema_json
 from stripesim.scenarios.schema.loader import (
-    ScenarioError,
     load_scenario,
     parse_scenario,
     shipped_scenarios,

@@ -5,13 +5,14 @@ import json
 import numpy as np
 import pytest
 
+from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import load_sentences
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Cell, cells
-from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
+from stripesim.scenarios.schema.loader import parse_scenario
 from support.messages import states
 
 CLUSTER = (

@@ -2,7 +2,8 @@
 
 import pytest
 
-from stripesim.scenarios.schema.units import SizeError, format_size, parse_size_bytes
+from stripesim.models.problems import SizeError
+from stripesim.scenarios.schema.units import format_size, parse_size_bytes
 
 
 @pytest.mark.parametrize(

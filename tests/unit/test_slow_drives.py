@@ -10,20 +10,15 @@ import pytest
 
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.generations import recovery_model
+from stripesim.models.problems import FaultError, ScenarioError
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
+from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.scenarios.show.figures.faults import draw_timelines
 from stripesim.scenarios.show.result_table import with_phases
 from stripesim.sim.ceph.clients.workload import Synthetic
-from stripesim.sim.ceph.failures import (
-    Failure,
-    FaultError,
-    FaultPlan,
-    PlannedChange,
-    SlowDrives,
-)
+from stripesim.sim.ceph.failures import Failure, FaultPlan, PlannedChange, SlowDrives
 from stripesim.sim.ceph.failures.cluster_map import MapChange
 from stripesim.sim.run import simulate
 from support.messages import states

@@ -8,6 +8,7 @@ import pytest
 
 from stripesim.calibration.ledger.verdicts import judge
 from stripesim.cli.study import _show, parse_sets
+from stripesim.models.problems import StudyError
 from stripesim.scenarios.studies.base import (
     Study,
     StudyResult,
@@ -27,7 +28,7 @@ from stripesim.scenarios.studies.parameters import (
     changes_applied,
 )
 from stripesim.scenarios.studies.registry import STUDIES, study_named
-from stripesim.scenarios.studies.tasks import Call, StudyError, run_tasks
+from stripesim.scenarios.studies.tasks import Call, run_tasks
 from support.messages import states
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios" / "studies"

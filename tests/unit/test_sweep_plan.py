@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stripesim.models.problems import SweepError
 from stripesim.scenarios.answers.sweep.plan import (
     SweepPlan,
     plan_sweep,
@@ -22,7 +23,6 @@ from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.schema.topology import Topology
 from stripesim.scenarios.work import task as sweep_task
 from stripesim.scenarios.work.dask import run_dask
-from stripesim.scenarios.work.pool import SweepError
 from stripesim.scenarios.work.task import attempt, make_task, run_task
 from support.messages import states
 

@@ -15,7 +15,8 @@ import time
 import pytest
 
 from stripesim.__main__ import _sweeps_on_workers
-from stripesim.scenarios.work.pool import Death, PoolError, cores_usable, run_pool
+from stripesim.models.problems import WorkError
+from stripesim.scenarios.work.pool import Death, cores_usable, run_pool
 from support.messages import states
 
 
@@ -73,7 +74,7 @@ def test_workers_that_cannot_start_are_reported_immediately() -> None:
         def __reduce__(self) -> tuple[object, ...]:
             return os._exit, (7,)
 
-    with pytest.raises(PoolError, match=r"exit status 7\b"):
+    with pytest.raises(WorkError, match=r"exit status 7\b"):
         list(run_pool(Unloadable(), [1, 2, 3], jobs=2))  # type: ignore[arg-type]
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from stripesim.models.problems import SweepError
 from stripesim.scenarios.work import store as sweep_store
-from stripesim.scenarios.work.pool import SweepError
 from stripesim.scenarios.work.store import PartStore
 
 

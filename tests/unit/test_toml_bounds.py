@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from stripesim.models.problems import ScenarioError, TomlBoundError
 from stripesim.scenarios.schema.keys import (
     BLOCK_SIZES_MAX,
     HOST_GROUPS_MAX,
@@ -12,7 +13,6 @@ from stripesim.scenarios.schema.keys import (
 from stripesim.scenarios.schema.loader import (
     OVERRIDES_MAX,
     PROBLEMS_MAX,
-    ScenarioError,
     load_scenario,
     parse_scenario,
 )
@@ -23,7 +23,6 @@ from stripesim.scenarios.schema.toml_bounds import (
     TEXT_MAX,
     VALUES_MAX,
     WORD_MAX,
-    TomlBoundError,
     parse_toml,
 )
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from stripesim.traces import BlockTrace, TraceError, read_trace
+from stripesim.models.problems import TraceError
+from stripesim.traces import BlockTrace, read_trace
 from support.messages import states
 
 US = 1000

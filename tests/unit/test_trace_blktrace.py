@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from stripesim.traces import TraceError, read_trace
+from stripesim.models.problems import TraceError
+from stripesim.traces import read_trace
 
 READ, WRITE, FS, NOTIFY, DISCARD = (
     1 << 16,

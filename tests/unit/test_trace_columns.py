@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from stripesim.cli.app import app
+from stripesim.models.problems import TraceError
 from stripesim.traces import (
     COMMAND_SCHEMA,
     EVENT_SCHEMA,
@@ -13,7 +14,6 @@ from stripesim.traces import (
     SPAN_SCHEMA,
     BlockTrace,
     FailureTrace,
-    TraceError,
     convert,
     load,
 )

@@ -6,10 +6,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from stripesim.models.problems import TraceError
 from stripesim.traces import (
     EVENT_SCHEMA,
     FailureTrace,
-    TraceError,
     correlated_share,
     describe,
     failure_info,

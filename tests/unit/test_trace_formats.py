@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from stripesim.traces import FaultLog, TraceError, iter_trace, read_trace
+from stripesim.models.problems import TraceError
+from stripesim.traces import FaultLog, iter_trace, read_trace
 from support.messages import states
 
 MSR = "128166385295514663,hm,0,Write,9056014336,2048,2833\n128166385295515175,hm,1,Read,512,4096,10\n"

@@ -10,10 +10,10 @@ import pytest
 from rich.console import Console
 
 from stripesim.cli.tables import summary_tables
+from stripesim.models.problems import TraceError
 from stripesim.traces import convert, describe, load
 from stripesim.traces import source as source_module
 from stripesim.traces.figure import figure_sheet
-from stripesim.traces.problems import TraceError
 
 MSR_ROWS = "".join(
     f"{128166372003061629 + 5000 * i},usr,0,{'Read' if i % 2 else 'Write'},{4096 * i},4096,{i + 1}\n"

@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 from stripesim.models.memory_limit import MemoryLimit
-from stripesim.traces import REQUEST_SCHEMA, TraceError, budget, load
+from stripesim.models.problems import TraceError
+from stripesim.traces import REQUEST_SCHEMA, budget, load
 from stripesim.traces.budget import FAILURE_BYTES, PENDING_BYTES, REQUEST_BYTES
 
 ROWS = 1000

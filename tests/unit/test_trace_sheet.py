@@ -6,10 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from stripesim.models.problems import TraceError
 from stripesim.traces import (
     REQUEST_SCHEMA,
     BlockTrace,
-    TraceError,
     convert,
     info,
     load,

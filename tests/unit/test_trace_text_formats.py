@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from stripesim.traces import TraceError, read_trace
+from stripesim.models.problems import TraceError
+from stripesim.traces import read_trace
 from stripesim.traces import source as source_module
 from stripesim.traces.lines import BACKWARD_COUNT
 

@@ -16,11 +16,12 @@ from contextlib import closing
 
 import polars as pl
 
+from stripesim.models.problems import TraceError
 from stripesim.traces.budget import FAILURE_BYTES, RowBudget
 from stripesim.traces.columns import ORDER_COLUMN
 from stripesim.traces.failures.columns import SPAN_SCHEMA, FailureTrace, events_of
 from stripesim.traces.lines import sound_rows, split_lines
-from stripesim.traces.problems import FaultLog, TraceError, shown
+from stripesim.traces.problems import FaultLog, shown
 from stripesim.traces.source import Head, TraceFormat, TraceSource
 
 SQLITE_MAGIC = b"SQLite format 3\x00"

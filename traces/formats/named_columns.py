@@ -4,9 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from stripesim.models.problems import TraceError
 from stripesim.traces.formats.delimited import DelimitedFormat, NumberColumn, one_of
 from stripesim.traces.lines import cells_of
-from stripesim.traces.problems import TraceError, shown
+from stripesim.traces.problems import shown
 from stripesim.traces.source import TraceSource
 
 COLUMNS_EXAMPLE = "time_us=NAME,offset=NAME,size=NAME,op=NAME"

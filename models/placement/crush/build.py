@@ -7,12 +7,12 @@ from stripesim.models.placement.crush.elements import (
     WEIGHT_ONE,
     Bucket,
     Device,
-    PlacementError,
     Rule,
     Step,
     StepOp,
 )
 from stripesim.models.placement.crush.map import CrushMap
+from stripesim.models.problems import PlacementError
 
 _OSDS_MAX = 100_000
 

@@ -16,19 +16,6 @@ WEIGHT_ONE = 0x10000
 RuleKind = Literal["replicated", "erasure", "msr_firstn", "msr_indep"]
 
 
-class PlacementError(ValueError):
-    """Raised if placement is impossible. The message states the value and the valid ones."""
-
-
-class CrushMapError(PlacementError):
-    """Raised if a CRUSH map is invalid, with one line per problem: ``file:line: got …, wanted …``."""
-
-    @property
-    def problems(self) -> list[str]:
-        """The problems, one string each."""
-        return str(self).splitlines()
-
-
 class Alg(IntEnum):
     """Algorithm of a bucket, numbered as in Ceph."""
 

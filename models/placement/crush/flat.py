@@ -18,7 +18,6 @@ from stripesim.models.placement.crush.elements import (
     Alg,
     Bucket,
     BucketArgs,
-    PlacementError,
     Rule,
     Step,
     StepOp,
@@ -31,6 +30,7 @@ from stripesim.models.placement.crush.straw2_log import (
     straw2_log_table,
     straw2_rivals,
 )
+from stripesim.models.problems import PlacementError
 
 # Budget of hashes per call: far above the need of any reasonable map, and below that of tries near 2**31
 # (about 10 s at 5 ns each). It grows with the work that a map may require.

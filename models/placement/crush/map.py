@@ -23,11 +23,11 @@ from stripesim.models.placement.crush.elements import (
     Bucket,
     BucketArgs,
     Device,
-    PlacementError,
     Rule,
     StepOp,
     Tunables,
 )
+from stripesim.models.problems import PlacementError
 
 if TYPE_CHECKING:
     from stripesim.models.placement.crush.draw import MapTables

@@ -3,12 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from stripesim.models.placement.crush.elements import (
-    Alg,
-    Bucket,
-    BucketArgs,
-    CrushMapError,
-)
+from stripesim.models.placement.crush.elements import Alg, Bucket, BucketArgs
+from stripesim.models.problems import CrushMapError
 
 # Ids index arrays, so a stray digit must not allocate gigabytes.
 ID_MAX = 1_000_000

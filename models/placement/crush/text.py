@@ -14,7 +14,6 @@ from stripesim.models.placement.crush.elements import (
     Alg,
     Bucket,
     BucketArgs,
-    CrushMapError,
     Device,
     Rule,
     RuleKind,
@@ -38,6 +37,7 @@ from stripesim.models.placement.crush.problems import (
     misfit,
 )
 from stripesim.models.placement.crush.shadow import add_shadow_buckets, shadow_name
+from stripesim.models.problems import CrushMapError
 
 _SET_OPS = {op.name.lower(): op for op in StepOp if op.name.startswith("SET_")}
 _ALGS = {alg.name.lower(): alg for alg in Alg}

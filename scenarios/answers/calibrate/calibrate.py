@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from stripesim.calibration.fitting import Fit, fit_parameters
 from stripesim.calibration.parameters.sets import ParameterSet
+from stripesim.models.problems import MeasuredError
 from stripesim.scenarios.answers.calibrate.factors import (
     FACTORS,
     spreads_for,
@@ -23,7 +24,6 @@ from stripesim.scenarios.answers.calibrate.factors import (
 )
 from stripesim.scenarios.answers.calibrate.fio_output import fio_runs
 from stripesim.scenarios.answers.calibrate.rows import (
-    CalibrationError,
     CalibrationRow,
     Load,
     MeasuredRun,
@@ -151,7 +151,7 @@ def calibrate(
 
     Raises
     ------
-    CalibrationError, ScenarioError, NvmeDataError
+    MeasuredError, ScenarioError, MeasuredError
         If the measurements cannot be used, with a line for each problem.
 
     Notes
@@ -200,7 +200,7 @@ def calibrate(
 def runs_of(folder: Path) -> list[MeasuredRun]:
     """Read the measured runs of a folder in either format."""
     if not folder.is_dir():
-        raise CalibrationError(
+        raise MeasuredError(
             f"MEASURED: got {folder}, wanted a folder with times.csv and clusters.toml, or with fio's JSON "
             "outputs and a scenario"
         )
@@ -208,7 +208,7 @@ def runs_of(folder: Path) -> list[MeasuredRun]:
         return list(table_runs(folder))
     if any(folder.glob("*.json")):
         return list(fio_runs(folder))
-    raise CalibrationError(
+    raise MeasuredError(
         f"{folder}: got neither times.csv nor a JSON file, wanted times.csv and clusters.toml, or fio's JSON "
         "outputs and a scenario"
     )

@@ -13,12 +13,8 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from stripesim.calibration.parameters.sets import ParameterSet
-from stripesim.scenarios.answers.calibrate.rows import (
-    CalibrationError,
-    CalibrationRow,
-    Load,
-    ModelChange,
-)
+from stripesim.models.problems import MeasuredError
+from stripesim.scenarios.answers.calibrate.rows import CalibrationRow, Load, ModelChange
 from stripesim.scenarios.cells.models import build_models, device_set
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
@@ -136,14 +132,14 @@ def fio_runs(folder: Path) -> list[FioRun]:
 
     Raises
     ------
-    CalibrationError
+    MeasuredError
         If there is not exactly one scenario, or an output cannot be used, with a line for each problem.
     ScenarioError
         If the scenario cannot be used.
     """
     scenarios = sorted(folder.glob("*.toml"))
     if len(scenarios) != 1:
-        raise CalibrationError(
+        raise MeasuredError(
             f"{folder}: got {len(scenarios)} TOML files next to fio's outputs, wanted one: the scenario of "
             "the cluster that was measured"
         )
@@ -153,10 +149,10 @@ def fio_runs(folder: Path) -> list[FioRun]:
     for path in sorted(folder.glob("*.json")):
         try:
             runs.append(FioRun(_row(path, scenario.schemes), scenarios[0]))
-        except CalibrationError as error:
+        except MeasuredError as error:
             problems.append(str(error))
     if problems:
-        raise CalibrationError("\n".join(problems))
+        raise MeasuredError("\n".join(problems))
     return runs
 
 
@@ -172,7 +168,7 @@ def _row(path: Path, schemes: Sequence[str]) -> CalibrationRow:
     directions = [getattr(job, op) for job in jobs]
     iops = sum(direction.iops for direction in directions)
     if not iops > 0:
-        raise CalibrationError(f"{path}: jobs: got no {op} requests, wanted some")
+        raise MeasuredError(f"{path}: jobs: got no {op} requests, wanted some")
     scheme = _scheme_of(path, schemes)
     return CalibrationRow(
         id=path.stem,
@@ -196,15 +192,15 @@ def _read(path: Path) -> _FioOutput:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise CalibrationError(f"{path}: {where}: {first['msg']}, {wanted}") from None
+        raise MeasuredError(f"{path}: {where}: {first['msg']}, {wanted}") from None
     except (OSError, ValueError, RecursionError) as error:
-        raise CalibrationError(f"{path}: got {error}, {wanted}") from None
+        raise MeasuredError(f"{path}: got {error}, {wanted}") from None
 
 
 def _load_of(path: Path, options: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     kind = _common(path, options, "rw", "", str)
     if kind not in _LOADS:
-        raise CalibrationError(
+        raise MeasuredError(
             f"{path}: rw: got {kind or 'nothing'}, wanted one of {', '.join(_LOADS)}"
         )
     return _LOADS[kind]
@@ -220,14 +216,14 @@ def _common(
     """Return an option that all jobs of a file share."""
     values = {str(each.get(key, default)) for each in options}
     if len(values) > 1:
-        raise CalibrationError(
+        raise MeasuredError(
             f"{path}: {key}: got {', '.join(sorted(values))}, wanted one load per file"
         )
     value = values.pop()
     try:
         return convert(value)
     except ValueError as error:
-        raise CalibrationError(f"{path}: {key}: {error}") from None
+        raise MeasuredError(f"{path}: {key}: {error}") from None
 
 
 def _block_bytes(text: str) -> int:
@@ -241,7 +237,7 @@ def _block_bytes(text: str) -> int:
 def _whole(path: Path, options: Mapping[str, Any], key: str, default: int) -> int:
     value = str(options.get(key, default))
     if not re.fullmatch(r"[1-9]\d{0,6}", value):
-        raise CalibrationError(f"{path}: {key}: got {value}, wanted a number above 0")
+        raise MeasuredError(f"{path}: {key}: got {value}, wanted a number above 0")
     return int(value)
 
 

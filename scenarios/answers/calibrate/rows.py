@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import parse_scheme
+from stripesim.models.problems import MeasuredError
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.studies.nvme.hardware import Hardware, hardware_of
 from stripesim.scenarios.studies.nvme.measured import METRICS, MeasuredRow, load
@@ -19,10 +20,6 @@ from stripesim.sim.ceph.cluster import Models
 FITTED_METRICS = ("iops", "mb_s", "latency_mean_ms")
 
 ModelChange = Callable[[Models], Models]
-
-
-class CalibrationError(ValueError):
-    """Unusable measurements, with a line for each problem."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,9 +185,9 @@ def table_runs(folder: Path) -> list[TableRun]:
 
     Raises
     ------
-    CalibrationError
+    MeasuredError
         If the rows are of several clusters.
-    NvmeDataError
+    MeasuredError
         If a file cannot be read or a row is invalid, with a line for each problem.
     """
     measured, clusters = load(folder)
@@ -199,7 +196,7 @@ def table_runs(folder: Path) -> list[TableRun]:
     names = sorted({row.hardware for row in counted})
     where = folder / "times.csv"
     if len(names) > 1:
-        raise CalibrationError(
+        raise MeasuredError(
             f"{where}: cluster: got {', '.join(names)}, wanted rows of one cluster"
         )
     by_run: dict[tuple[Any, ...], list[MeasuredRow]] = {}
@@ -217,7 +214,7 @@ def check_rows(rows: list[CalibrationRow], where: str) -> None:
 
     Raises
     ------
-    CalibrationError
+    MeasuredError
         A line for each problem.
     """
     problems = [
@@ -238,4 +235,4 @@ def check_rows(rows: list[CalibrationRow], where: str) -> None:
         if not any(metric in row.measured for metric in FITTED_METRICS)
     ]
     if problems:
-        raise CalibrationError("\n".join(problems))
+        raise MeasuredError("\n".join(problems))

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from stripesim.models.coding import SchemeError, parse_scheme
+from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import generations
+from stripesim.models.problems import AnswerError, SchemeError
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
 from stripesim.scenarios.schema.loader import (
     Override,
@@ -25,10 +26,6 @@ _SMALL_CLUSTER: Final[dict[str, Any]] = {
     "cluster": {"parameters": "kraken", "osds_per_host": 1, "pg_num": 64},
     "workload": {"requests": 1, "queue_depth": 1},
 }
-
-
-class ExplainError(ValueError):
-    """A request that cannot be explained."""
 
 
 def scenarios_of(
@@ -96,7 +93,7 @@ def _width(scheme: str) -> int:
     try:
         return parse_scheme(scheme).width
     except SchemeError as error:
-        raise ExplainError(f"--scheme: {error}") from None
+        raise AnswerError(f"--scheme: {error}") from None
 
 
 def _largest_planned(scenario: Scenario) -> Scenario:

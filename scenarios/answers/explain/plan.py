@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from stripesim.models.placement import OsdWeights
-from stripesim.scenarios.answers.explain.cluster import ExplainError
+from stripesim.models.problems import AnswerError
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.placement import up_sets
 from stripesim.scenarios.schema.keys import Cell, DegradedSpec, Scenario
@@ -158,7 +158,7 @@ def _group(question: Question, pool: Pool) -> int:
     end_bytes = question.offset_bytes + question.size_bytes
     if end_bytes > (first + 1) * pool.object_bytes:
         size = format_size(question.size_bytes)
-        raise ExplainError(
+        raise AnswerError(
             f"--size: got {size} at offset {question.offset_bytes}, which crosses an object boundary, "
             f"wanted a request within one object of {format_size(pool.object_bytes)}"
         )
@@ -170,7 +170,7 @@ def _lost_osd(question: Question, pool: Pool, group: int) -> int:
     last = pool.scheme.width - 1
     if not 0 <= question.lost_shard <= last:
         wanted = f"0 to {last} for {pool.scheme.name}"
-        raise ExplainError(f"--lost-shard: got {question.lost_shard}, wanted {wanted}")
+        raise AnswerError(f"--lost-shard: got {question.lost_shard}, wanted {wanted}")
     return int(pool.cluster.acting[group, question.lost_shard])
 
 
@@ -194,7 +194,7 @@ def _plan_repair(
     operations = whole_object.operations(group, 0, up_osds)
     rebuild = next((one for one in operations if one.kind == "rebuild"), None)
     if rebuild is None:
-        raise ExplainError(
+        raise AnswerError(
             f"repair: got no new OSD for shard {lost_shard} of {pool.scheme.name} from CRUSH, "
             "wanted a spare failure domain"
         )

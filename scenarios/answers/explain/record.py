@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from stripesim.models.problems import AnswerError
 from stripesim.sim.ceph import roles
 from stripesim.sim.engine import graph
 from stripesim.sim.engine.graph import COUNTERS, NO_SHARD, Template
@@ -13,10 +14,6 @@ from stripesim.sim.observe.critical_path import predecessors_of
 
 # One bin that spans the whole run. Without bins the engine does not call `account`.
 _ONE_BIN_NS = 1 << 60
-
-
-class RecordingError(ValueError):
-    """A run that cannot be recorded."""
 
 
 @dataclass(frozen=True)
@@ -74,14 +71,14 @@ def record(
     streams = [stream for stream in engine.execute().streams if len(stream.issued_ns)]
     issued = sum(len(stream.issued_ns) for stream in streams)
     if issued != 1:
-        raise RecordingError(f"explain: got {issued} requests, wanted one")
+        raise AnswerError(f"explain: got {issued} requests, wanted one")
     (stream,) = streams
     of_request = int(stream.templates[0])
     reply_ns = int(stream.completed_ns[0])
     templates = program.book.templates
     ends_ns = engine.completions_ns
     if ends_ns.get(of_request, {}).get(templates[of_request].reply) != reply_ns:
-        raise RecordingError("explain: the recording does not hold the request's reply")
+        raise AnswerError("explain: the recording does not hold the request's reply")
     (bound,) = bound_rows(program.book, stream.bindings[:1])
     row = [*bound.tolist(), UNBOUND]
     graphs = [of_request, *(number for number in ends_ns if number != of_request)]

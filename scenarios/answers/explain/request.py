@@ -8,11 +8,8 @@ from typing import Final
 import numpy as np
 
 from stripesim.models.generations import generations
-from stripesim.scenarios.answers.explain.cluster import (
-    ExplainError,
-    scenarios_of,
-    with_one_request,
-)
+from stripesim.models.problems import AnswerError, StepsError
+from stripesim.scenarios.answers.explain.cluster import scenarios_of, with_one_request
 from stripesim.scenarios.answers.explain.plan import (
     PlacedRequest,
     Question,
@@ -34,7 +31,7 @@ from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import Overrides
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
-from stripesim.sim.engine.graph import StepsError, Template
+from stripesim.sim.engine.graph import Template
 from stripesim.sim.engine.program import Program
 
 OPS: Final = ("write", "read", "repair")
@@ -141,7 +138,7 @@ def explain(
 def _check(
     question: Question, schemes: Sequence[str] | None, releases: Sequence[str]
 ) -> None:
-    """Raise `ExplainError` if the question is invalid on any cluster."""
+    """Raise `AnswerError` if the question is invalid on any cluster."""
     op = question.op
     _check_choice("explain", op, OPS)
     _check_choice("--state", question.state, STATES)
@@ -173,8 +170,8 @@ def _check_choice(place: str, value: str, choices: Sequence[str]) -> None:
         raise _wrong(place, repr(value), f"one of {', '.join(choices)}")
 
 
-def _wrong(place: str, got: object, wanted: str) -> ExplainError:
-    return ExplainError(f"{place}: got {got}, wanted {wanted}")
+def _wrong(place: str, got: object, wanted: str) -> AnswerError:
+    return AnswerError(f"{place}: got {got}, wanted {wanted}")
 
 
 def _timeline(

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Final, Literal, NamedTuple
 
+from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.forms.bound import Bound, bounds_of
 from stripesim.scenarios.forms.capacity import Capacity, capacity_of, drives_of
 from stripesim.scenarios.forms.prices import cost_of
 from stripesim.scenarios.schema.keys import Scenario
-from stripesim.scenarios.schema.loader import ScenarioError, scenario_from
+from stripesim.scenarios.schema.loader import scenario_from
 from stripesim.scenarios.schema.tables import VARIED, PlanSpec
 from stripesim.scenarios.schema.units import rate_text
 from stripesim.sim.observe.intervals import Interval

@@ -9,17 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from stripesim.models.problems import ScenarioError, SweepError
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.loader import (
     Override,
     Overrides,
-    ScenarioError,
     load_scenario,
     overridden,
 )
 from stripesim.scenarios.schema.problems import value_text
 from stripesim.scenarios.schema.toml import toml_value
-from stripesim.scenarios.work.pool import SweepError
 from stripesim.scenarios.work.task import (
     SweepTask,
     files_sha256,

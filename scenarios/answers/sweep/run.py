@@ -9,6 +9,7 @@ from typing import Any, Final
 import polars as pl
 
 from stripesim._version import __version__
+from stripesim.models.problems import WorkLostError
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
 from stripesim.scenarios.answers.sweep.stats import aggregate
 from stripesim.scenarios.cells.notes import (
@@ -18,7 +19,7 @@ from stripesim.scenarios.cells.notes import (
 )
 from stripesim.scenarios.show.quantities import QUANTITIES, RESULT_SCHEMA, rows_frame
 from stripesim.scenarios.show.result_table import block_text
-from stripesim.scenarios.work.dask import TIMEOUT_S, SweepLostError, run_dask
+from stripesim.scenarios.work.dask import TIMEOUT_S, run_dask
 from stripesim.scenarios.work.pool import cores_usable, run_pool
 from stripesim.scenarios.work.store import PartStore
 from stripesim.scenarios.work.task import (
@@ -111,7 +112,7 @@ def run_sweep(
                 progress(outcome)
     except KeyboardInterrupt:
         stopped = "interrupted"
-    except SweepLostError as error:
+    except WorkLostError as error:
         stopped = str(error)
     order = {task.task_id: index for index, task in enumerate(plan.tasks)}
     failed.sort(key=lambda outcome: order[outcome.task.task_id])

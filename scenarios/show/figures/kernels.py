@@ -11,7 +11,7 @@ from stripesim.calibration.kernels.buffers import ceph_buffers
 from stripesim.calibration.kernels.store import default_table
 from stripesim.models.coding.parse import parse_scheme
 from stripesim.models.kernel.buffers import EncodeBufferModel
-from stripesim.models.kernel.cost import KernelTableError
+from stripesim.models.problems import KernelError
 from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.scenarios.show.figures.captions import scheme_label
 from stripesim.scenarios.show.figures.panels import COLOURS, LINES, MARKERS, note
@@ -39,7 +39,7 @@ def charge_of(
     """Return the simulated time of an encode call [s] with buffers, or None if unknown."""
     try:
         cost = default_table().cost(scheme=scheme, op="encode", backend=backend)
-    except KernelTableError:
+    except KernelError:
         return None
     kernel_ns = cost.arithmetic_ns(size_bytes)
     buffers_ns = 0.0

@@ -211,7 +211,7 @@ def save_figures(
 
     Raises
     ------
-    stripesim.scenarios.show.quantities.ResultsError
+    stripesim.scenarios.show.quantities.AnswerError
         If the folder cannot be written to.
 
     Notes

@@ -8,12 +8,8 @@ from statistics import median
 
 import numpy as np
 
-from stripesim.scenarios.studies.ceph16.table import (
-    Ceph16DataError,
-    Row,
-    Source,
-    read_rows,
-)
+from stripesim.models.problems import MeasuredError
+from stripesim.scenarios.studies.ceph16.table import Row, Source, read_rows
 from stripesim.scenarios.studies.description import study_folder
 from stripesim.sim.ceph.clients.workload import Requests
 
@@ -220,7 +216,7 @@ def load(data: Source | str | None = None) -> Measured:
         shipped() if data is None else Path(data) if isinstance(data, str) else data
     )
     if not folder.is_dir():
-        raise Ceph16DataError(f"--data: got {folder}, wanted a folder with runs.csv")
+        raise MeasuredError(f"--data: got {folder}, wanted a folder with runs.csv")
     faults: list[str] = []
     runs = tuple(
         _run(folder, row, faults)
@@ -247,7 +243,7 @@ def load(data: Source | str | None = None) -> Measured:
             )
         seen.add(run.run_id)
     if faults:
-        raise Ceph16DataError("\n".join(faults))
+        raise MeasuredError("\n".join(faults))
     return Measured(runs, repairs, degraded, passes)
 
 

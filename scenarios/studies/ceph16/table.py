@@ -8,10 +8,6 @@ from pathlib import Path
 Source = Path | Traversable
 
 
-class Ceph16DataError(ValueError):
-    """A folder of measured counts that cannot be used, with one line per fault."""
-
-
 class Row:
     """One line of a table. Its cells are read by type, and faults are collected, not raised."""
 

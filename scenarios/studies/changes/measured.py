@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stripesim.calibration.ledger.verdicts import Claim
-from stripesim.scenarios.studies.ceph16.table import Ceph16DataError, Row, read_rows
+from stripesim.models.problems import MeasuredError
+from stripesim.scenarios.studies.ceph16.table import Row, read_rows
 
 #: Metric of a claim → column of ``change.csv``, and tolerance. Counts are exact: less than one shard.
 METRICS: Mapping[str, tuple[str, float]] = {
@@ -44,18 +45,18 @@ def load_changes(folder: Path) -> tuple[MeasuredChange, ...]:
 
     Raises
     ------
-    Ceph16DataError
+    MeasuredError
         If the file is missing or a cell is wrong, with a line for each fault.
     """
     file = folder / "change.csv"
     if not file.is_file():
         file = folder / "change" / "change.csv"
     if not file.is_file():
-        raise Ceph16DataError(f"--data: got {folder}, wanted a folder with change.csv")
+        raise MeasuredError(f"--data: got {folder}, wanted a folder with change.csv")
     faults: list[str] = []
     changes = tuple(_change(row) for row in read_rows(file, _COLUMNS, faults))
     if faults:
-        raise Ceph16DataError("\n".join(faults))
+        raise MeasuredError("\n".join(faults))
     return changes
 
 

@@ -11,9 +11,9 @@ import polars as pl
 from stripesim.calibration.kernels.against_ceph import ceph_rows_against
 from stripesim.calibration.kernels.buffers import ceph_buffers
 from stripesim.models.kernel.buffers import EncodeBufferModel
+from stripesim.models.problems import NotComputedError
 from stripesim.scenarios.studies import kernels
 from stripesim.scenarios.studies.base import Setting, Study, StudyResult
-from stripesim.scenarios.studies.claim_rules import NotComputedError
 from stripesim.scenarios.studies.dachary2013 import measure
 from stripesim.scenarios.studies.lookup import published, select
 from stripesim.scenarios.studies.parameters import changed_model

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Claim
+from stripesim.models.problems import NotComputedError
 from stripesim.scenarios.studies.base import Setting, Study, StudyResult
-from stripesim.scenarios.studies.claim_rules import NotComputedError
 from stripesim.scenarios.studies.durability.curves import (
     STUDY_NAME,
     curve_rows,

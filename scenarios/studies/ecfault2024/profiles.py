@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from stripesim.models.coding import RedundancyScheme, padded_amplification, parse_scheme
 from stripesim.models.placement.pg_autoscale import pg_autoscale_model
+from stripesim.models.problems import MeasuredError
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.studies.description import study_folder
@@ -21,10 +22,6 @@ CODES = ("rs:9,3", "clay:9,3,11")
 """RS(12,9) and Clay(12,9,11) of the source, which puts n first."""
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
-
-
-class ProfileError(ValueError):
-    """A profile is wrong; the message says which one and which key."""
 
 
 class _Table(BaseModel):
@@ -96,13 +93,13 @@ def parse_profiles(text: str, where: str = FILE) -> tuple[Profile, ...]:
 
     Raises
     ------
-    ProfileError
+    MeasuredError
         If the text is not TOML, a key is missing, unknown or of the wrong type, or a name repeats.
     """
     try:
         rows = tomllib.loads(text).get("profile", [])
     except tomllib.TOMLDecodeError as error:
-        raise ProfileError(f"{where}: {error}") from None
+        raise MeasuredError(f"{where}: {error}") from None
     values: dict[str, Profile] = {}
     for number, row in enumerate(rows, start=1):
         name = f"{where}: profile {number}"
@@ -111,11 +108,11 @@ def parse_profiles(text: str, where: str = FILE) -> tuple[Profile, ...]:
         except ValidationError as error:
             first = error.errors()[0]
             key = ".".join(str(part) for part in first["loc"])
-            raise ProfileError(
+            raise MeasuredError(
                 f"{name}: {key}: got {first['input']!r}, {first['msg']}"
             ) from None
         if parsed.name in values:
-            raise ProfileError(
+            raise MeasuredError(
                 f"{name}: name: got {parsed.name!r} a second time, wanted each once"
             )
         values[parsed.name] = parsed

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.models.coding import LRC, DataLossError, ReedSolomon
+from stripesim.models.coding import LRC, ReedSolomon
 from stripesim.models.coding.galois import columns_independent
+from stripesim.models.problems import DataLossError
 from stripesim.sim.systems.kv_proxy.plan import draw_slots, even_owners
 
 Table = npt.NDArray[np.bool_]

@@ -6,7 +6,7 @@ from typing import Any, Final
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Claim
-from stripesim.scenarios.studies.claim_rules import NotComputedError
+from stripesim.models.problems import NotComputedError
 from stripesim.scenarios.studies.erasurebench2016.sequences import ARCHIVES, MEGABYTE
 from stripesim.scenarios.studies.erasurebench2016.source import value_of
 from stripesim.scenarios.studies.lookup import number, select

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from stripesim.models.coding import parse_scheme
 from stripesim.models.nic import NicModel
+from stripesim.models.problems import MeasuredError
 from stripesim.scenarios.studies.erasurebench2016 import parameters
 from stripesim.scenarios.studies.erasurebench2016.codes import (
     K,
@@ -48,10 +49,6 @@ WINDOW_S = (1200.0, 1800.0)
 Floats = npt.NDArray[np.float64]
 
 
-class ReplayDataError(ValueError):
-    """The failure trace cannot be read; the message says where."""
-
-
 class Event(NamedTuple):
     """A change of the store's number of nodes."""
 
@@ -83,7 +80,7 @@ def traced_events(data: Path) -> tuple[Event, ...]:
             for number, line in enumerate(lines, start=1):
                 at, _, nodes = line.strip().partition(",")
                 if not (at.isdigit() and nodes.isdigit()):
-                    raise ReplayDataError(
+                    raise MeasuredError(
                         f"{path}:{number}: got {line.strip()!r}, wanted seconds,nodes"
                     )
                 if int(at) <= start_s:
@@ -91,9 +88,9 @@ def traced_events(data: Path) -> tuple[Event, ...]:
                 elif int(at) <= start_s + window_s:
                     events.append(Event(int(at) - start_s, int(nodes)))
     except (OSError, UnicodeDecodeError, EOFError) as error:
-        raise ReplayDataError(f"{path}: cannot be read: {error}") from None
+        raise MeasuredError(f"{path}: cannot be read: {error}") from None
     if before is None:
-        raise ReplayDataError(
+        raise MeasuredError(
             f"{path}: got no line before second {start_s:.0f}, wanted the trace's begin"
         )
     return (Event(0.0, before), *events)
@@ -188,7 +185,7 @@ def replay(
 
     Raises
     ------
-    ReplayDataError
+    MeasuredError
         If an event cannot be followed.
     """
     _check(events)
@@ -245,14 +242,14 @@ def replay(
 def _check(events: Sequence[Event]) -> None:
     """Refuse an impossible schedule."""
     if not events:
-        raise ReplayDataError("events: got none, wanted the nodes at the begin")
+        raise MeasuredError("events: got none, wanted the nodes at the begin")
     for index, event in enumerate(events):
         if event.at_s < 0 or event.nodes < 2:
-            raise ReplayDataError(
+            raise MeasuredError(
                 f"event {index}: got {event.nodes} nodes at {event.at_s} s, wanted 2 or more at 0 or later"
             )
         if index and event.at_s < events[index - 1].at_s:
-            raise ReplayDataError(
+            raise MeasuredError(
                 f"event {index}: got {event.at_s} s, wanted no earlier than {events[index - 1].at_s}"
             )
 

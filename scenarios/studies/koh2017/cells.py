@@ -8,7 +8,7 @@ from typing import NamedTuple
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Observation
-from stripesim.scenarios.studies.claim_rules import NotComputedError
+from stripesim.models.problems import MeasuredError, NotComputedError
 from stripesim.scenarios.studies.koh2017.paper import FIGURES
 
 KIB_BYTES = 1024
@@ -25,10 +25,6 @@ NO_VALUE = "not computed from these rows"
 KEYS = ("scheme", "op", "pattern", "image", "block_size_bytes")
 Cell = tuple[str, str, str, str, int]
 Names = str | Sequence[str]
-
-
-class RowsError(ValueError):
-    """Result rows that cannot be read as one value per cell."""
 
 
 class Quantity(NamedTuple):
@@ -119,12 +115,12 @@ class Numbers(ABC):
 
 
 class RowNumbers(Numbers):
-    """The numbers of result rows, one row per cell. A `RowsError` names a cell with two."""
+    """The numbers of result rows, one row per cell. A `MeasuredError` names a cell with two."""
 
     def __init__(self, rows: pl.DataFrame) -> None:
         absent = [key for key in KEYS if key not in rows.columns]
         if absent:
-            raise RowsError(
+            raise MeasuredError(
                 f"rows: got no column {', '.join(absent)}, wanted {', '.join(KEYS)}"
             )
         self._rows: dict[Cell, dict[str, object]] = {}
@@ -137,7 +133,7 @@ class RowNumbers(Numbers):
                 row["block_size_bytes"],
             )
             if cell in self._rows:
-                raise RowsError(
+                raise MeasuredError(
                     f"rows: got two rows for {_described(cell)}, wanted one per cell"
                 )
             self._rows[cell] = row

@@ -11,8 +11,8 @@ from typing import Any, Final
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Observation
+from stripesim.models.problems import NotComputedError
 from stripesim.scenarios.studies.claim_rules import (
-    NotComputedError,
     Reasons,
     Values,
     evaluate,

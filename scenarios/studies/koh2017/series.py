@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Observation
-from stripesim.scenarios.studies.claim_rules import NotComputedError
+from stripesim.models.problems import NotComputedError
 from stripesim.scenarios.studies.koh2017.cells import REP, RS63
 
 Floats = npt.NDArray[np.float64]

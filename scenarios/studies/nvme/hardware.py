@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.nic import NicModel
+from stripesim.models.problems import MeasuredError
 from stripesim.models.provenance import Provenance
 from stripesim.models.ssd import SsdModel
 from stripesim.scenarios.studies.description import shipped_toml
-from stripesim.scenarios.studies.nvme.measured import MeasuredRow, NvmeDataError
+from stripesim.scenarios.studies.nvme.measured import MeasuredRow
 from stripesim.scenarios.studies.parameters import ParameterFile
 from stripesim.sim.ceph.cluster import Models
 
@@ -61,7 +62,7 @@ def hardware_of(
 
     Raises
     ------
-    NvmeDataError
+    MeasuredError
         If the table of its cluster lacks numbers, with one line for each.
     """
     table = clusters[row.hardware]
@@ -78,7 +79,7 @@ def hardware_of(
             f"{where}: networks: got {table['networks']!r}, wanted 0, 1 or 2"
         )
     if problems:
-        raise NvmeDataError("\n".join(problems))
+        raise MeasuredError("\n".join(problems))
     networks = int(table.get("networks", 2))
     # A row on some of the cluster's nodes leaves the others to the load generators.
     shares = bool(_SHARED.search(str(table.get("clients", "")))) and row.nodes >= int(
@@ -96,7 +97,7 @@ def hardware_of(
     ]
     public = float(table.get("public_gbit_per_s", _LOOPBACK_GBIT_PER_S))
     if problems:
-        raise NvmeDataError("\n".join(problems))
+        raise MeasuredError("\n".join(problems))
     threads = int(table.get("threads_per_core", 2))
     return Hardware(
         threads_per_node=threads * int(table["cores_per_node"]),

@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from stripesim.models.coding import parse_scheme
+from stripesim.models.problems import MeasuredError
 from stripesim.scenarios.studies.ceph16.table import Row, read_rows
 from stripesim.scenarios.studies.description import study_folder
 
@@ -53,10 +54,6 @@ _RELEASES = {
     20: "tentacle",
     21: "umbrella",
 }
-
-
-class NvmeDataError(ValueError):
-    """A folder of measurements that cannot be used, with one line for each problem."""
 
 
 #: Fields that do not describe the run.
@@ -174,12 +171,12 @@ def load(
 ) -> tuple[tuple[MeasuredRow, ...], dict[str, dict[str, Any]]]:
     """Return the rows of a folder of measurements (None: the one that ships) and its tables of clusters.
 
-    An `NvmeDataError` has one line for each problem.
+    An `MeasuredError` has one line for each problem.
     """
     if data is None:
         return _shipped()
     if not data.is_dir():
-        raise NvmeDataError(
+        raise MeasuredError(
             f"--data: got {data}, wanted a folder with times.csv and clusters.toml"
         )
     return _load(data)
@@ -198,7 +195,7 @@ def _load(
     try:
         clusters = tomllib.loads(source.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise NvmeDataError(f"{source}: {error}") from None
+        raise MeasuredError(f"{source}: {error}") from None
     clusters = {
         name: table for name, table in clusters.items() if isinstance(table, dict)
     }
@@ -207,7 +204,7 @@ def _load(
         for row in read_rows(folder / "times.csv", _COLUMNS, faults)
     ]
     if faults:
-        raise NvmeDataError("\n".join(faults))
+        raise MeasuredError("\n".join(faults))
     return tuple(rows), clusters
 
 

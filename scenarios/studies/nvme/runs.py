@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from stripesim.models.coding import parse_scheme
+from stripesim.models.problems import MeasuredError
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.studies.nvme.hardware import Hardware, hardware_of, on_hardware
-from stripesim.scenarios.studies.nvme.measured import MeasuredRow, NvmeDataError
+from stripesim.scenarios.studies.nvme.measured import MeasuredRow
 from stripesim.scenarios.studies.parameters import changed_models
 from stripesim.scenarios.studies.tasks import Call, Row
 from stripesim.sim.ceph.cluster import Models
@@ -218,5 +219,5 @@ def tasks_for(
             Call(shared[0].id, predict, (tuple(shared), hardware, engine), weight)
         )
     if problems:
-        raise NvmeDataError("\n".join(dict.fromkeys("\n".join(problems).split("\n"))))
+        raise MeasuredError("\n".join(dict.fromkeys("\n".join(problems).split("\n"))))
     return tasks

@@ -44,7 +44,7 @@ class Nvme(Study):
 
         Raises
         ------
-        NvmeDataError
+        MeasuredError
             If the folder cannot be used, with one line for each problem.
         """
         data = setting.options.get("data")

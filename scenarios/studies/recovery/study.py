@@ -6,8 +6,8 @@ from typing import Any
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Claim
+from stripesim.models.problems import NotComputedError
 from stripesim.scenarios.studies.base import Setting, Study
-from stripesim.scenarios.studies.claim_rules import NotComputedError
 from stripesim.scenarios.studies.recovery import runs
 from stripesim.scenarios.studies.tasks import Call, Task
 

@@ -8,25 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.models.placement import OsdWeights
+from stripesim.models.problems import FaultError
 from stripesim.models.recovery import RecoveryModel
 from stripesim.sim.ceph.failures.cluster_map import MapChange
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import SLOWDOWN_MAX, SLOWDOWN_UNIT
 
 FailureKind = Literal["process", "power", "hang"]
-
-
-class FaultError(ValueError):
-    """A plan that contradicts itself or the cluster, at the event of a number."""
-
-    def __init__(self, event: int, got: str, wanted: str) -> None:
-        super().__init__(event, got, wanted)
-        self.event = event
-        self.got = got
-        self.wanted = wanted
-
-    def __str__(self) -> str:
-        return f"fault {self.event}: got {self.got}, wanted {self.wanted}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,6 +214,7 @@ def check_slow_drives(
                     event,
                     f"a slowdown of OSD {osd} at {slow.time_ns / 1e9:g} s",
                     f"one after that from {earlier.time_ns / 1e9:g} s has ended",
+                    key="at_s",
                 )
             latest[osd] = slow
 
@@ -272,13 +261,19 @@ def _check_back(
             event,
             f"a failure of OSD {osd} at {failure.time_ns / 1e9} s",
             f"one after it is back from fault {earlier_event}",
+            key="at_s",
         )
 
 
 def _check_numbers(event: int, what: str, numbers: Iterable[int], count: int) -> None:
     for number in numbers:
         if not 0 <= number < count:
-            raise FaultError(event, f"{what} {number}", f"one from 0 to {count - 1}")
+            raise FaultError(
+                event,
+                f"{what} {number}",
+                f"one from 0 to {count - 1}",
+                key=f"{what.lower()}s",
+            )
 
 
 def _check_time(event: int, time_ns: int) -> None:

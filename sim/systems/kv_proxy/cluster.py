@@ -5,16 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stripesim.models.problems import ProgramError
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.systems.kv_proxy import plan
 from stripesim.sim.systems.kv_proxy.plan import SLOTS, Keys
-from stripesim.sim.systems.kv_proxy.proxy import (
-    ADMIN,
-    MIGRATE,
-    Operations,
-    StoreError,
-    StoreSystem,
-)
+from stripesim.sim.systems.kv_proxy.proxy import ADMIN, MIGRATE, Operations, StoreSystem
 
 # Maps lost positions to the positions to read, empty if they cannot be restored.
 RepairSources = Callable[[frozenset[int]], tuple[int, ...]]
@@ -57,7 +52,7 @@ class StoreCluster:
 
     Raises
     ------
-    StoreError
+    ProgramError
         If `nodes` is below 2 or exceeds the system's nodes.
     """
 
@@ -71,7 +66,9 @@ class StoreCluster:
         seed: int,
     ) -> None:
         if not 2 <= nodes <= system.nodes:
-            raise StoreError(f"cluster: nodes: got {nodes}, wanted 2 to {system.nodes}")
+            raise ProgramError(
+                f"cluster: nodes: got {nodes}, wanted 2 to {system.nodes}"
+            )
         self.system = system
         self.keys = keys
         self.admin = admin
@@ -98,11 +95,11 @@ class StoreCluster:
 
         Raises
         ------
-        StoreError
+        ProgramError
             If only the first node is left.
         """
         if len(self.alive) < 2:
-            raise StoreError(
+            raise ProgramError(
                 "cluster: got a node that leaves, wanted another node than the first"
             )
         gone = self.alive.pop(1 + int(self._rng.integers(len(self.alive) - 1)))
@@ -121,11 +118,11 @@ class StoreCluster:
 
         Raises
         ------
-        StoreError
+        ProgramError
             If the system has no further node.
         """
         if self._next >= self.system.nodes:
-            raise StoreError(
+            raise ProgramError(
                 f"cluster: got node {self._next}, wanted below {self.system.nodes}"
             )
         new = self._next
