@@ -347,6 +347,18 @@ def test_one_address_for_clients_and_hosts_is_one_network(imported):
 # Load.
 
 
+def test_a_scenario_has_the_bytes_of_each_osd_and_a_load_for_a_fault_to_meet(imported):
+    used_kib = 12 * 10**9
+    cluster = imported(counters={"num_bytes": 2 * 10**12}, kb_used=used_kib)
+    tables = scenario_of(cluster, cluster.pools[0], "m.txt").tables
+    assert tables["cluster"]["stored_bytes"] == 2 * 10**12
+    # The class has 12 × 10⁹ KiB in use: more than 3 × 2 TB, so there are other pools. Rounded for 24 OSDs.
+    used_bytes = tables["cluster"]["used_bytes"]
+    assert sum(used_bytes) == pytest.approx(used_kib * KIB, abs=24)
+    assert min(used_bytes) > 0
+    assert "duration_s" in tables["workload"]
+
+
 @pytest.mark.parametrize(
     ("count", "kib", "size"),
     [
