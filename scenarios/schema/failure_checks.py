@@ -116,11 +116,11 @@ def _keys_of_change(where: str, change: ChangeSpec) -> Iterator[Problem]:
 
 
 def _numbers(
-    where: str, numbers: Sequence[int] | None, count: int, name: str
+    where: str, numbers: Sequence[int | str] | None, count: int, name: str
 ) -> Iterator[Problem]:
-    """Refuse numbers of things that do not exist."""
+    """Refuse numbers of things that do not exist. The code that reads the CRUSH map checks names."""
     for place, number in enumerate(numbers or ()):
-        if number >= count:
+        if isinstance(number, int) and number >= count:
             wanted = f"{name} from 0 to {count - 1}"
             yield problem(f"{where}.{place}", number, wanted, *_COUNTS)
 

@@ -16,6 +16,7 @@ from stripesim.scenarios.rehearsal.backfill_schedule import (
     schedule_s,
 )
 from stripesim.scenarios.rehearsal.commands import commands_of
+from stripesim.scenarios.rehearsal.exact_movement import exact_movements
 from stripesim.scenarios.rehearsal.rehearse import rehearse
 from stripesim.scenarios.rehearsal.timeline import time_scale
 from stripesim.scenarios.rehearsal.variants import (
@@ -25,6 +26,7 @@ from stripesim.scenarios.rehearsal.variants import (
 )
 from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
+from support.messages import states
 
 TEXT = """
 name = "changes"
@@ -219,6 +221,33 @@ def test_a_rehearsal_needs_no_length_and_a_run_does():
     assert change["profiles"][0]["iops"] > 0
     with pytest.raises(ValueError, match=r"workload\.requests: got neither"):
         run_scenario(unbounded)
+
+
+def test_a_host_is_drained_by_its_name_in_the_map_as_by_its_number():
+    drain = '[[changes]]\nkind = "remove"\nhosts = '
+    by_name = scenario(drain + '["host3"]\n')
+    by_number = scenario(drain + "[3]\n")
+    # Hosts have two OSDs each.
+    assert commands_of(by_name, 0) == [
+        f"ceph osd crush reweight osd.{osd} 0" for osd in (6, 7)
+    ]
+    movements = [exact_movements(each, "rs:4,2") for each in (by_name, by_number)]
+    counts = [moved.movement.shards_count for (moved,) in movements]
+    assert counts[0] == counts[1] > 0
+    with pytest.raises(ValueError, match=r"changes\.hosts") as caught:
+        rehearse(scenario(drain + '["hots3"]\n'))
+    assert states(str(caught.value), 'got "hots3" ... such as host3')
+
+
+def test_a_bad_change_is_the_only_problem_of_a_scenario_without_a_length():
+    unbounded = "\n".join(
+        line for line in TEXT.splitlines() if not line.startswith("requests")
+    )
+    bad = '\n[[changes]]\nkind = "remove"\nhosts = [-1]\n'
+    with pytest.raises(ScenarioError) as caught:
+        scenario(bad, text=unbounded)
+    (fault,) = caught.value.faults
+    assert "changes.hosts" in fault
 
 
 @pytest.mark.parametrize(
