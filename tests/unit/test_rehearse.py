@@ -18,6 +18,7 @@ from stripesim.scenarios.rehearsal.backfill_schedule import (
 from stripesim.scenarios.rehearsal.commands import commands_of
 from stripesim.scenarios.rehearsal.exact_movement import exact_movements
 from stripesim.scenarios.rehearsal.rehearse import rehearse
+from stripesim.scenarios.rehearsal.tables import table_of_settings
 from stripesim.scenarios.rehearsal.timeline import time_scale
 from stripesim.scenarios.rehearsal.variants import (
     more_backfills,
@@ -551,3 +552,24 @@ def test_a_second_attempt_simulates_the_same_requests(monkeypatch):
     second = rehearse(scenario(text=text))["changes"][0]["profiles"][0]
     assert second == first
     assert second["before"]["iops"] == pytest.approx(200, rel=0.2)
+
+
+def test_a_setting_without_a_time_says_why(monkeypatch):
+    # Half of the time that the change takes without clients
+    monkeypatch.setattr(samples, "_LONGER", (0.5,))
+    document = rehearse(scenario(text=LIGHT))
+    (row,) = table_of_settings(document)
+    assert row["time"] == "not clean"
+    (reason,) = [line for line in document["warnings"] if "no time" in line]
+    assert states(reason, "fifo: ... not clean ... times ... without clients")
+
+
+def test_progress_counts_the_simulations():
+    steps = []
+    mclock = LIGHT.replace('op_queue = "fifo"', 'op_queue = "mclock_scheduler"')
+    document = rehearse(
+        scenario(text=mclock), progress=lambda words, total: steps.append(total)
+    )
+    # One step of each simulation has to be left until it is done. Equal profiles are not simulated.
+    assert len(steps) + 1 == steps[-1]
+    assert steps[0] == 2 + len(document["changes"][0]["profiles"])
