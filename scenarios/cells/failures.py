@@ -120,8 +120,8 @@ def plan_of(
 def _stored_objects(scenario: Scenario) -> dict[str, Any]:
     """Return the fields of a plan that state the objects of the pool at the start of the run.
 
-    The pool holds `cluster.stored_bytes`. Those of them that are not the images' are simulated up to
-    `OTHER_OBJECTS_MAX` objects.
+    The pool holds `cluster.stored_bytes`, and images are a part of them. Of the other part at most
+    `OTHER_OBJECTS_MAX` objects are simulated.
     """
     object_bytes = scenario.cluster.object_bytes
     images_count = 1
@@ -211,12 +211,13 @@ def _requests_count(scenario: Scenario) -> int:
 def recovery_warnings(scenario: Scenario, scheme: str, row: ResultRow) -> list[str]:
     """Warn of a recovery that is simulated in part, or that continues after the end of the run."""
     faults = row.faults
-    if faults is None or scenario.changes:
+    if faults is None:
         return []
     whole = ""
     if faults.recovery_whole_s is not None:
-        least = "" if faults.clean_at_end else "at least "
-        whole = f"; with all of it the recovery takes {least}{duration_text(faults.recovery_whole_s)}"
+        limit = "about" if faults.clean_at_end else "at least"
+        whole_text = duration_text(faults.recovery_whole_s)
+        whole = f"; all of it takes {limit} {whole_text} to recover"
     warnings = []
     if faults.objects_ratio > 1:
         share = number_text(100 / faults.objects_ratio)

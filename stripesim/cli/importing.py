@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from stripesim.cli.options import JsonOption, ReportOption
+from stripesim.cli.options import JsonOption
 from stripesim.cli.output import (
     check_out,
     console,
@@ -65,7 +65,13 @@ def ceph_report(
             help="First add N hosts like those of the pool.",
         ),
     ] = "",
-    report: ReportOption = False,
+    report: Annotated[
+        bool,
+        typer.Option(
+            "--report",
+            help="Also write a self-contained page next to --out, such as mine-report.html for mine.toml.",
+        ),
+    ] = False,
     json_to: JsonOption = None,
 ) -> None:
     """Analyse a Ceph cluster: PGs per OSD, capacity, and a scenario ready to run."""

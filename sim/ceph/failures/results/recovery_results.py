@@ -143,8 +143,8 @@ def whole_recovery_s(
     -------
     float or None
         A lower bound if the run ends earlier, because fewer PGs recover at the end than at the start. None if
-        nothing recovers, or if the run ends before all PGs are clean and the number of shards left is
-        unknown: failed OSDs may return with their data.
+        nothing recovers. None as well if the run ends earlier and the number of shards left is unknown,
+        because OSDs return with their data or changes are planned.
 
     Notes
     -----
@@ -158,7 +158,10 @@ def whole_recovery_s(
     completed_ns = run.recovery.completed_ns
     counts = (completed_ns >= start_ns) & (completed_ns <= end_ns)
     done = int(run.shards_done[counts].sum())
-    wanted = done if clean_ns is not None else run.lost_shards
+    wanted = done
+    if clean_ns is None:
+        returns = not all(failure.loses_data for failure in run.plan.failures)
+        wanted = 0 if returns or run.plan.changes else run.lost_shards
     if not done or wanted < done:
         return None
     left = wanted * run.plan.objects_ratio - done
