@@ -105,7 +105,7 @@ def failure(
     clients = scenario.workload.clients
     keys["workload"]["image_bytes"] = _TIMELINE_IMAGES_BYTES // clients
     # The timeline shows a small pool, whose size the page states.
-    keys["cluster"]["stored_bytes"] = None
+    keys["cluster"].pop("stored_bytes", None)
     keys["faults"] = {
         "down_out_interval_s": _OUT_S,
         "events": [{**lost, "at_s": _FAILS_S, "kind": "process"}],
