@@ -99,7 +99,9 @@ class FioRun:
             "requests": requests,
         }
         sets: dict[str, Any] = {f"workload.{key}": value for key, value in load.items()}
-        return load_scenario(self.scenario_path, sets={**sets, "schemes": [row.scheme]})
+        # The loads of the scenario are not those that fio measured.
+        sets |= {"workloads": [], "schemes": [row.scheme]}
+        return load_scenario(self.scenario_path, sets=sets)
 
     def models(self) -> Models:
         """Return the models before calibration."""
@@ -147,7 +149,8 @@ def fio_runs(folder: Path) -> list[FioRun]:
             f"{folder}: got {len(scenarios)} TOML files next to fio's outputs, wanted one: the scenario of "
             "the cluster that was measured"
         )
-    scenario = load_scenario(scenarios[0])
+    any_load = {"workload.requests": REQUESTS_MIN, "workloads": []}
+    scenario = load_scenario(scenarios[0], sets=any_load)
     problems: list[str] = []
     runs = []
     for path in sorted(folder.glob("*.json")):

@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stripesim.scenarios.cells.build import build_cell, check_schemes
+from stripesim.scenarios.cells.failures import check_clients_meet_faults
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells, load_cell
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.planner import CompiledGraphs
 from stripesim.sim.engine.graph import STEPS_MAX, IntArray, StepsError
+from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.result_row import ResultRow
 from stripesim.sim.observe.window import WARM_UP
 from stripesim.sim.run import RunResult, simulate
@@ -76,6 +78,11 @@ def run_cell(
             cell,
             lambda end_ns: _issued(scenario, cell, engine, models, end_ns),
         )
+    if until_ns is None:
+        check_clients_meet_faults(
+            scenario,
+            lambda end_ns: _without_faults(scenario, cell, engine, models, end_ns),
+        )
     inputs = vars(build_cell(scenario, cell, models))
     if until_ns is not None:
         inputs = {**inputs, "until_ns": until_ns}
@@ -98,6 +105,15 @@ def steps_problem(scenario: Scenario, scheme: str, error: StepsError) -> ValueEr
     got = f"{scheme}, which takes {error.steps} steps ({error.name})"
     wanted = f"a scheme of fewer shards: an operation has at most {STEPS_MAX} steps"
     return scenario.problem(key, got, wanted)
+
+
+def _without_faults(
+    scenario: Scenario, cell: Cell, engine: str, models: Models | None, until_ns: int
+) -> ClientRequests:
+    """Return the requests of a cell until a time, without its faults."""
+    inputs = vars(build_cell(scenario, cell, models))
+    inputs |= {"faults": None, "timeout_ns": 0, "until_ns": until_ns}
+    return simulate(**inputs, seed=scenario.seed, engine=engine).requested
 
 
 def _issued(

@@ -138,7 +138,10 @@ def _pool_row(
     shards: Sizes,
     data: Sizes,
 ) -> dict[str, Any]:
-    """Return the capacity of a pool if it were alone on its OSDs, and its room next to the other pools."""
+    """Return the capacity of a pool if it were alone on its OSDs, and its room next to the other pools.
+
+    ``usable_bytes_safe`` is None where a lost failure domain cannot be rebuilt in the others.
+    """
     ratios = cluster.ratios
     sizes = {osd.id: all_sizes[osd.id] for osd in cluster.osds_of(pool)}
     raw = sum(sizes.values())
@@ -153,6 +156,9 @@ def _pool_row(
         if osd in sizes
     ]
     largest = max(by_domain.values(), default=0.0)
+    safe_bytes = None
+    if _can_heal(len(by_domain), pool.placed.size):
+        safe_bytes = (raw - largest) * ratios.nearfull / pool.overhead
     return {
         "name": pool.placed.name,
         "scheme": pool.scheme,
@@ -160,11 +166,16 @@ def _pool_row(
         "overhead": pool.overhead,
         "raw_bytes": raw,
         "usable_bytes_full": raw * ratios.full / pool.overhead,
-        "usable_bytes_safe": (raw - largest) * ratios.nearfull / pool.overhead,
+        "usable_bytes_safe": safe_bytes,
         "failure_domains": len(by_domain),
         "stored_bytes": pool.stored_bytes,
         "more_bytes": max(0.0, min(room, default=0.0)) / pool.overhead,
     }
+
+
+def _can_heal(domains: int, width: int) -> bool:
+    """Return True if all shards of a PG have a failure domain each after the loss of one domain."""
+    return domains > width
 
 
 def _domains(
@@ -191,7 +202,7 @@ def _domains(
             held = sum(data[osd] for osd in lost)
             room = sum(free.values()) - sum(free[osd] for osd in lost)
             reason = ""
-            if domains_left < width:
+            if not _can_heal(len(members_of), width):
                 reason = f"{domains_left} {kind}s left for {width} shards"
             rows.append(
                 {

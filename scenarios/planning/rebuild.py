@@ -120,12 +120,22 @@ def idle_rebuild(
 
 
 def without_osd(scenario: Scenario, osd: int, load: WorkloadSpec) -> Scenario:
-    """Return a scenario that loses an OSD at the start and rebuilds it under load, equally throttled."""
+    """Return a scenario that loses an OSD at the start and rebuilds it under load, equally throttled.
+
+    The pool holds the images of the load and nothing else.
+    """
     repair = RepairSpec(lost_osds=(osd,))
     if scenario.repair is not None:
         repair = scenario.repair.model_copy(update={"lost_osds": (osd,)})
+    cluster = scenario.cluster.model_copy(update={"stored_bytes": None})
     return scenario.model_copy(
-        update={"repair": repair, "workload": load, "faults": None}
+        update={
+            "cluster": cluster,
+            "repair": repair,
+            "workload": load,
+            "workloads": (),
+            "faults": None,
+        }
     )
 
 

@@ -65,6 +65,7 @@ class Sample:
     requested: ClientRequests
     blocked: BoolArray  #: True for requests that waited for their PG, shape (requests,)
     end_ns: int
+    alone_ns: int  #: End of the last change without clients, with the quiet times before it [ns]
     has_load: bool  #: True if clients issued requests throughout
     #: Requests that closed loops keep in flight [count]; None if requests arrive at given times
     in_flight_count: int | None
@@ -200,6 +201,7 @@ def simulate_sample(
         requested=result.requested,
         blocked=result.blocked,
         end_ns=result.engine_run.end_ns,
+        alone_ns=size.alone_ns,
         has_load=size.has_load,
         in_flight_count=scenario.in_flight_count,
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from stripesim.scenarios.cells.failures import limits_of
+from stripesim.scenarios.cells.failures import limits_of, recovery_warnings
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import (
     hole_warnings,
@@ -142,6 +142,7 @@ def run_scenario(
     requests = uses = 0
     wall_s = 0.0
     stopped = False
+    unfinished: list[str] = []
     try:
         for cell, result in run_cells(scenario, engine, models):
             cell_rows = [
@@ -164,6 +165,7 @@ def run_scenario(
             processors.append(use)
             if result.window is not None:
                 latencies.append({**cell._asdict(), **_distribution(result)})
+            unfinished += recovery_warnings(scenario, cell.scheme, result.row)
             if result.timeline is not None:
                 timelines.append({**cell._asdict(), **result.timeline})
             fingerprint.update(bytes.fromhex(result.sha256))
@@ -198,6 +200,7 @@ def run_scenario(
             *kernel_warnings(scenario),
             *pristine_warnings(scenario),
             *object_map_warnings(scenario),
+            *dict.fromkeys(unfinished),
         ),
         stopped=stopped,
         limits=tuple(limits),

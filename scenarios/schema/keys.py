@@ -246,7 +246,8 @@ class ClusterSpec(Table):
     backfillfull_ratio: FillRatio = 0.9
     """Fraction of an OSD's capacity at which backfills to it wait [0 to 1] (mon_osd_backfillfull_ratio)."""
     stored_bytes: Bytes | None = None
-    """Client data in the pool when planned changes begin [bytes]. Default: the size of the images."""
+    """Client data in the pool at the start [bytes], of which images are a part. [faults], [repair] and
+    planned changes move it. Default: the size of the images."""
     used_bytes: tuple[Annotated[int, Field(ge=0)], ...] = ()
     """Bytes that each OSD holds when planned changes begin, of all pools, by OSD number [bytes]. Default:
     those of this pool alone."""
@@ -382,7 +383,8 @@ class WorkloadSpec(Table):
     image: Literal["pristine", "prefilled"] = "prefilled"
     """State of the image before the run. prefilled: all objects exist. pristine: none does."""
     image_bytes: SizeBytes = 100 * 10**9
-    """Size of each client's block image [bytes]."""
+    """Size of each client's block image [bytes]. With a trace, that of each of its devices; default: up to
+    the end of its last request."""
     image_features: tuple[ImageFeature, ...] | None = Field(default=None, min_length=1)
     """Features of the images. With object-map, the first write into an object of a pristine image waits
     for an update of the image's object map. Not simulated with [faults], [[changes]] or [repair].

@@ -194,9 +194,18 @@ def _number_or_list(value: object) -> str:
     return "=list" if isinstance(value, list | tuple) else "=number"
 
 
+def _number_or_name(value: object) -> str:
+    return "=name" if isinstance(value, str) else "=number"
+
+
+HostToDrain = Annotated[
+    Annotated[OsdId, Tag("=number")]
+    | Annotated[str, Field(min_length=1, max_length=255), Tag("=name")],
+    Discriminator(_number_or_name),
+]
 HostsToChange = Annotated[
     Annotated[Count, Tag("=number")]
-    | Annotated[tuple[OsdId, ...], Field(min_length=1), Tag("=list")],
+    | Annotated[tuple[HostToDrain, ...], Field(min_length=1), Tag("=list")],
     Discriminator(_number_or_list),
 ]
 
@@ -213,7 +222,8 @@ class ChangeSpec(Table):
     """CRUSH weight of each OSD [TiB by convention], for weight and add. Default for add: the weight of
     existing OSDs."""
     hosts: HostsToChange | None = None
-    """For add, the number of new hosts [count]. For remove, the list of hosts to drain."""
+    """For add, the number of new hosts [count]. For remove, the list of hosts to drain, by number from 0 or
+    by their name in the CRUSH map."""
     osds_per_host: Count | None = None
     """OSDs of each new host [count], for add. Default: as many as the last host has."""
     scheme: SchemeText | None = None

@@ -106,6 +106,9 @@ class FaultNumbers:
     pgs_lost: int  # PGs with fewer shards left than the code needs.
     objects_lost: int
 
+    # `recovery_s` with all objects of the pool, where only some are simulated or the run ends earlier.
+    recovery_whole_s: float | None = None
+    objects_ratio: float = 1.0  # Objects of the pool per simulated one.
     deep_scrubs: int | None = None  # Deep scrubs completed; None without scrubs.
     scrub_device_read_bytes: int | None = None
     repair: RepairNumbers | None = None  # None if no OSD was lost before the run.

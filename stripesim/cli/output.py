@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -121,14 +121,20 @@ def list_written(paths: list[Path]) -> None:
         print(f"wrote {path}", file=sys.stderr)
 
 
-def write_page(out: Path, page: str) -> list[Path]:
-    """Write ``report.html`` into a folder."""
+#: Name of the page of a command that writes into a folder of its own.
+REPORT: Final = "report.html"
+
+
+def write_page(out: Path, page: str, *, name: str = REPORT) -> list[Path]:
+    """Write a page into a folder."""
     from stripesim.scenarios.run.results import write_files
 
-    return write_files(out, {"report.html": page.encode()})
+    return write_files(out, {name: page.encode()})
 
 
-def warn_outside(warnings: Sequence[str], *, report: Path | None = None) -> None:
+def warn_outside(
+    warnings: Sequence[str], *, report: Path | None = None, name: str = REPORT
+) -> None:
     """Warn in one line about values outside the calibrated range and name the report with the details."""
     if not warnings:
         return
@@ -138,7 +144,7 @@ def warn_outside(warnings: Sequence[str], *, report: Path | None = None) -> None
     named = ", ".join(dict.fromkeys(line.split(":")[0] for line in warnings))
     where = "--out DIR --report, or --json -"
     if report is not None:
-        where = str(report / "report.html")
+        where = str(report / name)
     print(
         f"warning: outside the calibrated range in {len(warnings)} respects: {named}; in full: {where}",
         file=sys.stderr,

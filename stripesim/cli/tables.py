@@ -84,7 +84,10 @@ _KEYS_OF = {
 
 
 def summary_tables(summary: Mapping[str, Any]) -> list[Table]:
-    """Lay out a summary by `stripesim.traces.describe`: single values first, then lists and groups."""
+    """Lay out a summary by `stripesim.traces.describe`: single values first, then lists and groups.
+
+    Values that the trace does not have are left out.
+    """
 
     def plain(
         heading: str, columns: Sequence[str], rows: Iterable[Iterable[Any]]
@@ -95,7 +98,7 @@ def summary_tables(summary: Mapping[str, Any]) -> list[Table]:
     single = {
         key: value
         for key, value in summary.items()
-        if not isinstance(value, dict | list)
+        if value is not None and not isinstance(value, dict | list)
     }
     tables = [plain("", ("property", "value"), single.items())]
     for key, value in summary.items():

@@ -104,6 +104,8 @@ def failure(
     keys = _with_load(scenario, rate_per_s, _END_S)
     clients = scenario.workload.clients
     keys["workload"]["image_bytes"] = _TIMELINE_IMAGES_BYTES // clients
+    # The timeline shows a small pool, whose size the page states.
+    keys["cluster"].pop("stored_bytes", None)
     keys["faults"] = {
         "down_out_interval_s": _OUT_S,
         "events": [{**lost, "at_s": _FAILS_S, "kind": "process"}],

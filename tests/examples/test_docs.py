@@ -207,6 +207,20 @@ def test_every_link_leads_to_a_page_and_a_heading(tmp_path: Path) -> None:
     assert wrong == []
 
 
+def test_every_link_of_a_page_leads_to_a_file_of_the_checkout() -> None:
+    wrong = []
+    for page in PAGES:
+        code = re.compile(r"^```.*?^```", flags=re.MULTILINE | re.DOTALL)
+        text = code.sub("", page.read_text(encoding="utf-8"))
+        for target in re.findall(r"\[[^\]]*\]\(([^)\s]+)\)", text):
+            name = target.partition("#")[0]
+            if re.match(r"https?:", target) or not name:
+                continue
+            if not (page.parent / name).exists():
+                wrong.append(f"{page.relative_to(ROOT)}: {target}")
+    assert wrong == []
+
+
 def test_a_page_that_is_new_is_taken_up(tmp_path: Path) -> None:
     for folder in ("howto", "background"):
         text = (DOCS / folder / "index.md").read_text(encoding="utf-8")

@@ -404,7 +404,7 @@ def test_a_page_is_written_next_to_the_scenario(tmp_path, monkeypatch, capsys):
     assert {path.name for path in tmp_path.iterdir()} == {
         "mine.toml",
         "mine.crush.txt",
-        "report.html",
+        "mine-report.html",
     }
 
 
