@@ -25,7 +25,7 @@ SCENARIO = FOLDER / "grid.toml"
 OVER: dict[str, list[Any]] = {
     "workload.queue_depth": [1, 4, 16, 64],
     "workload.block_sizes_bytes": ["4k", "16k", "64k", "256k"],
-    "cluster.hosts": [4, 6, 8, 10],
+    "cluster.osds_per_host": [2, 4, 6, 8],
     "generation": ["squid", "tentacle"],
 }
 REPLICATIONS = 3
