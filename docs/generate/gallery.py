@@ -284,6 +284,8 @@ def grid_page() -> str:
         kind="A recorded grid",
         title="Replication or erasure coding?",
         introduction=f"{scenario.description}. Each client keeps its own queue. "
+        "The failure domain is the host: each shard is on another host, so every scheme "
+        "keeps its data when any two hosts fail. "
         f"Every cell is the mean of {REPLICATIONS} simulations. "
         "Move one slider at a time: what changes, and for which scheme?",
     )
