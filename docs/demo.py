@@ -18,12 +18,13 @@ def lines() -> list[str]:
     count = len(cells(scenario))
     recorded = json.loads((FOLDER / f"{STUDY}.json").read_text(encoding="utf-8"))
     summary = recorded["summary"]
+    verdicts = f"{summary['right']} of {summary['held_out']} held-out claims are right"
+    error = f"a median error of {summary['median_error_percent']:.0f} %"
+    when = f"recorded {recorded['date']} with {recorded['version']}"
     return [
         f"Simulating {scenario.description}: {count} cells on {cluster.host_count} hosts "
         f"with {cluster.osds_per_host} OSDs each.",
-        f"Fit to the paper: {summary['right']} of {summary['held_out']} held-out claims are right, with a median "
-        f"error of {summary['median_error_percent']:.0f} % (recorded {recorded['date']} with {recorded['version']}; "
-        f"`stripesim study {STUDY}` judges them anew).",
+        f"Fit to the paper: {verdicts}, with {error} ({when}; `stripesim study {STUDY}` judges anew).",
     ]
 
 
