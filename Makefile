@@ -26,7 +26,9 @@ $(STAMP): setup.cfg pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(STAMP)
-	$(BIN)/stripesim run koh2017 --out $(OUT)/koh2017
+	@$(BIN)/python docs/demo.py
+	@mkdir -p $(OUT)/koh2017
+	@$(BIN)/stripesim run koh2017 --out $(OUT)/koh2017 > $(OUT)/koh2017/table.txt
 
 # Tests start many interpreters, which load bytecode that is on disk.
 test: $(STAMP)

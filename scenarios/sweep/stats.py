@@ -24,17 +24,10 @@ _BATCHES_MIN: Final = 10
 #: Fewest completions in a window, below which `stripesim.sim.observe.window.window_of` takes the run.
 _WINDOW_REQUESTS_MIN: Final = 20
 
-#: Columns that are not averaged: intervals of a single run, and wall-clock time.
-_NOT_AVERAGED: Final = frozenset(
-    {
-        "replication",
-        "seed",
-        "steady",
-        "throughput_ci_low",
-        "throughput_ci_high",
-        "engine_wall_s",
-    }
-)
+#: Columns that are not averaged, besides the intervals of single runs, which replications replace.
+_NOT_AVERAGED: Final = frozenset({"replication", "seed", "steady", "engine_wall_s"})
+#: Ends of the names of an interval's columns, the last part of the name.
+_INTERVAL_ENDS: Final = ("_ci_low", "_ci_high")
 
 
 def unsteady_reason(
@@ -110,7 +103,9 @@ def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
     numbers = [
         name
         for name, dtype in rows.schema.items()
-        if dtype.is_numeric() and name not in not_averaged
+        if dtype.is_numeric()
+        and name not in not_averaged
+        and not name.endswith(_INTERVAL_ENDS)
     ]
     schema: dict[str, Any] = {name: rows.schema[name] for name in keys}
     schema["replications"] = pl.Int64
@@ -118,7 +113,7 @@ def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
         if name in rows.columns:
             schema[name] = rows.schema[name]
     for name in numbers:
-        schema |= dict.fromkeys((name, f"{name}_ci_low", f"{name}_ci_high"), pl.Float64)
+        schema |= dict.fromkeys((name, *_ends(name)), pl.Float64)
     columns = {
         name: rows[name].cast(dtype).to_list()
         for name, dtype in schema.items()
@@ -158,8 +153,11 @@ def _mean(
     if len(values) == 1:
         return {name: values[0]}
     interval = student_interval(values)
-    return {
-        name: interval.mean,
-        f"{name}_ci_low": interval.low,
-        f"{name}_ci_high": interval.high,
-    }
+    low, high = _ends(name)
+    return {name: interval.mean, low: interval.low, high: interval.high}
+
+
+def _ends(name: str) -> tuple[str, str]:
+    """Return the names of the columns with the ends of an interval."""
+    low, high = _INTERVAL_ENDS
+    return name + low, name + high

@@ -115,10 +115,36 @@ def check_page(page: Path | None) -> None:
         raise ValueError(f"--html: got the folder {page}, wanted {wanted}")
 
 
+#: Up to this many files are listed on standard error, more in a file of their folder.
+_LISTED_MAX: Final = 12
+MANIFEST: Final = "files.txt"
+#: Suffixes of pictures, those that most viewers show first.
+_PICTURES: Final = (".png", ".pdf", ".svg")
+
+
 def list_written(paths: list[Path]) -> None:
-    """List the files that were written on standard error."""
-    for path in paths:
-        print(f"wrote {path}", file=sys.stderr)
+    """List the files that were written on standard error; of many, their folder and first picture."""
+    if len(paths) <= _LISTED_MAX:
+        for path in paths:
+            print(f"wrote {path}", file=sys.stderr)
+        return
+    folder = Path(os.path.commonpath([path.parent for path in paths]))
+    names = "".join(f"{path.relative_to(folder)}\n" for path in paths)
+    (folder / MANIFEST).write_text(names, encoding="utf-8")
+    line = f"wrote {len(paths)} files into {folder} (listed in {MANIFEST})"
+    picture = _first_picture(paths)
+    if picture is not None:
+        line += f"; the first picture is {picture}"
+    print(line, file=sys.stderr)
+
+
+def _first_picture(paths: Sequence[Path]) -> Path | None:
+    """Return the first picture of the kind that most viewers show, or None without one."""
+    for suffix in _PICTURES:
+        for path in paths:
+            if path.suffix == suffix:
+                return path
+    return None
 
 
 #: Name of the page of a command that writes into a folder of its own.

@@ -164,7 +164,9 @@ def report_of_options(options: Mapping[str, PlanOption], job: Job | None) -> str
         for control in controls()
     ]
     warnings = [
-        line for option in both for line in (*option.problem_lines, *option.warnings)
+        line
+        for option in both
+        for line in (*option.problem_lines, *option.risks, *option.warnings)
     ]
     return render(
         "compare.html.j2",

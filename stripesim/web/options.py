@@ -22,9 +22,12 @@ from stripesim.scenarios.planning.plan import nines_of
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.toml import toml_document
 from stripesim.scenarios.schema.units import bytes_text, number_text
+from stripesim.sim.ceph.cluster import Models
 from stripesim.web.controls import BY_DEPTH, controls
 from stripesim.web.fields import NO_PROBLEMS, FormProblems, problems_of_scenario
 
+#: Days for which a constant growth is not assumed any more.
+_DAYS_MAX: Final = 10 * 365
 _EXACT: Final = "exact arithmetic, without metadata and other pools"
 _MARKOV_WORDS: Final = {
     True: "which is exact here",
@@ -86,7 +89,8 @@ class PlanOption:
     scenario: Scenario | None = None
     answers: ClosedForms | None = None
     problems: FormProblems = NO_PROBLEMS
-    warnings: tuple[str, ...] = ()
+    risks: tuple[str, ...] = ()  # of its data
+    warnings: tuple[str, ...] = ()  # values outside the calibrated range
 
     @property
     def numbers(self) -> tuple[Number, ...]:
@@ -118,16 +122,26 @@ def option_of(
         Path of each uploaded parameter set, by the name that controls have for it.
     """
     try:
-        scenario = _scenario(base, values, files or {})
-        answers, warnings = _answers(scenario, values)
+        scenario = scenario_of(base, values, files or {})
+        models = build_models(scenario)
+        risks = storage_warnings(scenario, models)
+        answers = _answers(scenario, models, values)
     except ValueError as error:
         return PlanOption(values, problems=problems_of_scenario(error, controls()))
-    return PlanOption(values, scenario, answers, warnings=tuple(warnings))
+    warnings = tuple(warnings_of(scenario))
+    return PlanOption(values, scenario, answers, risks=tuple(risks), warnings=warnings)
 
 
-def _scenario(
+def scenario_of(
     base: Scenario, values: Mapping[str, str], files: Mapping[str, str]
 ) -> Scenario:
+    """Build the scenario of valid values; the arguments are those of `option_of`.
+
+    Raises
+    ------
+    ValueError
+        If the values make no scenario.
+    """
     keys: dict[str, Any] = {
         "generation": values["generation"],
         "drive": files.get(values["drive"], values["drive"]),
@@ -199,11 +213,10 @@ _REPLACED: Final[Any] = {
 
 
 def _answers(
-    scenario: Scenario, values: Mapping[str, str]
-) -> tuple[ClosedForms, list[str]]:
-    """Return the answers of a scenario, and warnings."""
+    scenario: Scenario, models: Models, values: Mapping[str, str]
+) -> ClosedForms:
+    """Return the answers of a scenario."""
     scheme = scenario.schemes[0]
-    models = build_models(scenario)
     drives = drives_of(scenario, models)
     capacity = capacity_of(scenario, scheme, models, drives)
     bounds = bounds_of(scenario, scheme)
@@ -217,8 +230,7 @@ def _answers(
         *_bound_numbers(bounds),
         _nines_number(nines, values),
     )
-    warnings = [*storage_warnings(scenario, models), *warnings_of(scenario)]
-    return ClosedForms(numbers, capacity, bounds, nines, times_ns), warnings
+    return ClosedForms(numbers, capacity, bounds, nines, times_ns)
 
 
 def _time_by_phase_ns(scenario: Scenario, op: str) -> dict[str, int]:
@@ -308,6 +320,8 @@ def _days_numbers(safe_bytes: float | None, values: Mapping[str, str]) -> list[N
     why = f"({free}) / {bytes_text(growth_bytes)} per day"
     valid = "assumes constant growth"
     text = number_text(days)
+    if days > _DAYS_MAX:
+        text = f"more than {_DAYS_MAX / 365:.0f} years"
     return [Number("days", "Days until full", days, text, why, "the form", valid)]
 
 

@@ -49,6 +49,12 @@ def test_the_interval_has_its_nominal_coverage() -> None:
     assert 922 <= covered <= 978
 
 
+def test_intervals_of_single_runs_are_not_averaged() -> None:
+    rows = frame([7.0, 9.0], latency_ci_low=[1.0, 2.0], latency_ci_high=[3.0, 4.0])
+    ends = [name for name in aggregate(rows).columns if "_ci_" in name]
+    assert ends == ["iops_ci_low", "iops_ci_high"]
+
+
 def test_one_replication_has_no_interval_and_missing_values_stay_out() -> None:
     one = aggregate(frame([7.0])).to_dicts()[0]
     assert (one["iops"], one["iops_ci_low"], one["iops_ci_high"]) == (7.0, None, None)
