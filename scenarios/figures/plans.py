@@ -22,11 +22,11 @@ from stripesim.scenarios.figures.results import (
     new_figure,
     styled,
 )
+from stripesim.scenarios.planning.candidates import with_unit
 from stripesim.scenarios.schema.tables import PlanSpec
 from stripesim.scenarios.schema.units import (
     bytes_text,
     duration_text,
-    format_size,
     number_text,
 )
 
@@ -83,24 +83,8 @@ def candidate_name(one: Candidate, varied: Sequence[str] = ()) -> str:
     'RS(4,2), 6 × 8, 512 PGs'
     """
     short = f"{scheme_label(one['scheme'])}, {one['hosts']} × {one['osds_per_host']}"
-    further = [_with_unit(key, one[key]) for key in varied if key not in _NAMED]
+    further = [with_unit(key, one[key]) for key in varied if key not in _NAMED]
     return ", ".join([short, *further])
-
-
-def _with_unit(key: str, value: Any) -> str:
-    """Write a varied value with its unit."""
-    match key:
-        case "drive_bytes":
-            return f"drives of {bytes_text(value)}"
-        case "stripe_unit_bytes":
-            return f"stripe unit {format_size(value)}"
-        case "public_gbit_per_s" | "private_gbit_per_s":
-            return f"{number_text(value)} Gb/s {key.partition('_')[0]}"
-        case "cores_per_host":
-            return f"{value} cores per host"
-        case "pg_num":
-            return f"{value:,} PGs"
-    return str(value)
 
 
 def _draw_cost(
@@ -241,11 +225,11 @@ def _draw_growth(
         axes.set_ylim(0, 104)
         axes.set_title("Growth until full", fontsize=12.5)
         axes.set_xlabel("years")
-        axes.set_ylabel("used of raw capacity [%]")
+        axes.set_ylabel("fill of the fullest OSD [%]")
         _legend(figure, columns=2)
     growth = bytes_text(plan.growth_bytes_per_day)
     caption = (
-        f"Fill with {bytes_text(stored)} at first and {growth} more each day, evenly over all OSDs. Dot: "
+        f"Fill of the fullest OSD with {bytes_text(stored)} at first and {growth} more each day. Dot: "
         "beyond it, losing the largest failure domain makes other OSDs nearfull. Years until there: "
         f"{'; '.join(ends)}."
     )

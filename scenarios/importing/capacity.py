@@ -17,6 +17,7 @@ from stripesim.scenarios.importing.usage import (
     shards_by_osd,
     use_by_class,
 )
+from stripesim.scenarios.planning.capacity import imbalance_of, usable_bytes
 
 #: Bytes or shards by OSD.
 Sizes = Mapping[int, float]
@@ -100,10 +101,9 @@ def _fill(
         return {**empty, "usable_raw_bytes": 0.0, "stranded_bytes": 0.0}
     fullest = max(filled, key=lambda osd: (filled[osd], -osd))
     total = sum(sizes.values())
-    mean = sum(use.values()) / total
     # A balancer reduces the excess over the mean.
-    over = filled[fullest] / mean
-    usable = full * total / over
+    over = imbalance_of(use, sizes)
+    usable = usable_bytes(total, full, 1.0, over)
     return {
         "fullest_osd": fullest,
         "fullest_over_mean": over,
@@ -153,14 +153,20 @@ def _pool_row(
         if osd in sizes
     ]
     largest = max(by_domain.values(), default=0.0)
+    imbalance = imbalance_of(shards, sizes)
+
+    def usable(raw_bytes: float, ratio: float) -> float:
+        return usable_bytes(raw_bytes, ratio, pool.overhead, imbalance)
+
     return {
         "name": pool.placed.name,
         "scheme": pool.scheme,
         "failure_domain": pool.failure_domain,
         "overhead": pool.overhead,
         "raw_bytes": raw,
-        "usable_bytes_full": raw * ratios.full / pool.overhead,
-        "usable_bytes_safe": (raw - largest) * ratios.nearfull / pool.overhead,
+        "usable_bytes_full": usable(raw, ratios.full),
+        "usable_bytes_safe": usable(raw - largest, ratios.nearfull),
+        "imbalance": imbalance,
         "failure_domains": len(by_domain),
         "stored_bytes": pool.stored_bytes,
         "more_bytes": max(0.0, min(room, default=0.0)) / pool.overhead,

@@ -20,6 +20,7 @@ from stripesim.models.drive import (
     drive_writes_per_day,
 )
 from stripesim.models.provenance import Provenance
+from stripesim.models.recovery import min_size
 from stripesim.scenarios.cells.build import build_pool
 from stripesim.scenarios.cells.models import cluster_set, device_set
 from stripesim.scenarios.cells.placement import (
@@ -31,6 +32,7 @@ from stripesim.scenarios.cells.placement import (
 )
 from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
 from stripesim.sim.ceph.cluster import NO_OSD, Models
+from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.graph import IntArray
 
 FloatArray = npt.NDArray[np.float64]
@@ -169,22 +171,23 @@ class Capacity:
     failures_tolerated: int  # shards of an object that may be lost
     osds: int
     raw_bytes: float | None  # of all OSDs
-    usable_bytes: float | None  # client data with every OSD at the full ratio
-    # Client data when the OSD with most data is at the full ratio, placed by CRUSH without a balancer.
-    usable_as_placed_bytes: float | None
+    usable_bytes_full: (
+        float | None
+    )  # client data with the fullest OSD at the full ratio
+    # Client data with the fullest OSD at the nearfull ratio after the loss of the largest failure domain.
+    usable_bytes_safe: float | None
     overhead: float  # stored bytes per client byte of the scheme alone
+    imbalance: float  # how full the fullest OSD is, over the mean of all
     domains: int  # failure domains
+    domain: str  # their type: osd, host, rack, …
+    shards: int  # of an object, each in a failure domain of its own
+    min_size: int  # shards below which a placement group serves no clients
     steps: tuple[Step, ...]  # from raw to usable
 
     @property
-    def usable_bytes_full(self) -> float | None:
-        """Raw × full ratio / overhead [B]."""
-        return self.steps[1].left_bytes / self.overhead if self.steps else None
-
-    @property
-    def usable_bytes_safe(self) -> float | None:
-        """Client data at the nearfull ratio without the largest failure domain, before padding [B]."""
-        return self.steps[4].left_bytes if self.steps else None
+    def spare_domains(self) -> int:
+        """Failure domains beyond one for each shard [count]. None is left to heal in at 0."""
+        return self.domains - self.shards
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -193,9 +196,73 @@ class Capacity:
             "usable_bytes_full": self.usable_bytes_full,
             "usable_bytes_safe": self.usable_bytes_safe,
             "overhead": self.overhead,
+            "imbalance": self.imbalance,
+            "domain": self.domain,
             "domains": self.domains,
+            "spare_domains": self.spare_domains,
+            "min_size": self.min_size,
             "waterfall": [step._asdict() for step in self.steps],
         }
+
+
+def usable_bytes(
+    raw_bytes: float, ratio: float, overhead: float, imbalance: float
+) -> float:
+    """Return the client data with the fullest OSD at a fill ratio [B].
+
+    This is the one definition of usable capacity, for plans, the page, warnings and imported clusters.
+
+    Parameters
+    ----------
+    raw_bytes
+        Size of the OSDs that hold data [B].
+    ratio
+        Fill of the fullest OSD [0 to 1], such as Ceph's full ratio.
+    overhead
+        Bytes stored per client byte.
+    imbalance
+        How full the fullest OSD is, over the mean of all. See `imbalance_of`.
+
+    Examples
+    --------
+    12 TB in three copies hold 3.8 TB with all OSDs at 95 %, and 3.17 TB if the fullest has 1.2 × the mean:
+
+    >>> usable_bytes(12, 0.95, 3, 1.0), round(usable_bytes(12, 0.95, 3, 1.2), 2)
+    (3.8, 3.17)
+    """
+    return raw_bytes * ratio / (overhead * imbalance)
+
+
+def imbalance_of(held: Mapping[int, float], sizes: Mapping[int, float]) -> float:
+    r"""Return how full the fullest OSD is, over the mean of all OSDs.
+
+    .. math:: \max_j (h_j / s_j) \cdot \sum_j s_j / \sum_j h_j
+
+    Parameters
+    ----------
+    held
+        Data of each OSD :math:`h_j`, in any unit. Placement groups of one pool are equally full, so shards
+        can be counted instead.
+    sizes
+        Capacity of each OSD :math:`s_j`, in any unit. OSDs without data count.
+
+    Returns
+    -------
+    float
+        At least 1, which means equally full. 1 without data.
+
+    Examples
+    --------
+    Of two equal OSDs one has 60 shards of 100: 1.2 times the mean.
+
+    >>> imbalance_of({0: 60, 1: 40}, {0: 4e12, 1: 4e12})
+    1.2
+    """
+    total = sum(held.get(osd, 0.0) for osd in sizes)
+    if not total:
+        return 1.0
+    fills = [held.get(osd, 0.0) / size for osd, size in sizes.items() if size > 0]
+    return max(fills) * sum(sizes.values()) / total
 
 
 class Step(NamedTuple):
@@ -212,21 +279,26 @@ def waterfall(
     overhead: float,
     padded: float,
     fill: FillLimits,
+    *,
+    imbalance: float = 1.0,
+    placement: str = "",
 ) -> tuple[Step, ...]:
     """Return the steps from raw to usable capacity.
 
     Bytes are those of all OSDs and of the largest failure domain. A client byte takes `overhead` bytes by the
-    scheme alone, and `padded` bytes with objects padded to whole stripes.
+    scheme alone, and `padded` bytes with objects padded to whole stripes. `placement` says in words how the
+    `imbalance` comes about.
 
     >>> from stripesim.models.provenance import Provenance
     >>> given = Provenance("given", "an example")
     >>> fill = FillLimits(full_ratio=0.95, nearfull_ratio=0.85,
     ...                   provenance={"full_ratio": given, "nearfull_ratio": given})
     >>> [round(step.left_bytes, 1) for step in waterfall(1200, 100, 1.5, 1.5, fill)]
-    [1200, 1140.0, 1100, 935.0, 623.3, 623.3]
+    [1200, 1140.0, 1100, 935.0, 935.0, 623.3, 623.3]
     """
     alive = raw_bytes - largest_bytes
     near = alive * fill.nearfull_ratio
+    even = near / imbalance
     return (
         Step("raw", raw_bytes, "all OSDs"),
         Step(
@@ -241,13 +313,18 @@ def waterfall(
         ),
         Step("nearfull", near, f"× {fill.nearfull_ratio:g}: Ceph warns there"),
         Step(
+            "imbalance",
+            even,
+            f"/ {imbalance:.3f}: how full the fullest OSD is, over the mean{placement}",
+        ),
+        Step(
             "overhead",
-            near / overhead,
+            even / overhead,
             f"/ {overhead:g}: bytes stored per client byte",
         ),
         Step(
             "padding",
-            near / padded,
+            even / padded,
             f"/ {padded / overhead:.4g}: objects are padded to whole stripes",
         ),
     )
@@ -258,10 +335,10 @@ def capacity_of(
 ) -> Capacity:
     """Compute the capacity of the scenario's cluster under one scheme.
 
-    With :math:`w` shards of :math:`s` bytes for each object of :math:`o` bytes, a client byte takes
-    :math:`w s / o` bytes. Objects spread evenly over placement groups. OSD :math:`j` is in :math:`n_j` of
-    :math:`G` groups and holds :math:`s n_j / (G o)` bytes for each client byte, so the fullest OSD limits the
-    pool. Metadata, the write-ahead log and other pools are not included.
+    Objects spread evenly over placement groups, so the OSD with most groups for its size limits the pool. The
+    placement is the simulated one, which a balancer evens out if the scenario has
+    ``cluster.upmap_max_deviation``. The loss of a failure domain is assumed to leave the imbalance as it is.
+    Metadata, the write-ahead log and other pools are not included.
     """
     scheme = parse_scheme(scheme_name)
     fill = drives.fill
@@ -271,26 +348,32 @@ def capacity_of(
         stored_bytes(scheme, pool.geometry, pool.object_bytes, policy=models.ec)
         / scheme.width
     )
-    per_group = shard_bytes / pool.object_bytes
-    stored = scheme.width * per_group
+    stored = scheme.width * shard_bytes / pool.object_bytes
     overhead = scheme.storage_overhead
-    sizes = drives.sizes(pool.cluster.osd_hosts)
     of_osds = {0: 0} if scheme.name == "none" else osd_domains(scenario, scheme)
+    by_osd = drives.sizes(pool.cluster.osd_hosts)
+    sizes = {osd: float(by_osd[osd]) for osd in of_osds}
     domains: dict[int | str, float] = defaultdict(float)
     for osd, domain in of_osds.items():
-        domains[domain] += float(sizes[osd])
-    raw = None if drives.osd_bytes is None else sum(domains.values())
-    usable = as_placed = None
+        domains[domain] += sizes[osd]
+    imbalance = imbalance_of(_shards_by_osd(pool), sizes)
+    raw = None if drives.osd_bytes is None else sum(sizes.values())
+    usable_full = usable_safe = None
     steps: tuple[Step, ...] = ()
     if raw is not None and fill is not None:
         largest = max(domains.values()) if scheme.width > 1 else 0.0
-        steps = waterfall(raw, largest, overhead, stored, fill)
-        usable = raw * fill.full_ratio / stored
-        acting = pool.cluster.acting
-        placed = np.bincount(acting[acting != NO_OSD], minlength=pool.cluster.osds)
-        room = sizes[placed > 0] / placed[placed > 0]
-        as_placed = (
-            float(room.min()) * fill.full_ratio * pool.cluster.groups / per_group
+        steps = waterfall(
+            raw,
+            largest,
+            overhead,
+            stored,
+            fill,
+            imbalance=imbalance,
+            placement=_placement_words(scenario),
+        )
+        usable_full = usable_bytes(raw, fill.full_ratio, overhead, imbalance)
+        usable_safe = usable_bytes(
+            raw - largest, fill.nearfull_ratio, overhead, imbalance
         )
     return Capacity(
         scheme=scheme.name,
@@ -298,11 +381,41 @@ def capacity_of(
         failures_tolerated=scheme.failures_tolerated,
         osds=len(of_osds),
         raw_bytes=raw,
-        usable_bytes=usable,
-        usable_as_placed_bytes=as_placed,
+        usable_bytes_full=usable_full,
+        usable_bytes_safe=usable_safe,
         overhead=overhead,
+        imbalance=imbalance,
         domains=len(domains),
+        domain="osd" if scheme.name == "none" else domain_type(scenario, scheme),
+        shards=scheme.width,
+        min_size=min_size(kind=scheme.kind, k=scheme.k, width=scheme.width),
         steps=steps,
+    )
+
+
+def _shards_by_osd(pool: Pool) -> dict[int, float]:
+    """Count the shards that CRUSH places on each OSD."""
+    acting = pool.cluster.acting
+    osds, counts = np.unique(acting[acting != NO_OSD], return_counts=True)
+    return dict(zip(osds.tolist(), counts.tolist(), strict=True))
+
+
+def _placement_words(scenario: Scenario) -> str:
+    cluster = scenario.cluster
+    placed = f", as CRUSH places {cluster.pg_num:,} placement groups"
+    if cluster.upmap_items:
+        return f"{placed} with the balancer's upmaps"
+    if cluster.upmap_max_deviation is None:
+        return f"{placed} without a balancer (cluster.upmap_max_deviation)"
+    return f"{placed} and a balancer evens them out"
+
+
+def spare_words(held: Capacity) -> str:
+    """Say what the loss of a failure domain means for a pool without a spare one."""
+    return (
+        f"{held.scheme}: no spare {held.domain}: {held.domains} for {held.shards} shards. After the loss of "
+        f"one, the pool stays degraded until it is replaced, with {held.shards - 1} shards where it needs "
+        f"{held.min_size} (min_size) to serve clients"
     )
 
 
@@ -321,12 +434,8 @@ def storage_warnings(scenario: Scenario, models: Models) -> list[str]:
                 f"at most {limit / 1e12:,.4g} TB, the capacity of {scheme.name} on "
                 f"{held.osds} OSDs at the full ratio"
             )
-        domain = domain_type(scenario, scheme)
-        if scheme.width > 1 and held.domains == scheme.width:
-            warnings.append(
-                f"{scheme.name}: no spare {domain}: {held.domains} for {held.domains} shards. After the loss "
-                "of one, the pool stays degraded until it is replaced"
-            )
+        if scheme.width > 1 and held.spare_domains < 1:
+            warnings.append(spare_words(held))
     if problems:
         raise ValueError("\n".join(problems))
     return warnings

@@ -181,9 +181,11 @@ def _against(report: RunReport, scheme: str, first: str) -> list[str]:
     theirs = report.capacities[first]
     room = theirs.stored_per_client_byte / mine.stored_per_client_byte
     held = ""
-    if mine.usable_bytes is not None and theirs.usable_bytes is not None:
-        held = f" ({bytes_text(mine.usable_bytes)} instead of {bytes_text(theirs.usable_bytes)})"
-        room = mine.usable_bytes / theirs.usable_bytes
+    usable = mine.usable_bytes_full
+    usable_theirs = theirs.usable_bytes_full
+    if usable is not None and usable_theirs is not None:
+        held = f" ({bytes_text(usable)} instead of {bytes_text(usable_theirs)})"
+        room = usable / usable_theirs
     most = mine.failures_tolerated
     survives = f"the loss of any {most} shard{'' if most == 1 else 's'}"
     compared = "as before"
