@@ -31,6 +31,7 @@ from stripesim.scenarios.cells.placement import (
     osd_hosts,
 )
 from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
+from stripesim.scenarios.schema.units import bytes_text
 from stripesim.sim.ceph.cluster import NO_OSD, Models
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.graph import IntArray
@@ -430,8 +431,8 @@ def storage_warnings(scenario: Scenario, models: Models) -> list[str]:
         limit = held.usable_bytes_full
         if limit is not None and images > limit:
             problems.append(
-                f"{scenario.where('workload', 'image_bytes')}: got {images / 1e12:,.4g} TB of images, wanted "
-                f"at most {limit / 1e12:,.4g} TB, the capacity of {scheme.name} on "
+                f"{scenario.where('workload', 'image_bytes')}: got {bytes_text(images)} of images, wanted "
+                f"at most {bytes_text(limit)}, the capacity of {scheme.name} on "
                 f"{held.osds} OSDs at the full ratio"
             )
         if scheme.width > 1 and held.spare_domains < 1:
