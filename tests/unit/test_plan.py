@@ -461,7 +461,7 @@ def test_one_more_rack_costs_all_of_its_hosts():
 
 
 def test_clients_limit_a_plan_only_where_they_are_stated():
-    # Given reads of 1 MiB on hosts with 25 Gb/s: 3.1 GB/s from one client, and seven times as much from all hosts
+    # Given reads of 1 MiB on hosts with 25 Gb/s each, as much as one client has
     sets = [
         "workload.read_fraction=1.0",
         'workload.block_sizes_bytes=["1MiB"]',
@@ -519,3 +519,30 @@ def test_progress_counts_every_run():
     )
     assert steps[0] == 1 + 2 * (2 + 1)
     assert len(steps) == steps[0]
+
+
+# The command.
+
+
+def test_the_recommendation_is_printed_before_curves_and_report_are_computed(
+    command, capsys, monkeypatch, tmp_path
+):
+    text = TEXT.replace("[4, 7]", "[7]").replace('"rep:3", "rs:4,2"', '"rs:4,2"')
+    (tmp_path / "s.toml").write_text(text, encoding="utf-8")
+    printed = []
+
+    def no_curves(*_, **__):
+        printed.append(capsys.readouterr().out)
+        return []
+
+    monkeypatch.setattr("stripesim.scenarios.report.load.curves_of_plan", no_curves)
+
+    status, _, err = command(
+        "plan", tmp_path / "s.toml", "--out", tmp_path / "out", "--report"
+    )
+
+    assert status == 0, err
+    first, second, *_ = printed[0].splitlines()
+    assert first == "recommended:"
+    assert "rs:4,2 on 7 × 2 nvme-tlc" in second
+    assert (tmp_path / "out" / "report.html").exists()
