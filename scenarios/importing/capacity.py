@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from stripesim.models.placement import NONE
+from stripesim.models.placement import NONE, OsdWeights, changed_osd_map, pg_sets
 from stripesim.models.placement.balancer import balanced_sets
 from stripesim.scenarios.importing.cluster import ImportedCluster, ImportedPool
 from stripesim.scenarios.importing.usage import (
@@ -17,7 +17,12 @@ from stripesim.scenarios.importing.usage import (
     shards_by_osd,
     use_by_class,
 )
-from stripesim.scenarios.planning.capacity import imbalance_of, usable_bytes
+from stripesim.scenarios.planning.capacity import (
+    imbalance_of,
+    largest_domain,
+    shards_on_osds,
+    usable_bytes,
+)
 
 #: Bytes or shards by OSD.
 Sizes = Mapping[int, float]
@@ -143,30 +148,33 @@ def _pool_row(
     sizes = {osd.id: all_sizes[osd.id] for osd in cluster.osds_of(pool)}
     raw = sum(sizes.values())
     domains = cluster.domains(pool.failure_domain)
-    by_domain: dict[str, float] = defaultdict(float)
-    for osd, size in sizes.items():
-        by_domain[domains[osd]] += size
+    by_domain = {domains[osd] for osd in sizes}
     total = sum(shards.values())
     room = [
         (sizes[osd] * ratios.full - data[osd]) * total / number
         for osd, number in shards.items()
         if osd in sizes
     ]
-    largest = max(by_domain.values(), default=0.0)
     imbalance = imbalance_of(shards, sizes)
-
-    def usable(raw_bytes: float, ratio: float) -> float:
-        return usable_bytes(raw_bytes, ratio, pool.overhead, imbalance)
-
+    lost = largest_domain(sizes, domains) if sizes else ()
+    left = {osd: size for osd, size in sizes.items() if osd not in lost}
+    shards_left = shards
+    if len(by_domain) > pool.placed.size:
+        after = changed_osd_map(cluster.osd_map, OsdWeights(out=lost))
+        shards_left = shards_on_osds(pg_sets(after, pool.placed).up.astype(np.int64))
+    after_loss = imbalance_of(shards_left, left)
     return {
         "name": pool.placed.name,
         "scheme": pool.scheme,
         "failure_domain": pool.failure_domain,
         "overhead": pool.overhead,
         "raw_bytes": raw,
-        "usable_bytes_full": usable(raw, ratios.full),
-        "usable_bytes_safe": usable(raw - largest, ratios.nearfull),
+        "usable_bytes_full": usable_bytes(raw, ratios.full, pool.overhead, imbalance),
+        "usable_bytes_safe": usable_bytes(
+            sum(left.values()), ratios.nearfull, pool.overhead, after_loss
+        ),
         "imbalance": imbalance,
+        "imbalance_after_loss": after_loss,
         "failure_domains": len(by_domain),
         "stored_bytes": pool.stored_bytes,
         "more_bytes": max(0.0, min(room, default=0.0)) / pool.overhead,

@@ -19,6 +19,7 @@ from stripesim.models.drive import (
     FillLimits,
     drive_writes_per_day,
 )
+from stripesim.models.placement import OsdWeights
 from stripesim.models.provenance import Provenance
 from stripesim.models.recovery import min_size
 from stripesim.scenarios.cells.build import build_pool
@@ -29,11 +30,11 @@ from stripesim.scenarios.cells.placement import (
     group_drive_bytes,
     osd_domains,
     osd_hosts,
+    up_sets,
 )
 from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
 from stripesim.scenarios.schema.units import bytes_text
 from stripesim.sim.ceph.cluster import NO_OSD, Models
-from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.graph import IntArray
 
 FloatArray = npt.NDArray[np.float64]
@@ -179,6 +180,7 @@ class Capacity:
     usable_bytes_safe: float | None
     overhead: float  # stored bytes per client byte of the scheme alone
     imbalance: float  # how full the fullest OSD is, over the mean of all
+    imbalance_after_loss: float  # the same without the largest failure domain
     domains: int  # failure domains
     domain: str  # their type: osd, host, rack, …
     shards: int  # of an object, each in a failure domain of its own
@@ -198,6 +200,7 @@ class Capacity:
             "usable_bytes_safe": self.usable_bytes_safe,
             "overhead": self.overhead,
             "imbalance": self.imbalance,
+            "imbalance_after_loss": self.imbalance_after_loss,
             "domain": self.domain,
             "domains": self.domains,
             "spare_domains": self.spare_domains,
@@ -338,8 +341,9 @@ def capacity_of(
 
     Objects spread evenly over placement groups, so the OSD with most groups for its size limits the pool. The
     placement is the simulated one, which a balancer evens out if the scenario has
-    ``cluster.upmap_max_deviation``. The loss of a failure domain is assumed to leave the imbalance as it is.
-    Metadata, the write-ahead log and other pools are not included.
+    ``cluster.upmap_max_deviation``. For the safe capacity, the groups are placed again without the largest
+    failure domain. With no spare domain, the other OSDs keep the shards that they have. Metadata, the
+    write-ahead log and other pools are not included.
     """
     scheme = parse_scheme(scheme_name)
     fill = drives.fill
@@ -354,27 +358,33 @@ def capacity_of(
     of_osds = {0: 0} if scheme.name == "none" else osd_domains(scenario, scheme)
     by_osd = drives.sizes(pool.cluster.osd_hosts)
     sizes = {osd: float(by_osd[osd]) for osd in of_osds}
-    domains: dict[int | str, float] = defaultdict(float)
-    for osd, domain in of_osds.items():
-        domains[domain] += sizes[osd]
-    imbalance = imbalance_of(_shards_by_osd(pool), sizes)
+    domains = set(of_osds.values())
+    acting = pool.cluster.acting
+    imbalance = after_loss = imbalance_of(shards_on_osds(acting), sizes)
+    lost_bytes = 0.0
+    if scheme.width > 1:
+        lost = largest_domain(sizes, of_osds)
+        lost_bytes = sum(sizes[osd] for osd in lost)
+        if len(domains) > scheme.width:
+            acting = up_sets(scenario, scheme, OsdWeights(out=lost))
+        left = {osd: size for osd, size in sizes.items() if osd not in lost}
+        after_loss = imbalance_of(shards_on_osds(acting), left)
     raw = None if drives.osd_bytes is None else sum(sizes.values())
     usable_full = usable_safe = None
     steps: tuple[Step, ...] = ()
     if raw is not None and fill is not None:
-        largest = max(domains.values()) if scheme.width > 1 else 0.0
         steps = waterfall(
             raw,
-            largest,
+            lost_bytes,
             overhead,
             stored,
             fill,
-            imbalance=imbalance,
-            placement=_placement_words(scenario),
+            imbalance=after_loss,
+            placement=_placement_words(scenario, heals=len(domains) > scheme.width),
         )
         usable_full = usable_bytes(raw, fill.full_ratio, overhead, imbalance)
         usable_safe = usable_bytes(
-            raw - largest, fill.nearfull_ratio, overhead, imbalance
+            raw - lost_bytes, fill.nearfull_ratio, overhead, after_loss
         )
     return Capacity(
         scheme=scheme.name,
@@ -386,6 +396,7 @@ def capacity_of(
         usable_bytes_safe=usable_safe,
         overhead=overhead,
         imbalance=imbalance,
+        imbalance_after_loss=after_loss,
         domains=len(domains),
         domain="osd" if scheme.name == "none" else domain_type(scenario, scheme),
         shards=scheme.width,
@@ -394,16 +405,29 @@ def capacity_of(
     )
 
 
-def _shards_by_osd(pool: Pool) -> dict[int, float]:
-    """Count the shards that CRUSH places on each OSD."""
-    acting = pool.cluster.acting
-    osds, counts = np.unique(acting[acting != NO_OSD], return_counts=True)
+def shards_on_osds(sets: IntArray) -> dict[int, float]:
+    """Count the shards on each OSD, given the OSDs of each placement group."""
+    osds, counts = np.unique(sets[sets != NO_OSD], return_counts=True)
     return dict(zip(osds.tolist(), counts.tolist(), strict=True))
 
 
-def _placement_words(scenario: Scenario) -> str:
+def largest_domain(
+    sizes: Mapping[int, float], domain_of: Mapping[int, int | str]
+) -> tuple[int, ...]:
+    """Return the OSDs of the failure domain with most capacity, the first of equals, ascending."""
+    by_domain: dict[int | str, float] = defaultdict(float)
+    for osd, size in sorted(sizes.items()):
+        by_domain[domain_of[osd]] += size
+    largest = max(by_domain, key=lambda domain: by_domain[domain])
+    return tuple(osd for osd in sorted(sizes) if domain_of[osd] == largest)
+
+
+def _placement_words(scenario: Scenario, *, heals: bool) -> str:
+    """Say where the placement groups are after the loss of the largest failure domain."""
     cluster = scenario.cluster
-    placed = f", as CRUSH places {cluster.pg_num:,} placement groups"
+    if not heals:
+        return f", with {cluster.pg_num:,} placement groups where they were"
+    placed = f", as CRUSH then places {cluster.pg_num:,} placement groups"
     if cluster.upmap_items:
         return f"{placed} with the balancer's upmaps"
     if cluster.upmap_max_deviation is None:

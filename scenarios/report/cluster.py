@@ -154,9 +154,11 @@ def _pools(document: Row) -> Section:
     for pool, room in zip(document["pools"], capacity["pools"], strict=True):
         overhead = room["overhead"]
         domain = pool["failure_domain"]
-        stored = f"{overhead:.4g} / {room['imbalance']:.3f}"
-        why_full = f"{bytes_text(room['raw_bytes'])} × {full:.4g} / {stored}"
-        why_safe = f"without the largest {domain}, × {near:.4g} / {stored}"
+        why_full = f"{bytes_text(room['raw_bytes'])} × {full:.4g} / {overhead:.4g} / {room['imbalance']:.3f}"
+        why_safe = (
+            f"without the largest {domain}, × {near:.4g} / {overhead:.4g} / "
+            f"{room['imbalance_after_loss']:.3f}"
+        )
         why_more = "until its first OSD is full, other pools unchanged"
         row: dict[str, str | Cell] = {
             "pool": Cell(pool["name"], f"rule {pool['rule']}"),

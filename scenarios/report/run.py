@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from stripesim.scenarios.cells.notes import load_sentences
+from stripesim.scenarios.cells.notes import client_notes, load_sentences
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.figures.latencies import draw_latencies
 from stripesim.scenarios.figures.results import draw_panels
@@ -43,7 +43,7 @@ def report_of_run(
     extra = sections(report)
     warnings = [*result.warnings, *result.holes]
     if curves:
-        extra.insert(0, load_section(curves))
+        extra.insert(0, load_section(curves, client_notes(scenario)))
         warnings += load_warnings(scenario)
     figures = figure_blocks(
         {**draw_panels(result.rows), **draw_latencies(result.latencies)}

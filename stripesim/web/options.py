@@ -346,7 +346,10 @@ def _bound_numbers(bounds: Sequence[Bound]) -> list[Number]:
         why += f". Next, in requests/s: {', '.join(following)}"
     text = f"{number_text(lowest.iops)} ({lowest.resource})"
     source = "service times per request and resource, from the parameter sets"
-    valid = "an upper bound: queueing, wake-ups and syncs lower the served rate"
+    valid = (
+        "an upper bound: queueing, wake-ups and syncs lower the served rate. Clients count only where the "
+        "scenario states them"
+    )
     return [
         Number(
             "bound",

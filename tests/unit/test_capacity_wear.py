@@ -55,6 +55,25 @@ def drives(drive_bytes=1e12, per_osd=2, rated=365e12, days=365.0):
     )
 
 
+# One host of small drives, and three of large ones.
+UNEVEN = """
+schemes = ["rep:3"]
+[cluster]
+drive = "nvme-tlc"
+pg_num = 512
+[[cluster.hosts]]
+count = 1
+osds = 2
+drive_bytes = "1TB"
+[[cluster.hosts]]
+count = 3
+osds = 2
+drive_bytes = "2TB"
+[workload]
+requests = 1
+"""
+
+
 @pytest.fixture(scope="module")
 def scenario():
     return parse_scenario(TEXT)
@@ -106,14 +125,31 @@ def test_more_placement_groups_and_a_balancer_hold_more(models):
 
     assert 1.05 < one.imbalance < 1.3
     assert 1.0 < other.imbalance <= 175 / 170
-    gain = other.usable_bytes_safe / one.usable_bytes_safe
+    gain = other.usable_bytes_full / one.usable_bytes_full
     assert gain == pytest.approx(one.imbalance / other.imbalance)
+    assert other.usable_bytes_safe > one.usable_bytes_safe
+
+
+def test_the_safe_capacity_is_that_of_the_placement_after_the_loss():
+    # Given four hosts of which the first has drives of half the size, and three copies. Without one of the
+    # large hosts, each other one holds a copy of everything: the small one, 2 × 1 TB, limits the pool.
+    asked = parse_scenario(UNEVEN)
+    models = build_models(asked)
+
+    held = capacity_of(asked, "rep:3", models, drives_of(asked, models))
+
+    # Between all groups spread evenly over its two OSDs, and 20 % more on the fuller one.
+    by_hand = 2e12 * 0.85
+    assert by_hand / 1.2 < held.usable_bytes_safe <= by_hand
+    assert held.spare_domains == 1
 
 
 def test_the_steps_end_at_the_usable_capacity(scenario, models):
     held = capacity_of(scenario, "rep:3", models, drives())
     left = {step.name: step.left_bytes for step in held.steps}
-    assert left["imbalance"] * held.imbalance == pytest.approx(left["nearfull"])
+    assert left["imbalance"] * held.imbalance_after_loss == pytest.approx(
+        left["nearfull"]
+    )
     assert left["overhead"] == pytest.approx(held.usable_bytes_safe)
 
 
@@ -217,9 +253,10 @@ def test_full_and_safe_capacity_follow_from_ratios_domains_and_overhead(
     raw = 12 * 10 * 7.68e12
     assert held.raw_bytes == raw
     # As full as the fullest OSD allows: the mean OSD holds less.
-    stored = overhead * held.imbalance
-    assert held.usable_bytes_full == pytest.approx(raw * 0.95 / stored)
-    assert held.usable_bytes_safe == pytest.approx(raw * (1 - 1 / 12) * 0.85 / stored)
+    full = raw * 0.95 / overhead
+    safe = raw * (1 - 1 / 12) * 0.85 / overhead
+    assert held.usable_bytes_full == pytest.approx(full / held.imbalance)
+    assert held.usable_bytes_safe == pytest.approx(safe / held.imbalance_after_loss)
     assert held.steps[0].name == "raw"
     assert held.steps[-1].left_bytes <= held.usable_bytes_safe
 

@@ -58,7 +58,7 @@ def held(scenario: Scenario) -> tuple[float, ...]:
         found.raw_bytes,
         # As if all OSDs were equally full.
         found.usable_bytes_full * found.imbalance,
-        found.usable_bytes_safe * found.imbalance,
+        found.usable_bytes_safe * found.imbalance_after_loss,
     )
 
 

@@ -156,12 +156,12 @@ def test_import_and_page_name_the_same_domain_and_the_same_usable_bytes(
     (row,) = capacity_of(cluster)["pools"]
     safe = RAW_BYTES * (1 - 1 / domains) * 0.85 / 3
     assert (pool.failure_domain, row["failure_domains"]) == (domain, domains)
-    assert row["usable_bytes_safe"] * row["imbalance"] == pytest.approx(safe)
+    assert row["usable_bytes_safe"] * row["imbalance_after_loss"] == pytest.approx(safe)
     page = read_report(json.dumps(report(rule=rule)).encode()).scenario
     assert page.cluster.failure_domain_replicated == domain
     models = build_models(page)
     held = scheme_capacity(page, "rep:3", models, drives_of(page, models))
-    assert held.usable_bytes_safe * held.imbalance == pytest.approx(safe)
+    assert held.usable_bytes_safe * held.imbalance_after_loss == pytest.approx(safe)
     # A run on the pool's CRUSH map counts the same failure domains, and places as the cluster does.
     write_scenario(scenario_of(cluster, pool, "m.txt"), tmp_path / "s.toml")
     mapped = load_scenario(tmp_path / "s.toml")
@@ -457,7 +457,7 @@ def test_a_plan_starts_from_existing_hosts_and_data(imported, tmp_path):
     held = scheme_capacity(scenario, "rep:3", models, drives_of(scenario, models))
     # 5 of 6 hosts at the nearfull ratio in three copies: 23.21 TB if all OSDs were equally full, so that
     # 50 GB a day would last 264 days.
-    even = held.usable_bytes_safe * held.imbalance
+    even = held.usable_bytes_safe * held.imbalance_after_loss
     assert even == pytest.approx(RAW_BYTES * 5 / 6 * 0.85 / 3)
     days = (even - scenario.plan.stored_bytes) / 50e9
     assert days == pytest.approx(264.2, abs=0.1)
@@ -476,13 +476,16 @@ def test_import_and_page_hold_the_same_bytes_at_the_ratios_of_the_cluster(import
     # 5 of 6 hosts at the nearfull ratio of the cluster, in three copies.
     by_hand = RAW_BYTES * 5 / 6 * 0.93 / 3
     row = capacity_of(cluster)["pools"][0]
-    assert row["usable_bytes_safe"] * row["imbalance"] == pytest.approx(by_hand)
+    assert row["usable_bytes_safe"] * row["imbalance_after_loss"] == pytest.approx(
+        by_hand
+    )
     scenario = scenario_from(scenario_without_map(cluster, cluster.pools[0]).tables)
     models = build_models(scenario)
     held = scheme_capacity(scenario, "rep:3", models, drives_of(scenario, models))
-    even = 1 / held.imbalance
-    assert held.usable_bytes_safe == pytest.approx(by_hand * even)
-    assert held.usable_bytes_full == pytest.approx(RAW_BYTES * 0.97 / 3 * even)
+    safe = held.usable_bytes_safe * held.imbalance_after_loss
+    assert safe == pytest.approx(by_hand)
+    full = held.usable_bytes_full * held.imbalance
+    assert full == pytest.approx(RAW_BYTES * 0.97 / 3)
 
 
 def test_plan_and_growth_exclude_each_other(imported):

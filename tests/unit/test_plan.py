@@ -84,14 +84,15 @@ def test_every_candidate_is_listed_with_capacity_and_failed_requirements(documen
     held = found["rs:4,2", 7]["capacity"]
     assert held["raw_bytes"] == raw
     # 64 placement groups of 6 shards on 14 OSDs: 27.4 on the mean OSD, and more on the fullest.
-    stored = 1.5 * held["imbalance"]
+    full = held["usable_bytes_full"] * held["imbalance"]
     assert 1.05 < held["imbalance"] < 1.5
-    assert held["usable_bytes_full"] == pytest.approx(raw * 0.95 / stored)
-    assert held["usable_bytes_safe"] == pytest.approx(raw * 6 / 7 * 0.85 / stored)
+    assert full == pytest.approx(raw * 0.95 / 1.5)
+    safe = held["usable_bytes_safe"] * held["imbalance_after_loss"]
+    assert safe == pytest.approx(raw * 6 / 7 * 0.85 / 1.5)
     # 8 drives of 3.84 TB hold 6.5 TB in three copies, and less on the fullest: no simulation is needed.
     small = found["rep:3", 4]
     assert not small["meets"]
-    safe_tb = 6.528 / small["capacity"]["imbalance"]
+    safe_tb = 6.528 / small["capacity"]["imbalance_after_loss"]
     assert small["fails"][0].startswith(f"usable_bytes: {safe_tb:.4g} TB")
     assert small["iops"] is None
     assert "6 shards" in found["rs:4,2", 4]["fails"][0]
