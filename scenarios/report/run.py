@@ -26,7 +26,12 @@ from stripesim.scenarios.report.words import (
 )
 from stripesim.scenarios.run.execute import ScenarioResult
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
-from stripesim.scenarios.schema.units import bytes_text, duration_text, size_text
+from stripesim.scenarios.schema.units import (
+    bytes_text,
+    duration_text,
+    number_text,
+    size_text,
+)
 from stripesim.sim.observe.limits import LATENCY, NO_BOTTLENECK
 
 
@@ -124,7 +129,7 @@ def _one_load(load: WorkloadSpec) -> str:
     """Describe one workload in a few words."""
     words = {
         "closed": f"{load.queue_depth} requests always in flight",
-        "open": f"{load.rate_per_s or 0:g} requests/s, Poisson arrivals",
+        "open": f"{number_text(load.rate_per_s)} requests/s, Poisson arrivals",
         "trace": f"the trace {load.trace}",
     }[load.kind]
     image = f"{load.image} image of {size_text(load.image_bytes)}"
