@@ -291,24 +291,25 @@ def _judge_spare_domains(candidate: Candidate, plan: PlanSpec) -> None:
     if held.shards == 1:
         return
     spare = held.spare_domains
-    is_met = spare >= plan.spare_domains
     domain = held.domain if spare == 1 else f"{held.domain}s"
     found = (
         f"{spare} spare {domain} beyond {held.shards} shards (min_size {held.min_size})"
     )
     if spare < 1:
         width = "size" if held.scheme.startswith("rep:") else "k+m"
-        found = (
-            f"no spare failure domain: {width} = {domain} ({held.shards}); with one lost, placement groups "
-            f"stay at {held.shards - 1} shards (min_size {held.min_size}) until it is replaced"
-        )
-    if spare < 1 or not is_met:
-        found += f"; {_next_domain_words(candidate)}"
+        found = f"no spare failure domain: {width} = {domain} ({held.shards})"
     words = f"spare_domains: {found}, wanted {plan.spare_domains} or more"
-    state: State = "met" if is_met else "failed"
+    if spare < 1:
+        words += (
+            f"; with one lost, placement groups stay at {held.shards - 1} shards (min_size {held.min_size}) "
+            "until it is replaced"
+        )
+    next_words = _next_domain_words(candidate)
+    if spare < max(1, plan.spare_domains):
+        words += f"; {next_words}"
+    state: State = "met" if spare >= plan.spare_domains else "failed"
     candidate.verdicts.append(Verdict("spare_domains", state, words))
-    if is_met and spare < 1:
-        next_words = _next_domain_words(candidate)
+    if state == "met" and spare < 1:
         candidate.warnings.append(f"{spare_words(held)}; {next_words}")
 
 
@@ -369,7 +370,7 @@ def _words(
         return f"{key}: not known, {limit} {unit} {side}"
     low, high = _ends(value)
     between = ""
-    if low != high:
+    if text(low) != text(high):
         between = f" (95 % {text(low)} to {text(high)})"
     return f"{key}: {text(value.mean)} {unit}{between}, {limit} {side}"
 
