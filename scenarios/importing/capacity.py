@@ -22,6 +22,7 @@ from stripesim.scenarios.planning.capacity import (
     largest_domain,
     shards_on_osds,
     usable_bytes,
+    without,
 )
 
 #: Bytes or shards by OSD.
@@ -157,7 +158,7 @@ def _pool_row(
     ]
     imbalance = imbalance_of(shards, sizes)
     lost = largest_domain(sizes, domains) if sizes else ()
-    left = {osd: size for osd, size in sizes.items() if osd not in lost}
+    left = without(sizes, lost)
     shards_left = shards
     if len(by_domain) > pool.placed.size:
         after = changed_osd_map(cluster.osd_map, OsdWeights(out=lost))

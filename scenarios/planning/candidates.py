@@ -252,7 +252,7 @@ def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> 
         bought = cost(scenario)
         results |= bought._asdict()
         if candidate.capacity.spare_domains < max(1, plan.spare_domains):
-            larger = cost(with_next_domain(scenario))
+            larger = cost(with_next_domain(scenario, candidate.capacity.domain))
             results["next_domain_cost"] = larger.cost - bought.cost
     if plan.growth_bytes_per_day is not None and safe is not None:
         room_bytes = max(0.0, safe - (plan.stored_bytes or 0.0))
@@ -321,7 +321,8 @@ def _next_domain_words(candidate: Candidate) -> str:
     assert scenario is not None
     one_more = "one more host"
     if held.domain == "rack":
-        one_more = f"one more rack ({hosts_of_domain(scenario.cluster)} hosts)"
+        hosts = hosts_of_domain(scenario.cluster, held.domain)
+        one_more = f"one more rack ({hosts} hosts)"
     cost = candidate.results.get("next_domain_cost")
     if cost is None:
         return f"{one_more} makes one"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.calibration.parameters.sets import ParameterSet
-from stripesim.models.coding import parse_scheme, stored_bytes
+from stripesim.models.coding import RedundancyScheme, parse_scheme, stored_bytes
 from stripesim.models.drive import (
     SECONDS_PER_DAY,
     DriveCapacity,
@@ -173,14 +173,13 @@ class Capacity:
     failures_tolerated: int  # shards of an object that may be lost
     osds: int
     raw_bytes: float | None  # of all OSDs
-    usable_bytes_full: (
-        float | None
-    )  # client data with the fullest OSD at the full ratio
+    # Client data with the fullest OSD at the full ratio.
+    usable_bytes_full: float | None
     # Client data with the fullest OSD at the nearfull ratio after the loss of the largest failure domain.
     usable_bytes_safe: float | None
     overhead: float  # stored bytes per client byte of the scheme alone
     imbalance: float  # how full the fullest OSD is, over the mean of all
-    imbalance_after_loss: float  # the same without the largest failure domain
+    imbalance_after_loss: float | None  # the same without the largest failure domain
     domains: int  # failure domains
     domain: str  # their type: osd, host, rack, …
     shards: int  # of an object, each in a failure domain of its own
@@ -335,7 +334,12 @@ def waterfall(
 
 
 def capacity_of(
-    scenario: Scenario, scheme_name: str, models: Models, drives: Drives
+    scenario: Scenario,
+    scheme_name: str,
+    models: Models,
+    drives: Drives,
+    *,
+    with_loss: bool = True,
 ) -> Capacity:
     """Compute the capacity of the scenario's cluster under one scheme.
 
@@ -344,6 +348,8 @@ def capacity_of(
     ``cluster.upmap_max_deviation``. For the safe capacity, the groups are placed again without the largest
     failure domain. With no spare domain, the other OSDs keep the shards that they have. Metadata, the
     write-ahead log and other pools are not included.
+
+    `with_loss` can be false to save the second placement. Then the safe capacity is None.
     """
     scheme = parse_scheme(scheme_name)
     fill = drives.fill
@@ -358,34 +364,30 @@ def capacity_of(
     of_osds = {0: 0} if scheme.name == "none" else osd_domains(scenario, scheme)
     by_osd = drives.sizes(pool.cluster.osd_hosts)
     sizes = {osd: float(by_osd[osd]) for osd in of_osds}
-    domains = set(of_osds.values())
     acting = pool.cluster.acting
-    imbalance = after_loss = imbalance_of(shards_on_osds(acting), sizes)
-    lost_bytes = 0.0
-    if scheme.width > 1:
-        lost = largest_domain(sizes, of_osds)
-        lost_bytes = sum(sizes[osd] for osd in lost)
-        if len(domains) > scheme.width:
-            acting = up_sets(scenario, scheme, OsdWeights(out=lost))
-        left = {osd: size for osd, size in sizes.items() if osd not in lost}
-        after_loss = imbalance_of(shards_on_osds(acting), left)
+    imbalance = imbalance_of(shards_on_osds(acting), sizes)
+    after = None
+    if with_loss:
+        after = _after_loss(scenario, scheme, acting, sizes, of_osds)
     raw = None if drives.osd_bytes is None else sum(sizes.values())
     usable_full = usable_safe = None
     steps: tuple[Step, ...] = ()
     if raw is not None and fill is not None:
-        steps = waterfall(
-            raw,
-            lost_bytes,
-            overhead,
-            stored,
-            fill,
-            imbalance=after_loss,
-            placement=_placement_words(scenario, heals=len(domains) > scheme.width),
-        )
         usable_full = usable_bytes(raw, fill.full_ratio, overhead, imbalance)
-        usable_safe = usable_bytes(
-            raw - lost_bytes, fill.nearfull_ratio, overhead, after_loss
-        )
+        if after is not None:
+            left_bytes = raw - after.lost_bytes
+            usable_safe = usable_bytes(
+                left_bytes, fill.nearfull_ratio, overhead, after.imbalance
+            )
+            steps = waterfall(
+                raw,
+                after.lost_bytes,
+                overhead,
+                stored,
+                fill,
+                imbalance=after.imbalance,
+                placement=_placement_words(scenario, heals=after.heals),
+            )
     return Capacity(
         scheme=scheme.name,
         stored_per_client_byte=stored,
@@ -396,13 +398,49 @@ def capacity_of(
         usable_bytes_safe=usable_safe,
         overhead=overhead,
         imbalance=imbalance,
-        imbalance_after_loss=after_loss,
-        domains=len(domains),
+        imbalance_after_loss=None if after is None else after.imbalance,
+        domains=len(set(of_osds.values())),
         domain="osd" if scheme.name == "none" else domain_type(scenario, scheme),
         shards=scheme.width,
         min_size=min_size(kind=scheme.kind, k=scheme.k, width=scheme.width),
         steps=steps,
     )
+
+
+class _AfterLoss(NamedTuple):
+    """What is left after the loss of the largest failure domain."""
+
+    lost_bytes: float
+    imbalance: float  # of the OSDs that are left
+    heals: bool  # there is a domain for every shard
+
+
+def _after_loss(
+    scenario: Scenario,
+    scheme: RedundancyScheme,
+    acting: IntArray,
+    sizes: Mapping[int, float],
+    domain_of: Mapping[int, int | str],
+) -> _AfterLoss:
+    """Lose the largest failure domain, and place its shards again where a domain is spare.
+
+    A scheme of one shard loses nothing, because it would lose data.
+    """
+    if scheme.width == 1:
+        return _AfterLoss(0.0, imbalance_of(shards_on_osds(acting), sizes), heals=False)
+    lost = largest_domain(sizes, domain_of)
+    heals = len(set(domain_of.values())) > scheme.width
+    if heals:
+        acting = up_sets(scenario, scheme, OsdWeights(out=lost))
+    left = without(sizes, lost)
+    lost_bytes = sum(sizes.values()) - sum(left.values())
+    return _AfterLoss(lost_bytes, imbalance_of(shards_on_osds(acting), left), heals)
+
+
+def without(sizes: Mapping[int, float], lost: Iterable[int]) -> dict[int, float]:
+    """Return the sizes of the OSDs that are left."""
+    gone = set(lost)
+    return {osd: size for osd, size in sizes.items() if osd not in gone}
 
 
 def shards_on_osds(sets: IntArray) -> dict[int, float]:
@@ -451,7 +489,7 @@ def storage_warnings(scenario: Scenario, models: Models) -> list[str]:
     problems = []
     images = scenario.images_bytes if scenario.workload.kind != "trace" else 0
     for scheme in (parse_scheme(name) for name in scenario.schemes if name != "none"):
-        held = capacity_of(scenario, scheme.name, models, drives)
+        held = capacity_of(scenario, scheme.name, models, drives, with_loss=False)
         limit = held.usable_bytes_full
         if limit is not None and images > limit:
             problems.append(

@@ -445,17 +445,25 @@ def test_a_plan_may_allow_no_spare_host_and_warns(narrow):
     assert "no spare host" in row["verdict"]
 
 
-def test_one_more_rack_costs_all_of_its_hosts():
-    # Given three racks of two hosts, and three copies in three racks
-    text = TEXT.replace('"rep:3", "rs:4,2"', '"rep:3"').replace("[4, 7]", "[6]")
-    scenario = parse_scenario(
-        text, sets=["cluster.racks=3", "cluster.failure_domain_replicated=rack"]
-    )
+@pytest.mark.parametrize(
+    ("scheme", "domain", "hosts", "words"),
+    [
+        ("rep:3", "rack", 2, "one more rack (2 hosts)"),
+        ("rs:4,2", "host", 1, "one more host"),
+    ],
+)
+def test_the_next_domain_costs_its_hosts(scheme, domain, hosts, words):
+    # Given three racks of two hosts at 5,800: three copies in three racks, or six shards on six hosts
+    text = TEXT.replace('"rep:3", "rs:4,2"', f'"{scheme}"').replace("[4, 7]", "[6]")
+    domains = [
+        f"cluster.failure_domain_{kind}={domain}" for kind in ("replicated", "erasure")
+    ]
+    scenario = parse_scenario(text, sets=["cluster.racks=3", *domains])
 
     (candidate,) = make_plan(scenario)["candidates"]
 
-    assert candidate["next_domain_cost"] == 2 * 5800
-    assert any("one more rack (2 hosts)" in line for line in candidate["fails"])
+    assert candidate["next_domain_cost"] == hosts * 5800
+    assert any(words in line for line in candidate["fails"])
 
 
 # Clients that nobody stated.
