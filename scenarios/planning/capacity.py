@@ -230,8 +230,8 @@ def usable_bytes(
     --------
     12 TB in three copies hold 3.8 TB with all OSDs at 95 %, and 3.17 TB if the fullest has 1.2 × the mean:
 
-    >>> usable_bytes(12, 0.95, 3, 1.0), round(usable_bytes(12, 0.95, 3, 1.2), 2)
-    (3.8, 3.17)
+    >>> [round(usable_bytes(12, 0.95, 3, imbalance), 2) for imbalance in (1.0, 1.2)]
+    [3.8, 3.17]
     """
     return raw_bytes * ratio / (overhead * imbalance)
 
