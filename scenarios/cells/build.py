@@ -330,6 +330,7 @@ def _one_drive(scenario: Scenario, models: Models) -> Cluster:
         acting=np.zeros((1, 1), dtype=np.int64),
         models=replace(models, ssd=models.ssd.single()),
         client_hosts=_client_hosts(scenario, 1),
+        unlimited_clients=bool(scenario.client.unlimited),
     )
 
 
@@ -348,6 +349,7 @@ def _cluster(
         models=models,
         client_hosts=_client_hosts(scenario, int(hosts.max()) + 1),
         clients_on_osd_hosts=scenario.client.place == "osd-hosts",
+        unlimited_clients=bool(scenario.client.unlimited),
         one_network=spec.networks == 1,
         host_cores=host_cores,
     )

@@ -77,6 +77,16 @@ def warnings_of_all(scenarios: Iterable[Scenario]) -> list[str]:
     )
 
 
+def client_notes(scenario: Scenario) -> list[str]:
+    """Say which clients the answer assumes, where the scenario states none."""
+    if scenario.states_clients:
+        return []
+    return [
+        "the scenario states no clients ([workload] clients, [client]), so clients do not limit the rate: "
+        "they have a thread and a network interface for each request"
+    ]
+
+
 def kernel_warnings(scenario: Scenario) -> list[str]:
     """Warn of codes that were never timed, with the accuracy of their interpolated costs."""
     borrowed = [

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from stripesim.scenarios.cells.notes import (
+    client_notes,
     hole_warnings,
     kernel_warnings,
     made_from,
@@ -39,6 +40,7 @@ def load_document(
     return {
         "curves": [curve_json(curve) for curve in curves],
         "sentences": [sentence_of(curve) for curve in curves],
+        "notes": client_notes(scenario),
         "warnings": [
             *load_warnings(scenario),
             *hole_warnings(scenario),

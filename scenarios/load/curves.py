@@ -57,7 +57,8 @@ def load_curves(
     ----------
     scenario
         The scenario, or several to compare. Queue depth, rate and length are replaced: arrivals are Poisson
-        at each rate. Several workloads keep their shares of the requests.
+        at each rate. Several workloads keep their shares of the requests. Clients that the scenario does not
+        state do not limit the rate.
     engine
         ``compiled`` or ``simpy``.
     p99_bounds_s
@@ -90,7 +91,7 @@ def load_curves(
     """
     scenarios = [scenario] if isinstance(scenario, Scenario) else list(scenario)
     builders = []
-    for asked in scenarios:
+    for asked in (one.with_enough_clients() for one in scenarios):
         check_load(asked)
         check_schemes(asked, build_models(asked))
         settings = BuilderSettings(

@@ -64,6 +64,13 @@ _WORDS: Final[Mapping[str, _Words]] = {
 }
 
 
+# Clients limit a bound or a load curve only where the scenario states them.
+_STATED: Final[Mapping[str, str]] = {
+    "clients": "the clients that you stated",
+    "network of clients": "the network of the clients that you stated",
+}
+
+
 def resource_words(kind: str) -> str | None:
     """Return the name of a class of resources for planners, or None if it has none.
 
@@ -73,7 +80,16 @@ def resource_words(kind: str) -> str | None:
     words = _WORDS.get(kind)
     if words is None:
         return None
-    return words.resource
+    return stated_words(words.resource)
+
+
+def stated_words(resource: str) -> str:
+    """Return the name of a resource in a sentence, where clients are those of the scenario.
+
+    >>> stated_words("clients"), stated_words("drives")
+    ('the clients that you stated', 'drives')
+    """
+    return _STATED.get(resource, resource)
 
 
 def bounds_of(scenario: Scenario, scheme: str) -> tuple[Bound, ...]:
@@ -122,6 +138,8 @@ def bounds_of_cell(
     """
     bounds: dict[str, Bound] = {}
     for station in _stations_of(scenario, cell, models, rates):
+        if scenario.client.unlimited and station.kind.startswith("client."):
+            continue
         words = _WORDS[station.kind]
         bounds.setdefault(
             words.resource,

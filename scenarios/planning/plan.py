@@ -2,11 +2,16 @@
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from stripesim.models.drive import drive_writes_per_day
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.notes import made_from, warnings_of_all
+from stripesim.scenarios.cells.notes import (
+    client_notes,
+    made_from,
+    warnings_of_all,
+)
 from stripesim.scenarios.cells.run import run_cells
 from stripesim.scenarios.planning.candidates import (
     Candidate,
@@ -14,6 +19,7 @@ from stripesim.scenarios.planning.candidates import (
     candidates_of,
     json_name,
     judge_closed_forms,
+    line_name,
     varied_keys,
 )
 from stripesim.scenarios.planning.capacity import Drives, drives_of
@@ -24,6 +30,9 @@ from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.sim.durability.assess import assess, recommended_method
 from stripesim.sim.observe.intervals import Interval, student_interval
 from stripesim.sim.observe.result_row import ResultRow
+
+#: Called with words for the next step, and with the number of all steps once it is known.
+Progress = Callable[..., None]
 
 #: Default annual failure rate, of the order that large fleets report.
 AFR: Final = 0.015
@@ -60,23 +69,34 @@ def make_plan(
     scenario: Scenario,
     *,
     engine: str = "compiled",
-    progress: Callable[[str], None] = lambda words: None,
+    progress: Progress = lambda words, steps=None: None,
 ) -> dict[str, Any]:
-    """Answer a scenario's `[plan]`."""
+    """Answer a scenario's `[plan]`.
+
+    Parameters
+    ----------
+    scenario
+        The scenario, with its table ``[plan]``. Clients that it does not state do not limit the rate.
+    engine
+        ``compiled`` or ``simpy``.
+    progress
+        Called after each step with what comes next, and with the number of all steps once it is known.
+    """
     plan = scenario.plan
     if plan is None:
         raise scenario.problem("plan", "nothing", "a table [plan]")
     begun = time.monotonic()
-    every = list(candidates_of(scenario, plan))
+    every = list(candidates_of(scenario.with_enough_clients(), plan))
     for candidate in every:
         candidate.results |= dict.fromkeys(_SIMULATED)
-        candidate.results.setdefault("cost", None)
+        candidate.results |= {"cost": None, "next_domain_cost": None}
         judge_closed_forms(candidate, scenario, plan)
     left = sorted(
         (candidate for candidate in every if candidate.possible), key=_price_order
     )
-    progress(f"{len(every)} candidates, {len(left)} left after closed forms")
     simulated_max = min(len(left), plan.simulated_max)
+    steps = 1 + simulated_max * _runs_of_candidate(plan)
+    progress(f"{len(left)} of {len(every)} candidates to simulate", steps)
     for number, candidate in enumerate(left):
         limit = ""
         if time.monotonic() - begun > plan.wall_s_max:
@@ -87,8 +107,8 @@ def make_plan(
             reason = f"not simulated: beyond {limit}"
             candidate.verdicts.append(Verdict("simulated", "uncertain", reason))
             continue
-        progress(f"simulating {number + 1} of {simulated_max}: {_name(candidate)}")
-        simulate(candidate, plan, engine)
+        words = f"{candidate.scheme}, {number + 1} of {simulated_max}"
+        simulate(candidate, plan, engine, on_run=partial(progress, words))
     meeting = sorted(
         (candidate for candidate in every if candidate.meets), key=_price_order
     )
@@ -100,11 +120,14 @@ def make_plan(
     documents = {
         id(one): {**one.to_json(), "pareto": id(one) in front} for one in every
     }
+    varied = [json_name(key) for key in varied_keys(plan)]
+    recommended = None if best is None else documents[id(best)]
+    name = "" if recommended is None else line_name(recommended, varied)
     return {
-        "varied": [json_name(key) for key in varied_keys(plan)],
+        "varied": varied,
         "candidates": list(documents.values()),
-        "recommended": None if best is None else documents[id(best)],
-        "reasons": _reasons(best, meeting, every),
+        "recommended": recommended,
+        "reasons": _reasons(name, best, meeting, every),
         "assumptions": _assumptions(scenario, plan),
         "warnings": warnings_of_all(
             _at_rate(one.scenario, plan.rate_per_s) for one in every if one.scenario
@@ -115,9 +138,10 @@ def make_plan(
     }
 
 
-def _name(candidate: Candidate) -> str:
-    keys = candidate.keys
-    return f"{candidate.scheme} on {keys['hosts']} × {keys['osds_per_host']} {keys['drive']}"
+def _runs_of_candidate(plan: PlanSpec) -> int:
+    """Return the simulations of one candidate: each seed, with and without recovery, and a rebuild."""
+    loads = 1 if plan.p99_recovery_ms is None else 2
+    return loads * plan.replications + 1
 
 
 def _price_order(candidate: Candidate) -> tuple[float, ...]:
@@ -136,24 +160,37 @@ def _price_order(candidate: Candidate) -> tuple[float, ...]:
     )
 
 
-def simulate(candidate: Candidate, plan: PlanSpec, engine: str = "compiled") -> None:
-    """Simulate a candidate with several seeds, rebuild one OSD, compute its nines, and judge the results."""
+def simulate(
+    candidate: Candidate,
+    plan: PlanSpec,
+    engine: str = "compiled",
+    *,
+    on_run: Callable[[], None] = lambda: None,
+) -> None:
+    """Simulate a candidate with several seeds, rebuild one OSD, compute its nines, and judge the results.
+
+    `on_run` is called after each run.
+    """
     scenario = candidate.scenario
     assert scenario is not None
     at_rate = _at_rate(scenario, plan.rate_per_s)
-    seeds = range(plan.replications)
     recovering_worst = None
+
+    def each_seed(asked: Scenario, phase: str = "") -> list[_WorstCells]:
+        worst = []
+        for number in range(plan.replications):
+            worst.append(_worst(_seeded(asked, number), engine, phase))
+            on_run()
+        return worst
+
     try:
-        worst = [_worst(_seeded(at_rate, number), engine) for number in seeds]
+        worst = each_seed(at_rate)
         rebuild = idle_rebuild(
             scenario, candidate.scheme, engine=engine, sample_objects=1000
         )
+        on_run()
         if plan.p99_recovery_ms is not None:
-            recovering = _recovering(at_rate)
-            recovering_worst = [
-                _worst(_seeded(recovering, number), engine, "recovery")
-                for number in seeds
-            ]
+            recovering_worst = each_seed(_recovering(at_rate), "recovery")
     except ValueError as error:
         candidate.problem = str(error).splitlines()[0]
         return
@@ -392,7 +429,10 @@ def _pareto(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _reasons(
-    best: Candidate | None, meeting: Sequence[Candidate], every: Sequence[Candidate]
+    name: str,
+    best: Candidate | None,
+    meeting: Sequence[Candidate],
+    every: Sequence[Candidate],
 ) -> list[str]:
     """Explain the recommendation, or why there is none."""
     if best is None:
@@ -408,15 +448,17 @@ def _reasons(
     if len(meeting) == 1:
         ties = ", and the only one that meets all requirements"
     return [
-        f"{_name(best)}: {criterion}{ties}",
+        f"{name}: {criterion}{ties}",
         *(verdict.words for verdict in best.verdicts),
+        *(f"warning: {line}" for line in best.warnings),
     ]
 
 
 def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:
     """List the assumptions behind the numbers."""
     assumptions = [
-        "usable_bytes_safe = raw × (1 − largest domain) × nearfull ratio / overhead. Metadata and other "
+        "usable_bytes_safe = raw × (1 − largest domain) × nearfull ratio / overhead / imbalance, how "
+        "full the fullest OSD then is over the mean, with the groups placed again. Metadata and other "
         "pools are not included",
         f"rates and latencies: mean over {plan.replications} seeds with a 95 % interval (Student's t), for "
         "the slowest kind of request and the one with the highest latency",
@@ -432,6 +474,7 @@ def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:
             f"nines: over one year, drives fail independently at {AFR:.1%} per year, and repair starts after "
             f"{DETECTION_S:g} s, without bursts and latent errors. Set [durability] to change this"
         )
+    assumptions += client_notes(scenario)
     if plan.rate_per_s is not None:
         assumptions.append(f"a rate counts as served if at least {SERVED:.0%} of it is")
     if plan.p99_recovery_ms is not None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from stripesim.scenarios.load.answer import curve_title, notes_of, rows_of
 from stripesim.scenarios.load.curves import load_curves
 from stripesim.scenarios.load.figure import draw_load
-from stripesim.scenarios.load.results import LoadCurve
+from stripesim.scenarios.load.results import LoadCurve, LoadPoint
 from stripesim.scenarios.planning.candidates import scenario_of_result
 from stripesim.scenarios.report.page.render import (
     Section,
@@ -21,9 +21,9 @@ from stripesim.scenarios.report.words import origin_words
 from stripesim.scenarios.schema.keys import Scenario
 
 
-def load_section(curves: Sequence[LoadCurve]) -> Section:
-    """Return the section with the load curves."""
-    sentences = [note[0].upper() + note[1:] for note in notes_of(curves)]
+def load_section(curves: Sequence[LoadCurve], notes: Sequence[str] = ()) -> Section:
+    """Return the section with the load curves and further notes, such as those about clients."""
+    sentences = [note[0].upper() + note[1:] for note in [*notes_of(curves), *notes]]
     return Section(
         "Latency over throughput",
         "load-curves",
@@ -51,7 +51,11 @@ _PLAN_LONGER: Final = 2
 
 
 def curves_of_plan(
-    scenario: Scenario, document: Mapping[str, Any], *, engine: str = "compiled"
+    scenario: Scenario,
+    document: Mapping[str, Any],
+    *,
+    engine: str = "compiled",
+    progress: Callable[..., None] = lambda words, steps=None: None,
 ) -> list[LoadCurve]:
     """Simulate the load curves of a plan's recommended candidates.
 
@@ -66,6 +70,8 @@ def curves_of_plan(
         What `stripesim.scenarios.planning.plan.make_plan` returns.
     engine
         ``compiled`` or ``simpy``.
+    progress
+        Called after each point with words, and with the number of all points.
 
     Returns
     -------
@@ -92,6 +98,11 @@ def curves_of_plan(
         requests = min(requests, _PLAN_LONGER * scenario.workload.requests)
     # In the order of the other figures, so that schemes have the same colours.
     names = sorted(by_scheme, key=scenario.schemes.index)
+    points = _PLAN_POINTS * len(names)
+
+    def on_point(curve: LoadCurve, point: LoadPoint) -> None:
+        progress(f"load curve of {curve.cell.scheme}", points)
+
     return load_curves(
         [scenario_of_result(scenario, plan, by_scheme[name]) for name in names],
         engine=engine,
@@ -99,6 +110,7 @@ def curves_of_plan(
         replications=_PLAN_REPLICATIONS,
         requests=requests,
         points_max=_PLAN_POINTS,
+        on_point=on_point,
     )
 
 
@@ -107,7 +119,7 @@ def report_of_load(
 ) -> str:
     """Return the self-contained HTML page of load curves."""
     source = document["provenance"]
-    section = load_section(curves)
+    section = load_section(curves, document["notes"])
     return render(
         "load.html.j2",
         kind="Load curve",

@@ -6,6 +6,8 @@ from typing import Any
 from stripesim.scenarios.figures.plans import candidate_name, draw_plan
 from stripesim.scenarios.load.answer import sentence_of
 from stripesim.scenarios.load.results import LoadCurve
+from stripesim.scenarios.planning.bound import stated_words
+from stripesim.scenarios.planning.candidates import line_name
 from stripesim.scenarios.report.load import load_section
 from stripesim.scenarios.report.page.render import Table, figure_blocks, render
 from stripesim.scenarios.run.results import csv_text
@@ -37,7 +39,8 @@ def _row(
     bound = one["bound"]
     bound_text = "–"
     if bound:
-        bound_text = f"{rate_text(bound['iops'])}/s, {bound['resource']}"
+        resource = stated_words(bound["resource"])
+        bound_text = f"{rate_text(bound['iops'])}/s, {resource}"
     p99 = number_text(one["latency_p99_ns"], 1e-6)
     if one["iops"] is not None:
         half_ns = (one["latency_p99_high_ns"] - one["latency_p99_low_ns"]) / 2
@@ -66,10 +69,18 @@ def _verdict_text(one: Mapping[str, Any], *, recommended: bool) -> str:
     elif all(line.startswith("uncertain") for line in one["fails"]):
         verdict = "uncertain"
     else:
-        verdict = "fails"
+        verdict = f"fails: {', '.join(failing_keys(one))}"
+    if one["warnings"]:
+        verdict += f", no spare {one['capacity']['domain']}"
     if one["pareto"]:
         verdict += " (Pareto)"
     return verdict
+
+
+def failing_keys(one: Mapping[str, Any]) -> list[str]:
+    """List the keys of the requirements that a candidate misses, or the key for which it cannot be built."""
+    failed = [each["key"] for each in one["verdicts"] if each["state"] == "failed"]
+    return failed or [one["fails"][0].partition(":")[0]]
 
 
 def csv_of(document: Mapping[str, Any]) -> str:
@@ -109,7 +120,7 @@ def report_of_plan(
     best = document["recommended"]
     source = document["provenance"]
     others = [
-        [f"{candidate_name(one)}, {one['ssd']}", "; ".join(one["fails"])]
+        [line_name(one, document["varied"]), "; ".join(one["fails"])]
         for one in document["candidates"]
         if not one["meets"]
     ]
@@ -121,7 +132,7 @@ def report_of_plan(
             for step in best["capacity"]["waterfall"]
         ]
         bounds = [
-            [bound["resource"], rate_text(bound["iops"]), bound["why"]]
+            [stated_words(bound["resource"]), rate_text(bound["iops"]), bound["why"]]
             for bound in best["bounds"]
         ]
     failing = ["candidate", "unmet requirements"]

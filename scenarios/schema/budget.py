@@ -68,7 +68,7 @@ def closed_rate_per_s(scenario: Scenario, load: WorkloadSpec) -> float:
     """Bound the rate of a closed loop by the queue depth, networks and threads of its clients [1/s]."""
     clients = load.clients
     rate_per_s = load.queue_depth * clients / _LATENCY_MIN_S
-    if scenario.schemes == ("none",):
+    if scenario.schemes == ("none",) or scenario.client.unlimited:
         return rate_per_s
     wire_bytes_per_s = scenario.cluster.public_gbit_per_s * 1e9 / 8 * clients
     rate_per_s = min(rate_per_s, wire_bytes_per_s / min(load.block_sizes_bytes))

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
 from pydantic import Discriminator, Field, PrivateAttr, Tag
 
@@ -421,6 +421,10 @@ class ClientSpec(Table):
     place: Literal["own", "osd-hosts"] = "own"
     """own: clients run on separate machines. osd-hosts: they run on the storage hosts, assigned
     round-robin, and share the hosts' public network."""
+    unlimited: bool | None = None
+    """true: each client has as many submission threads and network interfaces as its requests need, each
+    as fast as one, so that only the cluster limits the rate. Default: false, but true in load, plan and
+    serve if the scenario states no clients (clients, clients_per_host, [client])."""
 
 
 class RepairSpec(Throttles):
@@ -519,6 +523,22 @@ class Scenario(Table):
     def clients(self) -> int:
         """Clients of all workloads together [count]."""
         return sum(load.clients for load in self.loads)
+
+    @property
+    def states_clients(self) -> bool:
+        """True if the scenario says how many clients there are, or describes their machines."""
+        if self.client.model_fields_set:
+            return True
+        counts = {"clients", "clients_per_host"}
+        tables = (self.workload, *self.workloads)
+        return any(counts & table.model_fields_set for table in tables)
+
+    def with_enough_clients(self) -> Self:
+        """Return the scenario with clients that do not limit the rate, or itself if it states clients."""
+        if self.states_clients:
+            return self
+        client = self.client.model_copy(update={"unlimited": True})
+        return self.model_copy(update={"client": client})
 
     @property
     def in_flight_count(self) -> int | None:
@@ -638,6 +658,10 @@ class Scenario(Table):
         )
         given = self.cluster.model_fields_set
         left_out["cluster"] = {key for key in late_keys if key not in given}
+        if self.plan and "spare_domains" not in self.plan.model_fields_set:
+            left_out["plan"] = {"spare_domains"}
+        if "unlimited" not in self.client.model_fields_set:
+            left_out["client"] = {"unlimited"}
         canonical = json.dumps(
             self.model_dump(mode="json", exclude=left_out),
             sort_keys=True,

@@ -398,7 +398,11 @@ class PlanSpec(Table):
     ] = ()
     """Values of cluster.mclock_profile to try, with op_queue mclock_scheduler."""
     usable_bytes: Bytes | None = None
-    """Minimum client data that fits below the nearfull ratio without the largest failure domain [bytes]."""
+    """Minimum client data that fits with the fullest OSD at the nearfull ratio, without the largest failure
+    domain [bytes]."""
+    spare_domains: Annotated[int, Field(ge=0, le=1000)] = 1
+    """Minimum failure domains beyond one for each shard [count]. After a loss, a pool heals only into a spare
+    one. 0 allows none, with a warning."""
     rate_per_s: PositiveFloat | None = None
     """Minimum request rate [requests/s], simulated as Poisson arrivals at this rate."""
     p99_ms: PositiveFloat | None = None

@@ -56,6 +56,8 @@ _GROUP_KINDS = ("pg.lock", "pg.exec", "pg.pipeline")
 # The same for the object map of each image.
 _MAP_KINDS = ("map.lock", "map.exec", "map.pipeline")
 _CLIENT_KINDS = ("client.submit", "client.tx", "client.rx")
+# Threads and interfaces of a client that does not limit the rate: more than requests are sent at a time.
+_UNLIMITED_COUNT = 1 << 16
 
 
 #: The buffer model was fitted with this kernel and is charged only for it. Jerasure without pyeclib's copies
@@ -179,6 +181,8 @@ class Cluster:
     client_hosts: IntArray = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
     #: True if clients run on the storage hosts and share their processors and public network
     clients_on_osd_hosts: bool = False
+    #: True if clients have a thread and an interface for each of their requests
+    unlimited_clients: bool = False
     #: True if one interface of each host carries both public and private traffic
     one_network: bool = False
     #: Cores of each host, by default those of the processor model, shape (hosts,)
@@ -287,9 +291,12 @@ class Cluster:
         drive = self.models.ssd
         writers = drive.write_servers_count * drive.raid0_drives
         throttle = self.models.throttle
+        of_clients = {"client.submit": client.submit_threads_count}
+        if self.unlimited_clients:
+            of_clients = dict.fromkeys(_CLIENT_KINDS, _UNLIMITED_COUNT)
         return {
+            **of_clients,
             "throttle": throttle.client_requests_max_count if throttle else 1,
-            "client.submit": client.submit_threads_count,
             "worker": threads.op_threads_per_shard_count,
             "messenger": threads.messenger_threads_count,
             "reader": self._op_shards * threads.op_threads_per_shard_count,

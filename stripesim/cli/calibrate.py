@@ -66,6 +66,8 @@ def _write(out: Path, result: CalibrationResult) -> list[Path]:
 
 def _print(result: CalibrationResult) -> None:
     """Print the factors, each value before and after, and what to measure next."""
+    from stripesim.scenarios.schema.units import number_text
+
     console = output.console()
     console.print(
         output.table_of(
@@ -88,9 +90,9 @@ def _print(result: CalibrationResult) -> None:
                     "value": value.id,
                     "role": value.role,
                     "load": value.load,
-                    "measured": f"{value.measured:.4g}",
-                    "before": f"{value.before:.4g}",
-                    "after": f"{value.after:.4g}",
+                    "measured": number_text(value.measured, digits=4),
+                    "before": number_text(value.before, digits=4),
+                    "after": number_text(value.after, digits=4),
                     "after / measured": f"{value.after / value.measured:.2f}",
                 }
                 for value in result.values

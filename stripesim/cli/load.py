@@ -105,7 +105,7 @@ def _print(curves: Sequence[LoadCurve], document: Mapping[str, Any]) -> None:
         terminal.print(output.table_of(rows, numbers=range(5), title=title))
     for line in document["sentences"]:
         print(line)
-    for line in notes_of(curves):
+    for line in [*notes_of(curves), *document["notes"]]:
         print(f"note: {line}")
 
 

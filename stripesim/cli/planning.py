@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stripesim.scenarios.load.results import LoadCurve
+    from stripesim.scenarios.schema.keys import Scenario
     from stripesim.scenarios.schema.tables import PlanSpec
+
+# Candidates whose unmet requirements are printed. All are in the files.
+_MISSING_MAX: Final = 12
 
 
 def plan(
@@ -32,45 +36,58 @@ def plan(
     """Recommend a cluster to buy, listing the candidates and the goals that each one misses."""
     report_folder = output.check_out(out, report=report)
     from stripesim.scenarios.planning.plan import make_plan
-    from stripesim.scenarios.report.plan import rows_of
     from stripesim.scenarios.schema.loader import load_scenario
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
-    document = make_plan(
-        loaded, engine=engine, progress=lambda words: print(words, file=sys.stderr)
-    )
-    written: list[Path] = []
-    if out is not None:
-        written += _write_plan(out, loaded.plan, document)
+    with output.progress(loaded.name, None) as step:
+        document = make_plan(loaded, engine=engine, progress=step)
+    # The answer first: figures, load curves and the report take longer than the decision may wait.
+    if not output.write_json(json_to, document):
+        _print_plan(document, report_folder)
+    sys.stdout.flush()
+    written = [] if out is None else _write_plan(out, loaded.plan, document)
     if report_folder is not None:
-        from stripesim.scenarios.report.load import curves_of_plan
-        from stripesim.scenarios.report.plan import report_of_plan
+        written += _write_plan_report(report_folder, loaded, document, engine)
+    output.list_written(written)
 
-        print("simulating load curves", file=sys.stderr)
-        curves: list[LoadCurve] = []
-        try:
-            curves = curves_of_plan(loaded, document, engine=engine)
-        except ValueError as error:
-            # The answer of the plan stands without them.
-            print(f"no load curves: {error}", file=sys.stderr)
-        page = report_of_plan(loaded, document, curves)
-        written += output.write_page(report_folder, page)
-    if output.write_json(json_to, document):
-        return
-    output.warn_outside(document["warnings"], report=report_folder)
-    output.console().print(output.table_of(rows_of(document)))
+
+def _print_plan(document: Mapping[str, Any], report_folder: Path | None) -> None:
+    """Print the recommendation, then all candidates and what each of the others misses."""
+    from stripesim.scenarios.planning.candidates import line_name
+    from stripesim.scenarios.report.plan import rows_of
+
     best = document["recommended"]
     print("recommended:" if best else "no recommendation:")
     for line in document["reasons"]:
         print(f"  {line}")
-    for candidate in document["candidates"]:
-        if candidate is best or candidate["meets"]:
-            continue
-        osds = f"{candidate['hosts']} × {candidate['osds_per_host']} {candidate['ssd']}"
-        print(f"{candidate['scheme']} {osds}: {'; '.join(candidate['fails'])}")
+    output.warn_outside(document["warnings"], report=report_folder)
+    output.console().print(output.table_of(rows_of(document)))
+    missing = [one for one in document["candidates"] if not one["meets"]]
+    for one in missing[:_MISSING_MAX]:
+        print(f"{line_name(one, document['varied'])}: {'; '.join(one['fails'])}")
+    if len(missing) > _MISSING_MAX:
+        where = "--out DIR or --json -"
+        print(
+            f"{len(missing) - _MISSING_MAX} more miss a requirement; in full: {where}"
+        )
     for line in document["assumptions"]:
         print(f"assumes: {line}")
-    output.list_written(written)
+
+
+def _write_plan_report(
+    folder: Path, loaded: Scenario, document: Mapping[str, Any], engine: str
+) -> list[Path]:
+    from stripesim.scenarios.report.load import curves_of_plan
+    from stripesim.scenarios.report.plan import report_of_plan
+
+    curves: list[LoadCurve] = []
+    try:
+        with output.progress(loaded.name, None) as step:
+            curves = curves_of_plan(loaded, document, engine=engine, progress=step)
+    except ValueError as error:
+        # The answer of the plan stands without them.
+        print(f"no load curves: {error}", file=sys.stderr)
+    return output.write_page(folder, report_of_plan(loaded, document, curves))
 
 
 def _write_plan(

@@ -116,15 +116,15 @@ def summary_tables(summary: Mapping[str, Any]) -> list[Table]:
 
 def _cell(value: Any) -> str:
     """Format a value of a summary: four digits of a fraction, all digits of a count."""
+    from stripesim.scenarios.schema.units import number_text
+
     if value is None:
         return "–"
     if isinstance(value, bool | str):
         return str(value)
     if isinstance(value, int):
         return f"{value:,}"
-    if abs(value) < 1e4:
-        return f"{value:,.4g}"
-    return f"{value:,.0f}"
+    return number_text(value, digits=4)
 
 
 def _moved(row: Mapping[str, Any], prefix: str) -> str:

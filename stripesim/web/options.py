@@ -174,7 +174,8 @@ def scenario_of(
         "detection_s": DETECTION_S,
     }
     asked = {**kept, "workload": workload, "durability": durability}
-    return candidate_scenario(base, asked, values["scheme"], keys)
+    option = candidate_scenario(base, asked, values["scheme"], keys)
+    return option.with_enough_clients()
 
 
 def _arrivals(values: Mapping[str, str]) -> dict[str, Any]:
@@ -267,10 +268,11 @@ def _capacity_numbers(capacity: Capacity, drives: Drives) -> list[Number]:
         full_ratio_source = drives.fill.provenance["full_ratio"].source
     overhead = f"{capacity.overhead:.4g}"
     raw_why = f"{capacity.osds} OSDs × {bytes_text(drives.osd_bytes)}"
-    full_why = f"raw × {full_ratio:g} / {overhead}"
+    imbalance = f"{capacity.imbalance:.3f}, how full the fullest OSD is over the mean"
+    full_why = f"raw × {full_ratio:g} / {overhead} / {imbalance}"
     safe_why = " → ".join(
         f"{step.name} {bytes_text(step.left_bytes)} ({step.why})"
-        for step in capacity.steps[:5]
+        for step in capacity.steps[:6]
     )
     raw = capacity.raw_bytes
     full = capacity.usable_bytes_full
@@ -358,7 +360,10 @@ def _bound_numbers(bounds: Sequence[Bound]) -> list[Number]:
         why += f". Next, in requests/s: {', '.join(following)}"
     text = f"{number_text(lowest.iops)} ({lowest.resource})"
     source = "service times per request and resource, from the parameter sets"
-    valid = "an upper bound: queueing, wake-ups and syncs lower the served rate"
+    valid = (
+        "an upper bound: queueing, wake-ups and syncs lower the served rate. Clients count only where the "
+        "scenario states them"
+    )
     return [
         Number(
             "bound",

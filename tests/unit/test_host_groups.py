@@ -56,8 +56,9 @@ def held(scenario: Scenario) -> tuple[float, ...]:
     return (
         found.domains,
         found.raw_bytes,
-        found.usable_bytes_full,
-        found.usable_bytes_safe,
+        # As if all OSDs were equally full.
+        found.usable_bytes_full * found.imbalance,
+        found.usable_bytes_safe * found.imbalance_after_loss,
     )
 
 
