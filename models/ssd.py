@@ -68,8 +68,8 @@ class SsdModel(MeasuredModel):
     #: Time per byte that a read occupies the link to the host after its channel [ns/B]. 0: the slope of the
     #: channels includes it.
     link_ns_per_byte: float
-    #: Distribution of service times around the mean: `FACTOR_POINTS` equally likely ascending factors of mean
-    #: 1. All ones: no spread.
+    #: Distribution of service times around the mean: the means of `FACTOR_POINTS` equally likely ascending
+    #: cells of factors, of mean 1 in all. All ones: no spread.
     read_quantiles: tuple[float, ...]
     write_quantiles: tuple[float, ...]
 
