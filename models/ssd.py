@@ -129,6 +129,18 @@ class SsdModel(MeasuredModel):
         """Return the mean time to read next to the previous read [ns]. A drive has no position."""
         return self.read_ns(size_bytes)
 
+    def continued_read_ns(self, size_bytes: int) -> float:
+        """Return the mean time to read what follows the previous request [ns]. A drive has no position."""
+        return self.read_ns(size_bytes)
+
+    def continued_write_ns(self, size_bytes: int) -> float:
+        """Return the mean time to write what follows the previous request [ns]."""
+        return self.write_ns(size_bytes)
+
+    def deferred_write_ns(self, size_bytes: int, batch_count: int) -> float:
+        """Return the mean time of one of a batch of writes [ns]."""
+        return self.write_ns(size_bytes)
+
     def write_ns(self, size_bytes: int) -> float:
         """Return the mean time to write `size_bytes` [ns], by equation (1) with the steady-state factor."""
         fresh_ns = self.write_base_ns + self.write_ns_per_byte * self.blocks_bytes(

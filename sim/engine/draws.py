@@ -163,7 +163,9 @@ def factor_cells(tables: npt.ArrayLike) -> IntArray:
     return cells
 
 
-def _per_cell(rise: IntArray, width: IntArray, where: npt.NDArray[np.bool_]) -> IntArray:
+def _per_cell(
+    rise: IntArray, width: IntArray, where: npt.NDArray[np.bool_]
+) -> IntArray:
     """Return the rise over a whole cell that gives `rise` over a part of the cell, 0 elsewhere."""
     slope = np.rint(rise / np.maximum(1, width) * FACTOR_ONE).astype(np.int64)
     return np.where(where, slope, 0)
