@@ -4,6 +4,7 @@ import pytest
 
 from stripesim import Scenario, run
 from stripesim.calibration.parameters.sets import ParameterSet
+from support.messages import states
 
 DISK = "hdd-7200-nvme-db"
 MODEL = ParameterSet(DISK).device()
@@ -11,7 +12,7 @@ KIB = 1024
 MIB = 1024 * KIB
 
 
-def row_of(
+def result_of(
     op,
     pattern,
     size_bytes,
@@ -41,7 +42,12 @@ def row_of(
             "requests": requests, "image": "prefilled", "image_bytes": "4GiB",
         } | workload,
     )  # fmt: skip
-    return run(scenario, costs=False).rows.to_dicts()[0]
+    return run(scenario, costs=False)
+
+
+def row_of(*load, **keys):
+    """Return the result row of one load."""
+    return result_of(*load, **keys).rows.to_dicts()[0]
 
 
 def test_a_small_write_waits_for_the_log_and_not_for_the_disk():
@@ -86,6 +92,15 @@ def test_the_disk_limits_a_lasting_load_of_deferred_writes():
     row = row_of("write", "rand", 4 * KIB, depth=16, requests=requests)
     lasting = 1e9 / write_ns
     assert 0.95 * lasting < row["iops"] < 1.02 * lasting * requests / (requests - 273)
+
+
+def test_a_rate_above_what_disks_sustain_is_called_a_burst():
+    # 150 writes fit among the 273 that each store defers, so that no disk limits them.
+    burst = result_of("write", "rand", 4 * KIB, depth=16, requests=150)
+    assert states(burst.holes[-1], "burst ... drives ... 163")
+    # Reads are not deferred.
+    reads = result_of("read", "rand", 4 * KIB, depth=16, requests=150)
+    assert not any("burst" in line for line in reads.holes)
 
 
 @pytest.mark.parametrize(
