@@ -174,8 +174,10 @@ class DeferralModel(MeasuredModel):
     writes of the largest size wait for the disk. Further ones wait until one of them has been written, so
     the disk limits the rate of a lasting load.
 
-    Deviation: a deferred write is queued at the disk when its log is synced, at its cost in a full batch. The
-    store waits for the batch, or for up to 3 s. Deviation: writes to one block are not merged.
+    Deviation: a run begins as after a long load, with room for one batch. Otherwise a run of seconds would
+    only fill the room. A burst of more than a batch per disk, after a calm, is faster in reality. Deviation:
+    a deferred write is queued at the disk when its log is synced, at its cost in a full batch. The store
+    waits for the batch, or for up to 3 s. Deviation: writes to one block are not merged.
 
     References
     ----------
@@ -196,6 +198,11 @@ class DeferralModel(MeasuredModel):
         largest_bytes = self.cost_per_write_bytes + self.prefer_deferred_bytes
         return max(1, self.deferred_queue_bytes // largest_bytes)
 
+    @property
+    def room_count(self) -> int:
+        """Deferred writes that an OSD admits from the start of a run: a batch, if that many may wait."""
+        return min(self.deferred_batch_count, self.waiting_max_count)
+
     def applied(self, io: StoreIo) -> StoreIo:
         """Return a write's device traffic with small data deferred.
 
@@ -207,8 +214,8 @@ class DeferralModel(MeasuredModel):
         >>> deferral = DeferralModel(**numbers, provenance=dict.fromkeys(numbers, Provenance("code", "")))
         >>> deferral.applied(StoreIo(0, data_bytes=4096, log_bytes=1000, deferred_bytes=0))
         StoreIo(read_bytes=0, data_bytes=0, log_bytes=5096, deferred_bytes=4096)
-        >>> deferral.waiting_max_count
-        273
+        >>> deferral.waiting_max_count, deferral.room_count
+        (273, 64)
         """
         if io.data_bytes >= self.prefer_deferred_bytes:
             return io

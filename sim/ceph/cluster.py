@@ -293,7 +293,7 @@ class Cluster:
         throttle = self.models.throttle
         deferral = self.models.deferral
         return {
-            "deferred": deferral.waiting_max_count if deferral else 1,
+            "deferred": deferral.room_count if deferral else 1,
             "throttle": throttle.client_requests_max_count if throttle else 1,
             "client.submit": client.submit_threads_count,
             "worker": threads.op_threads_per_shard_count,
