@@ -211,7 +211,7 @@ class DeferralModel(MeasuredModel):
         >>> from stripesim.models.provenance import Provenance
         >>> numbers = {"prefer_deferred_bytes": 65536, "deferred_batch_count": 64,
         ...            "deferred_queue_bytes": 192 << 20, "cost_per_write_bytes": 670_000}
-        >>> deferral = DeferralModel(**numbers, provenance=dict.fromkeys(numbers, Provenance("code", "")))
+        >>> deferral = DeferralModel(**numbers, provenance=dict.fromkeys(numbers, Provenance("code", "here")))
         >>> deferral.applied(StoreIo(0, data_bytes=4096, log_bytes=1000, deferred_bytes=0))
         StoreIo(read_bytes=0, data_bytes=0, log_bytes=5096, deferred_bytes=4096)
         >>> deferral.waiting_max_count, deferral.room_count
