@@ -17,9 +17,12 @@ from stripesim.scenarios.cells.kernel_costs import (
 )
 from stripesim.scenarios.cells.models import cluster_set
 from stripesim.scenarios.cells.placement import up_sets
-from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
+from stripesim.scenarios.schema.keys import Cell, Scenario, WorkloadSpec
 from stripesim.scenarios.schema.units import number_text
-from stripesim.sim.ceph.cluster import NO_OSD
+from stripesim.sim.ceph.cluster import NO_OSD, Models
+
+# Ratio of a rate to its bound that chance does not explain.
+_BURST = 1.05
 
 
 def where_and_when() -> dict[str, str]:
@@ -121,6 +124,22 @@ def object_map_warnings(scenario: Scenario) -> list[str]:
     return [
         f"{where}: the images' object maps are not simulated in runs with failures or changes, so that "
         'first writes into objects are too fast; set image = "prefilled" for an image in use'
+    ]
+
+
+def burst_warnings(
+    cell: Cell, saturates: Mapping[str, Any] | None, models: Models
+) -> list[str]:
+    """Warn of a rate that lasts only until stores stop to defer writes, from the bound of the cell."""
+    if models.deferral is None or saturates is None:
+        return []
+    if saturates["utilisation"] <= _BURST:
+        return []
+    name = " ".join(str(part) for part in cell if part is not None)
+    rate = number_text(saturates["utilisation"] * saturates["iops"])
+    return [
+        f"{name}: {rate} requests/s are a burst: stores deferred writes that the disks had not yet made. "
+        f"{saturates['resource']} sustain {number_text(saturates['iops'])} requests/s, as a longer run shows"
     ]
 
 

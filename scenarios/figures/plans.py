@@ -263,10 +263,7 @@ def _draw_p99(plan: PlanSpec, document: Mapping[str, Any]) -> CaptionedFigure | 
         )
         for one in simulated
     ]
-    ends = [
-        (one["latency_p99_low_ns"] or 0.0, one["latency_p99_high_ns"] or 0.0)
-        for one in simulated
-    ]
+    ends = [_p99_ends(one) for one in simulated]
     highs = [high_ns / 1e6 for _, high_ns in ends]
     figure, axes = _bars(
         document, bars, "99th percentile of latency", "p99 [ms]", highs
@@ -282,6 +279,13 @@ def _draw_p99(plan: PlanSpec, document: Mapping[str, Any]) -> CaptionedFigure | 
         required = f" Required: at most {number_text(plan.p99_ms)} ms."
     caption = f"99th percentile of latency {rate}, with its 95 % interval.{required}"
     return CaptionedFigure(figure, caption)
+
+
+def _p99_ends(one: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the interval of a candidate's p99 [ns], or the value twice if it has none."""
+    if one["latency_p99_low_ns"] is None or one["latency_p99_high_ns"] is None:
+        return one["latency_p99_ns"], one["latency_p99_ns"]
+    return one["latency_p99_low_ns"], one["latency_p99_high_ns"]
 
 
 def _draw_rebuild(

@@ -42,9 +42,10 @@ def _row(
         resource = stated_words(bound["resource"])
         bound_text = f"{rate_text(bound['iops'])}/s, {resource}"
     p99 = number_text(one["latency_p99_ns"], 1e-6)
-    if one["iops"] is not None:
-        half_ns = (one["latency_p99_high_ns"] - one["latency_p99_low_ns"]) / 2
-        p99 += f" ± {number_text(half_ns, 1e-6, digits=2)}"
+    low_ns = one.get("latency_p99_low_ns")
+    high_ns = one.get("latency_p99_high_ns")
+    if low_ns is not None and high_ns is not None:
+        p99 += f" ± {number_text((high_ns - low_ns) / 2, 1e-6, digits=2)}"
     return {
         "candidate": candidate_name(one, varied),
         "usable, safe": bytes_text(one["capacity"]["usable_bytes_safe"]),

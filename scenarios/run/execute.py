@@ -10,6 +10,7 @@ import polars as pl
 from stripesim.scenarios.cells.failures import limits_of, recovery_warnings
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import (
+    burst_warnings,
     hole_warnings,
     kernel_warnings,
     load_sentences,
@@ -138,6 +139,7 @@ def run_scenario(
     processors: Rows = []
     latencies: Rows = []
     limits: list[tuple[dict[str, Any], ...]] = []
+    bursts: list[str] = []
     fingerprint = hashlib.sha256()
     requests = uses = 0
     wall_s = 0.0
@@ -160,8 +162,11 @@ def run_scenario(
             requests += result.row.requests
             resources += [{**cell._asdict(), **vars(use)} for use in result.resources]
             use = {**cell._asdict(), **result.processors}
-            if first_full:
-                use["saturates_first"] = _first_full(scenario, cell, result, models)
+            if first_full or models.deferral is not None:
+                saturates = _first_full(scenario, cell, result, models)
+                bursts += burst_warnings(cell, saturates, models)
+                if first_full:
+                    use["saturates_first"] = saturates
             processors.append(use)
             if result.window is not None:
                 latencies.append({**cell._asdict(), **_distribution(result)})
@@ -201,6 +206,7 @@ def run_scenario(
             *pristine_warnings(scenario),
             *object_map_warnings(scenario),
             *dict.fromkeys(unfinished),
+            *bursts,
         ),
         stopped=stopped,
         limits=tuple(limits),

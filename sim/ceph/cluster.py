@@ -14,7 +14,7 @@ from stripesim.models.kernel.cost import KernelTable, KernelTableError
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store.metadata_cache import MetadataLookup
-from stripesim.models.object_store.store import ObjectStoreModel
+from stripesim.models.object_store.store import DeferralModel, ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.provenance import MeasuredModel
 from stripesim.models.threads import ThreadModel
@@ -48,6 +48,7 @@ _OSD_KINDS = ("messenger", "ssd", "kv", "sync", "finisher")
 _WAITING_KINDS = ("aio", "reader")
 # Admission limit for an OSD's client requests, included only if the load can reach it.
 _THROTTLE_KINDS = ("throttle",)
+_DEFERRED_KINDS = ("deferred",)
 # Additional queues of a drive that queues reads and writes separately.
 _DRIVE_KINDS = ("ssd.link", "ssd.write")
 #: Resource kinds that are threads, which sleep when idle.
@@ -81,6 +82,8 @@ class Models:
 
     `throttle` limits the client requests that an OSD admits. It is None without a limit. A cluster whose load
     cannot reach the limit has none.
+
+    `deferral` defers small writes, by default none.
     """
 
     client: ClientModel
@@ -99,6 +102,7 @@ class Models:
     ec: EcPolicy = WHOLE_STRIPES
     op_queue: OpQueue | None = None
     throttle: ThrottleModel | None = None
+    deferral: DeferralModel | None = None
 
     def described(self) -> dict[str, MeasuredModel]:
         """Return the models that record the provenance of their numbers, by name."""
@@ -255,7 +259,7 @@ class Cluster:
         servers = kinds.values(self._capacities, 1)
         servers[self.host_resource(np.arange(self.hosts), "cpu")] = self.cores
         locks = ("pg.lock", "pg.exec", "map.lock", "map.exec")
-        pools = (*THREAD_KINDS, *_THROTTLE_KINDS, *locks)
+        pools = (*THREAD_KINDS, *_THROTTLE_KINDS, *_DEFERRED_KINDS, *locks)
         gates = ("pg.pipeline", "map.pipeline")
         disciplines = {
             **dict.fromkeys(pools, POOL),
@@ -291,11 +295,13 @@ class Cluster:
         drive = self.models.ssd
         writers = drive.write_servers_count * drive.raid0_drives
         throttle = self.models.throttle
+        deferral = self.models.deferral
         of_clients = {"client.submit": client.submit_threads_count}
         if self.unlimited_clients:
             of_clients = dict.fromkeys(_CLIENT_KINDS, _UNLIMITED_COUNT)
         return {
             **of_clients,
+            "deferred": deferral.room_count if deferral else 1,
             "throttle": throttle.client_requests_max_count if throttle else 1,
             "worker": threads.op_threads_per_shard_count,
             "messenger": threads.messenger_threads_count,
@@ -429,6 +435,8 @@ class Cluster:
             kinds += _DRIVE_KINDS
         if self.models.throttle:
             kinds += _THROTTLE_KINDS
+        if self.models.deferral:
+            kinds += _DEFERRED_KINDS
         return kinds
 
     def group_resource(self, groups: IntArray, kind: str) -> IntArray:
@@ -548,4 +556,6 @@ class Cluster:
             kinds |= {roles.SSD_LINK: "ssd.link", roles.SSD_WRITER: "ssd.write"}
         if self.models.throttle:
             kinds |= {roles.THROTTLE: "throttle"}
+        if self.models.deferral:
+            kinds |= {roles.DEFERRED: "deferred"}
         return kinds

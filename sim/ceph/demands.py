@@ -41,7 +41,7 @@ FloatArray = npt.NDArray[np.float64]
 #: Sample size for the mean demand of a request [count].
 SAMPLE_REQUESTS = 512
 # Resources that limit the number of admitted requests, not their rate of service.
-_NO_QUEUE = ("throttle",)
+_NO_QUEUE = ("throttle", "deferred")
 # Tolerance of the search for the fugacity, relative to one request in flight.
 _FUGACITY_STEP = 1e-3
 # Sample size for the busiest resources of a placement group [count].

@@ -475,8 +475,8 @@ class Program:
     seed
         Seed of the random service times.
     factor_tables
-        Random factors of each distribution in units of 2**-20, shape (distributions,
-        FACTOR_POINTS). Row 0 has no spread.
+        Means of the equally likely cells of each distribution of random factors in units of 2**-20, shape
+        (distributions, FACTOR_POINTS). Row 0 has no spread. See `draws.factor_cells`.
     until_ns
         End of the run [ns]. None runs until no work is left.
     bin_ns

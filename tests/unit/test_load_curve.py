@@ -261,7 +261,8 @@ def test_a_search_with_several_workloads_finds_the_saturation_of_a_closed_loop()
             ),
         }
     )
-    options = {"jobs": 1, "replications": 3, "requests": 4000, "points_max": 8}
+    # With 4,000 requests the interval of the closed loop is ± 16 %, with these ± 5 %.
+    options = {"jobs": 1, "replications": 3, "requests": 16_000, "points_max": 8}
 
     searched = load_curves(several, **options)[0]
     closed = load_curves(alone, **options)[0]

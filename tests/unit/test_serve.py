@@ -528,11 +528,15 @@ def highest_rate(page):
     return int(re.findall(r"<summary[^>]*>([\d,]+) ", row)[1].replace(",", ""))
 
 
+def own_drive():
+    """Return a drive of 3.84 TB in one file: nvme-tlc without the file of its spread."""
+    source = files("stripesim.calibration.parameters") / "nvme-tlc.toml"
+    spread = 'file = "nvme_read_factors.csv"'
+    return source.read_text("utf-8").replace(spread, "lognormal_sigma = 0.25")
+
+
 def test_an_own_drive_is_a_choice(client):
-    own = (files("stripesim.calibration.parameters") / "nvme-tlc.toml").read_text(
-        "utf-8"
-    )
-    answer = client.post("/upload", files={"file": ("mine.toml", own)})
+    answer = client.post("/upload", files={"file": ("mine.toml", own_drive())})
     query = dict(parse_qsl(urlsplit(answer.headers["location"]).query))
     assert set(query) == {"a.drive", "one_cluster"}
     # 32 OSDs of its 3.84 TB.
@@ -562,8 +566,7 @@ def test_a_form_is_bounded_regardless_of_its_claimed_length(client):
 
 def test_a_drive_file_of_the_served_scenario_is_a_choice_and_stays_chosen(tmp_path):
     # Given a scenario whose drive is a file next to it
-    source = files("stripesim.calibration.parameters") / "nvme-tlc.toml"
-    (tmp_path / "mine.toml").write_text(source.read_text("utf-8"), "utf-8")
+    (tmp_path / "mine.toml").write_text(own_drive(), "utf-8")
     cluster = '[cluster]\nhosts = 8\ndrive = "./mine.toml"\n'
     text = f'schemes = ["rep:3", "rs:4,2"]\n{cluster}[workload]\nrequests = 200\n'
     (tmp_path / "scenario.toml").write_text(text, "utf-8")

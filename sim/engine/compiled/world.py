@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stripesim.sim.engine.draws import seed_state
+from stripesim.sim.engine.draws import factor_cells, seed_state
 from stripesim.sim.engine.graph import COUNTERS
 from stripesim.sim.engine.program import (
     BATCH,
@@ -167,8 +167,8 @@ class World(NamedTuple):
         First step and number of steps of each template.
     bindings
         Resource of each role, row after row of ``clock.roles`` entries.
-    factors
-        Random factors, shape (distributions, FACTOR_POINTS).
+    factor_cells
+        Distributions of random factors, from `draws.factor_cells`.
     resources
         The resources.
     requests
@@ -255,7 +255,7 @@ class World(NamedTuple):
     amounts: Array
     templates: Array
     bindings: Array
-    factors: Array
+    factor_cells: Array
     resources: Array
     requests: Array
     free_slots: Array
@@ -338,7 +338,7 @@ def empty_world(program: Program, log_rows: int) -> World:
         amounts=np.zeros((0, len(COUNTERS)), dtype=np.int64),
         templates=np.zeros(0, dtype=TEMPLATE),
         bindings=np.zeros(0, dtype=np.int32),
-        factors=np.array(program.factor_tables, dtype=np.int64, order="C"),
+        factor_cells=factor_cells(program.factor_tables),
         resources=np.zeros(0, dtype=RESOURCE),
         requests=np.zeros(0, dtype=REQUEST),
         free_slots=np.zeros(0, dtype=np.int32),
