@@ -10,21 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from inspect import isfunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from stripesim.arguments import citing_arguments
 from stripesim.models.coding import RedundancyScheme, parse_scheme
 from stripesim.scenarios.cells.build import build_cell, build_pool
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.run.execute import ScenarioResult, run_scenario
 from stripesim.scenarios.schema.keys import Cell, cells
 from stripesim.scenarios.schema.keys import Scenario as _Scenario
+from stripesim.scenarios.schema.loader import load_scenario as _load_scenario
+from stripesim.scenarios.schema.loader import parse_scenario as _parse_scenario
 from stripesim.scenarios.schema.loader import (
     Overrides,
     ScenarioError,
-    load_scenario,
     overridden,
-    parse_scenario,
     scenario_from,
     shipped_scenarios,
 )
@@ -140,8 +142,14 @@ def __getattr__(name: str) -> Any:
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_LATE[name]), _NAMES_THERE.get(name, name))
+    if isfunction(value):
+        value = citing_arguments(value)
     globals()[name] = value
     return value
+
+
+load_scenario = citing_arguments(_load_scenario)
+parse_scenario = citing_arguments(_parse_scenario)
 
 
 class _Checked(type(_Scenario)):  # type: ignore[misc]
@@ -175,9 +183,10 @@ def _loaded(
 ) -> _Scenario:
     if isinstance(scenario, _Scenario):
         return overridden(scenario, sets, seed=seed)
-    return load_scenario(scenario, sets=sets, seed=seed)
+    return _load_scenario(scenario, sets=sets, seed=seed)
 
 
+@citing_arguments
 def run(
     scenario: _Scenario | str | Path,
     *,
@@ -215,6 +224,7 @@ def run(
     return run_scenario(_loaded(scenario, sets, seed), engine=engine, costs=costs)
 
 
+@citing_arguments
 def sweep(
     scenario: _Scenario | str | Path,
     over: Mapping[str, Sequence[Any]],
@@ -263,6 +273,7 @@ def sweep(
     return run_sweep(plan, jobs=jobs)
 
 
+@citing_arguments
 def study(
     name: str,
     *,
@@ -333,6 +344,7 @@ def claims(study: str) -> tuple[Claim, ...]:
     return study_named(study).claims()
 
 
+@citing_arguments
 def pool(
     scenario: _Scenario | str | Path, scheme: str | None = None, *, sets: Overrides = ()
 ) -> Pool:
@@ -355,6 +367,7 @@ def pool(
     return build_pool(loaded, code, build_models(loaded))
 
 
+@citing_arguments
 def cluster(
     scenario: _Scenario | str | Path, scheme: str | None = None, *, sets: Overrides = ()
 ) -> Cluster:
@@ -368,6 +381,7 @@ def cluster(
     return pool(scenario, scheme, sets=sets).cluster
 
 
+@citing_arguments
 def workload(
     scenario: _Scenario | str | Path, cell: int | Cell = 0, *, sets: Overrides = ()
 ) -> Any:
@@ -391,6 +405,7 @@ def workload(
     return build_cell(loaded, cell).workload
 
 
+@citing_arguments
 def simulate(pool: Pool, workload: Any, **options: Any) -> RunResult:
     """Simulate one workload, or a list of workloads, on a pool.
 
@@ -422,6 +437,7 @@ def simulate(pool: Pool, workload: Any, **options: Any) -> RunResult:
     return _simulate(pool, workload, **options)
 
 
+@citing_arguments
 def durability(
     scenario: _Scenario | str | Path,
     *,
@@ -465,6 +481,7 @@ def durability(
     return rows
 
 
+@citing_arguments
 def import_report(*files: str | Path, pools: Sequence[str] = ()) -> dict[str, Any]:
     """Describe an existing Ceph cluster: its pools, OSDs, placement groups and capacity.
 
@@ -492,6 +509,7 @@ def import_report(*files: str | Path, pools: Sequence[str] = ()) -> dict[str, An
     return answer(import_cluster([Path(file) for file in files]), pools)[0]
 
 
+@citing_arguments
 def rehearse(
     scenario: _Scenario | str | Path,
     *,
@@ -528,6 +546,7 @@ def rehearse(
     return _rehearse(_loaded(scenario, sets, seed), engine=engine)
 
 
+@citing_arguments
 def load_curves(
     scenario: _Scenario | str | Path,
     *,

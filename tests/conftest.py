@@ -33,6 +33,16 @@ from stripesim.sim.engine.program import FIFO, Progress
 from support.engines import engine_compiled, program, single
 from support.random_programs import KINDS
 
+#: The hardware and release of Koh et al., section III, as overrides.
+KOH_CLUSTER = {
+    "generation": "kraken",
+    "cluster.parameters": "kraken",
+    "cluster.drive": "intel-730",
+    "cluster.cores_per_host": 24,
+    "cluster.public_gbit_per_s": 10.0,
+    "cluster.private_gbit_per_s": 10.0,
+}
+
 # Print tables with the width of a pipe, regardless of the terminal.
 os.environ.pop("COLUMNS", None)
 # Ignore kernel costs saved on this machine.
@@ -103,12 +113,8 @@ def changed(model: Any, **numbers: Any) -> Any:
 @pytest.fixture(scope="session")
 def models() -> Models:
     """Return the models of the cluster of Koh et al. without spread, with the PG lock held until commit."""
-    built = build_models(
-        parse_scenario(
-            'schemes = ["rep:3"]',
-            sets=["workload.requests=1", 'cluster.parameters="kraken"'],
-        )
-    )
+    sets = {"workload.requests": 1, **KOH_CLUSTER}
+    built = build_models(parse_scenario('schemes = ["rep:3"]', sets=sets))
     flat = (1.0,) * 256
     return replace(
         built,

@@ -169,7 +169,9 @@ def _installed_family(point: EntryPoint) -> OwnFamily:
     where = f"entry point {point.name} = {point.value}"
     try:
         build = point.load()
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise OwnCodeError(f"{where}: got {raised_at(error)}") from error
     sha256 = hashlib.sha256(point.value.encode()).hexdigest()
     family = _family(build, where, sha256, None)
@@ -197,7 +199,9 @@ def _families_of(shown: str, file: Path, source: bytes, sha256: str) -> list[Own
     sys.modules[module.__name__] = module
     try:
         exec(code, module.__dict__)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         del sys.modules[module.__name__]
         raise OwnCodeError(
             f"{shown}: got {raised_at(error)}, wanted a file that can be imported"

@@ -20,9 +20,6 @@ from stripesim.scenarios.schema.geometry import NumberedScheme
 from stripesim.scenarios.schema.keys import (
     CODE_FILES_MAX,
     SCHEMES_MAX,
-    TODAY_CLUSTER,
-    TODAY_GENERATION,
-    TODAY_PARAMETERS,
     Scenario,
 )
 from stripesim.scenarios.schema.problems import (
@@ -86,11 +83,12 @@ class _Document:
     loose: list[str] = field(default_factory=list)  # messages that belong to no key
     faulty_paths: set[KeyPath] = field(default_factory=set)
     unlisted: int = 0  # problems that are counted but not described
+    has_lines: bool = True  # False for values from Python
 
     @property
     def places(self) -> KeyPlaces:
         """Locations of all keys."""
-        return KeyPlaces(self.label, self.lines, self.overrides)
+        return KeyPlaces(self.label, self.lines, self.overrides, self.has_lines)
 
     def add(self, problem: Problem) -> None:
         """Record a problem with a key."""
@@ -209,9 +207,8 @@ def scenario_from(
 
     The other parameters, the result and the errors are those of `parse_scenario`.
     """
-    document = _Document(
-        label, {key: _as_toml(value) for key, value in values.items()}, {}
-    )
+    plain = {key: _as_toml(value) for key, value in values.items()}
+    document = _Document(label, plain, lines={}, has_lines=False)
     return _finished(document, base_dir, sets, seed)
 
 
@@ -263,16 +260,6 @@ def _finished(
                 table = value_at(document.values, other[:-1])
                 if isinstance(table, dict):
                     table.pop(other[-1], None)
-    cluster = document.values.setdefault("cluster", {})
-    if (
-        isinstance(cluster, dict)
-        and cluster.get("parameters", TODAY_PARAMETERS) == TODAY_PARAMETERS
-    ):
-        # Missing keys come from the hardware that the default set was measured on.
-        document.values.setdefault("generation", TODAY_GENERATION)
-        cluster |= {
-            key: value for key, value in TODAY_CLUSTER.items() if key not in cluster
-        }
     base = Path() if base_dir is None else base_dir
     _load_codes(document, base)
     scenario = _validate(document)

@@ -298,6 +298,7 @@ MATRIX = "def generator(self): return np.ones((self.k + self.m, self.k), dtype=i
         ("a = 1\nb = a / 0\n", "line 2", "ZeroDivisionError"),
         ("import nothing_of_this_name\n", "line 1", "ModuleNotFoundError"),
         ("raise SystemExit(3)\n", "line 1", "SystemExit"),
+        ("class Stop(BaseException): pass\nraise Stop\n", "line 2", "Stop"),
         ("a = 1\n", "", "form"),
         ("class A:\n    form = 'A'\n", ":1:", "form"),
         ("class A:\n    form = 'a:k'\n", ":1:", "generator"),
@@ -340,6 +341,9 @@ def test_a_huge_file_is_refused(tmp_path):
         ("return matrix\n", "return matrix * 1.5\n", "whole numbers"),
         ("return matrix\n", "return matrix.astype(int) * 256\n", "to 255"),
         ("return matrix\n", "return self.nothing\n", "AttributeError"),
+        ("return matrix\n", "raise SystemExit(0)\n", "SystemExit"),
+        ("return matrix\n", "raise GeneratorExit\n", "GeneratorExit"),
+        ("{shard: [0] for", "{shard: (exit() for _ in '0') for", "SystemExit"),
         ('costs_as = "rs:6,3"', "sub_chunks = 0", "sub_chunks"),
         ("{shard: [0] for", "{shard: [1] for", "sub-chunks"),
         ("{shard: [0] for shard in group - lost}", "{99: [0]}", "99"),
@@ -394,6 +398,21 @@ def test_a_scenario_with_a_wrong_file_ends_with_its_lines(scenario, halves, comm
         line.startswith("s.toml:2: codes") and "halves.py:1:" in line
         for line in err.splitlines()
     )
+
+
+@pytest.mark.parametrize("place", ["generator", "repair"])
+def test_a_code_that_exits_ends_with_its_line_and_status_2(
+    scenario, halves, command, place
+):
+    before = {"generator": "return matrix\n", "repair": "return {shard: [0]"}[place]
+    exits = f"import sys; sys.exit(0); {before}"
+    assert before in HALVES
+    halves.write_text(HALVES.replace(before, exits, 1), encoding="utf-8")
+    status, out, err = command("run", "s.toml")
+    assert (status, out) == (2, "")
+    (line,) = err.splitlines()
+    assert "halves.py:6: Halves(6)" in line
+    assert "SystemExit" in line
 
 
 def test_uploads_may_not_name_files_of_codes(tmp_path):
