@@ -5,6 +5,7 @@ from stripesim.models.coding.clay import Clay
 from stripesim.models.coding.errors import CodecError, DataLossError, SchemeError
 from stripesim.models.coding.geometry import StripeGeometry
 from stripesim.models.coding.lrc import LRC, CephLRC
+from stripesim.models.coding.own_classes import class_file
 from stripesim.models.coding.own_code import OwnCode, OwnCodeError
 from stripesim.models.coding.own_files import (
     load_code_file,
@@ -43,6 +44,7 @@ __all__ = [
     "ShardExtent",
     "StripeGeometry",
     "WritePlan",
+    "class_file",
     "leaders",
     "load_code_file",
     "loaded_code_files",

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
+from stripesim.models.coding.own_classes import class_folder
 from stripesim.models.coding.own_code import (
     OwnCode,
     OwnCodeError,
@@ -50,7 +51,7 @@ class OwnFamily:
 
 #: Families in use, the content of each file that was loaded, and files to load when a family is unknown.
 _families: dict[str, OwnFamily] = {}
-_loaded: dict[Path, str] = {}
+_loaded: dict[Path, tuple[str, list[OwnFamily]]] = {}
 _noted: list[Path] = []
 
 
@@ -89,13 +90,15 @@ def load_code_file(path: str | Path) -> list[str]:
             f"{path}: got more than {_FILE_BYTES_MAX:,} bytes, wanted at most that"
         )
     sha256 = hashlib.sha256(source).hexdigest()
-    if _loaded.get(file) != sha256:
+    known, families = _loaded.get(file, ("", []))
+    if known != sha256:
         families = _families_of(str(path), file, source, sha256)
         for name in [n for n, family in _families.items() if family.path == file]:
             del _families[name]
-        _families.update({family.name: family for family in families})
-        _loaded[file] = sha256
-    return [family.form for family in _families.values() if family.path == file]
+        _loaded[file] = sha256, families
+    # Another version of a class may have replaced these families.
+    _families.update({family.name: family for family in families})
+    return [family.form for family in families]
 
 
 def note_code_files(paths: Iterable[Path]) -> None:
@@ -237,10 +240,18 @@ def _family(build: type[Any], place: str, sha256: str, path: Path | None) -> Own
     return OwnFamily(match[1], match[0], build, place, sha256, path)
 
 
+def _is_of_class(family: OwnFamily) -> bool:
+    return family.path is not None and family.path.parent == class_folder()
+
+
 def _check_free(family: OwnFamily) -> None:
     where = f"{family.place}: form: got the family {family.name!r}"
     if family.name in RESERVED:
         raise OwnCodeError(f"{where}, which stripesim defines, wanted another one")
     before = _families.get(family.name)
-    if before is not None and before.path != family.path:
-        raise OwnCodeError(f"{where} of {before.place} as well, wanted another one")
+    if before is None or before.path == family.path:
+        return
+    # A class that was defined again, in a notebook for example, replaces the earlier one.
+    if _is_of_class(before) and _is_of_class(family):
+        return
+    raise OwnCodeError(f"{where} of {before.place} as well, wanted another one")

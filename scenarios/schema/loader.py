@@ -220,6 +220,9 @@ def overridden(
     `sets`, `seed` and the errors are those of `load_scenario`.
     """
     if not sets and seed is None:
+        from stripesim.models.coding import note_code_files
+
+        note_code_files(scenario.resolve(path) for path in scenario.codes)
         return scenario
     values = scenario.model_dump(mode="json", exclude_unset=True)
     return scenario_from(values, base_dir=scenario._base_dir, sets=sets, seed=seed)
@@ -233,7 +236,19 @@ def _as_toml(value: Any) -> Any:
         return [_as_toml(part) for part in value]
     if isinstance(value, Path):
         return str(value)
+    if isinstance(value, type):
+        return _class_path(value)
     return value.item() if hasattr(value, "item") else value
+
+
+def _class_path(described: type) -> str:
+    """Return the path of a file with the source of a class that describes a code."""
+    from stripesim.models.coding import OwnCodeError, class_file
+
+    try:
+        return str(class_file(described))
+    except OwnCodeError as error:
+        raise ScenarioError(f"codes: {error}") from None
 
 
 def _finished(
