@@ -186,8 +186,8 @@ class InnerCallError(TypeError):
 
     def __init__(self, name: str, caller: str) -> None:
         super().__init__(
-            f"{name}: got a call from {caller}, wanted one from a function that `stripesim.models.jit.compiled` "
-            "compiles, or from another inner function"
+            f"{name}: got a call from {caller}, wanted one from a function that "
+            "`stripesim.models.jit.compiled` compiles, or from another inner function"
         )
 
 

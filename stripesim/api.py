@@ -21,8 +21,6 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.run.execute import ScenarioResult, run_scenario
 from stripesim.scenarios.schema.keys import Cell, cells
 from stripesim.scenarios.schema.keys import Scenario as _Scenario
-from stripesim.scenarios.schema.loader import load_scenario as _load_scenario
-from stripesim.scenarios.schema.loader import parse_scenario as _parse_scenario
 from stripesim.scenarios.schema.loader import (
     Overrides,
     ScenarioError,
@@ -30,6 +28,8 @@ from stripesim.scenarios.schema.loader import (
     scenario_from,
     shipped_scenarios,
 )
+from stripesim.scenarios.schema.loader import load_scenario as _load_scenario
+from stripesim.scenarios.schema.loader import parse_scenario as _parse_scenario
 from stripesim.scenarios.schema.units import format_size, parse_size_bytes
 from stripesim.sim.ceph.clients.workload import Synthetic, SyntheticStream
 from stripesim.sim.ceph.cluster import Cluster
@@ -39,7 +39,10 @@ from stripesim.sim.run import simulate as _simulate
 
 if TYPE_CHECKING:
     from stripesim.calibration.ledger.verdicts import Claim, Ledger
+    from stripesim.calibration.parameters.sets import ParameterSetError
     from stripesim.calibration.trace_fit import TraceFit, fit_trace, write_fit
+    from stripesim.models.coding import OwnCodeError, SchemeError
+    from stripesim.scenarios.explain.cluster import ExplainError
     from stripesim.scenarios.explain.draw import draw_timelines
     from stripesim.scenarios.explain.request import explain
     from stripesim.scenarios.explain.text import table_rows
@@ -50,39 +53,72 @@ if TYPE_CHECKING:
         draw_all,
         save_figures,
     )
+    from stripesim.scenarios.importing.report_schema import ClusterImportError
     from stripesim.scenarios.load.figure import draw_load
     from stripesim.scenarios.load.results import LoadCurve, LoadPoint
+    from stripesim.scenarios.schema.keys import (
+        ClientSpec,
+        ClusterSpec,
+        DegradedSpec,
+        LoadSpec,
+        RepairSpec,
+        WorkloadSpec,
+    )
+    from stripesim.scenarios.schema.tables import (
+        ChangeSpec,
+        DurabilitySpec,
+        FaultsSpec,
+        PlanSpec,
+    )
+    from stripesim.scenarios.schema.types import GenerationName
     from stripesim.scenarios.studies.base import StudyResult
+    from stripesim.scenarios.studies.tasks import StudyError
+    from stripesim.scenarios.sweep.figures import draw_sweep
+    from stripesim.scenarios.sweep.plan import SweepError
+    from stripesim.scenarios.sweep.pool import PoolError
     from stripesim.scenarios.sweep.run import SweepResult
+    from stripesim.sim.ceph.pool import UnavailableError
     from stripesim.traces import BlockTrace, FailureTrace
     from stripesim.traces import describe as describe_trace
     from stripesim.traces import load as load_trace
+    from stripesim.traces.problems import TraceError
 
 __all__ = [
     "BlockTrace",
     "CaptionedFigure",
     "Claim",
     "Cluster",
+    "ClusterImportError",
+    "ExplainError",
     "FailureTrace",
     "Ledger",
     "LoadCurve",
     "LoadPoint",
+    "OwnCodeError",
+    "ParameterSetError",
     "Pool",
+    "PoolError",
     "RedundancyScheme",
     "RunResult",
     "Scenario",
     "ScenarioError",
     "ScenarioResult",
+    "SchemeError",
+    "StudyError",
     "StudyResult",
+    "SweepError",
     "SweepResult",
     "Timeline",
+    "TraceError",
     "TraceFit",
+    "UnavailableError",
     "claims",
     "cluster",
     "describe_trace",
     "draw_all",
     "draw_load",
     "draw_rehearsal",
+    "draw_sweep",
     "draw_timelines",
     "durability",
     "explain",
@@ -114,18 +150,29 @@ _LATE = {
     "BlockTrace": "stripesim.traces",
     "CaptionedFigure": "stripesim.scenarios.figures.results",
     "Claim": "stripesim.calibration.ledger.verdicts",
+    "ClusterImportError": "stripesim.scenarios.importing.report_schema",
+    "ExplainError": "stripesim.scenarios.explain.cluster",
     "FailureTrace": "stripesim.traces",
     "Ledger": "stripesim.calibration.ledger.verdicts",
     "LoadCurve": "stripesim.scenarios.load.results",
     "LoadPoint": "stripesim.scenarios.load.results",
+    "OwnCodeError": "stripesim.models.coding",
+    "ParameterSetError": "stripesim.calibration.parameters.sets",
+    "PoolError": "stripesim.scenarios.sweep.pool",
+    "SchemeError": "stripesim.models.coding",
+    "StudyError": "stripesim.scenarios.studies.tasks",
     "StudyResult": "stripesim.scenarios.studies.base",
+    "SweepError": "stripesim.scenarios.sweep.plan",
     "SweepResult": "stripesim.scenarios.sweep.run",
     "Timeline": "stripesim.scenarios.explain.timeline",
+    "TraceError": "stripesim.traces.problems",
     "TraceFit": "stripesim.calibration.trace_fit",
+    "UnavailableError": "stripesim.sim.ceph.pool",
     "describe_trace": "stripesim.traces",
     "draw_all": "stripesim.scenarios.figures.results",
     "draw_load": "stripesim.scenarios.load.figure",
     "draw_rehearsal": "stripesim.scenarios.figures.rehearsal",
+    "draw_sweep": "stripesim.scenarios.sweep.figures",
     "draw_timelines": "stripesim.scenarios.explain.draw",
     "explain": "stripesim.scenarios.explain.request",
     "fit_trace": "stripesim.calibration.trace_fit",
@@ -176,6 +223,29 @@ class Scenario(_Scenario, metaclass=_Checked):
     >>> Scenario(schemes=["rep:3"], cluster={"hosts": 4}, workload={"requests": 10}).cluster.hosts
     4
     """
+
+    if TYPE_CHECKING:
+        # What the loader accepts: tables as mappings, lists as sequences, sizes as text.
+        def __init__(
+            self,
+            *,
+            schemes: Sequence[str],
+            name: str = ...,
+            description: str = ...,
+            generation: GenerationName = ...,
+            codes: Sequence[str | Path | type] = ...,
+            seed: int = ...,
+            cluster: ClusterSpec | Mapping[str, Any] = ...,
+            workload: WorkloadSpec | Mapping[str, Any] = ...,
+            workloads: Sequence[LoadSpec | Mapping[str, Any]] = ...,
+            client: ClientSpec | Mapping[str, Any] = ...,
+            repair: RepairSpec | Mapping[str, Any] | None = ...,
+            degraded: DegradedSpec | Mapping[str, Any] | None = ...,
+            faults: FaultsSpec | Mapping[str, Any] | None = ...,
+            changes: Sequence[ChangeSpec | Mapping[str, Any]] = ...,
+            durability: DurabilitySpec | Mapping[str, Any] | None = ...,
+            plan: PlanSpec | Mapping[str, Any] | None = ...,
+        ) -> None: ...
 
 
 def _loaded(

@@ -1,7 +1,7 @@
 """Name arguments of Python functions in errors, where the command line names options.
 
-Errors of the simulator cite options such as ``--set`` or ``--lost-shard``. A caller from Python wrote ``sets`` or
-``lost_shard``.
+Errors of the simulator cite options such as ``--set`` or ``--lost-shard``. A caller from Python wrote
+``sets`` or ``lost_shard``.
 """
 
 import inspect

@@ -31,17 +31,8 @@ from stripesim.sim.ceph.roles import role_count
 from stripesim.sim.engine.graph import COUNTERS, Template
 from stripesim.sim.engine.program import FIFO, Progress
 from support.engines import engine_compiled, program, single
+from support.koh_cluster import KOH_CLUSTER
 from support.random_programs import KINDS
-
-#: The hardware and release of Koh et al., section III, as overrides.
-KOH_CLUSTER = {
-    "generation": "kraken",
-    "cluster.parameters": "kraken",
-    "cluster.drive": "intel-730",
-    "cluster.cores_per_host": 24,
-    "cluster.public_gbit_per_s": 10.0,
-    "cluster.private_gbit_per_s": 10.0,
-}
 
 # Print tables with the width of a pipe, regardless of the terminal.
 os.environ.pop("COLUMNS", None)

@@ -140,8 +140,8 @@ def _source_of(thing: Any, files: Iterable[str]) -> str:
             text = "".join(lines[start - 1 : node.end_lineno])
             return textwrap.dedent(text).rstrip() + "\n"
     raise OwnCodeError(
-        f"class {thing.__name__}: got no source, wanted a class from a file or a notebook's cell, or a file of "
-        "codes"
+        f"class {thing.__name__}: got no source, wanted a class from a file or a notebook's cell, or a "
+        "file of codes"
     )
 
 

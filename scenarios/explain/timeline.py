@@ -102,7 +102,9 @@ class Timeline:
     kernel_notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        what = f"{self.op} of {self.size_bytes:,} bytes, {self.scheme}, {self.generation}"
+        what = (
+            f"{self.op} of {self.size_bytes:,} bytes, {self.scheme}, {self.generation}"
+        )
         return f"<Timeline: {what}, {self.state}, {self.latency_ns / 1e3:,.1f} µs, {len(self.steps)} steps>"
 
     def _repr_html_(self) -> str:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from stripesim.scenarios.schema.checks import cross_check
@@ -230,6 +230,8 @@ def overridden(
 
 def _as_toml(value: Any) -> Any:
     """Convert a value to the types of TOML."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", exclude_unset=True)
     if isinstance(value, Mapping):
         return {str(key): _as_toml(part) for key, part in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

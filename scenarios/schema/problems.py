@@ -160,19 +160,24 @@ def _unknown_key(path: KeyPath) -> Problem:
 def _meant_keys(name: str, siblings: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Return known keys that an unknown key may stand for, the likeliest first."""
     longer = [key for key in siblings if key[-1].startswith(f"{name}_")]
-    # Of equal names, the last one stays: the first of those with the shortest path.
-    deepest_first = sorted(reversed(_known_keys()), key=len, reverse=True)
-    by_leaf = {key[-1]: key for key in deepest_first}
+    # Of equal names, the first one with the shortest path stays.
+    by_leaf: dict[str, tuple[str, ...]] = {}
+    for key in sorted(_known_keys(), key=len):
+        by_leaf.setdefault(key[-1], key)
     if longer:
         return longer[:_SUGGESTIONS_MAX]
-    if name in by_leaf:
-        return [by_leaf[name]]
     leaves = {key[-1]: key for key in siblings}
-    near = difflib.get_close_matches(name, leaves, n=1, cutoff=0.6)
-    if near:
-        return [leaves[near[0]]]
-    near = difflib.get_close_matches(name, by_leaf, n=1, cutoff=0.8)
-    return [by_leaf[leaf] for leaf in near]
+    # A typing error is likelier than another table, another table likelier than another word.
+    for known, cutoff in (
+        (leaves, 0.85),
+        (by_leaf, 1.0),
+        (leaves, 0.6),
+        (by_leaf, 0.8),
+    ):
+        near = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
+        if near:
+            return [known[near[0]]]
+    return []
 
 
 def _suggestion(key: tuple[str, ...], table: tuple[str, ...]) -> str:

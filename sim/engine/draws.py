@@ -89,7 +89,9 @@ def factor_table(quantiles: Sequence[float]) -> npt.NDArray[np.int64]:
             f"{FACTOR_POINTS} equally likely factors of mean 1"
         )
     if not (np.isfinite(factors) & (factors >= 0)).all():
-        raise ValueError("factor_table: got factors below 0 or not finite, wanted 0 or more")
+        raise ValueError(
+            "factor_table: got factors below 0 or not finite, wanted 0 or more"
+        )
     return np.rint(factors * FACTOR_ONE).astype(np.int64)
 
 

@@ -343,9 +343,7 @@ def test_the_roles_of_a_spawned_template_need_columns(run: Run) -> None:
     graph = GraphBuilder("spawning")
     step = graph.use(0, 5, after=[graph.issue], label="use")
     graph.spawn(behind, after=[step], label="spawn")
-    machine = program(
-        [graph.finish(reply=step), behind], [(FIFO, 1)], [closed(1, [0])]
-    )
+    machine = program([graph.finish(reply=step), behind], [(FIFO, 1)], [closed(1, [0])])
     with pytest.raises(ProgramError, match=r"'use 7 for 9 ns': got role 7.*below 1\b"):
         run(machine)
 

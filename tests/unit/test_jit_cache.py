@@ -194,7 +194,10 @@ def test_python_cannot_call_inner_functions(called) -> None:
 
 
 def test_compiled_functions_call_inner_functions() -> None:
-    program = jit.compiled(lambda number: _doubled(number))
+    def called(number: int) -> int:
+        return _doubled(number)
+
+    program = jit.compiled(called)
     assert program(20) == 42
     # The overload that this compiled has no entry point for Python either.
     with pytest.raises(jit.InnerCallError):

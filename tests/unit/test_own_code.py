@@ -1,8 +1,13 @@
 """Codes from outside the checkout: files, installed packages, worker processes, and wrong files."""
 
+import hashlib
+import itertools
 import json
+import linecache
 import sys
+from pathlib import Path
 from textwrap import dedent
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -12,7 +17,9 @@ from stripesim.models.coding import (
     OwnCodeError,
     ReedSolomon,
     SchemeError,
+    class_file,
     load_code_file,
+    own_classes,
     own_files,
     parse_scheme,
 )
@@ -413,6 +420,90 @@ def test_a_code_that_exits_ends_with_its_line_and_status_2(
     (line,) = err.splitlines()
     assert "halves.py:6: Halves(6)" in line
     assert "SystemExit" in line
+
+
+@pytest.fixture
+def cells(tmp_path, monkeypatch):
+    """Execute cells as a notebook does: in one module, with sources that no file has."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    own_classes.class_folder.cache_clear()
+    notebook = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", notebook)
+    numbers = itertools.count()
+
+    def run_cell(cell):
+        name = f"<cell {next(numbers)} of {tmp_path}>"
+        linecache.cache[name] = (len(cell), None, cell.splitlines(True), name)
+        exec(compile(cell, name, "exec"), vars(notebook))
+        return notebook
+
+    yield run_cell
+    own_classes.class_folder.cache_clear()
+
+
+#: The imports of HALVES are in one cell, a function and a value in another, the class in a third.
+IMPORTS, CLASS = HALVES.split("\n\n\n", 1)
+CLASS = CLASS.replace("self.m = 4", "self.m = total(PARITIES)")
+HELPERS = "PARITIES = (2, 2)\ndef total(parts):\n    return sum(parts)\n"
+
+SMALL = {
+    "cluster": {"hosts": 10, "osds_per_host": 1, "pg_num": 16},
+    "workload": {"requests": 10, "ops": ["write"], "patterns": ["rand"]},
+}
+
+
+def test_a_class_of_a_notebook_is_a_code(cells):
+    cells(IMPORTS)
+    cells(HELPERS)
+    described = cells(CLASS).Halves
+    scenario = stripesim.Scenario(schemes=["halves:6"], codes=[described], **SMALL)
+    again = stripesim.Scenario(schemes=["halves:6"], codes=[described], **SMALL)
+    assert scenario.hash() == again.hash()
+    (path,) = scenario.codes
+    assert path == str(class_file(described))
+    (record,) = stripesim.run(scenario).provenance["codes"]
+    assert record["sha256"] == hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+@pytest.mark.slow
+def test_worker_processes_get_the_class_of_a_notebook(cells):
+    cells(IMPORTS)
+    cells(HELPERS)
+    scenario = stripesim.Scenario(
+        schemes=["halves:6"], codes=[cells(CLASS).Halves], **SMALL
+    )
+    found = stripesim.sweep(scenario, {"workload.queue_depth": [1, 4]}, jobs=2)
+    assert (found.rows.height, found.failed) == (2, [])
+
+
+def test_a_class_that_is_defined_again_replaces_the_earlier_one(cells):
+    cells(IMPORTS)
+    cells(HELPERS)
+    first = stripesim.Scenario(
+        schemes=["halves:6"], codes=[cells(CLASS).Halves], **SMALL
+    )
+    # Without `repair`, a repair reads six whole shards, no longer the three of a group.
+    changed = CLASS.replace("def repair", "def unused")
+    second = stripesim.Scenario(
+        schemes=["halves:6"], codes=[cells(changed).Halves], **SMALL
+    )
+    assert first.hash() != second.hash()
+    for scenario, shards in ((first, 3), (second, 6), (first, 3)):
+        (timeline,) = stripesim.explain("repair", scenario=scenario)
+        assert timeline.shard_reads == shards
+
+
+def test_a_class_whose_values_cannot_be_written_is_refused(cells):
+    cells(IMPORTS)
+    cells("def total(parts): return 4\nPARITIES = object()")
+    with pytest.raises(stripesim.ScenarioError, match=r"codes: .*PARITIES, a object"):
+        stripesim.Scenario(schemes=["halves:6"], codes=[cells(CLASS).Halves], **SMALL)
+
+
+def test_a_class_without_source_is_refused(cells):
+    made = type("Halves", (), {"form": "halves:k", "__module__": "__main__"})
+    with pytest.raises(stripesim.ScenarioError, match=r"Halves: got no source"):
+        stripesim.Scenario(schemes=["halves:6"], codes=[made], **SMALL)
 
 
 def test_uploads_may_not_name_files_of_codes(tmp_path):
