@@ -55,9 +55,6 @@ WORKLOADS_MAX: Final = 1000
 HOST_GROUPS_MAX: Final = 4000
 CODE_FILES_MAX: Final = 100
 
-# Defaults of `[cluster]` and `generation` describe the hardware that the default parameter set was measured
-# on: AMD EPYC 7742, one PM983 for each OSD (scenarios/studies/nvme/data/clusters.toml).
-
 
 def names_file(key: str, value: object) -> bool:
     """Return True if a key's value is the path of a file that a run reads."""
@@ -164,9 +161,10 @@ Hosts = Annotated[
 class ClusterSpec(Table):
     """The machines, their network, and the placement of objects on them.
 
-    Defaults of drive, cores and networks are those of the cluster that the parameter set nvme was measured
-    on. OSDs are numbered host by host: OSD i is on host i // osds_per_host, unless `crush_map` says
-    otherwise. Racks hold hosts / racks hosts each, in order.
+    Defaults of drive, cores and networks are those of the cluster that the default parameter set was measured
+    on (AMD EPYC 7742, one PM983 for each OSD), whichever set is named. OSDs are numbered host
+    by host: OSD i is on host i // osds_per_host, unless `crush_map` says otherwise. Racks hold hosts / racks
+    hosts each, in order.
     """
 
     hosts: Hosts = 4

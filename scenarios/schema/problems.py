@@ -160,12 +160,12 @@ def _unknown_key(path: KeyPath) -> Problem:
 def _meant_keys(name: str, siblings: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Return known keys that an unknown key may stand for, the likeliest first."""
     longer = [key for key in siblings if key[-1].startswith(f"{name}_")]
+    if longer:
+        return longer[:_SUGGESTIONS_MAX]
     # Of equal names, the first one with the shortest path stays.
     by_leaf: dict[str, tuple[str, ...]] = {}
     for key in sorted(_known_keys(), key=len):
         by_leaf.setdefault(key[-1], key)
-    if longer:
-        return longer[:_SUGGESTIONS_MAX]
     leaves = {key[-1]: key for key in siblings}
     # A typing error is likelier than another table, another table likelier than another word.
     for known, cutoff in (
