@@ -5,9 +5,9 @@ from stripesim.models.coding.clay import Clay
 from stripesim.models.coding.errors import CodecError, DataLossError, SchemeError
 from stripesim.models.coding.geometry import StripeGeometry
 from stripesim.models.coding.lrc import LRC, CephLRC
-from stripesim.models.coding.own_classes import class_file
 from stripesim.models.coding.own_code import OwnCode, OwnCodeError
 from stripesim.models.coding.own_files import (
+    class_file,
     load_code_file,
     loaded_code_files,
     note_code_files,

@@ -19,7 +19,6 @@ from stripesim.models.coding import (
     SchemeError,
     class_file,
     load_code_file,
-    own_classes,
     own_files,
     parse_scheme,
 )
@@ -426,7 +425,7 @@ def test_a_code_that_exits_ends_with_its_line_and_status_2(
 def cells(tmp_path, monkeypatch):
     """Execute cells as a notebook does: in one module, with sources that no file has."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    own_classes.class_folder.cache_clear()
+    own_files.class_folder.cache_clear()
     notebook = ModuleType("__main__")
     monkeypatch.setitem(sys.modules, "__main__", notebook)
     numbers = itertools.count()
@@ -438,7 +437,7 @@ def cells(tmp_path, monkeypatch):
         return notebook
 
     yield run_cell
-    own_classes.class_folder.cache_clear()
+    own_files.class_folder.cache_clear()
 
 
 #: The imports of HALVES are in one cell, a function and a value in another, the class in a third.
