@@ -98,6 +98,13 @@ class RunResult:
     processors: dict[str, Any] = field(default_factory=dict)
     blocked: npt.NDArray[np.bool_] | None = None
 
+    def __repr__(self) -> str:
+        row = self.row
+        latency = ""
+        if row.latency_mean_ns is not None:
+            latency = f", mean latency {row.latency_mean_ns / 1e6:.3g} ms"
+        return f"<RunResult: {row.iops:,.0f} requests/s{latency}>"
+
 
 @dataclass(frozen=True, kw_only=True)
 class WorkloadOutcome:

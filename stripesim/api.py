@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from inspect import isfunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from stripesim.arguments import citing_arguments
 from stripesim.models.coding import RedundancyScheme, parse_scheme
 from stripesim.scenarios.cells.build import build_cell, build_pool
 from stripesim.scenarios.cells.models import build_models
@@ -22,12 +24,12 @@ from stripesim.scenarios.schema.keys import Scenario as _Scenario
 from stripesim.scenarios.schema.loader import (
     Overrides,
     ScenarioError,
-    load_scenario,
     overridden,
-    parse_scenario,
     scenario_from,
     shipped_scenarios,
 )
+from stripesim.scenarios.schema.loader import load_scenario as _load_scenario
+from stripesim.scenarios.schema.loader import parse_scenario as _parse_scenario
 from stripesim.scenarios.schema.units import format_size, parse_size_bytes
 from stripesim.sim.ceph.clients.workload import Synthetic, SyntheticStream
 from stripesim.sim.ceph.cluster import Cluster
@@ -37,7 +39,10 @@ from stripesim.sim.run import simulate as _simulate
 
 if TYPE_CHECKING:
     from stripesim.calibration.ledger.verdicts import Claim, Ledger
+    from stripesim.calibration.parameters.sets import ParameterSetError
     from stripesim.calibration.trace_fit import TraceFit, fit_trace, write_fit
+    from stripesim.models.coding import OwnCodeError, SchemeError
+    from stripesim.scenarios.explain.cluster import ExplainError
     from stripesim.scenarios.explain.draw import draw_timelines
     from stripesim.scenarios.explain.request import explain
     from stripesim.scenarios.explain.text import table_rows
@@ -48,39 +53,72 @@ if TYPE_CHECKING:
         draw_all,
         save_figures,
     )
+    from stripesim.scenarios.importing.report_schema import ClusterImportError
     from stripesim.scenarios.load.figure import draw_load
     from stripesim.scenarios.load.results import LoadCurve, LoadPoint
+    from stripesim.scenarios.schema.keys import (
+        ClientSpec,
+        ClusterSpec,
+        DegradedSpec,
+        LoadSpec,
+        RepairSpec,
+        WorkloadSpec,
+    )
+    from stripesim.scenarios.schema.tables import (
+        ChangeSpec,
+        DurabilitySpec,
+        FaultsSpec,
+        PlanSpec,
+    )
+    from stripesim.scenarios.schema.types import GenerationName
     from stripesim.scenarios.studies.base import StudyResult
+    from stripesim.scenarios.studies.tasks import StudyError
+    from stripesim.scenarios.sweep.figures import draw_sweep
+    from stripesim.scenarios.sweep.plan import SweepError
+    from stripesim.scenarios.sweep.pool import PoolError
     from stripesim.scenarios.sweep.run import SweepResult
+    from stripesim.sim.ceph.pool import UnavailableError
     from stripesim.traces import BlockTrace, FailureTrace
     from stripesim.traces import describe as describe_trace
     from stripesim.traces import load as load_trace
+    from stripesim.traces.problems import TraceError
 
 __all__ = [
     "BlockTrace",
     "CaptionedFigure",
     "Claim",
     "Cluster",
+    "ClusterImportError",
+    "ExplainError",
     "FailureTrace",
     "Ledger",
     "LoadCurve",
     "LoadPoint",
+    "OwnCodeError",
+    "ParameterSetError",
     "Pool",
+    "PoolError",
     "RedundancyScheme",
     "RunResult",
     "Scenario",
     "ScenarioError",
     "ScenarioResult",
+    "SchemeError",
+    "StudyError",
     "StudyResult",
+    "SweepError",
     "SweepResult",
     "Timeline",
+    "TraceError",
     "TraceFit",
+    "UnavailableError",
     "claims",
     "cluster",
     "describe_trace",
     "draw_all",
     "draw_load",
     "draw_rehearsal",
+    "draw_sweep",
     "draw_timelines",
     "durability",
     "explain",
@@ -112,18 +150,29 @@ _LATE = {
     "BlockTrace": "stripesim.traces",
     "CaptionedFigure": "stripesim.scenarios.figures.results",
     "Claim": "stripesim.calibration.ledger.verdicts",
+    "ClusterImportError": "stripesim.scenarios.importing.report_schema",
+    "ExplainError": "stripesim.scenarios.explain.cluster",
     "FailureTrace": "stripesim.traces",
     "Ledger": "stripesim.calibration.ledger.verdicts",
     "LoadCurve": "stripesim.scenarios.load.results",
     "LoadPoint": "stripesim.scenarios.load.results",
+    "OwnCodeError": "stripesim.models.coding",
+    "ParameterSetError": "stripesim.calibration.parameters.sets",
+    "PoolError": "stripesim.scenarios.sweep.pool",
+    "SchemeError": "stripesim.models.coding",
+    "StudyError": "stripesim.scenarios.studies.tasks",
     "StudyResult": "stripesim.scenarios.studies.base",
+    "SweepError": "stripesim.scenarios.sweep.plan",
     "SweepResult": "stripesim.scenarios.sweep.run",
     "Timeline": "stripesim.scenarios.explain.timeline",
+    "TraceError": "stripesim.traces.problems",
     "TraceFit": "stripesim.calibration.trace_fit",
+    "UnavailableError": "stripesim.sim.ceph.pool",
     "describe_trace": "stripesim.traces",
     "draw_all": "stripesim.scenarios.figures.results",
     "draw_load": "stripesim.scenarios.load.figure",
     "draw_rehearsal": "stripesim.scenarios.figures.rehearsal",
+    "draw_sweep": "stripesim.scenarios.sweep.figures",
     "draw_timelines": "stripesim.scenarios.explain.draw",
     "explain": "stripesim.scenarios.explain.request",
     "fit_trace": "stripesim.calibration.trace_fit",
@@ -140,8 +189,14 @@ def __getattr__(name: str) -> Any:
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_LATE[name]), _NAMES_THERE.get(name, name))
+    if isfunction(value):
+        value = citing_arguments(value)
     globals()[name] = value
     return value
+
+
+load_scenario = citing_arguments(_load_scenario)
+parse_scenario = citing_arguments(_parse_scenario)
 
 
 class _Checked(type(_Scenario)):  # type: ignore[misc]
@@ -169,15 +224,39 @@ class Scenario(_Scenario, metaclass=_Checked):
     4
     """
 
+    if TYPE_CHECKING:
+        # What the loader accepts: tables as mappings, lists as sequences, sizes as text.
+        def __init__(
+            self,
+            *,
+            schemes: Sequence[str],
+            name: str = ...,
+            description: str = ...,
+            generation: GenerationName = ...,
+            codes: Sequence[str | Path | type] = ...,
+            seed: int = ...,
+            cluster: ClusterSpec | Mapping[str, Any] = ...,
+            workload: WorkloadSpec | Mapping[str, Any] = ...,
+            workloads: Sequence[LoadSpec | Mapping[str, Any]] = ...,
+            client: ClientSpec | Mapping[str, Any] = ...,
+            repair: RepairSpec | Mapping[str, Any] | None = ...,
+            degraded: DegradedSpec | Mapping[str, Any] | None = ...,
+            faults: FaultsSpec | Mapping[str, Any] | None = ...,
+            changes: Sequence[ChangeSpec | Mapping[str, Any]] = ...,
+            durability: DurabilitySpec | Mapping[str, Any] | None = ...,
+            plan: PlanSpec | Mapping[str, Any] | None = ...,
+        ) -> None: ...
+
 
 def _loaded(
     scenario: _Scenario | str | Path, sets: Overrides, seed: int | None = None
 ) -> _Scenario:
     if isinstance(scenario, _Scenario):
         return overridden(scenario, sets, seed=seed)
-    return load_scenario(scenario, sets=sets, seed=seed)
+    return _load_scenario(scenario, sets=sets, seed=seed)
 
 
+@citing_arguments
 def run(
     scenario: _Scenario | str | Path,
     *,
@@ -215,6 +294,7 @@ def run(
     return run_scenario(_loaded(scenario, sets, seed), engine=engine, costs=costs)
 
 
+@citing_arguments
 def sweep(
     scenario: _Scenario | str | Path,
     over: Mapping[str, Sequence[Any]],
@@ -263,6 +343,7 @@ def sweep(
     return run_sweep(plan, jobs=jobs)
 
 
+@citing_arguments
 def study(
     name: str,
     *,
@@ -333,6 +414,7 @@ def claims(study: str) -> tuple[Claim, ...]:
     return study_named(study).claims()
 
 
+@citing_arguments
 def pool(
     scenario: _Scenario | str | Path, scheme: str | None = None, *, sets: Overrides = ()
 ) -> Pool:
@@ -355,6 +437,7 @@ def pool(
     return build_pool(loaded, code, build_models(loaded))
 
 
+@citing_arguments
 def cluster(
     scenario: _Scenario | str | Path, scheme: str | None = None, *, sets: Overrides = ()
 ) -> Cluster:
@@ -368,6 +451,7 @@ def cluster(
     return pool(scenario, scheme, sets=sets).cluster
 
 
+@citing_arguments
 def workload(
     scenario: _Scenario | str | Path, cell: int | Cell = 0, *, sets: Overrides = ()
 ) -> Any:
@@ -391,6 +475,7 @@ def workload(
     return build_cell(loaded, cell).workload
 
 
+@citing_arguments
 def simulate(pool: Pool, workload: Any, **options: Any) -> RunResult:
     """Simulate one workload, or a list of workloads, on a pool.
 
@@ -422,6 +507,7 @@ def simulate(pool: Pool, workload: Any, **options: Any) -> RunResult:
     return _simulate(pool, workload, **options)
 
 
+@citing_arguments
 def durability(
     scenario: _Scenario | str | Path,
     *,
@@ -465,6 +551,7 @@ def durability(
     return rows
 
 
+@citing_arguments
 def import_report(*files: str | Path, pools: Sequence[str] = ()) -> dict[str, Any]:
     """Describe an existing Ceph cluster: its pools, OSDs, placement groups and capacity.
 
@@ -492,6 +579,7 @@ def import_report(*files: str | Path, pools: Sequence[str] = ()) -> dict[str, An
     return answer(import_cluster([Path(file) for file in files]), pools)[0]
 
 
+@citing_arguments
 def rehearse(
     scenario: _Scenario | str | Path,
     *,
@@ -528,6 +616,7 @@ def rehearse(
     return _rehearse(_loaded(scenario, sets, seed), engine=engine)
 
 
+@citing_arguments
 def load_curves(
     scenario: _Scenario | str | Path,
     *,

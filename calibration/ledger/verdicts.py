@@ -282,6 +282,9 @@ class Ledger:
     parameters: tuple[dict[str, Any], ...]
     groups: Mapping[str, str]
 
+    def __repr__(self) -> str:
+        return f"<Ledger: {len(self.entries)} claims>"
+
     @property
     def fitted_parameters(self) -> tuple[str, ...]:
         """Names of the parameters with provenance fitted."""

@@ -7,6 +7,7 @@ from stripesim.models.coding.geometry import StripeGeometry
 from stripesim.models.coding.lrc import LRC, CephLRC
 from stripesim.models.coding.own_code import OwnCode, OwnCodeError
 from stripesim.models.coding.own_files import (
+    class_file,
     load_code_file,
     loaded_code_files,
     note_code_files,
@@ -43,6 +44,7 @@ __all__ = [
     "ShardExtent",
     "StripeGeometry",
     "WritePlan",
+    "class_file",
     "leaders",
     "load_code_file",
     "loaded_code_files",

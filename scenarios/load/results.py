@@ -96,3 +96,8 @@ class LoadCurve:
     knee_iops: Interval | None
     within: tuple[RateWithin, ...]
     replications: int
+
+    def __repr__(self) -> str:
+        cell = self.cell
+        saturation = f"saturation {self.saturation_iops.mean:,.0f}/s"
+        return f"<LoadCurve: {cell.scheme} {cell.op}, {len(self.points)} points, {saturation}>"

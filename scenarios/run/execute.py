@@ -23,7 +23,7 @@ from stripesim.scenarios.cells.run import load_rows_of, row_of, run_cells
 from stripesim.scenarios.planning.bound import bounds_of_cell
 from stripesim.scenarios.planning.capacity import drives_of, storage_warnings
 from stripesim.scenarios.run.costs import cell_costs
-from stripesim.scenarios.run.results import rows_frame
+from stripesim.scenarios.run.results import html_table, rows_frame
 from stripesim.scenarios.schema.checks import NO_BOUND, WANTED_BOUND
 from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.geometry import loads_with_keys
@@ -66,6 +66,14 @@ class ScenarioResult:
     #: Distribution of latencies, by cell: ``fractions`` of requests and the ``latency_ns`` of each
     latencies: Rows = field(default_factory=list)
 
+    def __repr__(self) -> str:
+        name = self.provenance["scenario"]
+        return f"<ScenarioResult: {name}, {_counted(self.rows)}, {self.requests:,} requests>"
+
+    def _repr_html_(self) -> str:
+        """Return the table that notebooks show."""
+        return html_table(self.rows, repr(self).strip("<>"))
+
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``stripesim run --json -`` prints."""
         rows = self.rows.to_dicts()
@@ -92,6 +100,10 @@ class ScenarioResult:
             "timeline": self.timelines,
         }
         return document | {key: value for key, value in further.items() if value}
+
+
+def _counted(rows: pl.DataFrame) -> str:
+    return "1 row" if rows.height == 1 else f"{rows.height:,} rows"
 
 
 def run_scenario(

@@ -1,6 +1,7 @@
 """Show and store the results of a run: columns, files and the table on the terminal."""
 
 import csv
+import html
 import json
 import secrets
 import tomllib
@@ -386,6 +387,20 @@ def print_table(rows: pl.DataFrame, console: Console) -> None:
             break
         columns = [column for column in columns if column.rank != rank]
     console.print(table)
+
+
+def html_table(rows: pl.DataFrame, sentence: str) -> str:
+    """Write result rows as a sentence and an HTML table, for notebooks."""
+    rows = with_phases(rows)
+    optional = {"workload", "phase", "blocked"} - set(rows.columns)
+    columns = [column for column in _SHOWN if column.header not in optional]
+    heads = "".join(f"<th>{html.escape(column.header)}</th>" for column in columns)
+    lines = [
+        "".join(f"<td>{html.escape(column.write(row))}</td>" for column in columns)
+        for row in rows.iter_rows(named=True)
+    ]
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<p>{html.escape(sentence)}</p><table><tr>{heads}</tr>{body}</table>"
 
 
 def _table(rows: pl.DataFrame, columns: Sequence[_Shown], left_out: int) -> Table:

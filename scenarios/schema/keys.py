@@ -55,18 +55,6 @@ WORKLOADS_MAX: Final = 1000
 HOST_GROUPS_MAX: Final = 4000
 CODE_FILES_MAX: Final = 100
 
-#: The default parameter set, and the hardware it was measured on: AMD EPYC 7742, one PM983 for each OSD
-#: (scenarios/studies/nvme/data/clusters.toml). A scenario with this set takes missing keys from here. The
-#: defaults of the keys themselves are those of Koh et al. (2017).
-TODAY_PARAMETERS: Final = "nvme"
-TODAY_GENERATION: Final = "reef"
-TODAY_CLUSTER: Final = {
-    "drive": "samsung-pm983",
-    "cores_per_host": 128,
-    "public_gbit_per_s": 100.0,
-    "private_gbit_per_s": 100.0,
-}
-
 
 def names_file(key: str, value: object) -> bool:
     """Return True if a key's value is the path of a file that a run reads."""
@@ -173,9 +161,10 @@ Hosts = Annotated[
 class ClusterSpec(Table):
     """The machines, their network, and the placement of objects on them.
 
-    Defaults describe the cluster of Koh et al. (2017), section III. OSDs are numbered host by host: OSD i
-    is on host i // osds_per_host, unless `crush_map` says otherwise. Racks hold hosts / racks hosts each,
-    in order.
+    Defaults of drive, cores and networks are those of the cluster that the default parameter set was measured
+    on (AMD EPYC 7742, one PM983 for each OSD), whichever set is named. OSDs are numbered host
+    by host: OSD i is on host i // osds_per_host, unless `crush_map` says otherwise. Racks hold hosts / racks
+    hosts each, in order.
     """
 
     hosts: Hosts = 4
@@ -210,7 +199,7 @@ class ClusterSpec(Table):
     """OSDs of crush_map that take only a share of their PGs, each a table [[cluster.osd_reweights]]."""
     upmap_items: tuple[UpmapSpec, ...] = ()
     """PGs of the pool on OSDs that the balancer chose, each a table [[cluster.upmap_items]]."""
-    cores_per_host: Count = 24
+    cores_per_host: Count = 128
     """CPU cores of each storage host [count]. The set nvme counts hardware threads."""
     op_shards: Count | None = None
     """Operation queues of one OSD [count] (osd_op_num_shards). Default: the parameter set's or the
@@ -221,14 +210,14 @@ class ClusterSpec(Table):
     """Messenger threads of one OSD [count] (ms_async_op_threads)."""
     client_cores: Count = 36
     """CPU cores of the client machine [count]."""
-    public_gbit_per_s: GbitPerS = 10.0
+    public_gbit_per_s: GbitPerS = 100.0
     """Rate of the network between clients and hosts, per node and direction [10^9 bit/s]."""
-    private_gbit_per_s: GbitPerS = 10.0
+    private_gbit_per_s: GbitPerS = 100.0
     """Rate of the network between hosts, per node and direction [10^9 bit/s]."""
     networks: Literal[1, 2] = 2
     """Network interfaces of each host [count]. 2: separate public and private networks. 1: both share one
     interface of public_gbit_per_s."""
-    drive: str = Field(default="intel-730", min_length=1)
+    drive: str = Field(default="samsung-pm983", min_length=1)
     """Drive under each OSD: the name of a device parameter set (an SSD such as nvme-tlc, or a disk such
     as hdd-7200), or the path of your own (./drive.toml, from the scenario file's folder), such as
     `stripesim trace fit --out` writes."""
@@ -256,10 +245,9 @@ class ClusterSpec(Table):
     Default: the device parameter set's."""
     drive_rated_days: PositiveFloat = 1825.0
     """Lifetime to which drive_rated_write_bytes applies [days]."""
-    parameters: str = Field(default=TODAY_PARAMETERS, min_length=1)
+    parameters: str = Field(default="nvme", min_length=1)
     """Name of the calibrated parameter set; or the path of your own (./parameters.toml, from the scenario
-    file's folder), which `stripesim calibrate` writes. With nvme, the defaults of generation, drive,
-    cores_per_host and network rates are those of the cluster that it was measured on, not these."""
+    file's folder), which `stripesim calibrate` writes."""
     kernel_table: str = ""
     """Name of the table of encode and decode costs. Default: the shipped table."""
     kernel_backend: str | None = Field(default=None, min_length=1)
@@ -452,7 +440,7 @@ class Scenario(Table):
     """Short name, used in titles and file names: letters, digits, space, dot, _ and -."""
     description: str = ""
     """Purpose of the scenario, in a sentence or two."""
-    generation: GenerationName = "kraken"
+    generation: GenerationName = "reef"
     """Ceph release whose write, read and repair paths are simulated. Up to squid, erasure-coded pools are
     classic; tentacle is v20.2.0 with FastEC; umbrella is main."""
     schemes: tuple[SchemeText, ...] = Field(min_length=1, max_length=SCHEMES_MAX)

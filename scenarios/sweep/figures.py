@@ -55,7 +55,20 @@ class _Lines(NamedTuple):
 
 
 def draw_sweep(aggregated: pl.DataFrame, keys: Sequence[str]) -> CaptionedFigure | None:
-    """Draw throughput against the first swept key, in one panel per pattern and op."""
+    """Draw throughput against the first swept key, in one panel per pattern and op.
+
+    Parameters
+    ----------
+    aggregated
+        Means and intervals over replications, `SweepResult.aggregated`.
+    keys
+        Swept keys, as ``over`` names them.
+
+    Returns
+    -------
+    CaptionedFigure or None
+        None if the first key has no numbers, or fewer than two.
+    """
     if not keys or not aggregated.schema[keys[0]].is_numeric():
         return None
     x = keys[0]

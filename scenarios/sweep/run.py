@@ -1,5 +1,6 @@
 """Run the tasks of a sweep, store each row as it comes, and build the tables."""
 
+import html
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
@@ -52,6 +53,15 @@ class SweepResult:
     provenance: dict[str, Any]
     #: Values outside the range that parameter sets were calibrated on, without duplicates
     warnings: list[str]
+
+    def __repr__(self) -> str:
+        failed = f", {len(self.failed):,} failed" if self.failed else ""
+        stopped = f", stopped: {self.stopped}" if self.stopped else ""
+        return f"<SweepResult: {self.rows.height:,} rows{failed}{stopped}>"
+
+    def _repr_html_(self) -> str:
+        """Return the table that notebooks show."""
+        return f"<p>{html.escape(repr(self).strip('<>'))}</p>{self.rows._repr_html_()}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``stripesim sweep --json -`` prints."""

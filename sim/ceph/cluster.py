@@ -194,6 +194,10 @@ class Cluster:
     #: Object maps of the images, or None if first writes into objects update none
     object_maps: ObjectMaps | None = None
 
+    def __repr__(self) -> str:
+        groups = len(self.acting)
+        return f"<Cluster: {self.hosts} hosts, {self.osds} OSDs, {groups:,} placement groups>"
+
     @cached_property
     def hosts(self) -> int:
         """Number of storage hosts."""

@@ -97,16 +97,29 @@ def factor_table(quantiles: Sequence[float]) -> IntArray:
     Returns
     -------
     ndarray of int64
-        The factors in units of 2**-20.
+        The factors in units of 2**-20, shape (FACTOR_POINTS,).
+
+    Raises
+    ------
+    ValueError
+        If the shape is another one, or a factor is negative or not finite.
 
     Examples
     --------
     >>> int(factor_table([1.0] * FACTOR_POINTS)[0]) == FACTOR_ONE
     True
     """
-    return np.rint(np.asarray(quantiles, dtype=np.float64) * FACTOR_ONE).astype(
-        np.int64
-    )
+    factors = np.asarray(quantiles, dtype=np.float64)
+    if factors.shape != (FACTOR_POINTS,):
+        raise ValueError(
+            f"factor_table: got shape {factors.shape}, wanted ({FACTOR_POINTS},), that is "
+            f"{FACTOR_POINTS} equally likely factors of mean 1"
+        )
+    if not (np.isfinite(factors) & (factors >= 0)).all():
+        raise ValueError(
+            "factor_table: got factors below 0 or not finite, wanted 0 or more"
+        )
+    return np.rint(factors * FACTOR_ONE).astype(np.int64)
 
 
 def factor_cells(tables: npt.ArrayLike) -> IntArray:

@@ -213,8 +213,8 @@ class _Pages:
             query = {key: text for key, text in form.items() if isinstance(text, str)}
         state = self._state(query)
         answer = self._simulate(_tab(query), state, await self._options(state))
-        current = urlsplit(request.headers.get("hx-current-url", "")).query
-        if self._state(dict(parse_qsl(current, keep_blank_values=True))) != state:
+        current = _query_of(request.headers.get("hx-current-url", ""))
+        if self._state(current) != state:
             answer.headers["HX-Push-Url"] = f"/?{state.query}"
         return answer
 
@@ -280,6 +280,15 @@ class _Pages:
         if name == "report.html":
             return _file(name, "text/html", report_of_options(options, job))
         raise HTTPException(404)
+
+
+def _query_of(address: str) -> dict[str, str]:
+    """Return the query of an address, which is empty if the address is malformed."""
+    try:
+        query = urlsplit(address).query
+    except ValueError:
+        return {}
+    return dict(parse_qsl(query, keep_blank_values=True))
 
 
 def _valid(options: Mapping[str, PlanOption]) -> dict[str, PlanOption]:

@@ -24,6 +24,7 @@ from stripesim.scenarios.schema.loader import parse_scenario, scenario_from
 TEXT = """
 schemes = ["rep:3", "rs:6,3"]
 [cluster]
+drive = "intel-730"
 parameters = "kraken"
 hosts = 4
 osds_per_host = 6
@@ -190,7 +191,8 @@ def test_drives_come_from_the_parameter_set_unless_the_scenario_gives_them(
 def test_a_set_without_capacity_or_rating_gives_none(models):
     loop = parse_scenario(
         TEXT.replace(
-            'parameters = "kraken"', 'drive = "pacific"\nparameters = "pacific"'
+            'drive = "intel-730"\nparameters = "kraken"',
+            'drive = "pacific"\nparameters = "pacific"',
         )
     )
     found = drives_of(loop, models)

@@ -12,6 +12,7 @@ from stripesim.cli.output import warn_outside
 from support.messages import states
 
 SCENARIO = """\
+generation = "kraken"
 schemes = ["rep:3"]
 
 [cluster]
@@ -20,6 +21,10 @@ osds_per_host = 2
 pg_num = 16
 failure_domain_erasure = "osd"
 parameters = "kraken"
+drive = "intel-730"
+cores_per_host = 24
+public_gbit_per_s = 10.0
+private_gbit_per_s = 10.0
 
 [workload]
 ops = ["write"]
@@ -402,9 +407,9 @@ def test_faults_in_a_file_are_reported_together_with_their_lines(refused, tmp_pa
     (tmp_path / "bad.toml").write_text(text.replace('["rand"]', '["rand", "zigzag"]'))
     lines = refused("run", "bad.toml", "--json", "-")
     assert [line.split(": ")[0] for line in lines] == [
-        "bad.toml:4",
-        "bad.toml:12",
-        "bad.toml:14",
+        "bad.toml:5",
+        "bad.toml:17",
+        "bad.toml:19",
     ]
     assert states(lines[0], "cluster.hosts: got -4 ... 1")
     assert 'got "zigzag"' in lines[1]

@@ -26,6 +26,7 @@ pg_num = 256
 osds_per_host = 3
 drive = "nvme-tlc"
 parameters = "pacific"
+cores_per_host = 24
 [[cluster.hosts]]
 count = 4
 osds = 2
@@ -226,12 +227,12 @@ def test_keys_that_contradict_groups_are_refused_with_their_line() -> None:
     places = Counter(
         line.partition(": got")[0] for line in str(caught.value).splitlines()
     )
-    assert {"s.toml:9: cluster.hosts.osds", "s.toml:10: cluster.hosts.foo"} <= set(
+    assert {"s.toml:10: cluster.hosts.osds", "s.toml:11: cluster.hosts.foo"} <= set(
         places
     )
     with pytest.raises(ScenarioError, match=r"s\.toml:3: cluster\.racks: got 2"):
         parse_scenario(TEXT.replace("pg_num = 256", "racks = 2"), label="s.toml")
-    with pytest.raises(ScenarioError, match=r"s\.toml:17: cluster\.hosts: got no rack"):
+    with pytest.raises(ScenarioError, match=r"s\.toml:18: cluster\.hosts: got no rack"):
         parse_scenario(TEXT.replace('rack = "c"\n', ""), label="s.toml")
 
 

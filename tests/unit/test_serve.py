@@ -125,6 +125,13 @@ def test_typing_changes_the_results_and_the_address(client):
     assert 'value="rs:6,2"' in again
 
 
+def test_a_malformed_address_of_the_page_is_ignored(client):
+    headers = {"HX-Current-URL": "http://["}
+    answer = client.post("/simulate", data={"a.hosts": "16"}, headers=headers)
+    assert answer.status_code == 200
+    assert "a.hosts=16" in answer.headers["HX-Push-Url"]
+
+
 def test_the_state_survives_its_address():
     base = parse_scenario(BASE)
     # Given one cluster for both, two clusters, and values that are wrong
