@@ -240,10 +240,26 @@ class ResultRow:
         float,
         "wall-clock time inside the engine; the one column that differs from run to run",
     ]
+    refused: Annotated[
+        str | None,
+        "check of the audit that the row fails, and what it got and wanted; its other numbers are then null, "
+        "unless `--unchecked` shows them",
+    ] = None
     # Share of processor time spent in user mode, 0 to 1; no column if no request completed.
     cpu_user_fraction: float | None = None
     # No columns without faults.
     faults: FaultNumbers | None = None
+
+    def withheld(self) -> "ResultRow":
+        """Return the row without its numbers if the audit refuses it, otherwise unchanged."""
+        if self.refused is None:
+            return self
+        return ResultRow(
+            requests=self.requests,
+            simulated_s=self.simulated_s,
+            engine_wall_s=self.engine_wall_s,
+            refused=self.refused,
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row as flat columns, in their order.
