@@ -115,6 +115,18 @@ class RunResult:
         refusals = [row.refused for row in (self.row, *self.load_rows)]
         return next((text for text in refusals if text is not None), None)
 
+    def withheld(self) -> RunResult:
+        """Return this result without the numbers of rows that the audit refuses."""
+        if self.refused is None:
+            return self
+        return replace(
+            self,
+            row=self.row.withheld(),
+            load_rows=tuple(row.withheld() for row in self.load_rows),
+            processors={},
+            timeline=None,
+        )
+
     def accepted(self) -> RunResult:
         """Return this result if it passes the audit.
 

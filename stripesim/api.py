@@ -185,6 +185,7 @@ def run(
     seed: int | None = None,
     engine: str = "compiled",
     costs: bool = True,
+    unchecked: bool = False,
 ) -> ScenarioResult:
     """Simulate every cell of a scenario: each scheme under each workload pattern.
 
@@ -201,18 +202,22 @@ def run(
         ``compiled`` or ``simpy``. Both give the same result.
     costs
         Break the mean latency down by step. Each cell then runs twice.
+    unchecked
+        Keep the numbers of rows that the audit refuses.
 
     Returns
     -------
     ScenarioResult
-        ``rows`` is a Polars table with one row per cell.
+        ``rows`` is a Polars table with one row per cell. Where the audit refuses a row, its numbers are null,
+        its column ``refused`` states the reason, and ``refusals`` lists it.
 
     Raises
     ------
     ScenarioError
         If the scenario is invalid. The message lists all problems, one per line.
     """
-    return run_scenario(_loaded(scenario, sets, seed), engine=engine, costs=costs)
+    loaded = _loaded(scenario, sets, seed)
+    return run_scenario(loaded, engine=engine, costs=costs, unchecked=unchecked)
 
 
 def sweep(
@@ -224,6 +229,7 @@ def sweep(
     replications: int = 1,
     jobs: int | None = None,
     engine: str = "compiled",
+    unchecked: bool = False,
 ) -> SweepResult:
     """Run a scenario at each point of a grid.
 
@@ -238,11 +244,14 @@ def sweep(
     jobs
         Worker processes [count]. None uses all cores. 1 runs everything in this process. A script that uses
         several processes must guard its main part with ``if __name__ == "__main__":``.
+    unchecked
+        Keep the numbers of rows that the audit refuses, as for `run`.
 
     Returns
     -------
     SweepResult
-        ``rows`` has one row per point, cell and replication.
+        ``rows`` has one row per point, cell and replication, and ``refused`` counts those whose numbers the
+        audit withholds.
 
     Raises
     ------
@@ -260,7 +269,7 @@ def sweep(
         replications=replications,
         engine=engine,
     )
-    return run_sweep(plan, jobs=jobs)
+    return run_sweep(plan, jobs=jobs, unchecked=unchecked)
 
 
 def study(
@@ -391,7 +400,9 @@ def workload(
     return build_cell(loaded, cell).workload
 
 
-def simulate(pool: Pool, workload: Any, **options: Any) -> RunResult:
+def simulate(
+    pool: Pool, workload: Any, *, unchecked: bool = False, **options: Any
+) -> RunResult:
     """Simulate one workload, or a list of workloads, on a pool.
 
     Parameters
@@ -400,6 +411,9 @@ def simulate(pool: Pool, workload: Any, **options: Any) -> RunResult:
         As `pool` returns it.
     workload
         As `workload` returns it, or a list of such workloads that run at the same time.
+    unchecked
+        Keep the numbers of rows that the audit refuses. Otherwise they are None, and ``refused`` of the row
+        states the reason.
     **options
         Keyword arguments of `stripesim.sim.run.simulate`.
 
@@ -419,7 +433,8 @@ def simulate(pool: Pool, workload: Any, **options: Any) -> RunResult:
         raise ValueError(
             "simulate: got a workload without an end, wanted a number of requests, or until_ns"
         )
-    return _simulate(pool, workload, **options)
+    result = _simulate(pool, workload, **options)
+    return result if unchecked else result.withheld()
 
 
 def durability(

@@ -22,6 +22,7 @@ from stripesim.scenarios.planning.rebuild import Rebuild, idle_rebuild, without_
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.sim.durability.assess import assess, recommended_method
+from stripesim.sim.observe.audit import RefusedError
 from stripesim.sim.observe.intervals import Interval, student_interval
 from stripesim.sim.observe.result_row import ResultRow
 
@@ -54,6 +55,7 @@ class _WorstCells(NamedTuple):
     latency_p99_ns: float  # Of the cell with the highest.
     # To all devices, of the cell that writes most per client byte.
     written_bytes_per_s: float
+    refused: str | None  # Check of the audit that one of them fails.
 
 
 def make_plan(
@@ -61,8 +63,12 @@ def make_plan(
     *,
     engine: str = "compiled",
     progress: Callable[[str], None] = lambda words: None,
+    unchecked: bool = False,
 ) -> dict[str, Any]:
-    """Answer a scenario's `[plan]`."""
+    """Answer a scenario's `[plan]`.
+
+    A candidate whose simulation the audit refuses has no results, unless `unchecked`.
+    """
     plan = scenario.plan
     if plan is None:
         raise scenario.problem("plan", "nothing", "a table [plan]")
@@ -88,7 +94,7 @@ def make_plan(
             candidate.verdicts.append(Verdict("simulated", "uncertain", reason))
             continue
         progress(f"simulating {number + 1} of {simulated_max}: {_name(candidate)}")
-        simulate(candidate, plan, engine)
+        simulate(candidate, plan, engine, unchecked=unchecked)
     meeting = sorted(
         (candidate for candidate in every if candidate.meets), key=_price_order
     )
@@ -109,6 +115,9 @@ def make_plan(
         "warnings": warnings_of_all(
             _at_rate(one.scenario, plan.rate_per_s) for one in every if one.scenario
         ),
+        "refusals": [
+            f"{_name(one)}: {one.refused}" for one in every if one.refused is not None
+        ],
         "provenance": made_from(
             scenario, engine=engine, replications=plan.replications
         ),
@@ -136,7 +145,13 @@ def _price_order(candidate: Candidate) -> tuple[float, ...]:
     )
 
 
-def simulate(candidate: Candidate, plan: PlanSpec, engine: str = "compiled") -> None:
+def simulate(
+    candidate: Candidate,
+    plan: PlanSpec,
+    engine: str = "compiled",
+    *,
+    unchecked: bool = False,
+) -> None:
     """Simulate a candidate with several seeds, rebuild one OSD, compute its nines, and judge the results."""
     scenario = candidate.scenario
     assert scenario is not None
@@ -144,19 +159,33 @@ def simulate(candidate: Candidate, plan: PlanSpec, engine: str = "compiled") -> 
     seeds = range(plan.replications)
     recovering_worst = None
     try:
-        worst = [_worst(_seeded(at_rate, number), engine) for number in seeds]
+        worst = [
+            _worst(_seeded(at_rate, number), engine, unchecked=unchecked)
+            for number in seeds
+        ]
         rebuild = idle_rebuild(
             scenario, candidate.scheme, engine=engine, sample_objects=1000
         )
         if plan.p99_recovery_ms is not None:
             recovering = _recovering(at_rate)
             recovering_worst = [
-                _worst(_seeded(recovering, number), engine, "recovery")
+                _worst(
+                    _seeded(recovering, number),
+                    engine,
+                    "recovery",
+                    unchecked=unchecked,
+                )
                 for number in seeds
             ]
+    except RefusedError as error:
+        candidate.refused = str(error)
+        candidate.problem = f"refused: {error}"
+        return
     except ValueError as error:
         candidate.problem = str(error).splitlines()[0]
         return
+    refusals = [one.refused for one in (*worst, *(recovering_worst or ()))]
+    candidate.refused = next((text for text in refusals if text is not None), None)
     candidate.results["bottleneck"] = worst[0].bottleneck
     _judge_rate(candidate, plan, worst)
     _judge_latency(candidate, plan, worst)
@@ -333,9 +362,15 @@ def _recovering(scenario: Scenario) -> Scenario:
     return without_osd(scenario, 0, load)
 
 
-def _worst(scenario: Scenario, engine: str, phase: str = "") -> _WorstCells:
+def _worst(
+    scenario: Scenario, engine: str, phase: str = "", *, unchecked: bool = False
+) -> _WorstCells:
     """Run all cells of a scenario and take the worst of each number; `phase` chooses the latency's."""
-    rows = [result.row for _, result in run_cells(scenario, engine)]
+    results = [
+        result for _, result in run_cells(scenario, engine, unchecked=unchecked)
+    ]
+    rows = [result.row for result in results]
+    refusals = [result.refused for result in results]
     if any(row.requests == 0 for row in rows):
         raise ValueError("simulation: got a run in which no request completed")
     slowest = min(rows, key=lambda row: row.iops or 0.0)
@@ -347,6 +382,7 @@ def _worst(scenario: Scenario, engine: str, phase: str = "") -> _WorstCells:
         saturated=bool(slowest.saturated),
         bottleneck=slowest.bottleneck,
         latency_p99_ns=max(_p99_ns(row, phase) for row in rows),
+        refused=next((text for text in refusals if text is not None), None),
         written_bytes_per_s=written_per_byte * (written.throughput_bytes_per_s or 0.0),
     )
 

@@ -56,8 +56,9 @@ RUN_LENGTH: Final = Check(
     name="Run length",
     equation=f"requests issued ≥ {ROUNDS_MIN} × requests in flight",
     meaning=(
-        "A closed loop starts with all its requests in flight and ends while the last ones drain. A run that "
-        "issues hardly more requests than those shows its start and its end, not the rate of the cluster."
+        "A closed loop starts with all its requests in flight and ends while the last ones drain. A run "
+        "that issues hardly more requests than those shows its start and its end, not the rate of the "
+        "cluster."
     ),
     tolerance=(
         "None. The first fifth of a run is a warm-up, and the drain takes about one round of requests. Ten "
@@ -69,17 +70,17 @@ LITTLE: Final = Check(
     name="Little's law",
     equation="rate × mean latency = requests in flight",
     meaning=(
-        "Rate, latency and requests in flight are measured separately. They agree only if all three describe "
-        "the same requests over the same time. In a closed loop, the requests in flight are the clients × the "
-        "queue depth of the scenario. In an open loop, they are the measured time-average over the window, "
-        "as they are where clients wait for their newest request alone. Where latencies have no steady value "
-        "(traces, failures, saturated open loops), requests × mean latency must equal the time integral of "
-        "the requests in flight."
+        "Rate, latency and requests in flight are measured separately. They agree only if all three "
+        "describe the same requests over the same time. In a closed loop, the requests in flight are the "
+        "clients × the queue depth of the scenario. In an open loop, they are the measured time-average "
+        "over the window, as they are where clients wait for their newest request alone. Where latencies "
+        "have no steady value (traces, failures, saturated open loops), requests × mean latency must equal "
+        "the time integral of the requests in flight."
     ),
     tolerance=(
-        "5 %, because requests straddle the ends of a window, plus the larger of the half-widths of the row's "
-        "95 % intervals. Where a closed loop has no warm-up (failures, the fill of a fresh image), the share "
-        "of requests in flight at its end is added. The time integral: 0.1 %, for rounding."
+        "5 %, because requests straddle the ends of a window, plus the larger of the half-widths of the "
+        "row's 95 % intervals. Where a closed loop has no warm-up (failures, the fill of a fresh image), "
+        "the share of requests in flight at its end is added. The time integral: 0.1 %, for rounding."
     ),
     applies_to="every row with completed requests",
 )
@@ -105,8 +106,8 @@ BYTES: Final = Check(
     ),
     meaning=(
         "Redundancy is really written: the n shards of an object take n / k of its bytes, less those of "
-        "members that are absent. Each network delivers what it carries, once. A repair of lost OSDs rebuilds "
-        "no more than they held."
+        "members that are absent. Each network delivers what it carries, once. A repair of lost OSDs "
+        "rebuilds no more than they held."
     ),
     tolerance=(
         "0.1 %, for rounding. Traffic is compared as the time for which interfaces are busy. Where requests "
@@ -166,7 +167,9 @@ CHECKS: Final[tuple[Check, ...]] = (
 
 
 class RefusedError(ValueError):
-    """Report numbers that fail the audit. Commands end with exit status 3."""
+    """Report numbers that fail the audit."""
+
+    exit_status = 3  #: Of a command that ends with it
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ returns. A field that defaults to None does not apply to every run. Most such fi
 same, which is null; `as_dict` says which do not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
@@ -274,6 +274,28 @@ class ResultRow:
         if self.faults is not None:
             flat |= self.faults.as_dict()
         return flat
+
+
+# Columns of a refused row that keep their values: what was asked for, how long it took, and the reason.
+_KEPT = frozenset(("requests", "simulated_s", "engine_wall_s", "refused"))
+
+
+def withheld_columns(
+    row: Mapping[str, Any], *, others: Iterable[str]
+) -> dict[str, Any]:
+    """Return flat columns without the numbers if the audit refuses the row, otherwise unchanged.
+
+    Parameters
+    ----------
+    row
+        Columns of a row, as `ResultRow.as_dict` returns them, and `others`.
+    others
+        Columns that the row has in addition, which keep their values.
+    """
+    if row.get("refused") is None:
+        return dict(row)
+    kept = {*_KEPT, *others}
+    return {name: value if name in kept else None for name, value in row.items()}
 
 
 def _applicable(numbers: Any) -> dict[str, Any]:

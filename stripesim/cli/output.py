@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stripesim.sim.observe.audit import RefusedError
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -143,6 +145,20 @@ def warn_outside(warnings: Sequence[str], *, report: Path | None = None) -> None
         f"warning: outside the calibrated range in {len(warnings)} respects: {named}; in full: {where}",
         file=sys.stderr,
     )
+
+
+def warn_refused(refusals: Iterable[str], *, unchecked: bool) -> None:
+    """Print a line for each row that the audit refuses."""
+    label = "unchecked" if unchecked else "refused"
+    for line in refusals:
+        print(f"{label}: {line}", file=sys.stderr)
+
+
+def audited_status(refusals: Sequence[str], *, unchecked: bool) -> int:
+    """Return the exit status of a command after its audit: 3 if numbers are withheld."""
+    if refusals and not unchecked:
+        return RefusedError.exit_status
+    return 0
 
 
 class progress:  # noqa: N801 - used as a function in `with`
