@@ -552,6 +552,7 @@ def load_curves(
     requests: int | None = None,
     jobs: int | None = None,
     engine: str = "compiled",
+    unchecked: bool = False,
 ) -> list[LoadCurve]:
     """Simulate latency over throughput, from a tenth of saturation to past it.
 
@@ -566,6 +567,8 @@ def load_curves(
         Requests of each run [count]. Each point has 5 runs. Default: 6,000 to 20,000, by the number of OSDs.
     jobs
         Worker processes [count], as for `sweep`.
+    unchecked
+        Keep the numbers of points that the audit refuses. Otherwise they are in ``refused_points``.
 
     Returns
     -------
@@ -576,7 +579,7 @@ def load_curves(
     ------
     ValueError
         If the scenario has no steady load (traces, faults, changes, repairs), too many cells, or a scheme
-        does not fit on the cluster. The message names the key.
+        does not fit on the cluster. The message names the key. Also if the audit refuses the saturation.
     """
     from stripesim.scenarios.load.curves import load_curves as _load_curves
 
@@ -586,4 +589,5 @@ def load_curves(
         requests=requests,
         jobs=jobs,
         engine=engine,
+        unchecked=unchecked,
     )

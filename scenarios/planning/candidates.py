@@ -39,6 +39,7 @@ class Candidate:
     keys: dict[str, Any]
     scenario: Scenario | None
     problem: str = ""
+    refused: str | None = None  # Check of the audit that a simulation of it fails.
     capacity: Capacity | None = None
     bounds: tuple[Bound, ...] = ()  # rate that each resource sustains, lowest first
     verdicts: list[Verdict] = field(default_factory=list)
@@ -97,6 +98,7 @@ class Candidate:
             "verdicts": [verdict._asdict() for verdict in self.verdicts],
             "meets": self.meets,
             "fails": self.fails,
+            "refused": self.refused,
         }
 
 

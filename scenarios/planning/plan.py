@@ -106,18 +106,22 @@ def make_plan(
     documents = {
         id(one): {**one.to_json(), "pareto": id(one) in front} for one in every
     }
+    refusals = [
+        f"{_name(one)}: {one.refused}" for one in every if one.refused is not None
+    ]
     return {
         "varied": [json_name(key) for key in varied_keys(plan)],
         "candidates": list(documents.values()),
         "recommended": None if best is None else documents[id(best)],
         "reasons": _reasons(best, meeting, every),
         "assumptions": _assumptions(scenario, plan),
-        "warnings": warnings_of_all(
-            _at_rate(one.scenario, plan.rate_per_s) for one in every if one.scenario
-        ),
-        "refusals": [
-            f"{_name(one)}: {one.refused}" for one in every if one.refused is not None
+        "warnings": [
+            *warnings_of_all(
+                _at_rate(one.scenario, plan.rate_per_s) for one in every if one.scenario
+            ),
+            *refusals,
         ],
+        "refusals": refusals,
         "provenance": made_from(
             scenario, engine=engine, replications=plan.replications
         ),
@@ -366,9 +370,7 @@ def _worst(
     scenario: Scenario, engine: str, phase: str = "", *, unchecked: bool = False
 ) -> _WorstCells:
     """Run all cells of a scenario and take the worst of each number; `phase` chooses the latency's."""
-    results = [
-        result for _, result in run_cells(scenario, engine, unchecked=unchecked)
-    ]
+    results = [result for _, result in run_cells(scenario, engine, unchecked=unchecked)]
     rows = [result.row for result in results]
     refusals = [result.refused for result in results]
     if any(row.requests == 0 for row in rows):

@@ -25,6 +25,7 @@ def plan(
     code: options.CodeOption = None,
     seed: options.SeedOption = None,
     engine: options.EngineOption = "compiled",
+    unchecked: options.UncheckedOption = False,
     out: options.OutOption = None,
     report: options.ReportOption = False,
     json_to: options.JsonOption = None,
@@ -37,8 +38,13 @@ def plan(
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     document = make_plan(
-        loaded, engine=engine, progress=lambda words: print(words, file=sys.stderr)
+        loaded,
+        engine=engine,
+        progress=lambda words: print(words, file=sys.stderr),
+        unchecked=unchecked,
     )
+    output.warn_refused(document["refusals"], unchecked=unchecked)
+    status = output.audited_status(document["refusals"], unchecked=unchecked)
     written: list[Path] = []
     if out is not None:
         written += _write_plan(out, loaded.plan, document)
@@ -56,8 +62,11 @@ def plan(
         page = report_of_plan(loaded, document, curves)
         written += output.write_page(report_folder, page)
     if output.write_json(json_to, document):
-        return
-    output.warn_outside(document["warnings"], report=report_folder)
+        raise typer.Exit(status)
+    outside = [
+        line for line in document["warnings"] if line not in document["refusals"]
+    ]
+    output.warn_outside(outside, report=report_folder)
     output.console().print(output.table_of(rows_of(document)))
     best = document["recommended"]
     print("recommended:" if best else "no recommendation:")
@@ -71,6 +80,7 @@ def plan(
     for line in document["assumptions"]:
         print(f"assumes: {line}")
     output.list_written(written)
+    raise typer.Exit(status)
 
 
 def _write_plan(
