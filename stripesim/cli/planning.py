@@ -123,6 +123,7 @@ def durability(
         ),
     ] = 1000,
     dask: options.DaskOption = None,
+    unchecked: options.UncheckedOption = False,
     out: options.OutOption = None,
     json_to: options.JsonOption = None,
 ) -> None:
@@ -137,10 +138,19 @@ def durability(
 
         spread = partial(map_dask, dask)
     with output.progress(loaded.name, None) as step:
-        document = answer(loaded, method, walks=walks, spread=spread, progress=step)
+        document = answer(
+            loaded,
+            method,
+            walks=walks,
+            spread=spread,
+            progress=step,
+            unchecked=unchecked,
+        )
     written = [] if out is None else _write_nines(out, document)
+    output.warn_refused(document["refusals"], unchecked=unchecked)
+    status = output.audited_status(document["refusals"], unchecked=unchecked)
     if output.write_json(json_to, document):
-        return
+        raise typer.Exit(status)
     rows = document["rows"]
     output.console().print(
         output.table_of([_cells(row) for row in rows], numbers=range(2, 10))
@@ -154,6 +164,7 @@ def durability(
             f"recommended for {scheme}: {choice['method']}, because {choice['reason']}"
         )
     output.list_written(written)
+    raise typer.Exit(status)
 
 
 def _write_nines(out: Path, document: Mapping[str, Any]) -> list[Path]:
@@ -176,7 +187,9 @@ def _cells(row: Mapping[str, Any]) -> dict[str, str]:
         return "–" if value is None else f"{value:{form}}"
 
     interval = f"{number(row['nines_low'], '.3f')} … {number(row['nines_high'], '.3f')}"
-    if row["nines_low"] == row["nines_high"]:
+    if row["refused"] is not None:
+        interval = f"refused: {row['refused'].partition(':')[0]}"
+    elif row["nines_low"] == row["nines_high"]:
         interval = "exact" if row["exact"] else "approximation"
     return {
         "scheme": row["scheme"],
