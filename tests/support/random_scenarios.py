@@ -46,19 +46,23 @@ def random_scenario(seed: int) -> Any:
             for name in ("one", "two")
         ]
         return stripesim.Scenario(**keys)
-    keys["workload"] = _load(random, "open" if kind == "faults" else kind)
     if kind == "faults":
-        keys["workload"] |= {"duration_s": 0.3}
-        del keys["workload"]["requests"]
-        keys["faults"] = _faults(random)
-    elif random.random() < 0.1:
+        load = _load(random, random.choice(("open", "closed")))
+        load |= {"duration_s": 0.3, "image": "prefilled"}
+        load.pop("requests", None)
+        load.pop("completions", None)
+        keys["workload"] = load
+        keys |= _events(random)
+        return stripesim.Scenario(**keys)
+    keys["workload"] = _load(random, kind)
+    if random.random() < 0.1:
         keys["degraded"] = {"missing_osds": [random.randrange(9)]}
     return stripesim.Scenario(**keys)
 
 
 def _cluster(random: Random) -> dict[str, Any]:
     return {
-        "hosts": random.choice((9, 9, 10, 12)),
+        "hosts": random.choice((10, 10, 11, 12)),
         "osds_per_host": random.choice((1, 1, 2)),
         "pg_num": random.choice((16, 32)),
         "cores_per_host": random.choice((1, 4, 24)),
@@ -95,9 +99,11 @@ def _load(random: Random, kind: str) -> dict[str, Any]:
     return load
 
 
-def _faults(random: Random) -> dict[str, Any]:
-    if random.random() < 0.5:
-        event = {"osds": [0], "at_s": 0.1, "kind": "process"}
-    else:
-        event = {"osds": [1], "at_s": 0.05, "kind": "slow", "factor": 8.0}
-    return {"events": [event]}
+def _events(random: Random) -> dict[str, Any]:
+    kind = random.choice(("process", "slow", "repair"))
+    if kind == "repair":
+        return {"repair": {"lost_osds": [0]}}
+    event: dict[str, Any] = {"osds": [1], "at_s": 0.1, "kind": kind}
+    if kind == "slow":
+        event["factor"] = 8.0
+    return {"faults": {"events": [event]}}
