@@ -78,12 +78,13 @@ LITTLE: Final = Check(
         "clients × the queue depth of the scenario. In an open loop, they are the measured time-average "
         "over the window, as they are where clients wait for their newest request alone. Where latencies "
         "have no steady value (traces, failures, saturated open loops), requests × mean latency must equal "
-        "the time integral of the requests in flight."
+        "the time integral of the requests in flight. Closed loops must also keep their requests in flight "
+        "until the first client has none left to issue, under failures too."
     ),
     tolerance=(
         "5 %, because requests straddle the ends of a window, plus the larger of the half-widths of the "
-        "row's 95 % intervals. Where a closed loop has no warm-up (failures, the fill of a fresh image), "
-        "the share of requests in flight at its end is added. The time integral: 0.1 %, for rounding."
+        "row's 95 % intervals. The fill of a fresh image has no warm-up, so the share of requests in "
+        "flight at its end is added. The time integral: 0.1 %, for rounding."
     ),
     applies_to="every row with completed requests",
 )
@@ -445,6 +446,19 @@ def _length_failures(row: RowNumbers) -> Iterator[str]:
 
 
 def _little_failures(row: RowNumbers) -> Iterator[str]:
+    yield from _rate_failures(row)
+    if not row.asked:
+        return
+    is_more = row.in_flight_kept > row.asked * (1 + _ROUNDING)
+    is_less = row.keeps_depth and row.in_flight_kept < row.asked * (1 - _TOLERANCE)
+    if is_more or is_less:
+        yield (
+            f"got {row.in_flight_kept:.4g} requests in flight, wanted the {row.asked:,} that clients keep "
+            "in flight"
+        )
+
+
+def _rate_failures(row: RowNumbers) -> Iterator[str]:
     if row.loop == "whole":
         summed_s = row.requests * row.latency_mean_ns / 1e9
         if not isclose(summed_s, row.in_flight_s, rel_tol=_ROUNDING, abs_tol=1e-9):
@@ -453,10 +467,9 @@ def _little_failures(row: RowNumbers) -> Iterator[str]:
                 f"wanted the time integral of the requests in flight, {row.in_flight_s:.4g} s"
             )
         return
-    is_full = row.loop == "closed" and row.keeps_depth
     wanted = row.in_flight
     what = "in flight on average"
-    if is_full and row.is_steady:
+    if row.loop == "closed" and row.keeps_depth and row.is_steady:
         wanted = float(row.asked)
         what = "that clients keep in flight"
     allowed = _TOLERANCE + row.half_fraction + row.edge_fraction
@@ -465,15 +478,6 @@ def _little_failures(row: RowNumbers) -> Iterator[str]:
         yield (
             f"got {row.iops:,.6g} requests/s × {_milliseconds(row.latency_mean_ns)} = {product:.4g}, "
             f"wanted the {wanted:.4g} requests {what}, within {allowed:.1%} ({row.length_key})"
-        )
-    if row.loop != "closed":
-        return
-    is_more = row.in_flight_kept > row.asked * (1 + _ROUNDING)
-    is_less = is_full and row.in_flight_kept < row.asked * (1 - _TOLERANCE)
-    if is_more or is_less:
-        yield (
-            f"got {row.in_flight_kept:.4g} requests in flight, wanted the {row.asked:,} that clients keep "
-            "in flight"
         )
 
 

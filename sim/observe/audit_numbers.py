@@ -94,8 +94,8 @@ def row_numbers(
     loop: Literal["closed", "open", "whole"] = "closed"
     if not depth:
         loop = "open" if is_stationary and not has_faults else "whole"
-    elif (requested.completed_ns == FAILED).any():
-        # The row's latency leaves out the requests that failed.
+    elif has_faults:
+        # The latency leaves out requests that failed or hang to the end.
         loop = "whole"
 
     def in_flight(start_ns: float, end_ns: float) -> float:

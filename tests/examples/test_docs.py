@@ -27,7 +27,7 @@ STUDY_NOTES = sorted((ROOT / "scenarios").glob("*/README.md"))
 
 if str(DOCS) not in sys.path:
     sys.path.append(str(DOCS))
-from generate import (
+from generate import (  # noqa: E402  # noqa: E402
     audit,
     commands,
     parameters,
@@ -36,7 +36,7 @@ from generate import (
     scenario,
     stage,
     trust,
-)  # noqa: E402
+)
 
 
 def cells(page: str) -> set[str]:

@@ -59,8 +59,8 @@ OPEN = replace(
 # 4,000 requests of 4 ms each were in flight for 16 s, one after another or side by side.
 WHOLE = replace(CLOSED, loop="whole", in_flight_s=16.0)
 
-# One second on two drives and a core: 1,000 requests write 4 KiB to 3 copies. Each takes 0.6 ms of a drive for
-# every copy, so 1.8 s on both drives, and 0.5 ms of the core.
+# One second on two drives and a core: 1,000 requests write 4 KiB to 3 copies. Each takes 0.6 ms of a drive
+# for every copy, so 1.8 s on both drives, and 0.5 ms of the core.
 RUN = RunNumbers(
     kinds=("ssd", "cpu"),
     kind_indices=np.array([0, 0, 1], dtype=np.int16),
