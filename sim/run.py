@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,11 @@ from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS, factor_table
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import EngineRun, Program, RequestSource, StreamRun
 from stripesim.sim.observe.audit import RefusedError, audit_row, audit_run
-from stripesim.sim.observe.audit_numbers import row_numbers, run_numbers
+from stripesim.sim.observe.audit_numbers import (
+    FaultTotals,
+    row_numbers,
+    run_numbers,
+)
 from stripesim.sim.observe.client_requests import (
     ClientRequests,
     join_parts,
@@ -36,9 +40,6 @@ from stripesim.sim.observe.processors import processor_use
 from stripesim.sim.observe.recording import account, completions_sha256, describe
 from stripesim.sim.observe.result_row import FaultNumbers, ResultRow
 from stripesim.sim.observe.window import Window, offered_load, window_of
-
-if TYPE_CHECKING:
-    from stripesim.sim.ceph.failures.results.finished_run import FaultRun
 
 AnyWorkload = Workload | SyntheticLoops
 
@@ -373,6 +374,7 @@ def simulate(
         )
     from stripesim.sim.ceph.failures.results.describe import describe_faults
     from stripesim.sim.ceph.failures.results.phases import held_ns
+    from stripesim.sim.ceph.failures.results.recovery_results import fault_totals
 
     requested = joined_requests([outcome.requested for outcome in outcomes])
     fault_run = director.finish(run, requested)
@@ -388,7 +390,7 @@ def simulate(
         timeline=timeline,
         is_stationary=False,
         is_bounded=until_ns is not None,
-        fault_run=fault_run,
+        fault_totals=fault_totals(fault_run, width=pool.scheme.width),
     )
     held = held_ns(fault_run.timeline, requested, run.end_ns)
     return replace(result, blocked=held.sum(axis=1) > 0)
@@ -455,7 +457,7 @@ def _result(
     is_stationary: bool = True,
     is_bounded: bool = False,
     newest_only: bool = False,
-    fault_run: FaultRun | None = None,
+    fault_totals: FaultTotals | None = None,
 ) -> RunResult:
     """Collect the results of a run. A closed loop's start is a warm-up if the run is stationary after it."""
     counts = [account(load.stream, book, spawned=load.spawned) for load in loads]
@@ -526,7 +528,7 @@ def _result(
                 factors=factor_tables(pool),
                 is_bounded=is_bounded,
                 is_one_load=len(loads) == 1 and not background,
-                faults=fault_run,
+                faults=fault_totals,
             )
         )
         is_saturated = any(one.saturated for one in (row, *load_rows))
@@ -534,7 +536,7 @@ def _result(
             _audited_row,
             refused=refused,
             newest_only=newest_only,
-            has_faults=fault_run is not None,
+            has_faults=fault_totals is not None,
             is_bounded=is_bounded,
         )
         load_rows = [

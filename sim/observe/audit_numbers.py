@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from stripesim.sim.engine.program import (
     GATE,
     PAIRED_UNIT,
     POOL,
-    SLOWDOWN_UNIT,
     EngineRun,
 )
 from stripesim.sim.observe.audit import ROUNDS_MIN, RowNumbers, RunNumbers
@@ -25,12 +24,17 @@ from stripesim.sim.observe.recording import account
 from stripesim.sim.observe.result_row import ResultRow
 from stripesim.sim.observe.window import Window
 
-if TYPE_CHECKING:
-    from stripesim.sim.ceph.failures.results.finished_run import FaultRun
-
 # Interfaces that send and receive, by network.
 _SENDERS: Final = {"public": ("client.tx", "public.tx"), "private": ("private.tx",)}
 _RECEIVERS: Final = {"public": ("client.rx", "public.rx"), "private": ("private.rx",)}
+
+
+class FaultTotals(NamedTuple):
+    """What failures and changes did in a run."""
+
+    rebuilt_bytes: int  # Bytes of shards rebuilt or copied.
+    held_bytes: int  # Bytes that there were to rebuild, at most.
+    slowdown: float  # Longest service time of a slow drive, by its normal one.
 
 
 def mean_in_flight(
@@ -122,7 +126,8 @@ def row_numbers(
             ),
         ),
         asked=depth,
-        keeps_depth=not newest_only,
+        # A client that issues all its requests at once keeps none in flight.
+        keeps_depth=not newest_only and dry_ns > window.start_ns,
         is_steady=not window.is_whole,
         in_flight=in_flight(window.start_ns, window.end_ns),
         in_flight_kept=in_flight(window.start_ns, min(dry_ns, window.end_ns)),
@@ -151,7 +156,7 @@ def run_numbers(
     factors: IntArray,
     is_bounded: bool,
     is_one_load: bool,
-    faults: FaultRun | None,
+    faults: FaultTotals | None,
 ) -> RunNumbers:
     """Return the numbers that all rows of a run share.
 
@@ -170,7 +175,7 @@ def run_numbers(
     is_one_load
         False if further streams use the cluster, whose requests have other demands.
     faults
-        A run under failures or changes, or None.
+        What failures or changes did, or None without any.
     """
     cluster = pool.cluster
     resources = cluster.resources
@@ -187,7 +192,6 @@ def run_numbers(
     if not is_one_load or has_faults or row.saturated:
         rate_per_s = None
     written = requested.lengths_bytes[requested.is_write & requested.done]
-    rebuilt_bytes, held_bytes = _rebuilt_and_held(pool, faults)
     return RunNumbers(
         kinds=resources.kind_names,
         kind_indices=resources.kind_indices,
@@ -203,8 +207,8 @@ def run_numbers(
         sent_ns=_busy_by_network(cluster, run, _SENDERS),
         received_ns=_busy_by_network(cluster, run, _RECEIVERS),
         is_delivered=is_complete and not has_faults,
-        rebuilt_bytes=rebuilt_bytes,
-        held_bytes=held_bytes,
+        rebuilt_bytes=faults.rebuilt_bytes if faults else 0,
+        held_bytes=faults.held_bytes if faults else 0,
         rate_per_s=rate_per_s,
         requests=max(1, row.requests),
         half_fraction=_half_fraction(
@@ -229,7 +233,7 @@ def _written_factor(pool: Pool) -> float:
 
 
 def _longest_service_ns(
-    cluster: Cluster, book: Book, factors: IntArray, faults: FaultRun | None
+    cluster: Cluster, book: Book, factors: IntArray, faults: FaultTotals | None
 ) -> int:
     """Return the longest service that may begin before the end of a run [ns]."""
     demand_ns = max(
@@ -239,8 +243,7 @@ def _longest_service_ns(
     resources = cluster.resources
     factor = factors.max() / FACTOR_ONE * (1 + resources.paired_slowdown / PAIRED_UNIT)
     if faults is not None:
-        slowdowns = [slow.slowdown for slow in faults.plan.slow_drives]
-        factor *= max(slowdowns, default=SLOWDOWN_UNIT) / SLOWDOWN_UNIT
+        factor *= faults.slowdown
     return int(demand_ns * factor) + int(resources.wake_ns.max(initial=0))
 
 
@@ -253,21 +256,3 @@ def _busy_by_network(
         network: int(run.busy_ns[kinds.are(*names)].sum())
         for network, names in members.items()
     }
-
-
-def _rebuilt_and_held(pool: Pool, faults: FaultRun | None) -> tuple[int, int]:
-    """Return the bytes rebuilt, and the most that there was to rebuild [B].
-
-    Without further events these are the shards lost before the run. Each event may move every shard.
-    """
-    if faults is None:
-        return 0, 0
-    rebuilt_count = int(faults.shards_done[faults.is_rebuild].sum())
-    plan = faults.plan
-    events = [*plan.failures, *plan.corruptions, *plan.changes]
-    held_count = faults.lost_shards_at_start
-    if events:
-        pool_count = sum(faults.objects_counts) * pool.scheme.width
-        # A failed OSD leaves and may return.
-        held_count += 2 * len(events) * pool_count
-    return rebuilt_count * faults.shard_bytes, held_count * faults.shard_bytes

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stripesim.sim.observe.audit import RefusedError
-
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -156,9 +154,11 @@ def warn_refused(refusals: Iterable[str], *, unchecked: bool) -> None:
 
 def audited_status(refusals: Sequence[str], *, unchecked: bool) -> int:
     """Return the exit status of a command after its audit: 3 if numbers are withheld."""
-    if refusals and not unchecked:
-        return RefusedError.exit_status
-    return 0
+    if not refusals or unchecked:
+        return 0
+    from stripesim.sim.observe.audit import RefusedError
+
+    return RefusedError.exit_status
 
 
 class progress:  # noqa: N801 - used as a function in `with`

@@ -25,7 +25,7 @@ parameters = "kraken"
 ops = ["write"]
 patterns = ["rand"]
 block_sizes_bytes = ["4k"]
-queue_depth = 8
+queue_depth = 4
 requests = 40
 image_bytes = "64MiB"
 """
