@@ -23,7 +23,7 @@ _Numbers = TypeVar("_Numbers")
 # Deviation that Little's law and bounds allow in addition to the interval of the row.
 _TOLERANCE: Final = 0.05
 # Requests of a closed loop for each request in flight, at least.
-ROUNDS_MIN: Final = 10
+ROUNDS_MIN: Final = 8
 # Rounding of sums of whole nanoseconds.
 _ROUNDING: Final = 1e-3
 
@@ -64,8 +64,8 @@ RUN_LENGTH: Final = Check(
         "cluster."
     ),
     tolerance=(
-        "None. The first fifth of a run is a warm-up, and the drain takes about one round of requests. Ten "
-        "rounds leave seven to measure."
+        "None. The first fifth of a run is a warm-up, and the drain takes about one round of requests. Eight "
+        "rounds leave five to measure."
     ),
     applies_to="closed loops without failures or changes",
 )

@@ -147,10 +147,11 @@ def test_more_in_flight_than_asked_for_is_refused():
     assert check_of(audit_row(more)) == LITTLE.name
 
 
-def test_a_run_shorter_than_ten_rounds_names_the_requests_that_are_wanted():
-    refused = audit_row(replace(CLOSED, issued=300, is_long_enough=False))
+def test_a_run_shorter_than_eight_rounds_names_the_requests_that_are_wanted():
+    # 8 × 32 = 256.
+    refused = audit_row(replace(CLOSED, issued=250, is_long_enough=False))
     assert check_of(refused) == RUN_LENGTH.name
-    assert "320 (workload.requests)" in refused
+    assert "256 (workload.requests)" in refused
 
 
 def test_a_run_that_is_right_by_hand_passes():
