@@ -194,7 +194,8 @@ class RowNumbers:
     asked
         Requests that closed loops keep in flight: clients × queue depth [count]. 0 for an open loop.
     keeps_depth
-        False for clients that wait for their newest request alone, and so keep fewer in flight.
+        False for clients that keep fewer in flight: they wait for their newest request alone, or issue all
+        requests at once.
     is_steady
         True if the window leaves out a warm-up and the drain. Otherwise it covers the whole run.
     in_flight
