@@ -37,7 +37,7 @@ ops = ["write", "read"]
 patterns = ["rand"]
 block_sizes_bytes = ["4k", "64k"]
 queue_depth = 8
-requests = 60
+requests = 600
 image_bytes = "64MiB"
 """
 
