@@ -257,7 +257,7 @@ def test_numbers_on_the_page_are_those_of_the_rows(result, page):
 
 def test_the_page_states_that_a_run_is_inside_the_calibrated_range():
     sets = [
-        "workload.requests=1000",
+        "workload.requests=4000",
         'schemes=["rep:3"]',
         'workload.block_sizes_bytes=["4k"]',
     ]
