@@ -35,7 +35,7 @@ test: $(STAMP)
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n auto --dist worksteal -q
 
 verify: $(STAMP)
-	STRIPESIM_HYPOTHESIS=thorough STRIPESIM_ENGINE_SEEDS=5000 $(BIN)/pytest -q tests/property
+	STRIPESIM_HYPOTHESIS=thorough STRIPESIM_ENGINE_SEEDS=5000 STRIPESIM_AUDIT_SEEDS=10000 $(BIN)/pytest -q tests/property
 
 fuzz: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[fuzz]"

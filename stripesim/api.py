@@ -264,6 +264,7 @@ def run(
     seed: int | None = None,
     engine: str = "compiled",
     costs: bool = True,
+    unchecked: bool = False,
 ) -> ScenarioResult:
     """Simulate every cell of a scenario: each scheme under each workload pattern.
 
@@ -280,18 +281,22 @@ def run(
         ``compiled`` or ``simpy``. Both give the same result.
     costs
         Break the mean latency down by step. Each cell then runs twice.
+    unchecked
+        Keep the numbers of rows that the audit refuses.
 
     Returns
     -------
     ScenarioResult
-        ``rows`` is a Polars table with one row per cell.
+        ``rows`` is a Polars table with one row per cell. Where the audit refuses a row, its numbers are null,
+        its column ``refused`` states the reason, and ``refusals`` lists it.
 
     Raises
     ------
     ScenarioError
         If the scenario is invalid. The message lists all problems, one per line.
     """
-    return run_scenario(_loaded(scenario, sets, seed), engine=engine, costs=costs)
+    loaded = _loaded(scenario, sets, seed)
+    return run_scenario(loaded, engine=engine, costs=costs, unchecked=unchecked)
 
 
 @citing_arguments
@@ -304,6 +309,7 @@ def sweep(
     replications: int = 1,
     jobs: int | None = None,
     engine: str = "compiled",
+    unchecked: bool = False,
 ) -> SweepResult:
     """Run a scenario at each point of a grid.
 
@@ -318,11 +324,14 @@ def sweep(
     jobs
         Worker processes [count]. None uses all cores. 1 runs everything in this process. A script that uses
         several processes must guard its main part with ``if __name__ == "__main__":``.
+    unchecked
+        Keep the numbers of rows that the audit refuses, as for `run`.
 
     Returns
     -------
     SweepResult
-        ``rows`` has one row per point, cell and replication.
+        ``rows`` has one row per point, cell and replication, and ``refused`` counts those whose numbers the
+        audit withholds.
 
     Raises
     ------
@@ -340,7 +349,7 @@ def sweep(
         replications=replications,
         engine=engine,
     )
-    return run_sweep(plan, jobs=jobs)
+    return run_sweep(plan, jobs=jobs, unchecked=unchecked)
 
 
 @citing_arguments
@@ -476,7 +485,9 @@ def workload(
 
 
 @citing_arguments
-def simulate(pool: Pool, workload: Any, **options: Any) -> RunResult:
+def simulate(
+    pool: Pool, workload: Any, *, unchecked: bool = False, **options: Any
+) -> RunResult:
     """Simulate one workload, or a list of workloads, on a pool.
 
     Parameters
@@ -485,6 +496,9 @@ def simulate(pool: Pool, workload: Any, **options: Any) -> RunResult:
         As `pool` returns it.
     workload
         As `workload` returns it, or a list of such workloads that run at the same time.
+    unchecked
+        Keep the numbers of rows that the audit refuses. Otherwise they are None, and ``refused`` of the row
+        states the reason.
     **options
         Keyword arguments of `stripesim.sim.run.simulate`.
 
@@ -504,7 +518,8 @@ def simulate(pool: Pool, workload: Any, **options: Any) -> RunResult:
         raise ValueError(
             "simulate: got a workload without an end, wanted a number of requests, or until_ns"
         )
-    return _simulate(pool, workload, **options)
+    result = _simulate(pool, workload, **options)
+    return result if unchecked else result.withheld()
 
 
 @citing_arguments
@@ -626,6 +641,7 @@ def load_curves(
     requests: int | None = None,
     jobs: int | None = None,
     engine: str = "compiled",
+    unchecked: bool = False,
 ) -> list[LoadCurve]:
     """Simulate latency over throughput, from a tenth of saturation to past it.
 
@@ -640,6 +656,8 @@ def load_curves(
         Requests of each run [count]. Each point has 5 runs. Default: 6,000 to 20,000, by the number of OSDs.
     jobs
         Worker processes [count], as for `sweep`.
+    unchecked
+        Keep the numbers of points that the audit refuses. Otherwise they are in ``refused_points``.
 
     Returns
     -------
@@ -650,7 +668,7 @@ def load_curves(
     ------
     ValueError
         If the scenario has no steady load (traces, faults, changes, repairs), too many cells, or a scheme
-        does not fit on the cluster. The message names the key.
+        does not fit on the cluster. The message names the key. Also if the audit refuses the saturation.
     """
     from stripesim.scenarios.load.curves import load_curves as _load_curves
 
@@ -660,4 +678,5 @@ def load_curves(
         requests=requests,
         jobs=jobs,
         engine=engine,
+        unchecked=unchecked,
     )

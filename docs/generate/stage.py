@@ -10,7 +10,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-from generate import api, commands, gallery, parameters, results, scenario, trust
+from generate import (
+    api,
+    audit,
+    commands,
+    gallery,
+    parameters,
+    results,
+    scenario,
+    trust,
+)
 from stripesim import __version__
 
 DOCS = Path(__file__).resolve().parents[1]
@@ -61,7 +70,7 @@ def filled(text: str) -> str:
     markers = {
         results.MARKER: results.columns, trust.ANSWERS: trust.kinds, trust.SUMMARY: trust.summary,
         trust.CALIBRATED: trust.calibrated, gallery.MARKER: gallery.links,
-        trust.WRONG: trust.wrong,
+        trust.WRONG: trust.wrong, audit.MARKER: audit.catalogue,
     }  # fmt: skip
     for marker, write in markers.items():
         if marker in text:

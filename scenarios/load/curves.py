@@ -50,6 +50,7 @@ def load_curves(
     jobs: int | None = None,
     on_point: OnPoint | None = None,
     should_stop: Callable[[], bool] | None = None,
+    unchecked: bool = False,
 ) -> list[LoadCurve]:
     """Simulate the load curve of each scheme and kind of request of a scenario.
 
@@ -77,6 +78,8 @@ def load_curves(
         Called in this process with the curve so far and its new point.
     should_stop
         Asked after each run. If it returns True, the curves so far are returned.
+    unchecked
+        Keep the numbers of runs that the audit refuses.
 
     Returns
     -------
@@ -88,6 +91,8 @@ def load_curves(
     ValueError
         If the scenario has no steady load (traces, faults, changes, repairs), too many cells, or a scheme
         does not fit on the cluster. The message names the key.
+    RefusedError
+        If the audit refuses the saturation of a curve.
     """
     scenarios = [scenario] if isinstance(scenario, Scenario) else list(scenario)
     builders = []
@@ -101,6 +106,7 @@ def load_curves(
             requests=requests or _requests_of(asked),
             points_max=points_max,
             on_point=on_point or (lambda curve, point: None),
+            unchecked=unchecked,
         )
         builders += [CurveBuilder(asked, cell, settings) for cell in cells(asked)]
     _compute(builders, jobs or cores_usable(), should_stop or (lambda: False))

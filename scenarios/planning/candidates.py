@@ -59,6 +59,7 @@ class Candidate:
     keys: dict[str, Any]
     scenario: Scenario | None
     problem: str = ""
+    refused: str | None = None  # Check of the audit that a simulation of it fails.
     capacity: Capacity | None = None
     bounds: tuple[Bound, ...] = ()  # rate that each resource sustains, lowest first
     verdicts: list[Verdict] = field(default_factory=list)
@@ -119,6 +120,7 @@ class Candidate:
             "meets": self.meets,
             "fails": self.fails,
             "warnings": self.warnings,
+            "refused": self.refused,
         }
 
 

@@ -37,6 +37,7 @@ from stripesim.sim.durability.system import (
     System,
     code_of,
 )
+from stripesim.sim.observe.audit import audit_loss
 
 
 def answer(
@@ -46,9 +47,14 @@ def answer(
     walks: int = WALKS,
     spread: Spread | None = None,
     progress: Callable[[str], None] = lambda words: None,
+    unchecked: bool = False,
 ) -> dict[str, Any]:
-    """Compute the durability of each scheme of a scenario."""
+    """Compute the durability of each scheme of a scenario.
+
+    Rows that the audit refuses have no numbers, unless `unchecked`.
+    """
     rows = []
+    refusals: list[str] = []
     skipped = []
     recommended: dict[str, dict[str, str]] = {}
     defaults = _defaults(scenario)
@@ -72,6 +78,11 @@ def answer(
             row = assess(system, name, seed=scenario.seed, walks=walks, spread=spread)
             if name != "burst":
                 row["assumptions"] += defaults
+            row["refused"] = audit_loss(row)
+            if row["refused"] is not None:
+                refusals.append(f"{scheme} {name}: {row['refused']}")
+                if not unchecked:
+                    row |= dict.fromkeys(_ESTIMATED)
             rows.append(row)
             progress(f"{scheme} {name}")
     provenance = made_from(scenario, method=method, batches=BATCHES, walks=walks)
@@ -79,8 +90,23 @@ def answer(
         "rows": rows,
         "recommended": recommended,
         "skipped": skipped,
+        "refusals": refusals,
         "provenance": provenance,
     }
+
+
+# Columns that a refused row withholds.
+_ESTIMATED: Final = (
+    "nines",
+    "nines_low",
+    "nines_high",
+    "loss_probability",
+    "mttdl_hours",
+    "bytes_lost_given_loss",
+    "bytes_lost_per_year",
+    "unavailability",
+    "dominant_path",
+)
 
 
 def _suited(system: System) -> list[Method]:

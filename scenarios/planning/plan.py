@@ -28,6 +28,7 @@ from stripesim.scenarios.planning.rebuild import Rebuild, idle_rebuild, without_
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.sim.durability.assess import assess, recommended_method
+from stripesim.sim.observe.audit import RefusedError
 from stripesim.sim.observe.intervals import Interval, student_interval
 from stripesim.sim.observe.result_row import ResultRow
 
@@ -63,6 +64,7 @@ class _WorstCells(NamedTuple):
     latency_p99_ns: float  # Of the cell with the highest.
     # To all devices, of the cell that writes most per client byte.
     written_bytes_per_s: float
+    refused: str | None  # Check of the audit that one of them fails.
 
 
 def make_plan(
@@ -70,6 +72,7 @@ def make_plan(
     *,
     engine: str = "compiled",
     progress: Progress = lambda words, steps=None: None,
+    unchecked: bool = False,
 ) -> dict[str, Any]:
     """Answer a scenario's `[plan]`.
 
@@ -81,6 +84,8 @@ def make_plan(
         ``compiled`` or ``simpy``.
     progress
         Called after each step with what comes next, and with the number of all steps once it is known.
+    unchecked
+        True to show results that the audit refuses. Otherwise such a candidate has none.
     """
     plan = scenario.plan
     if plan is None:
@@ -108,7 +113,13 @@ def make_plan(
             candidate.verdicts.append(Verdict("simulated", "uncertain", reason))
             continue
         words = f"{candidate.scheme}, {number + 1} of {simulated_max}"
-        simulate(candidate, plan, engine, on_run=partial(progress, words))
+        simulate(
+            candidate,
+            plan,
+            engine,
+            on_run=partial(progress, words),
+            unchecked=unchecked,
+        )
     meeting = sorted(
         (candidate for candidate in every if candidate.meets), key=_price_order
     )
@@ -123,15 +134,24 @@ def make_plan(
     varied = [json_name(key) for key in varied_keys(plan)]
     recommended = None if best is None else documents[id(best)]
     name = "" if recommended is None else line_name(recommended, varied)
+    refusals = [
+        f"{line_name(documents[id(one)], varied)}: {one.refused}"
+        for one in every
+        if one.refused is not None
+    ]
     return {
         "varied": varied,
         "candidates": list(documents.values()),
         "recommended": recommended,
         "reasons": _reasons(name, best, meeting, every),
         "assumptions": _assumptions(scenario, plan),
-        "warnings": warnings_of_all(
-            _at_rate(one.scenario, plan.rate_per_s) for one in every if one.scenario
-        ),
+        "warnings": [
+            *warnings_of_all(
+                _at_rate(one.scenario, plan.rate_per_s) for one in every if one.scenario
+            ),
+            *refusals,
+        ],
+        "refusals": refusals,
         "provenance": made_from(
             scenario, engine=engine, replications=plan.replications
         ),
@@ -166,6 +186,7 @@ def simulate(
     engine: str = "compiled",
     *,
     on_run: Callable[[], None] = lambda: None,
+    unchecked: bool = False,
 ) -> None:
     """Simulate a candidate with several seeds, rebuild one OSD, compute its nines, and judge the results.
 
@@ -179,7 +200,8 @@ def simulate(
     def each_seed(asked: Scenario, phase: str = "") -> list[_WorstCells]:
         worst = []
         for number in range(plan.replications):
-            worst.append(_worst(_seeded(asked, number), engine, phase))
+            one_seed = _seeded(asked, number)
+            worst.append(_worst(one_seed, engine, phase, unchecked=unchecked))
             on_run()
         return worst
 
@@ -191,9 +213,15 @@ def simulate(
         on_run()
         if plan.p99_recovery_ms is not None:
             recovering_worst = each_seed(_recovering(at_rate), "recovery")
+    except RefusedError as error:
+        candidate.refused = str(error)
+        candidate.problem = f"refused: {error}"
+        return
     except ValueError as error:
         candidate.problem = str(error).splitlines()[0]
         return
+    refusals = [one.refused for one in (*worst, *(recovering_worst or ()))]
+    candidate.refused = next((text for text in refusals if text is not None), None)
     candidate.results["bottleneck"] = worst[0].bottleneck
     _judge_rate(candidate, plan, worst)
     _judge_latency(candidate, plan, worst)
@@ -370,9 +398,13 @@ def _recovering(scenario: Scenario) -> Scenario:
     return without_osd(scenario, 0, load)
 
 
-def _worst(scenario: Scenario, engine: str, phase: str = "") -> _WorstCells:
+def _worst(
+    scenario: Scenario, engine: str, phase: str = "", *, unchecked: bool = False
+) -> _WorstCells:
     """Run all cells of a scenario and take the worst of each number; `phase` chooses the latency's."""
-    rows = [result.row for _, result in run_cells(scenario, engine)]
+    results = [result for _, result in run_cells(scenario, engine, unchecked=unchecked)]
+    rows = [result.row for result in results]
+    refusals = [result.refused for result in results]
     if any(row.requests == 0 for row in rows):
         raise ValueError("simulation: got a run in which no request completed")
     slowest = min(rows, key=lambda row: row.iops or 0.0)
@@ -384,6 +416,7 @@ def _worst(scenario: Scenario, engine: str, phase: str = "") -> _WorstCells:
         saturated=bool(slowest.saturated),
         bottleneck=slowest.bottleneck,
         latency_p99_ns=max(_p99_ns(row, phase) for row in rows),
+        refused=next((text for text in refusals if text is not None), None),
         written_bytes_per_s=written_per_byte * (written.throughput_bytes_per_s or 0.0),
     )
 

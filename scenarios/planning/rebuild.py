@@ -176,7 +176,7 @@ def _rebuild(scenario: Scenario, cell: Cell, models: Models, engine: str) -> Reb
         faults=inputs.faults,
         seed=scenario.seed,
         engine=engine,
-    )
+    ).accepted()
     return measured_rebuild(scenario, {"scheme": cell.scheme, **result.row.as_dict()})
 
 

@@ -184,7 +184,7 @@ def simulate_sample(
         if size.has_load:
             until_ns = round(longer * size.alone_ns) + size.quiet_ns
         inputs = replace(inputs, faults=faults, until_ns=until_ns)
-        result = simulate(**vars(inputs), seed=scenario.seed, engine=engine)
+        result = simulate(**vars(inputs), seed=scenario.seed, engine=engine).accepted()
         assert result.row.faults is not None
         if result.row.faults.clean_at_end or not size.has_load:
             break
@@ -247,7 +247,8 @@ def _alone(pool: Pool, faults: FaultPlan, seed: int, engine: str) -> RunResult:
         requests=1,
         queue_depth=1,
     )
-    return simulate(pool, once.start(), faults=faults, seed=seed, engine=engine)
+    alone = simulate(pool, once.start(), faults=faults, seed=seed, engine=engine)
+    return alone.accepted()
 
 
 def fill_plan(

@@ -46,7 +46,7 @@ def report_of_run(
     """Return the self-contained HTML page of a run, with a section for load curves if there are any."""
     report = gather(scenario, result, engine=engine, progress=progress)
     extra = sections(report)
-    warnings = [*result.warnings, *result.holes]
+    warnings = [*result.warnings, *result.holes, *result.refusals]
     if curves:
         extra.insert(0, load_section(curves, client_notes(scenario)))
         warnings += load_warnings(scenario)

@@ -294,7 +294,18 @@ def block_text(row: Mapping[str, Any]) -> str:
 
 
 def _bottleneck(row: Mapping[str, Any]) -> str:
-    """Name the bottleneck of a row, with the utilisation of its busiest member if that is high."""
+    """Name the bottleneck of a row. A row that the audit refuses names the check."""
+    refused = row.get("refused")
+    if refused is None:
+        return _limit(row)
+    check = refused.partition(":")[0]
+    if row.get("iops") is None:
+        return f"refused: {check}"
+    return f"{_limit(row)} (unchecked: {check})"
+
+
+def _limit(row: Mapping[str, Any]) -> str:
+    """Name the bottleneck, with the utilisation of its busiest member if that is high."""
     name = resource_name(_text("bottleneck")(row))
     if name == LATENCY:
         return f"latency (most at {resource_name(row['latency_at'])})"

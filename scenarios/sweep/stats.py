@@ -112,13 +112,17 @@ def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
     for name in ("steady", "bottleneck"):
         if name in rows.columns:
             schema[name] = rows.schema[name]
+    if "refused" in rows.columns:
+        schema["refused"] = pl.Int64
     for name in numbers:
         schema |= dict.fromkeys((name, *_ends(name)), pl.Float64)
     columns = {
         name: rows[name].cast(dtype).to_list()
         for name, dtype in schema.items()
-        if name in rows.columns
+        if name in rows.columns and name != "refused"
     }
+    if "refused" in schema:
+        columns["refused"] = rows["refused"].is_not_null().cast(pl.Int64).to_list()
     numbered = rows.with_row_index("_position").group_by(keys, maintain_order=True)
     groups = numbered.agg("_position")["_position"]
     means: list[dict[str, Any]] = []
@@ -127,6 +131,8 @@ def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
         row["replications"] = len(group)
         if "steady" in columns:
             row["steady"] = all(columns["steady"][position] for position in group)
+        if "refused" in columns:
+            row["refused"] = sum(columns["refused"][position] for position in group)
         if "bottleneck" in columns:
             row["bottleneck"] = _commonest(columns["bottleneck"], group)
         for name in numbers:

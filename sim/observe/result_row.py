@@ -5,7 +5,7 @@ returns. A field that defaults to None does not apply to every run. Most such fi
 same, which is null; `as_dict` says which do not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
@@ -243,10 +243,26 @@ class ResultRow:
         float,
         "wall-clock time inside the engine; the one column that differs from run to run",
     ]
+    refused: Annotated[
+        str | None,
+        "check of the audit that the row fails, and what it got and wanted; its other numbers are then null, "
+        "unless `--unchecked` shows them",
+    ] = None
     # Share of processor time spent in user mode, 0 to 1; no column if no request completed.
     cpu_user_fraction: float | None = None
     # No columns without faults.
     faults: FaultNumbers | None = None
+
+    def withheld(self) -> "ResultRow":
+        """Return the row without its numbers if the audit refuses it, otherwise unchanged."""
+        if self.refused is None:
+            return self
+        return ResultRow(
+            requests=self.requests,
+            simulated_s=self.simulated_s,
+            engine_wall_s=self.engine_wall_s,
+            refused=self.refused,
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row as flat columns, in their order.
@@ -261,6 +277,28 @@ class ResultRow:
         if self.faults is not None:
             flat |= self.faults.as_dict()
         return flat
+
+
+# Columns of a refused row that keep their values: what was asked for, how long it took, and the reason.
+_KEPT = frozenset(("requests", "simulated_s", "engine_wall_s", "refused"))
+
+
+def withheld_columns(
+    row: Mapping[str, Any], *, others: Iterable[str]
+) -> dict[str, Any]:
+    """Return flat columns without the numbers if the audit refuses the row, otherwise unchanged.
+
+    Parameters
+    ----------
+    row
+        Columns of a row, as `ResultRow.as_dict` returns them, and `others`.
+    others
+        Columns that the row has in addition, which keep their values.
+    """
+    if row.get("refused") is None:
+        return dict(row)
+    kept = {*_KEPT, *others}
+    return {name: value if name in kept else None for name, value in row.items()}
 
 
 def _applicable(numbers: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,6 +42,7 @@ def load(
             help="Requests of each run, 5 for each point. Default: 6,000 to 20,000, by the OSDs.",
         ),
     ] = None,
+    unchecked: options.UncheckedOption = False,
     out: options.OutOption = None,
     report: options.ReportOption = False,
     width: options.WidthOption = None,
@@ -69,6 +71,7 @@ def load(
             requests=requests,
             jobs=jobs,
             on_point=show,
+            unchecked=unchecked,
         )
     document = load_document(loaded, curves, engine=engine)
     written: list[Path] = []
@@ -79,11 +82,17 @@ def load(
 
         page = report_of_load(loaded, curves, document)
         written += output.write_page(report_folder, page)
-    if output.write_json(json_to, document):
-        return
-    output.warn_outside(document["warnings"], report=report_folder)
-    _print(curves, document)
-    output.list_written(written)
+    refusals = document["refusals"]
+    output.warn_refused(refusals, unchecked=unchecked)
+    if not output.write_json(json_to, document):
+        audited = [*refusals, *document["falls"]]
+        outside = [line for line in document["warnings"] if line not in audited]
+        output.warn_outside(outside, report=report_folder)
+        for line in document["falls"]:
+            print(f"warning: {line}", file=sys.stderr)
+        _print(curves, document)
+        output.list_written(written)
+    raise typer.Exit(output.audited_status(refusals, unchecked=unchecked))
 
 
 def _bound_s(text: str) -> float:

@@ -177,6 +177,22 @@ def warn_outside(
     )
 
 
+def warn_refused(refusals: Iterable[str], *, unchecked: bool) -> None:
+    """Print a line for each row that the audit refuses."""
+    label = "unchecked" if unchecked else "refused"
+    for line in refusals:
+        print(f"{label}: {line}", file=sys.stderr)
+
+
+def audited_status(refusals: Sequence[str], *, unchecked: bool) -> int:
+    """Return the exit status of a command after its audit: 3 if numbers are withheld."""
+    if not refusals or unchecked:
+        return 0
+    from stripesim.sim.observe.audit import RefusedError
+
+    return RefusedError.exit_status
+
+
 class progress:  # noqa: N801 - used as a function in `with`
     """Show a progress bar on standard error if that is a terminal."""
 

@@ -29,6 +29,7 @@ def plan(
     code: options.CodeOption = None,
     seed: options.SeedOption = None,
     engine: options.EngineOption = "compiled",
+    unchecked: options.UncheckedOption = False,
     out: options.OutOption = None,
     report: options.ReportOption = False,
     json_to: options.JsonOption = None,
@@ -40,7 +41,9 @@ def plan(
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     with output.progress(loaded.name, None) as step:
-        document = make_plan(loaded, engine=engine, progress=step)
+        document = make_plan(loaded, engine=engine, progress=step, unchecked=unchecked)
+    output.warn_refused(document["refusals"], unchecked=unchecked)
+    status = output.audited_status(document["refusals"], unchecked=unchecked)
     # The answer first: figures, load curves and the report take longer than the decision may wait.
     if not output.write_json(json_to, document):
         _print_plan(document, report_folder)
@@ -49,6 +52,7 @@ def plan(
     if report_folder is not None:
         written += _write_plan_report(report_folder, loaded, document, engine)
     output.list_written(written)
+    raise typer.Exit(status)
 
 
 def _print_plan(document: Mapping[str, Any], report_folder: Path | None) -> None:
@@ -60,7 +64,10 @@ def _print_plan(document: Mapping[str, Any], report_folder: Path | None) -> None
     print("recommended:" if best else "no recommendation:")
     for line in document["reasons"]:
         print(f"  {line}")
-    output.warn_outside(document["warnings"], report=report_folder)
+    outside = [
+        line for line in document["warnings"] if line not in document["refusals"]
+    ]
+    output.warn_outside(outside, report=report_folder)
     output.console().print(output.table_of(rows_of(document)))
     missing = [one for one in document["candidates"] if not one["meets"]]
     for one in missing[:_MISSING_MAX]:
@@ -130,6 +137,7 @@ def durability(
         ),
     ] = 1000,
     dask: options.DaskOption = None,
+    unchecked: options.UncheckedOption = False,
     out: options.OutOption = None,
     json_to: options.JsonOption = None,
 ) -> None:
@@ -144,10 +152,19 @@ def durability(
 
         spread = partial(map_dask, dask)
     with output.progress(loaded.name, None) as step:
-        document = answer(loaded, method, walks=walks, spread=spread, progress=step)
+        document = answer(
+            loaded,
+            method,
+            walks=walks,
+            spread=spread,
+            progress=step,
+            unchecked=unchecked,
+        )
     written = [] if out is None else _write_nines(out, document)
+    output.warn_refused(document["refusals"], unchecked=unchecked)
+    status = output.audited_status(document["refusals"], unchecked=unchecked)
     if output.write_json(json_to, document):
-        return
+        raise typer.Exit(status)
     rows = document["rows"]
     output.console().print(
         output.table_of([_cells(row) for row in rows], numbers=range(2, 10))
@@ -161,6 +178,7 @@ def durability(
             f"recommended for {scheme}: {choice['method']}, because {choice['reason']}"
         )
     output.list_written(written)
+    raise typer.Exit(status)
 
 
 def _write_nines(out: Path, document: Mapping[str, Any]) -> list[Path]:
@@ -183,7 +201,9 @@ def _cells(row: Mapping[str, Any]) -> dict[str, str]:
         return "–" if value is None else f"{value:{form}}"
 
     interval = f"{number(row['nines_low'], '.3f')} … {number(row['nines_high'], '.3f')}"
-    if row["nines_low"] == row["nines_high"]:
+    if row["refused"] is not None:
+        interval = f"refused: {row['refused'].partition(':')[0]}"
+    elif row["nines_low"] == row["nines_high"]:
         interval = "exact" if row["exact"] else "approximation"
     return {
         "scheme": row["scheme"],

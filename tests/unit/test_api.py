@@ -399,6 +399,7 @@ def test_benchmarks_and_documentation_use_the_public_names_only(path):
         "stripesim.blocks": BLOCKS,
         "stripesim.cli.app": {"app"} if path.name == "commands.py" else set(),
         "stripesim.scenarios.calibrating": {"EXAMPLE"},
+        "stripesim.sim.observe.audit": {"CHECKS", "Check"},
         "stripesim.scenarios.explain.play": {"Prediction", "play_page"},
         "stripesim.scenarios.report.explorer": {
             "METRICS",

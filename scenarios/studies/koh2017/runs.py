@@ -152,7 +152,10 @@ def _simulate(
     changed = task.image == "pristine" and (fill != "gap" or pause_ns)
     source = partial(CreationSource, pause_ns=pause_ns, fill=fill) if changed else None
     inputs = vars(setting) | further
-    return simulate(**inputs, seed=scenario.seed, engine=task.engine, foreground=source)
+    result = simulate(
+        **inputs, seed=scenario.seed, engine=task.engine, foreground=source
+    )
+    return result.accepted()
 
 
 def _row(task: Simulation) -> list[Row]:

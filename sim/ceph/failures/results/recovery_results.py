@@ -13,7 +13,8 @@ from stripesim.sim.ceph.failures.results.finished_run import BoolArray, FaultRun
 from stripesim.sim.ceph.failures.results.phases import PhaseSpans
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.engine.graph import COUNTER_INDEX, COUNTERS, IntArray, Template
-from stripesim.sim.engine.program import StreamRun, bound_rows
+from stripesim.sim.engine.program import SLOWDOWN_UNIT, StreamRun, bound_rows
+from stripesim.sim.observe.audit_numbers import FaultTotals
 from stripesim.sim.observe.critical_path import predecessors_of
 from stripesim.sim.observe.recording import account
 from stripesim.sim.observe.result_row import RecoveryNumbers, RepairNumbers
@@ -185,6 +186,25 @@ def _moving_ns(run: FaultRun, counts: BoolArray) -> int:
         moving_ns += max(0, last_ns - max(first_ns, covered_ns))
         covered_ns = max(covered_ns, last_ns)
     return moving_ns
+
+
+def fault_totals(run: FaultRun, *, width: int) -> FaultTotals:
+    """Return what the audit compares, for objects of `width` shards.
+
+    Without further events, a repair rebuilds the shards lost before the run. Each event may move every shard.
+    """
+    plan = run.plan
+    events = [*plan.failures, *plan.corruptions, *plan.changes]
+    held_count = run.lost_shards_at_start
+    if events:
+        # A failed OSD leaves and may return.
+        held_count += 2 * len(events) * sum(run.objects_counts) * width
+    slowdowns = [slow.slowdown for slow in plan.slow_drives]
+    return FaultTotals(
+        rebuilt_bytes=int(run.shards_done[run.is_rebuild].sum()) * run.shard_bytes,
+        held_bytes=held_count * run.shard_bytes,
+        slowdown=max(slowdowns, default=SLOWDOWN_UNIT) / SLOWDOWN_UNIT,
+    )
 
 
 def recovery_pace(
