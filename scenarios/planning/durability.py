@@ -1,6 +1,7 @@
 """Answer a scenario's `[durability]`: build the systems, choose the methods, assemble the document."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -69,7 +70,14 @@ def answer(
             if method == "all" and reason is not None and is_told:
                 skipped.append(f"{scheme}: {name}: {reason}")
         for name in chosen:
-            row = assess(system, name, seed=scenario.seed, walks=walks, spread=spread)
+            row = assess(
+                system,
+                name,
+                seed=scenario.seed,
+                walks=walks,
+                spread=spread,
+                progress=partial(_tell, progress, f"{scheme} {name}"),
+            )
             if name != "burst":
                 row["assumptions"] += defaults
             rows.append(row)
@@ -81,6 +89,11 @@ def answer(
         "skipped": skipped,
         "provenance": provenance,
     }
+
+
+def _tell(progress: Callable[[str], None], what: str, effort: str) -> None:
+    """Report the effort of an answer that is under way."""
+    progress(f"{what}: {effort}")
 
 
 def _suited(system: System) -> list[Method]:

@@ -300,7 +300,9 @@ class System:
     drives
         Number of drives.
     drive_bytes
-        Bytes stored on a drive [B].
+        Bytes stored on a drive, all of which a rebuild restores [B].
+    stored_bytes
+        Client data in the placement groups [B]. None if drives hold nothing else.
     lifetime
         Lifetimes of drives.
     repair
@@ -343,6 +345,7 @@ class System:
     min_shards: int | None = None
     spares: int | None = None
     replacement_s: float = 0.0
+    stored_bytes: float | None = None
 
     @property
     def pools(self) -> int:
@@ -363,6 +366,20 @@ class System:
             return self.drive_bytes / self.repair.bytes_per_s
         bandwidth = self.repair.bytes_per_s * (self.drives - 1)
         return self.drive_bytes * (self.code.repair_reads + 1) / bandwidth
+
+    @property
+    def client_bytes(self) -> float:
+        """Client data in all placement groups, pools or stripes [B]."""
+        if self.stored_bytes is not None:
+            return self.stored_bytes
+        if self.placement == "declustered":
+            return self.drives * self.drive_bytes * self.code.k / self.code.width
+        return self.code.k * group_bytes(self) * len(self.layout)
+
+    @property
+    def client_bytes_per_group(self) -> float:
+        """Client data in a placement group, or in a pool of a clustered placement [B]."""
+        return self.client_bytes / len(self.layout)
 
     @property
     def missing_allowed(self) -> int:
