@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from stripesim.sim.run import simulate
 
 #: Objects in the sample with a shard on the lost OSD [count]: a few for each of its placement groups.
 SAMPLE_OBJECTS: Final = 4000
+
+#: Objects in the sample of the rate that durability assumes [count]: a second of processor time.
+RATE_OBJECTS: Final = 1000
 
 # Samples of increasing size. Their differences give the steady rebuild rate.
 _SAMPLES: Final = 4
@@ -117,6 +121,80 @@ def idle_rebuild(
     half = runs[_SAMPLES // 2 - 1]
     full_sample = runs[-1]
     return replace(full_sample, half_bytes_per_s=half.bytes_per_s, **_pace(runs))
+
+
+class RebuildRate(NamedTuple):
+    """The rate at which a lost OSD's bytes are restored, and where it comes from."""
+
+    bytes_per_s: float
+    words: str
+
+
+def simulated_rate(
+    scenario: Scenario, scheme: str, drive_bytes: float, rebuild: Rebuild | None = None
+) -> RebuildRate:
+    """Return the rate at which the recovery model rebuilds an OSD of an idle cluster.
+
+    Parameters
+    ----------
+    scenario, scheme
+        The cluster, its recovery settings and the scheme.
+    drive_bytes
+        Bytes that the OSD holds [B].
+    rebuild
+        A simulated rebuild of this cluster, if there is one.
+
+    Raises
+    ------
+    ValueError
+        If the OSD cannot be rebuilt.
+    """
+    if rebuild is None:
+        rebuild = _idle_rebuild(_SameRecovery(scenario), scheme)
+    seconds = rebuild.seconds_for(drive_bytes)
+    if not seconds:
+        reason = rebuild.reason or "the rebuild does not finish"
+        got = f"no rebuild rate for {scheme} ({reason})"
+        raise scenario.problem(
+            "durability.repair", got, "durability.repair_bytes_per_s"
+        )
+    rate = drive_bytes / seconds
+    return RebuildRate(
+        rate,
+        f"{rate / 1e6:,.4g} MB/s for each lost OSD: the recovery model simulates a rebuild of "
+        f"{rebuild.objects:,} objects on the idle cluster",
+    )
+
+
+class _SameRecovery:
+    """A scenario that equals all others with the same cluster and recovery."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        bare = {
+            "workload": WorkloadSpec(),
+            "workloads": (),
+            "faults": None,
+            "changes": (),
+            "durability": None,
+            "plan": None,
+            "schemes": (),
+            "name": "",
+            "description": "",
+        }
+        self._key = scenario.model_copy(update=bare).hash()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _SameRecovery) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+@lru_cache(maxsize=64)
+def _idle_rebuild(same: _SameRecovery, scheme: str) -> Rebuild:
+    """Rebuild an OSD once for all scenarios with the same cluster and recovery."""
+    return idle_rebuild(same.scenario, scheme, sample_objects=RATE_OBJECTS)
 
 
 def without_osd(scenario: Scenario, osd: int, load: WorkloadSpec) -> Scenario:

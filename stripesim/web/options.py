@@ -156,9 +156,11 @@ def _scenario(
     }
     durability = {
         "afr": float(values["afr_percent"]) / 100,
-        "repair_bytes_per_s": float(values["repair_mb_per_s"]) * 1e6,
         "detection_s": DETECTION_S,
     }
+    # An empty field means the rate of the recovery model.
+    if values["repair_mb_per_s"]:
+        durability["repair_bytes_per_s"] = float(values["repair_mb_per_s"]) * 1e6
     asked = {**kept, "workload": workload, "durability": durability}
     return candidate_scenario(base, asked, values["scheme"], keys)
 
@@ -319,7 +321,7 @@ def _nines_number(row: Mapping[str, Any], values: Mapping[str, str]) -> Number:
     why = (
         f"−log10 of the probability of any loss, {row['loss_probability']:.3g}, {method}: "
         f"{values['afr_percent']} % of drives fail per year, a repair starts after {DETECTION_S:g} s and "
-        f"runs at {values['repair_mb_per_s']} MB/s"
+        f"runs at {row['rebuild_rate']}"
     )
     nines = row["nines"]
     return Number(
