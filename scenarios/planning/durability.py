@@ -14,7 +14,7 @@ from stripesim.scenarios.cells.build import build_pool
 from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.files import cached_by_content
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.notes import made_from
+from stripesim.scenarios.cells.notes import drive_reads, made_from, repair_warning
 from stripesim.scenarios.planning.capacity import drives_of
 from stripesim.scenarios.planning.rebuild import (
     Rebuild,
@@ -171,6 +171,9 @@ def described_system(
     spec = scenario.durability
     if spec is None:
         raise scenario.problem("durability", "nothing", "a table [durability]")
+    code = code_of(scheme)
+    reads = code.repair_reads
+    warning = None
     groups = None
     drives = spec.drives or 0
     stored = _Stored(spec.drive_bytes or 0.0, None, "")
@@ -195,8 +198,12 @@ def described_system(
             drives,
             per_client_byte / pool.object_bytes,
         )
-    code = code_of(scheme)
-    rate = _rate(scenario, spec, code, stored.drive_bytes, rebuild)
+        if code.repair_reads < code.k:
+            unit_bytes = scenario.cluster.stripe_unit_bytes
+            block_bytes = models.store.min_alloc_bytes
+            reads = drive_reads(pool.scheme, unit_bytes, block_bytes)
+            warning = repair_warning(pool.scheme, unit_bytes, block_bytes)
+    rate = _rate(scenario, code, reads, stored.drive_bytes, rebuild)
     scrub_s = spec.scrub_interval_s or spec.horizon_s
     system = System(
         code=code,
@@ -227,6 +234,8 @@ def described_system(
     notes = [*_defaults(scenario), f"Rebuild rate: {rate.words}."]
     if stored.words:
         notes.insert(0, f"A drive holds {stored.words}.")
+    if warning is not None:
+        notes.append(f"{warning}.")
     return DescribedSystem(system, notes, rate.words)
 
 
@@ -271,12 +280,17 @@ def _stored(
 
 def _rate(
     scenario: Scenario,
-    spec: DurabilitySpec,
     code: Code,
+    reads: float,
     drive_bytes: float,
     rebuild: Rebuild | None,
 ) -> RebuildRate:
-    """Return the rate of rebuilds: as stated, or else as the recovery model simulates it."""
+    """Return the rate of rebuilds: as stated, or else as the recovery model simulates it.
+
+    `reads` are the bytes that drives read for each rebuilt one.
+    """
+    spec = scenario.durability
+    assert spec is not None
     pace = spec.repair_bytes_per_s
     if pace is None and code.tolerated == 0:
         return RebuildRate(inf, "none, because the first failed drive loses data")
@@ -285,19 +299,19 @@ def _rate(
     text = f"{pace / 1e6:,.4g} MB/s, as durability.repair_bytes_per_s states"
     if spec.placement == "declustered":
         # The walk and the chain count each byte that is read and written.
-        moved = code.repair_reads + 1
+        moved = reads + 1
         return RebuildRate(
             pace,
             f"{text} for each surviving drive, which moves {moved:.3g} bytes for each rebuilt one",
         )
     # A rate is stated for codes that read k shards to rebuild one.
-    faster = (code.k + 1) / (code.repair_reads + 1)
+    faster = (code.k + 1) / (reads + 1)
     if abs(faster - 1) < _SAME:
         return RebuildRate(pace, text)
     return RebuildRate(
         pace * faster,
         f"{text} for codes that read k = {code.k} bytes and write one for each rebuilt byte, × {faster:.3g}, "
-        f"because {code.name} reads {code.repair_reads:.3g}",
+        f"because {code.name} reads {reads:.3g}",
     )
 
 
