@@ -209,7 +209,7 @@ def _answers(
     drives = drives_of(scenario, models)
     capacity = capacity_of(scenario, scheme, models, drives)
     bounds = bounds_of(scenario, scheme)
-    nines = nines_of(scenario, scheme, None)
+    nines = _nines_or_reason(scenario, scheme)
     times_ns = {}
     if scheme != "none":
         times_ns = {op: _time_by_phase_ns(scenario, op) for op in ("read", "write")}
@@ -313,7 +313,21 @@ def _days_numbers(safe_bytes: float | None, values: Mapping[str, str]) -> list[N
     return [Number("days", "Days until full", days, text, why, "the form", valid)]
 
 
+def _nines_or_reason(scenario: Scenario, scheme: str) -> dict[str, Any]:
+    """Return the row of durability, or an empty one with the reason if a lost OSD cannot be rebuilt."""
+    try:
+        return nines_of(scenario, scheme)
+    except ValueError as error:
+        reason = str(error).splitlines()[0]
+        return {"nines": None, "loss_probability": None, "assumptions": [reason]}
+
+
 def _nines_number(row: Mapping[str, Any], values: Mapping[str, str]) -> Number:
+    if row["loss_probability"] is None:
+        (reason,) = row["assumptions"]
+        return Number(
+            "nines", "Nines of durability per year", None, "–", reason, reason, "none"
+        )
     method = f"by {row['method']}"
     if row["method"] == "markov":
         method = "by a Markov chain of the placement groups, "
