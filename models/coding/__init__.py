@@ -1,6 +1,10 @@
 """Redundancy schemes, one file per family, behind a common protocol. Start with `protocol`."""
 
-from stripesim.models.coding.amplification import padded_amplification, stored_bytes
+from stripesim.models.coding.amplification import (
+    padded_amplification,
+    repair_reads,
+    stored_bytes,
+)
 from stripesim.models.coding.clay import Clay
 from stripesim.models.coding.errors import CodecError, DataLossError, SchemeError
 from stripesim.models.coding.geometry import StripeGeometry
@@ -51,5 +55,6 @@ __all__ = [
     "note_code_files",
     "padded_amplification",
     "parse_scheme",
+    "repair_reads",
     "stored_bytes",
 ]

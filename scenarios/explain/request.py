@@ -10,7 +10,7 @@ import numpy as np
 from stripesim.models.generations import generations
 from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.notes import kernel_warnings
+from stripesim.scenarios.cells.notes import kernel_warnings, repair_warnings
 from stripesim.scenarios.cells.run import steps_problem
 from stripesim.scenarios.explain.cluster import (
     ExplainError,
@@ -189,7 +189,10 @@ def _timeline(
     return replace(
         timeline,
         generation=scenario.generation,
-        kernel_notes=tuple(kernel_warnings(one_request)),
+        kernel_notes=(
+            *kernel_warnings(one_request),
+            *(repair_warnings(one_request, models) if question.op == "repair" else ()),
+        ),
     )
 
 

@@ -23,8 +23,13 @@ from stripesim.scenarios.planning.candidates import (
     varied_keys,
 )
 from stripesim.scenarios.planning.capacity import Drives, drives_of
-from stripesim.scenarios.planning.durability import DETECTION_S, system_of
-from stripesim.scenarios.planning.rebuild import Rebuild, idle_rebuild, without_osd
+from stripesim.scenarios.planning.durability import DETECTION_S, described_system
+from stripesim.scenarios.planning.rebuild import (
+    RATE_OBJECTS,
+    Rebuild,
+    idle_rebuild,
+    without_osd,
+)
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.sim.durability.assess import assess, recommended_method
@@ -208,7 +213,7 @@ def simulate(
     try:
         worst = each_seed(at_rate)
         rebuild = idle_rebuild(
-            scenario, candidate.scheme, engine=engine, sample_objects=1000
+            scenario, candidate.scheme, engine=engine, sample_objects=RATE_OBJECTS
         )
         on_run()
         if plan.p99_recovery_ms is not None:
@@ -230,7 +235,7 @@ def simulate(
     drives = drives_of(scenario, build_models(scenario))
     _judge_rebuild(candidate, plan, rebuild, drives)
     _note_wear(candidate, drives, worst)
-    _judge_nines(candidate, plan, rebuild, drives)
+    _judge_nines(candidate, plan, rebuild)
 
 
 def _judge_rate(
@@ -323,17 +328,11 @@ def _note_wear(
     )
 
 
-def _judge_nines(
-    candidate: Candidate, plan: PlanSpec, rebuild: Rebuild, drives: Drives
-) -> None:
-    """Compute the nines with this candidate's simulated rebuild, and judge them."""
+def _judge_nines(candidate: Candidate, plan: PlanSpec, rebuild: Rebuild) -> None:
+    """Compute the nines of a candidate, and judge them."""
     assert candidate.scenario is not None
-    pace = rebuild.bytes_per_s
-    seconds = candidate.results["rebuild_s"]
-    if seconds and drives.largest_osd_bytes is not None and drives.fill is not None:
-        pace = drives.largest_osd_bytes * drives.fill.nearfull_ratio / seconds
     try:
-        row = nines_of(_with_pace(candidate.scenario, pace), candidate.scheme, pace)
+        row = nines_of(candidate.scenario, candidate.scheme, rebuild)
     except ValueError as error:
         if plan.nines is not None:
             candidate.verdicts.append(
@@ -347,34 +346,23 @@ def _judge_nines(
     candidate.judge("nines", nines, plan.nines, 1.0, "nines", "or more")
 
 
-def _with_pace(scenario: Scenario, bytes_per_s: float | None) -> Scenario:
-    """Return a scenario with a given rebuild rate, if its durability uses CRUSH placement."""
-    spec = scenario.durability
-    if spec is None or bytes_per_s is None or spec.placement != "crush":
-        return scenario
-    paced = spec.model_copy(
-        update={"repair_bytes_per_s": bytes_per_s, "repair": "parallel"}
-    )
-    return scenario.model_copy(update={"durability": paced})
-
-
 def nines_of(
-    scenario: Scenario, scheme: str, bytes_per_s: float | None
+    scenario: Scenario, scheme: str, rebuild: Rebuild | None = None
 ) -> dict[str, Any]:
-    """Return the durability of a scheme by `[durability]`, or with stated defaults."""
+    """Return the durability of a scheme by `[durability]`, or with stated defaults.
+
+    A simulated `rebuild` of the cluster replaces the one that would be simulated for its rate.
+    """
     asked = scenario
     if scenario.durability is None:
-        if bytes_per_s is None:
-            raise ValueError(
-                f"nines: {scheme} cannot be rebuilt here, so it has no rebuild rate"
-            )
-        spec = DurabilitySpec(
-            afr=AFR, repair_bytes_per_s=bytes_per_s, detection_s=DETECTION_S
-        )
+        spec = DurabilitySpec(afr=AFR, detection_s=DETECTION_S)
         asked = scenario.model_copy(update={"durability": spec})
-    system = system_of(asked, scheme)
+    system, notes, rebuild_rate = described_system(asked, scheme, rebuild)
     method = recommended_method(system).method
-    return assess(system, method, seed=scenario.seed, walks=_WALKS)
+    row = assess(system, method, seed=scenario.seed, walks=_WALKS)
+    row["rebuild_rate"] = rebuild_rate
+    row["assumptions"] += notes
+    return row
 
 
 def _at_rate(scenario: Scenario, rate_per_s: float | None) -> Scenario:
@@ -498,10 +486,7 @@ def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:
         "rebuild_s: an idle cluster rebuilds a sample of objects, extrapolated to an OSD at the "
         "nearfull ratio",
     ]
-    assumptions.append(
-        "nines: each candidate is rebuilt at the rate of its simulated rebuild, not at "
-        "durability.repair_bytes_per_s"
-    )
+    assumptions.append(_rate_assumption(scenario))
     if scenario.durability is None:
         assumptions.append(
             f"nines: over one year, drives fail independently at {AFR:.1%} per year, and repair starts after "
@@ -516,3 +501,14 @@ def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:
             "image's data on it is rebuilt"
         )
     return assumptions
+
+
+def _rate_assumption(scenario: Scenario) -> str:
+    """Name the rate of rebuilds that the nines assume."""
+    spec = scenario.durability
+    if spec is not None and spec.repair_bytes_per_s is not None:
+        return (
+            "nines: lost drives are rebuilt at durability.repair_bytes_per_s, not at the simulated rate of "
+            "rebuild_s"
+        )
+    return "nines: lost drives are rebuilt at the simulated rate of rebuild_s, as in `stripesim durability`"

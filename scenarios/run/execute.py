@@ -17,6 +17,7 @@ from stripesim.scenarios.cells.notes import (
     made_from,
     object_map_warnings,
     pristine_warnings,
+    repair_warnings,
     warnings_of,
 )
 from stripesim.scenarios.cells.run import load_rows_of, row_of, run_cells
@@ -242,6 +243,7 @@ def run_scenario(
             *hole_warnings(scenario),
             *no_room,
             *kernel_warnings(scenario),
+            *(repair_warnings(scenario, models) if scenario.changes_during_run else ()),
             *pristine_warnings(scenario),
             *object_map_warnings(scenario),
             *dict.fromkeys(unfinished),

@@ -328,11 +328,9 @@ def durability_rules(
             yield problem(
                 pace, "a rate", f'none, because {repair} is "simulated"', repair
             )
-    elif spec.repair_bytes_per_s is None:
-        wanted = "a rebuild rate in bytes/s"
-        if crush:
-            wanted += f', or {repair} = "simulated"'
-        yield problem(pace, "nothing", wanted, repair)
+    elif spec.repair_bytes_per_s is None and not crush:
+        # The recovery model has a rate for clusters only.
+        yield problem(pace, "nothing", f"a rebuild rate in bytes/s, {where}", placement)
     if spec.scrub_interval_s is not None and not spec.sector_error_rate:
         interval_s = spec.scrub_interval_s
         yield problem(

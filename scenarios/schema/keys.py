@@ -235,11 +235,11 @@ class ClusterSpec(Table):
     backfillfull_ratio: FillRatio = 0.9
     """Fraction of an OSD's capacity at which backfills to it wait [0 to 1] (mon_osd_backfillfull_ratio)."""
     stored_bytes: Bytes | None = None
-    """Client data in the pool at the start [bytes], of which images are a part. [faults], [repair] and
-    planned changes move it. Default: the size of the images."""
+    """Client data in the pool at the start, and for durability [bytes], of which images are a part. [faults],
+    [repair] and planned changes move it. Default: the size of the images, and full drives for durability."""
     used_bytes: tuple[Annotated[int, Field(ge=0)], ...] = ()
-    """Bytes that each OSD holds when planned changes begin, of all pools, by OSD number [bytes]. Default:
-    those of this pool alone."""
+    """Bytes that each OSD holds when planned changes begin, and for durability, of all pools, by OSD number
+    [bytes]. Default: those of this pool alone."""
     drive_rated_write_bytes: SizeBytes | None = None
     """Rated endurance of one drive: host writes over its life [bytes] (TBW), for wear in reports.
     Default: the device parameter set's."""

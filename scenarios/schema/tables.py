@@ -290,17 +290,20 @@ class DurabilitySpec(Table):
     drives: PositiveInt | None = None
     """Total number of drives [count]. Not with crush."""
     drive_bytes: Bytes | None = None
-    """Bytes stored on each drive [bytes]. Default with crush: the capacity of the drive."""
+    """Bytes stored on each drive, which its rebuild restores [bytes]. Default with crush: the mean of
+    cluster.used_bytes, or the drive's part of cluster.stored_bytes, or else the capacity of the drive."""
     afr: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Annual failure rate: fraction of drives that fail within a year [0 to 1]."""
     lifetime: AgeingSpec | None = None
     """Distribution of lifetimes, instead of afr."""
     repair: Literal["serial", "parallel", "shared", "simulated"] = "parallel"
     """serial: a pool rebuilds one drive at a time. parallel: each failed drive is rebuilt at its own
-    rate. shared: failed drives share one rate. simulated: parallel, at the rate of the recovery model."""
+    rate. shared: failed drives share one rate. simulated: parallel, without repair_bytes_per_s."""
     repair_bytes_per_s: Bytes | None = None
-    """Rebuild rate of one failed drive [bytes/s]. With declustered: bandwidth that each surviving drive
-    contributes, reads and writes together."""
+    """Rebuild rate of one failed drive under a code that reads k shards to rebuild one [bytes/s]. Other
+    codes are rebuilt faster or slower, by the bytes that they read and write. With declustered: bandwidth
+    that each surviving drive contributes, reads and writes together. Default with crush: the rate that the
+    recovery model simulates for the idle cluster."""
     repair_time: Literal["exponential", "fixed"] | None = None
     """Distribution of rebuild times. Default: exponential with clustered, as in the Markov chain,
     otherwise fixed."""

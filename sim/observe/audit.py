@@ -7,17 +7,14 @@ that `stripesim.sim.observe.audit_numbers` takes from a run. They know no scheme
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import inf, isclose, log1p
-from typing import Any, Final, Literal, NamedTuple, TypeVar
+from math import isclose
+from typing import Final, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from stripesim.sim.engine.graph import IntArray
 
-_YEAR_S: Final = 365.25 * 86_400
-# Losses within a horizon from which their probability rounds to 1.
-_CERTAIN: Final = 36.0
 _Numbers = TypeVar("_Numbers")
 
 # Deviation that Little's law and bounds allow in addition to the interval of the row.
@@ -339,63 +336,15 @@ def audit_bound(
     )
 
 
-def audit_loss(row: Mapping[str, Any]) -> str | None:
-    """Return the refusal of a durability row whose expected loss its probability contradicts, or None.
+def audit_loss(contradiction: str | None) -> str | None:
+    """Return the refusal of a durability row, or None.
 
     Parameters
     ----------
-    row
-        A row of `stripesim.sim.durability.assess.assess`, of which ``loss_probability``, ``nines_low``,
-        ``nines_high``, ``horizon_s``, ``client_bytes``, ``bytes_lost_given_loss`` and ``bytes_lost_per_year``
-        are read. A row that does not state both losses passes.
-
-    Notes
-    -----
-    Losses that come at a constant rate number −ln(1 − P) within the horizon.
-
-    Examples
-    --------
-    A burst that strikes once in 100 years and destroys all of 4 TB loses 4e10 bytes a year:
-
-    >>> row = {"loss_probability": 0.00995, "nines_low": None, "nines_high": None, "horizon_s": _YEAR_S,
-    ...        "client_bytes": 4e12, "bytes_lost_given_loss": 4e12, "bytes_lost_per_year": 4e10}
-    >>> audit_loss(row)
-    >>> audit_loss(row | {"bytes_lost_per_year": 6.25e8})
-    'Expected loss: got 6.25e+08 B lost a year, wanted 0.01 losses a year × 4e+12 B in each = 4e+10'
+    contradiction
+        What `stripesim.sim.durability.losses.inconsistency` says of the row.
     """
-    per_loss = row.get("bytes_lost_given_loss")
-    per_year = row.get("bytes_lost_per_year")
-    if per_loss is None or per_year is None:
-        return None
-    stored = row["client_bytes"]
-    if per_loss > stored * (1 + _ROUNDING):
-        return refusal(
-            LOSS,
-            f"got {per_loss:.3g} B lost in a loss, wanted at most the {stored:.3g} B stored",
-        )
-    years = row["horizon_s"] / _YEAR_S
-    ends = [row["loss_probability"]]
-    ends += [
-        10**-nines
-        for nines in (row["nines_low"], row["nines_high"])
-        if nines is not None
-    ]
-    fewest = min(_CERTAIN, _losses(min(ends)))
-    least = fewest / years * per_loss * (1 - _TOLERANCE)
-    most = _losses(max(ends)) / years * per_loss * (1 + _TOLERANCE)
-    if least <= per_year <= most:
-        return None
-    a_year = _losses(row["loss_probability"]) / years
-    return refusal(
-        LOSS,
-        f"got {per_year:.3g} B lost a year, wanted {a_year:.3g} losses a year × "
-        f"{per_loss:.3g} B in each = {a_year * per_loss:.3g}",
-    )
-
-
-def _losses(probability: float) -> float:
-    """Return the losses within a horizon by the probability of any, infinite if that is 1 [count]."""
-    return inf if probability >= 1 else -log1p(-probability)
+    return None if contradiction is None else refusal(LOSS, contradiction)
 
 
 class RatePoint(NamedTuple):

@@ -21,7 +21,6 @@ BY_DEPTH: Final = "by depth"
 RATE_PER_S: Final = 1000.0
 _READ_FRACTION: Final = 0.7
 _STORED_BYTES: Final = 10e12
-_REPAIR_BYTES_PER_S: Final = 50e6
 
 # Stops of sliders.
 _COUNTS: Final = (*range(1, 33), 36, 40, 48, 56, 64, 80, 100, 128, 160, 200)
@@ -199,6 +198,7 @@ def groups(own: OwnSets = OwnSets()) -> tuple[Group, ...]:  # noqa: B008 - immut
                     low=0.1,
                     high=1e5,
                     scope="both",
+                    placeholder="as simulated",
                 ),
                 Control(
                     "failure",
@@ -242,7 +242,10 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
     stored_bytes = plan.stored_bytes or cluster.stored_bytes or _STORED_BYTES
     # An invented growth would say when the cluster is full.
     growth_bytes = plan.growth_bytes_per_day or 0.0
-    repair_bytes_per_s = durability.repair_bytes_per_s or _REPAIR_BYTES_PER_S
+    # An empty field means the simulated rate.
+    repair_mb_per_s: str | float = ""
+    if durability.repair_bytes_per_s:
+        repair_mb_per_s = durability.repair_bytes_per_s / 1e6
     values: dict[str, str | float] = {
         "scheme": scheme,
         "generation": _first_of(plan.generation, base.generation),
@@ -265,7 +268,7 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
         "stored_tb": stored_bytes / 1e12,
         "growth_tb_per_day": growth_bytes / 1e12,
         "afr_percent": 100 * (durability.afr or AFR),
-        "repair_mb_per_s": repair_bytes_per_s / 1e6,
+        "repair_mb_per_s": repair_mb_per_s,
         "failure": "host",
         "added_hosts": 1,
     }

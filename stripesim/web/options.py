@@ -170,9 +170,11 @@ def scenario_of(
     }
     durability = {
         "afr": float(values["afr_percent"]) / 100,
-        "repair_bytes_per_s": float(values["repair_mb_per_s"]) * 1e6,
         "detection_s": DETECTION_S,
     }
+    # An empty field means the rate of the recovery model.
+    if values["repair_mb_per_s"]:
+        durability["repair_bytes_per_s"] = float(values["repair_mb_per_s"]) * 1e6
     asked = {**kept, "workload": workload, "durability": durability}
     option = candidate_scenario(base, asked, values["scheme"], keys)
     return option.with_enough_clients()
@@ -221,7 +223,7 @@ def _answers(
     drives = drives_of(scenario, models)
     capacity = capacity_of(scenario, scheme, models, drives)
     bounds = bounds_of(scenario, scheme)
-    nines = nines_of(scenario, scheme, None)
+    nines = _nines_or_reason(scenario, scheme)
     times_ns = {}
     if scheme != "none":
         times_ns = {op: _time_by_phase_ns(scenario, op) for op in ("read", "write")}
@@ -327,7 +329,21 @@ def _days_numbers(safe_bytes: float | None, values: Mapping[str, str]) -> list[N
     return [Number("days", "Days until full", days, text, why, "the form", valid)]
 
 
+def _nines_or_reason(scenario: Scenario, scheme: str) -> dict[str, Any]:
+    """Return the row of durability, or an empty one with the reason if a lost OSD cannot be rebuilt."""
+    try:
+        return nines_of(scenario, scheme)
+    except ValueError as error:
+        reason = str(error).splitlines()[0]
+        return {"nines": None, "loss_probability": None, "assumptions": [reason]}
+
+
 def _nines_number(row: Mapping[str, Any], values: Mapping[str, str]) -> Number:
+    if row["loss_probability"] is None:
+        (reason,) = row["assumptions"]
+        return Number(
+            "nines", "Nines of durability per year", None, "–", reason, reason, "none"
+        )
     method = f"by {row['method']}"
     if row["method"] == "markov":
         method = "by a Markov chain of the placement groups, "
@@ -335,7 +351,7 @@ def _nines_number(row: Mapping[str, Any], values: Mapping[str, str]) -> Number:
     why = (
         f"−log10 of the probability of any loss, {row['loss_probability']:.3g}, {method}: "
         f"{values['afr_percent']} % of drives fail per year, a repair starts after {DETECTION_S:g} s and "
-        f"runs at {values['repair_mb_per_s']} MB/s"
+        f"runs at {row['rebuild_rate']}"
     )
     nines = row["nines"]
     return Number(

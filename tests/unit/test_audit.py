@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from stripesim.sim.durability.losses import inconsistency
 from stripesim.sim.observe.audit import (
     BOUND,
     BUSY,
@@ -215,21 +216,11 @@ def test_a_fall_beyond_both_intervals_is_a_warning():
     assert not MONOTONE.refuses
 
 
-def test_expected_loss_follows_from_its_probability():
-    assert audit_loss(LOSS_ROW) is None
+def test_a_contradiction_of_expected_losses_is_refused_by_name():
+    assert audit_loss(inconsistency(LOSS_ROW)) is None
     # One placement group of 64 instead of all.
     wrong = LOSS_ROW | {"bytes_lost_per_year": 6.25e8}
-    assert check_of(audit_loss(wrong)) == LOSS.name
-    wrong = LOSS_ROW | {"bytes_lost_given_loss": 5e12}
-    assert check_of(audit_loss(wrong)) == LOSS.name
-    assert audit_loss(LOSS_ROW | {"bytes_lost_per_year": None}) is None
-
-
-def test_expected_loss_of_a_certain_loss_may_be_any_number_of_losses():
-    certain = LOSS_ROW | {"loss_probability": 1.0, "nines_low": 0.0, "nines_high": 0.0}
-    # 50 losses a year of 4e12 B.
-    assert audit_loss(certain | {"bytes_lost_per_year": 2e14}) is None
-    assert check_of(audit_loss(certain)) == LOSS.name
+    assert check_of(audit_loss(inconsistency(wrong))) == LOSS.name
 
 
 def test_requests_in_flight_are_averaged_over_the_window():

@@ -21,7 +21,9 @@ from stripesim.models.coding import (
     load_code_file,
     own_files,
     parse_scheme,
+    repair_reads,
 )
+from stripesim.scenarios.cells.notes import drive_reads, repair_warning
 
 # k data shards in two halves, each with an XOR parity (shards k + 2 and k + 3), and two global parities.
 HALVES = dedent("""\
@@ -529,3 +531,34 @@ def test_rank_agrees_with_the_matrices_of_reed_solomon():
     assert rank(matrix[[0, 2, 6, 7, 8]]) == 5
     assert rank(np.repeat(matrix[:3], 2, axis=0)) == 3
     assert ReedSolomon(6, 3).failures_tolerated == 3
+
+
+def test_an_author_learns_that_a_repair_reads_more_than_reed_solomon(tmp_path):
+    # Given a piggybacked RS(4,2): halves of five shards rebuild the first one, and four shards any other
+    path = tmp_path / "piggyback.py"
+    path.write_text(PIGGYBACK, encoding="utf-8")
+    load_code_file(str(path))
+    code = parse_scheme("piggyback:4")
+    # Then a repair asks for (5 × ½ + 5 × 4) / 6 bytes for each lost one,
+    asked = repair_reads(code, code.geometry(4096))
+    assert asked == pytest.approx((2.5 + 5 * 4) / 6)
+    # and drives with blocks of 4 KiB read whole chunks instead of halves, (5 + 5 × 4) / 6.
+    assert drive_reads(code, 4096, 4096) == pytest.approx((5 + 5 * 4) / 6)
+    assert "piggyback:4" in repair_warning(code, 4096, 4096)
+    assert "= 8,192" in repair_warning(code, 4096, 4096)
+    # Halves of a larger chunk are whole blocks.
+    assert repair_warning(code, 8192, 4096) is None
+
+
+@pytest.mark.parametrize("scheme", ["rep:3", "rs:6,3", "lrc:10,6,5", "halves:6"])
+def test_codes_of_whole_shards_are_not_warned_of(scheme, halves):
+    load_code_file(str(halves))
+    assert repair_warning(parse_scheme(scheme), 4096, 4096) is None
+
+
+def test_the_warning_is_where_a_repair_is_explained_and_run():
+    repair, write = (
+        stripesim.explain(op, ["clay:4,2,5"], 1 << 20) for op in ("repair", "write")
+    )
+    assert any("Reed-Solomon" in note for note in repair[0].kernel_notes)
+    assert not any("Reed-Solomon" in note for note in write[0].kernel_notes)

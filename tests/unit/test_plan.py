@@ -13,6 +13,7 @@ from stripesim.scenarios.planning.candidates import (
     judge,
     line_name,
 )
+from stripesim.scenarios.planning.durability import DescribedSystem
 from stripesim.scenarios.planning.plan import make_plan
 from stripesim.scenarios.report.load import curves_of_plan
 from stripesim.scenarios.report.plan import csv_of, report_of_plan, rows_of
@@ -202,7 +203,7 @@ def test_an_interval_across_its_bound_is_uncertain():
 
 def test_nines_follow_the_rebuild_of_the_same_candidate():
     # Given two paces of recovery that differ by its sleep alone.
-    durability = "[durability]\nafr = 0.05\nrepair_bytes_per_s = 1e9\n"
+    durability = "[durability]\nafr = 0.05\n"
     text = TEXT.replace('"rep:3", "rs:4,2"', '"rep:3"') + durability
     sets = [
         "plan.hosts=[7]",
@@ -239,8 +240,9 @@ def test_nines_of_a_large_cluster_include_bursts(monkeypatch):
         units={"host": np.arange(drives, dtype=np.int32) // 10},
         bursts=(burst,),
     )
-    monkeypatch.setattr(planning, "system_of", lambda *_: large)
-    row = planning.nines_of(parse_scenario(TEXT), "rep:2", 1e8)
+    described = DescribedSystem(large, [], "100 MB/s")
+    monkeypatch.setattr(planning, "described_system", lambda *_: described)
+    row = planning.nines_of(parse_scenario(TEXT), "rep:2")
     # All mirrors are on one host, so each fire loses data, and single failures add more.
     assert row["method"] == "history"
     assert row["loss_probability"] > 1 - math.exp(-1)
