@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.sim.ceph.clients.stationary import ages_at_start
 from stripesim.sim.ceph.clients.workload import Synthetic, SyntheticLoops, Workload
 from stripesim.sim.ceph.failures import FaultPlan
 from stripesim.sim.ceph.layout import Layout
@@ -300,7 +301,7 @@ def simulate(
             newest_only=frozenset() if director else closed,
         )
     )
-    outcomes = _outcomes(clients, run, loads)
+    outcomes = _outcomes(pool, clients, run, loads)
     if director is None:
         background_runs = run.streams[len(own) :]
         # The fill of a fresh image is part of the result, not a warm-up.
@@ -348,7 +349,27 @@ def _is_drawn(load: AnyWorkload) -> bool:
     return isinstance(synthetic, Synthetic) and synthetic.pattern == "rand"
 
 
+def _starts_steady(load: AnyWorkload) -> bool:
+    synthetic = getattr(load, "workload", None)
+    return isinstance(synthetic, Synthetic) and synthetic.first_blocks is not None
+
+
+def _with_ages(pool: Pool, requested: ClientRequests, dry_ns: int) -> ClientRequests:
+    """Return requests with the ages of those that are in flight when a steady run starts."""
+    first = requested.issued_ns == 0
+    ages_ns = np.zeros(len(first), dtype=np.int64)
+    ages_ns[first] = ages_at_start(
+        pool,
+        requested.groups[first],
+        requested.is_write[first],
+        requested.completed_ns[first],
+        dry_ns,
+    )
+    return replace(requested, ages_ns=ages_ns)
+
+
 def _outcomes(
+    pool: Pool,
     clients: Sequence[Sequence[Foreground]],
     run: EngineRun,
     workloads: Sequence[AnyWorkload],
@@ -365,16 +386,20 @@ def _outcomes(
         last_issues_ns = [
             int(part.issued_ns[-1]) for part in parts if len(part.issued_ns)
         ]
+        dry_ns = min(last_issues_ns, default=0)
+        requested = joined_requests(parts)
+        if _starts_steady(workload):
+            requested = _with_ages(pool, requested, dry_ns)
         outcomes.append(
             WorkloadOutcome(
                 sources=tuple(sources),
-                requested=joined_requests(parts),
+                requested=requested,
                 first=parts[0],
                 stream=joined_streams(run.streams[own]),
                 spawned=joined_streams(run.spawned[own]) if run.spawned else None,
                 is_closed=bool(sources[0].depth),
                 is_drawn=_is_drawn(workload),
-                dry_ns=min(last_issues_ns, default=0),
+                dry_ns=dry_ns,
             )
         )
     return outcomes

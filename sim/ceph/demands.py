@@ -159,8 +159,7 @@ def requests_in_flight(
     The draw uses the product form of a closed network of single servers. With :math:`\rho` the load of a
     resource relative to the busiest one, the number of requests at each is geometric with parameter
     :math:`x \rho`, where the fugacity :math:`x < 1` makes the means add up to `total`. The remaining requests
-    are at the busiest resource. Each primary admits `ThrottleModel.client_requests_max_count` requests. The
-    requests queued behind them are spread over all of its placement groups.
+    are at the busiest resource, unless its OSD admits fewer: see `_admitted`.
 
     References
     ----------
@@ -183,10 +182,14 @@ def requests_in_flight(
     lengths[busiest] = max(0.0, total - lengths.sum())
     per_demand = np.zeros(len(lengths))
     np.divide(lengths, demands_ns, out=per_demand, where=demands_ns > 0)
-    in_flight = sample.by_group(group_weights, per_demand)
+    at_busiest = np.zeros(len(lengths))
+    at_busiest[busiest] = per_demand[busiest]
+    in_flight = sample.by_group(group_weights, per_demand - at_busiest)
+    in_line = sample.by_group(group_weights, at_busiest)
+    in_flight += _admitted(pool, in_line, group_weights)
     # Requests that wait at clients may address any placement group.
     in_flight += group_weights * max(0.0, total - in_flight.sum())
-    return _admitted(pool, in_flight, group_weights)
+    return in_flight
 
 
 def _fugacity(relative: FloatArray, total: int) -> float:
@@ -204,23 +207,29 @@ def _fugacity(relative: FloatArray, total: int) -> float:
 
 
 def _admitted(
-    pool: Pool, in_flight: FloatArray, group_weights: FloatArray
+    pool: Pool, in_line: FloatArray, group_weights: FloatArray
 ) -> FloatArray:
-    """Spread requests above a primary's admission limit over all of its placement groups."""
+    """Return the requests in line at the busiest resource, if the line is limited by admission.
+
+    A primary admits `ThrottleModel.client_requests_max_count` requests of clients, and replicas admit all.
+    Both are served in the order of arrival, thus in proportion to their numbers in line. In a steady state,
+    they are also served in proportion to their arrivals. So the line is as long as the limit on requests of
+    its primary with most of them allows, and all others wait for admission to this primary.
+    """
     throttle = pool.cluster.models.throttle
     if throttle is None:
-        return in_flight
+        return in_line
     cluster = pool.cluster
     primaries = cluster.acting[np.arange(cluster.groups), pool.primaries]
-    of_primary = np.bincount(primaries, in_flight, minlength=cluster.osds)
-    weight_of_primary = np.bincount(primaries, group_weights, minlength=cluster.osds)
-    admitted = np.minimum(of_primary, throttle.client_requests_max_count)
-    kept = (admitted / np.maximum(of_primary, 1e-9))[primaries]
-    waiting = ((of_primary - admitted) / np.maximum(weight_of_primary, 1e-12))[
-        primaries
-    ]
-    spread: FloatArray = in_flight * kept + group_weights * waiting
-    return spread
+    of_primary = np.bincount(primaries, in_line, minlength=cluster.osds)
+    fullest = int(of_primary.argmax())
+    limit = throttle.client_requests_max_count
+    if of_primary[fullest] <= limit:
+        return in_line
+    admitted = in_line * (limit / of_primary[fullest])
+    weights = np.where(primaries == fullest, group_weights, 0.0)
+    waiting = in_line.sum() - admitted.sum()
+    return admitted + weights * (waiting / weights.sum())
 
 
 class _PlannedSample:

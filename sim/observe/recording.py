@@ -304,6 +304,7 @@ def _measured(
         latency_p95_ns=float(p95),
         latency_p99_ns=float(p99),
         latency_max_ns=float(sample.max()),
+        requests_in_flight=requested.in_flight_mean(window.start_ns, window.end_ns) if span_s > 0 else None,
     )
     if not has_intervals:
         return row

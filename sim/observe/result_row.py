@@ -173,6 +173,11 @@ class ResultRow:
     latency_p95_ns: Annotated[float | None, "95th percentile of latency"] = None
     latency_p99_ns: Annotated[float | None, "99th percentile of latency"] = None
     latency_max_ns: Annotated[float | None, "highest latency in the window"] = None
+    requests_in_flight: Annotated[
+        float | None,
+        "mean number of requests in flight in the window, from the times of issue and completion; by Little's "
+        "law, rate times mean latency is the same in a steady state",
+    ] = None
     device_read_bytes_per_client_byte: Annotated[
         float | None, "bytes read from all devices per client byte, over the whole run"
     ] = None
