@@ -76,6 +76,10 @@ class RunResult:
         Timeline of a run under faults. See `stripesim.sim.ceph.failures.results.describe`.
     processors
         Use of processors. See `stripesim.sim.observe.processors.processor_use`.
+    depth
+        Requests that all clients together keep in flight.
+    length
+        Requests of the run over those that its scenario states, which are fewest.
     blocked
         True for requests that waited because of the state of their PG, shape (requests,). None without
         faults.
@@ -97,6 +101,8 @@ class RunResult:
     window: Window | None
     timeline: dict[str, Any] | None = None
     processors: dict[str, Any] = field(default_factory=dict)
+    depth: int = 0
+    length: int = 1
     blocked: npt.NDArray[np.bool_] | None = None
 
 
@@ -122,6 +128,8 @@ class WorkloadOutcome:
         True if each request is an independent draw.
     dry_ns
         Time when the first of its streams issued its last request [ns].
+    depth
+        Requests that its clients together keep in flight, 0 for an open loop.
     """
 
     sources: tuple[Foreground, ...]
@@ -132,6 +140,7 @@ class WorkloadOutcome:
     is_closed: bool
     is_drawn: bool
     dry_ns: int
+    depth: int
 
 
 def engine_named(name: str) -> Callable[[Program], EngineRun]:
@@ -400,6 +409,7 @@ def _outcomes(
                 is_closed=bool(sources[0].depth),
                 is_drawn=_is_drawn(workload),
                 dry_ns=dry_ns,
+                depth=sum(source.depth for source in sources),
             )
         )
     return outcomes
@@ -447,6 +457,7 @@ def _result(
             requested, run.end_ns, is_closed=any(load.is_closed for load in loads)
         ),
         limits=limits,
+        depth=sum(load.depth for load in loads) if all_closed and is_stationary else 0,
         faults=fault_numbers,
     )
     load_rows = []
@@ -464,6 +475,7 @@ def _result(
                         load.requested, run.end_ns, is_closed=load.is_closed
                     ),
                     limits=limits,
+                    depth=load.depth if is_stationary else 0,
                 )
             )
     processors = {}
@@ -486,4 +498,5 @@ def _result(
         window=window,
         timeline=timeline,
         processors=processors,
+        depth=sum(load.depth for load in loads),
     )

@@ -1,10 +1,11 @@
 """Run one cell of a scenario, or all of them in turn."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stripesim.scenarios.cells.build import build_cell, check_schemes
+from stripesim.scenarios.cells.longer import can_lengthen, lengthened, next_length
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells, load_cell
 from stripesim.sim.ceph.cluster import Models
@@ -62,10 +63,12 @@ def run_cell(
     until_ns: int | None = None,
     followed: IntArray | None = None,
     compiled: CompiledGraphs | None = None,
+    length: int | None = None,
 ) -> RunResult:
     """Run one cell, at most until `until_ns`, and follow the steps of the `followed` requests.
 
-    `compiled` holds the graphs of an earlier run of the cell.
+    `compiled` holds the graphs of an earlier run of the cell. `length` multiplies the requests of closed
+    loops. Without it, a run that is too short to measure is lengthened: see `lengths`.
     """
     if until_ns is None and scenario.duration_s is not None:
         # Imported here because it affects no row; sweeps fingerprint the modules that do.
@@ -76,11 +79,14 @@ def run_cell(
             cell,
             lambda end_ns: _issued(scenario, cell, engine, models, end_ns),
         )
-    inputs = vars(build_cell(scenario, cell, models))
-    if until_ns is not None:
-        inputs = {**inputs, "until_ns": until_ns}
-    try:
-        return simulate(
+    built = build_cell(scenario, cell, models)
+
+    def run_of(length: int, compiled: CompiledGraphs | None) -> RunResult:
+        workload = lengthened(built.workload, length)
+        inputs = {**vars(built), "workload": workload}
+        if until_ns is not None:
+            inputs["until_ns"] = until_ns
+        result = simulate(
             **inputs,
             seed=scenario.seed,
             engine=engine,
@@ -88,6 +94,14 @@ def run_cell(
             warm_up=WARM_UP,
             compiled=compiled,
         )
+        return replace(result, length=length)
+
+    try:
+        result = run_of(length or 1, compiled)
+        if length is None and until_ns is None and can_lengthen(built):
+            while (longer := next_length(result)) is not None:
+                result = run_of(longer, result.compiled)
+        return result
     except StepsError as error:
         raise steps_problem(scenario, cell.scheme, error) from None
 

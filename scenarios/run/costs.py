@@ -88,7 +88,7 @@ def cell_costs(
     until_ns = int(result.first.completed_ns[sample].max())
     again = run_cell(
         scenario, cell, engine, models,
-        until_ns=until_ns, followed=parts, compiled=result.compiled,
+        until_ns=until_ns, followed=parts, compiled=result.compiled, length=result.length,
     )  # fmt: skip
     completed_ns = result.engine_run.streams[0].completed_ns[parts]
     if not np.array_equal(

@@ -23,6 +23,12 @@ from stripesim.sim.observe.result_row import FaultNumbers, ResultRow
 from stripesim.sim.observe.window import OfferedLoad, Window
 
 
+#: Largest deviation of rate times mean latency from the requests in flight.
+LITTLE_TOLERANCE = 0.04
+#: Largest change of the rate between the halves of the window, if the run starts in a steady state.
+DRIFT_TOLERANCE = 0.06
+
+
 def account(
     stream: StreamRun,
     book: Book,
@@ -201,6 +207,7 @@ def describe(
     is_drawn: bool,
     offered: OfferedLoad,
     limits: RunLimits,
+    depth: int,
     faults: FaultNumbers | None = None,
 ) -> ResultRow:
     """Return the numbers of one result row.
@@ -226,6 +233,9 @@ def describe(
         What an open loop offered. A saturated run has no intervals.
     limits
         The limits of the run.
+    depth
+        Requests that clients keep in flight in a steady state, 0 if they keep no number of them or the
+        run has no steady state.
     faults
         Numbers of a run under faults.
 
@@ -257,6 +267,8 @@ def describe(
     row = _measured(
         row, requested, window, has_intervals=is_drawn and not offered.is_saturated
     )
+    if depth:
+        row = replace(row, too_short=too_short(row, requested, window, depth))
     client_bytes = int(requested.lengths_bytes[requested.done].sum())
     data_bytes = counted["device_write_bytes"] - counted["device_log_bytes"]
     cores = int(cluster.cores.sum())
@@ -292,9 +304,11 @@ def _measured(
     p50, p95, p99 = np.percentile(sample, [50, 95, 99])
     iops = 0.0
     throughput = 0.0
+    in_flight = None
     if span_s > 0:
         iops = float(inside.sum() / span_s)
         throughput = float(lengths[inside].sum() / span_s)
+        in_flight = requested.in_flight_mean(window.start_ns, window.end_ns)
     row = replace(
         row,
         iops=iops,
@@ -304,13 +318,52 @@ def _measured(
         latency_p95_ns=float(p95),
         latency_p99_ns=float(p99),
         latency_max_ns=float(sample.max()),
-        requests_in_flight=requested.in_flight_mean(window.start_ns, window.end_ns) if span_s > 0 else None,
+        requests_in_flight=in_flight,
     )
     if not has_intervals:
         return row
     return _with_intervals(
         row, times[inside], lengths[inside], latencies[inside], window.start_ns
     )
+
+
+def too_short(
+    row: ResultRow, requested: ClientRequests, window: Window, depth: int
+) -> str | None:
+    """Return the reason why a closed loop's run is too short to measure, or None if it is long enough.
+
+    Parameters
+    ----------
+    row
+        The row with the rates and latencies of the window.
+    requested
+        The client's requests.
+    window
+        The part of the run that the row measures.
+    depth
+        Requests that clients keep in flight.
+
+    Notes
+    -----
+    In a steady state, Little's law holds: rate times mean latency is the number of requests in flight. It does
+    not if the run drains in the window, if queues grow or shrink, or if few of the requests that wait longest
+    complete. A run that starts in its estimated steady state must also keep its rate.
+    """
+    if row.iops is None or row.latency_mean_ns is None:
+        return None
+    product = row.iops * row.latency_mean_ns / 1e9
+    if abs(product / depth - 1) > LITTLE_TOLERANCE:
+        return (
+            f"rate times mean latency is {product:.4g} requests, clients keep {depth} in flight"
+        )
+    if not requested.ages_ns.any():
+        return None
+    times_ns = requested.completed_ns[window.holds(requested)]
+    middle_ns = (window.start_ns + window.end_ns) / 2
+    first = float((times_ns <= middle_ns).mean())
+    if abs(2 * first - 1) > DRIFT_TOLERANCE / 2:
+        return f"{first:.0%} of the requests complete in the first half of the window"
+    return None
 
 
 def _with_intervals(

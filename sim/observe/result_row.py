@@ -178,6 +178,11 @@ class ResultRow:
         "mean number of requests in flight in the window, from the times of issue and completion; by Little's "
         "law, rate times mean latency is the same in a steady state",
     ] = None
+    too_short: Annotated[
+        str | None,
+        "reason why the run of a closed loop is too short to show its steady state; null if it is long enough, "
+        "and for runs without a steady state",
+    ] = None
     device_read_bytes_per_client_byte: Annotated[
         float | None, "bytes read from all devices per client byte, over the whole run"
     ] = None
