@@ -444,7 +444,12 @@ def _result(
         )
 
     uses = resource_use(pool.cluster, run, int(requested.latencies_ns.sum()))
-    limits = limits_of_run(uses, is_closed=all_closed)
+    offered = offered_load(
+        requested, run.end_ns, is_closed=any(load.is_closed for load in loads)
+    )
+    limits = limits_of_run(
+        uses, is_closed=all_closed, is_saturated=bool(offered.is_saturated)
+    )
     window = window_for(requested, all_closed, min(load.dry_ns for load in loads))
     row = describe(
         pool.cluster,
@@ -453,9 +458,7 @@ def _result(
         together,
         window,
         is_drawn=is_stationary and all(load.is_drawn for load in loads),
-        offered=offered_load(
-            requested, run.end_ns, is_closed=any(load.is_closed for load in loads)
-        ),
+        offered=offered,
         limits=limits,
         depth=sum(load.depth for load in loads) if all_closed and is_stationary else 0,
         faults=fault_numbers,

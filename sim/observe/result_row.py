@@ -213,7 +213,8 @@ class ResultRow:
         str | None,
         "class of resources that limits the run: at least 70 % busy on average, or the lock of a placement "
         "group that requests queue for most of their time; `latency`: a closed loop in which no resource is "
-        "near its limit; `none`: all arrivals are served",
+        "near its limit; `none`: all arrivals are served; in a saturated open loop without such a class, where "
+        "requests spend most of their time",
     ] = None
     bottleneck_utilisation: Annotated[
         float | None, "utilisation of the busiest member of that class, 0 to 1"
