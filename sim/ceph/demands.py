@@ -206,9 +206,7 @@ def _fugacity(relative: FloatArray, total: int) -> float:
     return low
 
 
-def _admitted(
-    pool: Pool, in_line: FloatArray, group_weights: FloatArray
-) -> FloatArray:
+def _admitted(pool: Pool, in_line: FloatArray, group_weights: FloatArray) -> FloatArray:
     """Return the requests in line at the busiest resource, if the line is limited by admission.
 
     A primary admits `ThrottleModel.client_requests_max_count` requests of clients, and replicas admit all.
@@ -229,7 +227,8 @@ def _admitted(
     admitted = in_line * (limit / of_primary[fullest])
     weights = np.where(primaries == fullest, group_weights, 0.0)
     waiting = in_line.sum() - admitted.sum()
-    return admitted + weights * (waiting / weights.sum())
+    in_flight: FloatArray = admitted + weights * (waiting / weights.sum())
+    return in_flight
 
 
 class _PlannedSample:

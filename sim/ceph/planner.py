@@ -141,8 +141,10 @@ class RequestPlanner:
     """Plan a workload on a pool, chunk by chunk, in order of issue.
 
     A request that spans several objects is split into parts, one per object, which the client issues
-    together, as librbd does. The planner tracks object sizes and the stores' memory in order of issue. Requests in flight are known only at
-    run time, so the graphs themselves check for them.
+    together, as librbd does.
+
+    The planner tracks object sizes and the stores' memory in order of issue. Requests in flight are known
+    only at run time, so the graphs themselves check for them.
 
     Parameters
     ----------

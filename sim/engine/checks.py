@@ -141,7 +141,10 @@ def _check_parts(where: str, chunk: RequestChunk) -> None:
         raise ProgramError(
             f"{where}: got a chunk that begins within a request, wanted whole requests"
         )
-    if chunk.arrivals_ns is not None and np.diff(chunk.arrivals_ns)[continues[1:]].any():
+    if (
+        chunk.arrivals_ns is not None
+        and np.diff(chunk.arrivals_ns)[continues[1:]].any()
+    ):
         raise ProgramError(
             f"{where}: got parts of a request that arrive at several times, wanted one"
         )

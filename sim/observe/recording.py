@@ -20,13 +20,7 @@ from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.intervals import Floats, batches_of, ratio_interval
 from stripesim.sim.observe.limits import RunLimits, limits_text
 from stripesim.sim.observe.result_row import FaultNumbers, ResultRow
-from stripesim.sim.observe.window import OfferedLoad, Window
-
-
-#: Largest deviation of rate times mean latency from the requests in flight.
-LITTLE_TOLERANCE = 0.04
-#: Largest change of the rate between the halves of the window, if the run starts in a steady state.
-DRIFT_TOLERANCE = 0.06
+from stripesim.sim.observe.window import OfferedLoad, Window, too_short
 
 
 def account(
@@ -268,7 +262,9 @@ def describe(
         row, requested, window, has_intervals=is_drawn and not offered.is_saturated
     )
     if depth:
-        row = replace(row, too_short=too_short(row, requested, window, depth))
+        assert row.iops is not None and row.latency_mean_ns is not None
+        product = row.iops * row.latency_mean_ns / 1e9
+        row = replace(row, too_short=too_short(requested, window, product, depth))
     client_bytes = int(requested.lengths_bytes[requested.done].sum())
     data_bytes = counted["device_write_bytes"] - counted["device_log_bytes"]
     cores = int(cluster.cores.sum())
@@ -325,45 +321,6 @@ def _measured(
     return _with_intervals(
         row, times[inside], lengths[inside], latencies[inside], window.start_ns
     )
-
-
-def too_short(
-    row: ResultRow, requested: ClientRequests, window: Window, depth: int
-) -> str | None:
-    """Return the reason why a closed loop's run is too short to measure, or None if it is long enough.
-
-    Parameters
-    ----------
-    row
-        The row with the rates and latencies of the window.
-    requested
-        The client's requests.
-    window
-        The part of the run that the row measures.
-    depth
-        Requests that clients keep in flight.
-
-    Notes
-    -----
-    In a steady state, Little's law holds: rate times mean latency is the number of requests in flight. It does
-    not if the run drains in the window, if queues grow or shrink, or if few of the requests that wait longest
-    complete. A run that starts in its estimated steady state must also keep its rate.
-    """
-    if row.iops is None or row.latency_mean_ns is None:
-        return None
-    product = row.iops * row.latency_mean_ns / 1e9
-    if abs(product / depth - 1) > LITTLE_TOLERANCE:
-        return (
-            f"rate times mean latency is {product:.4g} requests, clients keep {depth} in flight"
-        )
-    if not requested.ages_ns.any():
-        return None
-    times_ns = requested.completed_ns[window.holds(requested)]
-    middle_ns = (window.start_ns + window.end_ns) / 2
-    first = float((times_ns <= middle_ns).mean())
-    if abs(2 * first - 1) > DRIFT_TOLERANCE / 2:
-        return f"{first:.0%} of the requests complete in the first half of the window"
-    return None
 
 
 def _with_intervals(

@@ -14,6 +14,11 @@ WARM_UP = 0.2
 # Fewest completions in a window. With fewer, the whole run counts.
 _COMPLETIONS_MIN = 20
 
+#: Largest deviation of rate times mean latency from the requests that clients keep in flight.
+LITTLE_TOLERANCE = 0.04
+#: Largest change of the rate between the halves of the window of a run that starts in a steady state.
+DRIFT_TOLERANCE = 0.06
+
 #: An open loop that serves a smaller part of its arrivals is saturated, if the rest queues.
 SATURATED_BELOW = 0.97
 
@@ -116,6 +121,46 @@ def window_of(
     if ((times > start_ns) & (times <= end_ns)).sum() < _COMPLETIONS_MIN:
         return Window(0.0, float(times[-1]), True, transient_ns)
     return Window(start_ns, end_ns, False, transient_ns)
+
+
+def too_short(
+    requested: ClientRequests, window: Window, product: float, depth: int
+) -> str | None:
+    """Return the reason why a closed loop's run is too short to measure, or None if it is long enough.
+
+    Parameters
+    ----------
+    requested
+        The client's requests.
+    window
+        The part of the run that is measured.
+    product
+        Rate times mean latency in the window.
+    depth
+        Requests that clients keep in flight.
+
+    Notes
+    -----
+    In a steady state, Little's law holds: rate times mean latency is the number of requests in flight. It
+    does not if the run drains in the window, if queues grow or shrink, or if few of the requests that wait
+    longest complete. A run that starts in its estimated steady state must also keep its rate.
+
+    References
+    ----------
+    J. D. C. Little, "A proof for the queuing formula L = λW", Operations Research 9(3), 1961.
+    """
+    if abs(product / depth - 1) > LITTLE_TOLERANCE:
+        return f"rate times mean latency is {product:.4g} requests, and {depth} are kept in flight"
+    if not requested.ages_ns.any():
+        return None
+    times_ns = requested.completed_ns[window.holds(requested)]
+    middle_ns = (window.start_ns + window.end_ns) / 2
+    first_half = float((times_ns <= middle_ns).mean())
+    if abs(2 * first_half - 1) > DRIFT_TOLERANCE / 2:
+        return (
+            f"{first_half:.0%} of the requests complete in the first half of the window"
+        )
+    return None
 
 
 @dataclass(frozen=True)

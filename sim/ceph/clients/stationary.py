@@ -127,7 +127,7 @@ def ages_at_start(
 def _most_crowded(
     pool: Pool, groups: IntArray, is_write: npt.NDArray[np.bool_]
 ) -> IntArray:
-    """Return the OSD of each request that the most of them use: a read waits at its primary, if replicated."""
+    """Return the OSD of each request that most requests use. A replicated read uses only its primary."""
     members = pool.cluster.acting[groups].astype(np.int64)
     if pool.scheme.kind != "erasure":
         primaries = np.take_along_axis(members, pool.primaries[groups][:, None], axis=1)
