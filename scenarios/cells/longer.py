@@ -9,7 +9,7 @@ from stripesim.sim.ceph.clients.workload import SyntheticLoops, SyntheticStream
 from stripesim.sim.run import AnyWorkload, RunResult
 
 #: Largest lengthened run [uses of resources]. The compiled engine takes about ten seconds for it.
-USES_MAX: Final = 60_000_000
+USES_MAX: Final = 40_000_000
 #: Largest lengthened run [requests], for less than a gigabyte of memory.
 REQUESTS_MAX: Final = 2_000_000
 # Requests of a lengthened run over those in flight, at least. Fewer hardly replace the first ones.

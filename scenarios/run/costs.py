@@ -152,7 +152,11 @@ def _sample(result: RunResult) -> IntArray:
     """Choose requests to follow, by ascending number among the client's requests."""
     if result.window is None:
         return np.zeros(0, dtype=np.int64)
-    candidates = np.flatnonzero(result.window.holds(result.first))[:_CANDIDATES_MAX]
+    held = result.window.holds(result.first)
+    if result.requested.ages_ns.any():
+        # The first requests began before the run, and their steps with them.
+        held = held & (result.first.issued_ns > 0)
+    candidates = np.flatnonzero(held)[:_CANDIDATES_MAX]
     if len(candidates) <= SAMPLE_MAX:
         return candidates
     evenly = np.linspace(0, len(candidates) - 1, SAMPLE_MAX).round()

@@ -238,7 +238,7 @@ def run_task(task: SweepTask) -> dict[str, Any]:
         )
     result = run_cell(task.scenario, task.cell, task.engine, _models(key))
     reason = unsteady_reason(
-        result.requested.issued_ns,
+        result.requested.issued_ns - result.requested.ages_ns,
         result.requested.completed_ns,
         end_ns=result.engine_run.end_ns,
     )
