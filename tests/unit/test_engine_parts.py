@@ -1,4 +1,4 @@
-"""Requests of several parts are issued together, end with their last part, and count once, on both engines."""
+"""Requests of several parts are issued together, end with the last part, and count once, on both engines."""
 
 from __future__ import annotations
 

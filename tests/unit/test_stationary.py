@@ -16,8 +16,8 @@ from stripesim.sim.ceph.pool import Pool
 def test_age_and_time_to_completion_add_up_to_the_time_in_a_queue(
     models: Models, make_pool: Callable[..., Pool], steady_ns: int
 ) -> None:
-    # Given ten reads in the queue of one placement group, of which one completes every 100 ns. Those after the
-    # end of the steady state complete at once, because clients have stopped.
+    # Given ten reads in the queue of one placement group, of which one completes every 100 ns. Those after
+    # the end of the steady state complete at once, because clients have stopped.
     pool = make_pool(models, "rep:3")
     completed_ns = 100 * np.arange(1, 11)
     completed_ns[completed_ns > steady_ns] = steady_ns + 1
@@ -30,7 +30,6 @@ def test_age_and_time_to_completion_add_up_to_the_time_in_a_queue(
         steady_ns=steady_ns,
     )
 
-    # Then each of those that complete in the steady state spends the time of 11 services there, of 10 if the
-    # one in service had just begun.
+    # Then each that completes in the steady state spends 11 services there, the n + 1 of the docstring.
     in_time = completed_ns <= steady_ns
     assert (completed_ns + ages_ns)[in_time].tolist() == [1100] * in_time.sum()

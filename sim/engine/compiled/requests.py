@@ -62,11 +62,9 @@ def issue(world: World, index: int) -> None:
     stream.newest = stream.issued
     stream.outstanding += 1
     parts = world.plan[index, stream.at, 4]
-    entry = _issue_part(world, index)
-    world.log[at(entry)].parts = parts
-    for part in range(1, parts):
+    for part in range(parts):
         entry = _issue_part(world, index)
-        world.log[at(entry)].parts = -part
+        world.log[at(entry)].parts = -part if part else parts
 
 
 @inlined
