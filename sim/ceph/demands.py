@@ -133,7 +133,7 @@ def requests_in_flight(
     group_weights: FloatArray,
     total: int,
     rng: np.random.Generator,
-) -> FloatArray:
+) -> tuple[FloatArray, FloatArray]:
     r"""Draw the number of requests in flight in each placement group from a closed loop's steady state.
 
     Parameters
@@ -151,8 +151,9 @@ def requests_in_flight(
 
     Returns
     -------
-    array of float
-        Requests in flight in each placement group, shape (groups,).
+    at_resources, waiting : array of float
+        Requests in flight in each placement group, and those that wait for admission to its primary, both of
+        shape (groups,).
 
     Notes
     -----
@@ -184,12 +185,12 @@ def requests_in_flight(
     np.divide(lengths, demands_ns, out=per_demand, where=demands_ns > 0)
     at_busiest = np.zeros(len(lengths))
     at_busiest[busiest] = per_demand[busiest]
-    in_flight = sample.by_group(group_weights, per_demand - at_busiest)
     in_line = sample.by_group(group_weights, at_busiest)
-    in_flight += _admitted(pool, in_line, group_weights)
+    admitted, waiting = _admitted(pool, in_line, group_weights)
+    at_resources = sample.by_group(group_weights, per_demand - at_busiest) + admitted
     # Requests that wait at clients may address any placement group.
-    in_flight += group_weights * max(0.0, total - in_flight.sum())
-    return in_flight
+    elsewhere = max(0.0, total - at_resources.sum() - waiting.sum())
+    return at_resources + group_weights * elsewhere, waiting
 
 
 def _fugacity(relative: FloatArray, total: int) -> float:
@@ -206,8 +207,10 @@ def _fugacity(relative: FloatArray, total: int) -> float:
     return low
 
 
-def _admitted(pool: Pool, in_line: FloatArray, group_weights: FloatArray) -> FloatArray:
-    """Return the requests in line at the busiest resource, if the line is limited by admission.
+def _admitted(
+    pool: Pool, in_line: FloatArray, group_weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the requests in line at the busiest resource, and those that wait for admission.
 
     A primary admits `ThrottleModel.client_requests_max_count` requests of clients, and replicas admit all.
     Both are served in the order of arrival, thus in proportion to their numbers in line. In a steady state,
@@ -215,20 +218,20 @@ def _admitted(pool: Pool, in_line: FloatArray, group_weights: FloatArray) -> Flo
     its primary with most of them allows, and all others wait for admission to this primary.
     """
     throttle = pool.cluster.models.throttle
+    nothing = np.zeros_like(in_line)
     if throttle is None:
-        return in_line
+        return in_line, nothing
     cluster = pool.cluster
     primaries = cluster.acting[np.arange(cluster.groups), pool.primaries]
     of_primary = np.bincount(primaries, in_line, minlength=cluster.osds)
     fullest = int(of_primary.argmax())
     limit = throttle.client_requests_max_count
     if of_primary[fullest] <= limit:
-        return in_line
+        return in_line, nothing
     admitted = in_line * (limit / of_primary[fullest])
     weights = np.where(primaries == fullest, group_weights, 0.0)
-    waiting = in_line.sum() - admitted.sum()
-    in_flight: FloatArray = admitted + weights * (waiting / weights.sum())
-    return in_flight
+    excess = in_line.sum() - admitted.sum()
+    return admitted, weights * (excess / weights.sum())
 
 
 class _PlannedSample:

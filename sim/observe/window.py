@@ -15,7 +15,7 @@ WARM_UP = 0.2
 _COMPLETIONS_MIN = 20
 
 #: Largest deviation of rate times mean latency from the requests that clients keep in flight.
-LITTLE_TOLERANCE = 0.04
+LITTLE_TOLERANCE = 0.05
 #: Largest change of the rate between the halves of the window of a run that starts in a steady state.
 DRIFT_TOLERANCE = 0.06
 

@@ -40,8 +40,9 @@ def started_stationary(pool: Pool, load: Synthetic) -> Synthetic:
     percentile is far too low.
 
     The first requests of each client are therefore drawn to match the number in flight in each placement
-    group that `stripesim.sim.ceph.demands.requests_in_flight` estimates. Later requests are drawn uniformly.
-    In a steady state the first requests would have been issued before the run: see `ages_at_start`.
+    group, and the last of them those that wait for admission, as estimated by
+    `stripesim.sim.ceph.demands.requests_in_flight`. Later requests are drawn uniformly. In a steady state
+    the first requests would have been issued before the run: see `ages_at_start`.
     """
     if load.pattern != "rand" or not load.queue_depth:
         return load
@@ -49,16 +50,24 @@ def started_stationary(pool: Pool, load: Synthetic) -> Synthetic:
     flat = objects.reshape(-1)
     groups = pool.groups_of(np.zeros_like(flat), flat).reshape(objects.shape)
     counts = np.bincount(groups.reshape(-1), minlength=pool.cluster.groups)
-    in_flight = requests_in_flight(
+    at_resources, waiting = requests_in_flight(
         pool,
         Mix(workload=replace(load, requests=None).start()),
         counts / counts.sum(),
         load.clients * load.queue_depth,
         np.random.default_rng([load.seed, _MOMENT_STREAM]),
     )
-    weights = in_flight / np.maximum(counts, 1)
+    # OSDs admit requests in the order in which they come, so those that wait come last.
+    total = at_resources.sum() + waiting.sum()
+    last = round(load.queue_depth * waiting.sum() / total)
+    blocks = [
+        _first_blocks(pool, load, objects, (in_flight / np.maximum(counts, 1))[groups])
+        for in_flight in (at_resources, waiting)
+    ]
+    admitted = load.queue_depth - last
     return replace(
-        load, first_blocks=_first_blocks(pool, load, objects, weights[groups])
+        load,
+        first_blocks=np.hstack([blocks[0][:, :admitted], blocks[1][:, admitted:]]),
     )
 
 
