@@ -12,7 +12,7 @@ from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.pool import Pool
 
 
-@pytest.mark.parametrize("steady_ns", [1000, 500])
+@pytest.mark.parametrize("steady_ns", [1000, 400])
 def test_age_and_time_to_completion_add_up_to_the_time_in_a_queue(
     models: Models, make_pool: Callable[..., Pool], steady_ns: int
 ) -> None:

@@ -107,8 +107,8 @@ def ages_at_start(
     spends there, which the run thus need not simulate for any request from issue to completion.
 
     Requests of one kind with the same primary and the same most crowded OSD are in one queue. Those that have
-    not completed by the end of the steady state are expected to at the pace of the others. (Once clients have
-    nothing left to issue, the remaining requests complete faster.)
+    not completed by the end of the steady state are expected to at the pace of its second half. (Completions
+    begin late, and once clients have nothing left to issue, the remaining requests complete faster.)
 
     References
     ----------
@@ -127,8 +127,10 @@ def ages_at_start(
         left_ns = ends_ns[of_queue]
         done = int(is_steady[of_queue].sum())
         if done < len(left_ns):
-            ranks = np.arange(done + 1, len(left_ns) + 1)
-            left_ns[done:] = steady_ns * ranks // max(1, done)
+            late = int((left_ns[:done] > steady_ns // 2).sum())
+            span_ns = steady_ns - steady_ns // 2
+            behind = np.arange(1, len(left_ns) - done + 1)
+            left_ns[done:] = steady_ns + span_ns * behind // max(1, late)
         ages_ns[of_queue] = left_ns[::-1]
     return ages_ns
 
