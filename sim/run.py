@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.sim.ceph.clients.stationary import ages_at_start
 from stripesim.sim.ceph.clients.workload import Synthetic, SyntheticLoops, Workload
 from stripesim.sim.ceph.failures import FaultPlan
 from stripesim.sim.ceph.layout import Layout
@@ -87,6 +88,10 @@ class RunResult:
         Timeline of a run under faults. See `stripesim.sim.ceph.failures.results.describe`.
     processors
         Use of processors. See `stripesim.sim.observe.processors.processor_use`.
+    depth
+        Requests that all clients together keep in flight.
+    length
+        Requests of the run over those that its scenario states, which are fewest.
     blocked
         True for requests that waited because of the state of their PG, shape (requests,). None without
         faults.
@@ -108,6 +113,8 @@ class RunResult:
     window: Window | None
     timeline: dict[str, Any] | None = None
     processors: dict[str, Any] = field(default_factory=dict)
+    depth: int = 0
+    length: int = 1
     blocked: npt.NDArray[np.bool_] | None = None
 
     @property
@@ -362,7 +369,7 @@ def simulate(
             newest_only=frozenset() if director else closed,
         )
     )
-    outcomes = _outcomes(clients, run, loads)
+    outcomes = _outcomes(pool, clients, run, loads)
     if director is None:
         background_runs = run.streams[len(own) :]
         # The fill of a fresh image is part of the result, not a warm-up.
@@ -416,7 +423,27 @@ def _synthetic(load: AnyWorkload) -> Synthetic | None:
     return synthetic if isinstance(synthetic, Synthetic) else None
 
 
+def _starts_steady(load: AnyWorkload) -> bool:
+    synthetic = _synthetic(load)
+    return synthetic is not None and synthetic.first_blocks is not None
+
+
+def _with_ages(pool: Pool, requested: ClientRequests, dry_ns: int) -> ClientRequests:
+    """Return requests with the ages of those that are in flight when a steady run starts."""
+    first = requested.issued_ns == 0
+    ages_ns = np.zeros(len(first), dtype=np.int64)
+    ages_ns[first] = ages_at_start(
+        pool,
+        requested.groups[first],
+        requested.is_write[first],
+        requested.completed_ns[first],
+        dry_ns,
+    )
+    return replace(requested, ages_ns=ages_ns)
+
+
 def _outcomes(
+    pool: Pool,
     clients: Sequence[Sequence[Foreground]],
     run: EngineRun,
     workloads: Sequence[AnyWorkload],
@@ -434,17 +461,21 @@ def _outcomes(
             int(part.issued_ns[-1]) for part in parts if len(part.issued_ns)
         ]
         synthetic = _synthetic(workload)
+        dry_ns = min(last_issues_ns, default=0)
+        requested = joined_requests(parts)
+        if _starts_steady(workload):
+            requested = _with_ages(pool, requested, dry_ns)
         outcomes.append(
             WorkloadOutcome(
                 sources=tuple(sources),
-                requested=joined_requests(parts),
+                requested=requested,
                 first=parts[0],
                 stream=joined_streams(run.streams[own]),
                 spawned=joined_streams(run.spawned[own]) if run.spawned else None,
                 is_closed=bool(sources[0].depth),
                 is_drawn=synthetic is not None and synthetic.pattern == "rand",
                 is_synthetic=synthetic is not None,
-                dry_ns=min(last_issues_ns, default=0),
+                dry_ns=dry_ns,
             )
         )
     return outcomes
@@ -482,7 +513,12 @@ def _result(
         )
 
     uses = resource_use(pool.cluster, run, int(requested.latencies_ns.sum()))
-    limits = limits_of_run(uses, is_closed=all_closed)
+    offered = offered_load(
+        requested, run.end_ns, is_closed=any(load.is_closed for load in loads)
+    )
+    limits = limits_of_run(
+        uses, is_closed=all_closed, is_saturated=bool(offered.is_saturated)
+    )
     window = window_for(requested, all_closed, min(load.dry_ns for load in loads))
     row = describe(
         pool.cluster,
@@ -491,9 +527,7 @@ def _result(
         together,
         window,
         is_drawn=is_stationary and all(load.is_drawn for load in loads),
-        offered=offered_load(
-            requested, run.end_ns, is_closed=any(load.is_closed for load in loads)
-        ),
+        offered=offered,
         limits=limits,
         faults=fault_numbers,
     )
@@ -570,6 +604,7 @@ def _result(
         window=window,
         timeline=timeline,
         processors=processors,
+        depth=sum(load.depth for load in loads),
     )
 
 

@@ -318,7 +318,12 @@ def _throttle_within_reach(scenario: Scenario, models: Models) -> ThrottleModel 
     in_flight = scenario.in_flight_count
     if throttle is None or in_flight is None:
         return throttle
-    if in_flight <= throttle.client_requests_max_count:
+    # A request has a part for each object that it covers.
+    largest_bytes = max(
+        (size for load in scenario.loads for size in load.block_sizes_bytes), default=1
+    )
+    parts = -(-largest_bytes // scenario.cluster.object_bytes)
+    if in_flight * parts <= throttle.client_requests_max_count:
         return None
     return throttle
 

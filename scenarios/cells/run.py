@@ -1,11 +1,12 @@
 """Run one cell of a scenario, or all of them in turn."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stripesim.scenarios.cells.build import build_cell, check_schemes
 from stripesim.scenarios.cells.failures import check_clients_meet_faults
+from stripesim.scenarios.cells.longer import can_lengthen, lengthened, next_length
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells, load_cell
 from stripesim.scenarios.schema.units import format_size
@@ -92,12 +93,15 @@ def run_cell(
     until_ns: int | None = None,
     followed: IntArray | None = None,
     compiled: CompiledGraphs | None = None,
+    length: int | None = None,
     unchecked: bool = False,
 ) -> RunResult:
     """Run one cell, at most until `until_ns`, and follow the steps of the `followed` requests.
 
-    `compiled` holds the graphs of an earlier run of the cell. With `unchecked`, a result that the audit
-    refuses is returned as well; the caller withholds or marks its numbers.
+    `compiled` holds the graphs of an earlier run of the cell. `length` multiplies the requests of closed
+    loops. Without it, a run that is too short is lengthened, see `stripesim.scenarios.cells.longer`.
+    With `unchecked`, a result that the audit refuses is returned as well; the caller withholds or marks its
+    numbers.
 
     Raises
     ------
@@ -118,10 +122,13 @@ def run_cell(
             scenario,
             lambda end_ns: _without_faults(scenario, cell, engine, models, end_ns),
         )
-    inputs = vars(build_cell(scenario, cell, models))
-    if until_ns is not None:
-        inputs = {**inputs, "until_ns": until_ns}
-    try:
+    built = build_cell(scenario, cell, models)
+
+    def run_of(length: int, compiled: CompiledGraphs | None) -> RunResult:
+        workload = lengthened(built.workload, length)
+        inputs = {**vars(built), "workload": workload}
+        if until_ns is not None:
+            inputs["until_ns"] = until_ns
         result = simulate(
             **inputs,
             seed=scenario.seed,
@@ -130,6 +137,13 @@ def run_cell(
             warm_up=WARM_UP,
             compiled=compiled,
         )
+        return replace(result, length=length)
+
+    try:
+        result = run_of(length or 1, compiled)
+        if length is None and until_ns is None and can_lengthen(built):
+            while (longer := next_length(result)) is not None:
+                result = run_of(longer, result.compiled)
     except StepsError as error:
         raise steps_problem(scenario, cell.scheme, error) from None
     if result.refused is not None and not unchecked:

@@ -365,7 +365,8 @@ class WorkloadSpec(Table):
     """each: the client submits a new request after every completion. newest: it waits for its latest
     request, then replaces all completed ones. For closed loops only."""
     requests: PositiveInt | None = None
-    """Requests per cell, all clients together [count]. Give either this or duration_s."""
+    """Requests per cell, all clients together, at least [count]. Give either this or duration_s. Closed loops
+    issue more if these are too few to show the steady state."""
     duration_s: SpanS | None = None
     """Simulated time per cell [s]. Give either this or requests."""
     image: Literal["pristine", "prefilled"] = "prefilled"

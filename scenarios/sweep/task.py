@@ -240,7 +240,7 @@ def run_task(task: SweepTask) -> dict[str, Any]:
         task.scenario, task.cell, task.engine, _models(key), unchecked=True
     )
     reason = unsteady_reason(
-        result.requested.issued_ns,
+        result.requested.issued_ns - result.requested.ages_ns,
         result.requested.completed_ns,
         end_ns=result.engine_run.end_ns,
     )

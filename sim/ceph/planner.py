@@ -140,9 +140,11 @@ class PoolGraphs:
 class RequestPlanner:
     """Plan a workload on a pool, chunk by chunk, in order of issue.
 
-    A request that spans several objects is split into parts, each a separate request to the engine. The
-    planner tracks object sizes and the stores' memory in order of issue. Requests in flight are known only at
-    run time, so the graphs themselves check for them.
+    A request that spans several objects is split into parts, one per object, which the client issues
+    together, as librbd does.
+
+    The planner tracks object sizes and the stores' memory in order of issue. Requests in flight are known
+    only at run time, so the graphs themselves check for them.
 
     Parameters
     ----------
@@ -231,6 +233,7 @@ class RequestPlanner:
             self._chunk(planned),
             arrivals_ns=parts.arrivals_ns,
             keys=kind.key_ranges(located),
+            continues=_continues(owners) if len(owners) > len(requests) else None,
         )
 
     def _creates(self, located: ObjectRequests) -> list[bool]:
@@ -298,6 +301,12 @@ class RequestPlanner:
             bindings=self.pool.binding_of(rows, planned.clients, planned.images),
             groups=groups,
         )
+
+
+def _continues(owners: IntArray) -> npt.NDArray[np.bool_]:
+    """Return True for each part that belongs to the request of the part before it."""
+    continues: npt.NDArray[np.bool_] = np.diff(owners, prepend=-1) == 0
+    return continues
 
 
 def _split(requests: Requests, object_bytes: int) -> tuple[Requests, IntArray]:

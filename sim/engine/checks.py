@@ -153,6 +153,7 @@ def check_chunk(
     """
     where = f"stream {stream}"
     _check_plan(where, program, chunk)
+    _check_parts(where, chunk)
     if program.streams[stream].depth:
         return
     if chunk.arrivals_ns is None:
@@ -162,6 +163,28 @@ def check_chunk(
     if chunk.arrivals_ns[0] < after_ns or (np.diff(chunk.arrivals_ns) < 0).any():
         raise ProgramError(
             f"{where}: got decreasing arrival times, wanted ascending ones"
+        )
+
+
+def _check_parts(where: str, chunk: RequestChunk) -> None:
+    """Check that a chunk holds whole requests, and that the parts of each arrive together."""
+    continues = chunk.continues
+    if continues is None:
+        return
+    if continues.shape != (len(chunk),):
+        raise ProgramError(
+            f"{where}: got continues of shape {continues.shape}, wanted {(len(chunk),)}"
+        )
+    if continues[0]:
+        raise ProgramError(
+            f"{where}: got a chunk that begins within a request, wanted whole requests"
+        )
+    if (
+        chunk.arrivals_ns is not None
+        and np.diff(chunk.arrivals_ns)[continues[1:]].any()
+    ):
+        raise ProgramError(
+            f"{where}: got parts of a request that arrive at several times, wanted one"
         )
 
 

@@ -12,7 +12,6 @@ from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.draws import FACTOR_ONE
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import (
-    FAILED,
     GATE,
     PAIRED_UNIT,
     POOL,
@@ -35,27 +34,6 @@ class FaultTotals(NamedTuple):
     rebuilt_bytes: int  # Bytes of shards rebuilt or copied.
     held_bytes: int  # Bytes that there were to rebuild, at most.
     slowdown: float  # Longest service time of a slow drive, by its normal one.
-
-
-def mean_in_flight(
-    requested: ClientRequests, start_ns: float, end_ns: float, *, timeout_ns: int = 0
-) -> float:
-    """Return the time-average of the requests in flight between two moments.
-
-    Parameters
-    ----------
-    requested
-        The client's requests, incomplete ones included.
-    start_ns, end_ns
-        The moments [ns].
-    timeout_ns
-        Time after its issue at which a request failed [ns], if any did.
-    """
-    ends_ns = np.where(requested.done, requested.completed_ns, np.int64(2**62))
-    failed = requested.completed_ns == FAILED
-    ends_ns[failed] = requested.issued_ns[failed] + timeout_ns
-    inside_ns = np.minimum(ends_ns, end_ns) - np.maximum(requested.issued_ns, start_ns)
-    return float(np.maximum(inside_ns, 0).sum() / max(1.0, end_ns - start_ns))
 
 
 def row_numbers(
@@ -103,7 +81,7 @@ def row_numbers(
         loop = "whole"
 
     def in_flight(start_ns: float, end_ns: float) -> float:
-        return mean_in_flight(requested, start_ns, end_ns, timeout_ns=timeout_ns)
+        return requested.in_flight_mean(start_ns, end_ns, timeout_ns=timeout_ns)
 
     edge_fraction = 0.0
     if window.is_whole and depth:
@@ -135,7 +113,16 @@ def row_numbers(
         edge_fraction=edge_fraction,
         length_key="workload.duration_s" if is_bounded else "workload.requests",
         is_long_enough=has_faults or issued >= ROUNDS_MIN * depth,
+        first_half_fraction=_first_half_fraction(requested, window),
     )
+
+
+def _first_half_fraction(requested: ClientRequests, window: Window) -> float | None:
+    """Return the part of the requests in the first half of the window, of a run that starts with ages."""
+    if not requested.ages_ns.any():
+        return None
+    times_ns = requested.completed_ns[window.holds(requested)]
+    return float((times_ns <= (window.start_ns + window.end_ns) / 2).mean())
 
 
 def _half_fraction(value: float | None, low: float | None, high: float | None) -> float:

@@ -176,6 +176,11 @@ class ResultRow:
     latency_p95_ns: Annotated[float | None, "95th percentile of latency"] = None
     latency_p99_ns: Annotated[float | None, "99th percentile of latency"] = None
     latency_max_ns: Annotated[float | None, "highest latency in the window"] = None
+    requests_in_flight: Annotated[
+        float | None,
+        "mean number of requests in flight in the window, from the times of issue and completion; in a "
+        "steady state, rate times mean latency is the same by Little's law",
+    ] = None
     device_read_bytes_per_client_byte: Annotated[
         float | None, "bytes read from all devices per client byte, over the whole run"
     ] = None
@@ -206,7 +211,8 @@ class ResultRow:
         str | None,
         "class of resources that limits the run: at least 70 % busy on average, or the lock of a placement "
         "group that requests queue for most of their time; `latency`: a closed loop in which no resource is "
-        "near its limit; `none`: all arrivals are served",
+        "near its limit; `none`: all arrivals are served; in a saturated open loop without such a class, "
+        "where requests spend most of their time",
     ] = None
     bottleneck_utilisation: Annotated[
         float | None, "utilisation of the busiest member of that class, 0 to 1"

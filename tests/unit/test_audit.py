@@ -25,7 +25,6 @@ from stripesim.sim.observe.audit import (
     audit_run,
     falls,
 )
-from stripesim.sim.observe.audit_numbers import mean_in_flight
 from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.result_row import ResultRow, withheld_columns
 
@@ -123,8 +122,11 @@ def test_a_rate_off_by_more_than_the_tolerance_is_refused():
 
 def test_the_interval_widens_the_tolerance():
     # 10 % off, with an interval of ± 6 %: 5 % + 6 % = 11 %.
-    row = replace(CLOSED, iops=8800.0, half_fraction=0.06)
+    row = replace(OPEN, iops=550.0, half_fraction=0.06)
     assert audit_row(row) is None
+    # A closed loop keeps its requests in flight, however its rate varies.
+    closed = replace(CLOSED, iops=8800.0, half_fraction=0.06)
+    assert check_of(audit_row(closed)) == LITTLE.name
     assert check_of(audit_row(replace(row, half_fraction=0.04))) == LITTLE.name
 
 
@@ -146,6 +148,14 @@ def test_more_in_flight_than_asked_for_is_refused():
     assert audit_row(replace(newest, iops=7500.0)) is None
     more = replace(newest, iops=9000.0, in_flight=36.0, in_flight_kept=36.0)
     assert check_of(audit_row(more)) == LITTLE.name
+
+
+def test_a_run_whose_rate_changes_from_half_to_half_is_refused():
+    # Of 4,000 requests, chance moves the half by about 1 / sqrt(4,000) = 1.6 %; 1.5 % more are allowed.
+    near = replace(CLOSED, first_half_fraction=0.53)
+    far = replace(CLOSED, first_half_fraction=0.54)
+    assert audit_row(near) is None
+    assert check_of(audit_row(far)) == RUN_LENGTH.name
 
 
 def test_a_run_shorter_than_eight_rounds_names_the_requests_that_are_wanted():
@@ -231,10 +241,11 @@ def test_requests_in_flight_are_averaged_over_the_window():
         lengths_bytes=np.full(3, 4096),
         is_write=np.zeros(3, dtype=bool),
         groups=np.zeros(3, dtype=np.int64),
+        ages_ns=np.zeros(3, dtype=np.int64),
     )
-    assert mean_in_flight(requested, 0, 8) == 11 / 8
+    assert requested.in_flight_mean(0, 8) == 11 / 8
     # Over 3 to 5: 1 + 2 = 3 in 2.
-    assert mean_in_flight(requested, 3, 5) == 3 / 2
+    assert requested.in_flight_mean(3, 5) == 3 / 2
 
 
 def test_a_refused_row_keeps_what_was_asked_for_and_the_reason():

@@ -186,7 +186,7 @@ def _part(result: RunResult, part: str) -> dict[str, float]:
     requested = result.requested
     assert window is not None
     held = window.holds(requested) & (requested.is_write == (part == "write"))
-    latencies = (requested.completed_ns - requested.issued_ns)[held]
+    latencies = requested.latencies_ns[held[requested.done]]
     span_s = (window.end_ns - window.start_ns) / 1e9
     return {
         "iops": float(held.sum() / span_s),
