@@ -84,8 +84,8 @@ LITTLE: Final = Check(
     ),
     tolerance=(
         "5 %, because requests straddle the ends of a window. Except in closed loops, the larger of the "
-        "half-widths of the row's 95 % intervals is added. The fill of a fresh image has no warm-up, so the share of requests in "
-        "flight at its end is added. The time integral: 0.1 %, for rounding."
+        "half-widths of the row's 95 % intervals is added. The fill of a fresh image has no warm-up, so the "
+        "share of requests in flight at its end is added. The time integral: 0.1 %, for rounding."
     ),
     applies_to="every row with completed requests",
 )
