@@ -26,14 +26,16 @@ $(STAMP): setup.cfg pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(STAMP)
-	$(BIN)/stripesim run koh2017 --out $(OUT)/koh2017
+	@$(BIN)/python docs/demo.py
+	@mkdir -p $(OUT)/koh2017
+	@$(BIN)/stripesim run koh2017 --out $(OUT)/koh2017 > $(OUT)/koh2017/table.txt
 
 # Tests start many interpreters, which load bytecode that is on disk.
 test: $(STAMP)
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n auto --dist worksteal -q
 
 verify: $(STAMP)
-	STRIPESIM_HYPOTHESIS=thorough STRIPESIM_ENGINE_SEEDS=5000 $(BIN)/pytest -q tests/property
+	STRIPESIM_HYPOTHESIS=thorough STRIPESIM_ENGINE_SEEDS=5000 STRIPESIM_AUDIT_SEEDS=10000 $(BIN)/pytest -q tests/property
 
 fuzz: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[fuzz]"
@@ -44,6 +46,7 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --strict tests/examples/typed_api.py
 	MYPYPATH=docs $(BIN)/mypy docs/build.py docs/record.py docs/screenshots.py docs/conf.py docs/generate
 
 bench: $(STAMP)

@@ -37,6 +37,7 @@ from stripesim.blocks import (
     Resources,
     Template,
     engine_named,
+    factor_cells,
     factor_table,
     factor_tables,
     splitmix64,
@@ -322,7 +323,8 @@ def bench_network(rounds: int = 7) -> None:
         customers=customers,
         requests=requests,
     )
-    factors = "\n".join(map(str, program.factor_tables[1].tolist()))
+    cells = factor_cells(program.factor_tables)[1]
+    factors = "\n".join(map(str, cells.ravel().tolist()))
     source = Path(__file__).with_name("closed_network.cpp")
     with tempfile.TemporaryDirectory() as folder:
         binary = str(Path(folder) / "closed_network")

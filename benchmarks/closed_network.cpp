@@ -4,9 +4,10 @@
 // a keyed factor, as in sim/engine/draws.py. Events of one time come by (request, step), and a freed
 // server is handed over before its customer moves on, so that the answer is the engines' own.
 //
-// Usage: closed_network STATIONS ROUTES VISITS CUSTOMERS REQUESTS SEED BASE_NS  < 256 factors
+// Usage: closed_network STATIONS ROUTES VISITS CUSTOMERS REQUESTS SEED BASE_NS  < 256 cells of `draws.factor_cells`
 // Prints: uses, end of the last request [ns], sum of completion times mod 2^64, seconds.
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -51,12 +52,11 @@ int main(int argc, char** argv) {
     const uint64_t requests = std::strtoull(argv[5], nullptr, 10);
     const uint64_t state = splitmix64(std::strtoull(argv[6], nullptr, 10));
     const int64_t base_ns = std::atoll(argv[7]);
-    int64_t factors[256];
-    for (auto& factor : factors) {
-        long long value;
-        if (std::scanf("%lld", &value) != 1) return 2;
-        factor = value;
-    }
+    struct Cell {
+        long long low, knot, rise, later_rise;
+    } cells[256];
+    for (auto& cell : cells)
+        if (std::scanf("%lld %lld %lld %lld", &cell.low, &cell.knot, &cell.rise, &cell.later_rise) != 4) return 2;
     std::vector<int32_t> route(static_cast<size_t>(routes) * visits);
     for (size_t place = 0; place < route.size(); ++place)
         route[place] = static_cast<int32_t>(splitmix64(place) % stations_count);
@@ -71,7 +71,12 @@ int main(int argc, char** argv) {
     auto serve = [&](int32_t index) {
         const Customer& customer = customers[index];
         const uint64_t key = customer.request << 12 | static_cast<uint64_t>(customer.visit + 1);
-        const int64_t factor = factors[splitmix64(state ^ key) >> 56];
+        const uint64_t draw = splitmix64(state ^ key);
+        const Cell& cell = cells[draw >> 56];
+        const int64_t position = draw >> 36 & ((1 << 20) - 1);
+        const int64_t early = std::min<int64_t>(position, cell.knot);
+        const int64_t climbed = early * cell.rise + (position - early) * cell.later_rise;
+        const int64_t factor = cell.low + ((climbed + (1 << 19)) >> 20);
         calendar.push({now_ns + ((base_ns * factor + (1 << 19)) >> 20), key, index});
     };
     auto station_of = [&](const Customer& customer) -> Station& {

@@ -30,7 +30,8 @@ from stripesim.blocks import (
     Program,
     StreamRun,
     Template,
-    factor_index,
+    drawn_factor,
+    factor_cells,
     scaled_ns,
     seed_state,
 )
@@ -104,7 +105,7 @@ class Textbook:
         self.branches: dict[int, Branches] = {}
         self.rows: dict[int, list[int]] = {}
         self.state = seed_state(program.seed)
-        self.factors = program.factor_tables.tolist()
+        self.cells = factor_cells(program.factor_tables).tolist()
         self.issued_ns: list[list[int]] = [[] for _ in program.streams]
         self.completed_ns: list[list[int]] = [[] for _ in program.streams]
         self.uses = 0
@@ -127,7 +128,7 @@ class Textbook:
             return int(demand_ns)
         return scaled_ns(
             demand_ns,
-            self.factors[spread][factor_index(self.state, number << STEP_BITS | step)],
+            drawn_factor(self.cells[spread], self.state, number << STEP_BITS | step),
         )
 
     def branch(

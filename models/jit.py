@@ -174,6 +174,22 @@ class _CodeForCallers(JITCodeLibrary):
     def get_pointer_to_function(self, name: str) -> int:
         return 0
 
+    def _get_module_for_linking(self) -> Any:
+        if not _WholeProgram.is_linking:
+            # The code of inner functions that this one calls would be missing.
+            raise InnerCallError(self.name, "another function of numba.njit")
+        return super()._get_module_for_linking()  # type: ignore[no-untyped-call]
+
+
+class InnerCallError(TypeError):
+    """A call of an inner function from code that is not linked with it."""
+
+    def __init__(self, name: str, caller: str) -> None:
+        super().__init__(
+            f"{name}: got a call from {caller}, wanted one from a function that "
+            "`stripesim.models.jit.compiled` compiles, or from another inner function"
+        )
+
 
 class _NoAddresses:
     """In place of the code generator of code that is not in memory."""
@@ -184,6 +200,8 @@ class _NoAddresses:
 
 class _WholeProgram(JITCodeLibrary):
     """Code of a function called from Python, with all inner functions that it calls."""
+
+    is_linking = False  #: Numba compiles one program at a time.
 
     def finalize(self) -> None:
         libraries: dict[Any, None] = {}
@@ -196,7 +214,11 @@ class _WholeProgram(JITCodeLibrary):
             if isinstance(library, _CodeForCallers):
                 waiting += library._linking_libraries
         self._linking_libraries = list(libraries)
-        super().finalize()  # type: ignore[no-untyped-call]
+        _WholeProgram.is_linking = True
+        try:
+            super().finalize()  # type: ignore[no-untyped-call]
+        finally:
+            _WholeProgram.is_linking = False
 
 
 class _ProgramCompiler(Compiler):
@@ -286,11 +308,31 @@ def inner(
     callable
         The compiled function. Only functions that `compiled` compiles can call it, because it is linked
         there. Python and other functions of `numba.njit` cannot.
+
+    Raises
+    ------
+    InnerCallError
+        When Python calls the function, or when Numba compiles another caller. Nothing at its definition says
+        which functions will call it.
     """
     # An entry point for Python takes half of the compilation time.
     options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     options |= {"forceinline": forceinline, "pipeline_class": _InnerCompiler}
-    return cast("Callable[P, R]", numba.njit(**options)(function))
+    dispatcher = numba.njit(**options)(function)
+    if not is_disabled():
+        _refuse_python(dispatcher, function.__qualname__)
+    return cast("Callable[P, R]", dispatcher)
+
+
+def _refuse_python(dispatcher: Any, name: str) -> None:
+    """Let calls from Python raise an error. They would jump to an entry point that does not exist."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise InnerCallError(name, "Python")
+
+    # Without entry points in its table, Numba asks for a compilation at each call from Python.
+    dispatcher._insert = lambda *_, **__: None
+    dispatcher._compile_for_args = refuse
 
 
 def compiled(

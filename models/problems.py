@@ -144,6 +144,12 @@ class ClusterImportError(ValueError):
     """A file that cannot be imported, with a line ``file: key: got …, wanted …`` for each problem."""
 
 
+class RefusedError(ValueError):
+    """Numbers that fail the audit."""
+
+    exit_status = 3  #: Of a command that ends with it
+
+
 class AnswerError(ValueError):
     """A question that cannot be answered, or an answer that cannot be shown or stored."""
 

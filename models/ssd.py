@@ -15,6 +15,70 @@ TRANSFER_MAX_BYTES = 128 * 1024
 PART_BYTES = 32 * 1024
 
 
+# The block of the figures of data sheets.
+_SHEET_BLOCK_BYTES = 4096
+
+
+def numbers_of_sheet(
+    *,
+    read_4k_iops: float,
+    read_latency_ns: float,
+    read_bytes_per_s: float,
+    write_4k_iops: float,
+    write_bytes_per_s: float,
+) -> dict[str, float]:
+    r"""Scale the measured NVMe drive to a data sheet, and return the numbers that change.
+
+    Parameters
+    ----------
+    read_4k_iops, write_4k_iops
+        Sustained rates of random requests of 4 KiB [1/s].
+    read_latency_ns
+        Latency of one random read of 4 KiB [ns].
+    read_bytes_per_s, write_bytes_per_s
+        Rates of large sequential requests [B/s].
+
+    Returns
+    -------
+    dict
+        Numbers of an `SsdModel` by name: channels, base and slope of each direction, link, write servers.
+
+    Notes
+    -----
+    The drive keeps the form that was measured within whole clusters (``samsung-pm983``): channels that serve
+    reads in parallel, one link to the host, and one queue of writes behind a protected buffer. With the
+    latency :math:`t`, the rates :math:`i` of 4 KiB and :math:`b` of large requests,
+
+    .. math::
+        c = \operatorname{round}(i_r t), \quad
+        t_r = t - 4096 / b_r, \quad
+        s_\text{link} = 1 / b_r, \quad
+        t_w = 1 / i_w - 4096 / b_w, \quad
+        s_w = 1 / b_w \tag{1}
+
+    so an idle drive reads 4 KiB in :math:`t`, and larger reads add only their time on the link. Whole
+    channels let the rate of small reads deviate from the sheet. The spread is that of the measured drive.
+
+    Examples
+    --------
+    >>> pm983 = numbers_of_sheet(read_4k_iops=540e3, read_latency_ns=85e3, read_bytes_per_s=3e9,
+    ...                          write_4k_iops=50e3, write_bytes_per_s=1.9e9)
+    >>> pm983["channels"], round(pm983["read_base_ns"]), round(pm983["write_base_ns"])
+    (46, 83635, 17844)
+    """
+    link_ns = 1e9 / read_bytes_per_s
+    write_ns = 1e9 / write_bytes_per_s
+    return {
+        "channels": max(1, round(read_4k_iops * read_latency_ns * 1e-9)),
+        "read_base_ns": max(0.0, read_latency_ns - link_ns * _SHEET_BLOCK_BYTES),
+        "read_ns_per_byte": 0.0,
+        "write_base_ns": max(0.0, 1e9 / write_4k_iops - write_ns * _SHEET_BLOCK_BYTES),
+        "write_ns_per_byte": write_ns,
+        "link_ns_per_byte": link_ns,
+        "write_servers_count": 1,
+    }
+
+
 @dataclass(frozen=True, kw_only=True)
 class SsdModel(MeasuredModel):
     r"""Service times of one drive under an object store.
@@ -68,8 +132,8 @@ class SsdModel(MeasuredModel):
     #: Time per byte that a read occupies the link to the host after its channel [ns/B]. 0: the slope of the
     #: channels includes it.
     link_ns_per_byte: float
-    #: Distribution of service times around the mean: `FACTOR_POINTS` equally likely ascending factors of mean
-    #: 1. All ones: no spread.
+    #: Distribution of service times around the mean: the means of `FACTOR_POINTS` equally likely ascending
+    #: cells of factors, of mean 1 in all. All ones: no spread.
     read_quantiles: tuple[float, ...]
     write_quantiles: tuple[float, ...]
 
@@ -128,6 +192,18 @@ class SsdModel(MeasuredModel):
     def read_next_ns(self, size_bytes: int) -> float:
         """Return the mean time to read next to the previous read [ns]. A drive has no position."""
         return self.read_ns(size_bytes)
+
+    def continued_read_ns(self, size_bytes: int) -> float:
+        """Return the mean time to read what follows the previous request [ns]. A drive has no position."""
+        return self.read_ns(size_bytes)
+
+    def continued_write_ns(self, size_bytes: int) -> float:
+        """Return the mean time to write what follows the previous request [ns]."""
+        return self.write_ns(size_bytes)
+
+    def deferred_write_ns(self, size_bytes: int, batch_count: int) -> float:
+        """Return the mean time of one of a batch of writes [ns]."""
+        return self.write_ns(size_bytes)
 
     def write_ns(self, size_bytes: int) -> float:
         """Return the mean time to write `size_bytes` [ns], by equation (1) with the steady-state factor."""

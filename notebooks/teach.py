@@ -7,6 +7,7 @@ import hashlib
 import html
 import math
 import sys
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -410,31 +411,51 @@ def table(rows: Any, *columns: str) -> Table:
     return Table(shown)
 
 
-def show(item: Any) -> None:
+def show(item: Any, description: str = "") -> None:
     """Display a question, a table or a figure in a notebook, and print it elsewhere.
 
-    The caption of a figure follows it.
+    The caption of a figure follows it. Readers who cannot see a figure get the description: by default its
+    caption, or else its titles and axes.
     """
     caption = getattr(item, "caption", None)
     if caption is not None:
         item = item.figure
     if _in_notebook():
-        _display(item)
+        _display(item, description or caption)
     else:
         print(item)
     if caption is not None:
         print(caption)
 
 
-def _display(item: Any) -> None:
+def _words_of(figure: Any) -> str:
+    """Return titles and axes of a figure as its alternative text."""
+    panels = []
+    for axes in figure.axes:
+        titles = [axes.get_title(loc=side) for side in ("left", "center", "right")]
+        ends = filter(None, (axes.get_ylabel(), axes.get_xlabel()))
+        panels.append(
+            ": ".join(
+                filter(None, (" ".join(filter(None, titles)), " over ".join(ends)))
+            )
+        )
+    return "Figure. " + "; ".join(filter(None, panels))
+
+
+def _display(item: Any, description: str | None) -> None:
     # Only notebooks have this library.
     ipython = import_module("IPython.display")
-    if hasattr(item, "savefig"):
-        # Without pyplot, a figure would display as one line of text.
-        buffer = BytesIO()
-        item.savefig(buffer, format="png", dpi=_SCREEN_DPI)
-        item = ipython.Image(data=buffer.getvalue())
-    ipython.display(item)
+    if not hasattr(item, "savefig"):
+        ipython.display(item)
+        return
+    # Without pyplot, a figure would display as one line of text.
+    buffer = BytesIO()
+    item.savefig(buffer, format="png", dpi=_SCREEN_DPI)
+    picture = b64encode(buffer.getvalue()).decode()
+    words = html.escape(description or _words_of(item))
+    # Notebook pages leave out the alternative text of a plain picture.
+    page = f'<img alt="{words}" src="data:image/png;base64,{picture}">'
+    ipython.display({"image/png": picture, "text/html": page}, raw=True)
 
 
 def _in_notebook() -> bool:

@@ -1,12 +1,17 @@
 """One run: a pool, a workload and an engine, and the results."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.models.problems import RefusedError
+from stripesim.sim.ceph.clients.stationary import ages_at_start
 from stripesim.sim.ceph.clients.workload import Synthetic, SyntheticLoops, Workload
 from stripesim.sim.ceph.failures import FaultPlan
 from stripesim.sim.ceph.layout import Layout
@@ -16,6 +21,12 @@ from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS, factor_table
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import EngineRun, Program, RequestSource, StreamRun
+from stripesim.sim.observe.audit import audit_row, audit_run
+from stripesim.sim.observe.audit_numbers import (
+    FaultTotals,
+    row_numbers,
+    run_numbers,
+)
 from stripesim.sim.observe.client_requests import (
     ClientRequests,
     join_parts,
@@ -40,6 +51,9 @@ ENGINES = ("compiled", "simpy")
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
     """The result of one run.
+
+    `simulate` returns it whether or not it passes the audit, with the refusal in its rows. Whatever shows its
+    numbers takes them from `accepted`, or marks them.
 
     Attributes
     ----------
@@ -75,6 +89,10 @@ class RunResult:
         Timeline of a run under faults. See `stripesim.sim.ceph.failures.results.describe`.
     processors
         Use of processors. See `stripesim.sim.observe.processors.processor_use`.
+    depth
+        Requests that all clients together keep in flight.
+    length
+        Requests of the run over those that its scenario states, which are fewest.
     blocked
         True for requests that waited because of the state of their PG, shape (requests,). None without
         faults.
@@ -96,7 +114,46 @@ class RunResult:
     window: Window | None
     timeline: dict[str, Any] | None = None
     processors: dict[str, Any] = field(default_factory=dict)
+    depth: int = 0
+    length: int = 1
     blocked: npt.NDArray[np.bool_] | None = None
+
+    @property
+    def refused(self) -> str | None:
+        """The first refusal of the audit among the rows, or None."""
+        refusals = [row.refused for row in (self.row, *self.load_rows)]
+        return next((text for text in refusals if text is not None), None)
+
+    def withheld(self) -> RunResult:
+        """Return this result without the numbers of rows that the audit refuses."""
+        if self.refused is None:
+            return self
+        return replace(
+            self,
+            row=self.row.withheld(),
+            load_rows=tuple(row.withheld() for row in self.load_rows),
+            processors={},
+            timeline=None,
+        )
+
+    def accepted(self) -> RunResult:
+        """Return this result if it passes the audit.
+
+        Raises
+        ------
+        RefusedError
+            If the audit refuses one of its rows.
+        """
+        if self.refused is not None:
+            raise RefusedError(self.refused)
+        return self
+
+    def __repr__(self) -> str:
+        row = self.row
+        latency = ""
+        if row.latency_mean_ns is not None:
+            latency = f", mean latency {row.latency_mean_ns / 1e6:.3g} ms"
+        return f"<RunResult: {row.iops:,.0f} requests/s{latency}>"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +176,8 @@ class WorkloadOutcome:
         True if clients keep requests in flight, False if they issue them at given times.
     is_drawn
         True if each request is an independent draw.
+    is_synthetic
+        False for a trace.
     dry_ns
         Time when the first of its streams issued its last request [ns].
     """
@@ -130,7 +189,18 @@ class WorkloadOutcome:
     spawned: StreamRun | None
     is_closed: bool
     is_drawn: bool
+    is_synthetic: bool
     dry_ns: int
+
+    @property
+    def depth(self) -> int:
+        """Requests that its closed loops keep in flight, 0 for an open loop."""
+        return sum(source.depth for source in self.sources)
+
+    @property
+    def timeout_ns(self) -> int:
+        """Timeout of its requests [ns], 0 for none."""
+        return max(getattr(source, "timeout_ns", 0) for source in self.sources)
 
 
 def engine_named(name: str) -> Callable[[Program], EngineRun]:
@@ -300,7 +370,7 @@ def simulate(
             newest_only=frozenset() if director else closed,
         )
     )
-    outcomes = _outcomes(clients, run, loads)
+    outcomes = _outcomes(pool, clients, run, loads)
     if director is None:
         background_runs = run.streams[len(own) :]
         # The fill of a fresh image is part of the result, not a warm-up.
@@ -314,9 +384,12 @@ def simulate(
             background_runs,
             warm_up=warm_up,
             is_stationary=not fills,
+            is_bounded=until_ns is not None,
+            newest_only=newest_only,
         )
     from stripesim.sim.ceph.failures.results.describe import describe_faults
     from stripesim.sim.ceph.failures.results.phases import held_ns
+    from stripesim.sim.ceph.failures.results.recovery_results import fault_totals
 
     requested = joined_requests([outcome.requested for outcome in outcomes])
     fault_run = director.finish(run, requested)
@@ -331,6 +404,8 @@ def simulate(
         fault_numbers=fault_numbers,
         timeline=timeline,
         is_stationary=False,
+        is_bounded=until_ns is not None,
+        fault_totals=fault_totals(fault_run, width=pool.scheme.width),
     )
     held = held_ns(fault_run.timeline, requested, run.end_ns)
     return replace(result, blocked=held.sum(axis=1) > 0)
@@ -343,12 +418,33 @@ def _streams_of(planner: RequestPlanner, load: AnyWorkload) -> list[Foreground]:
     return [planner]
 
 
-def _is_drawn(load: AnyWorkload) -> bool:
+def _synthetic(load: AnyWorkload) -> Synthetic | None:
+    """Return the synthetic workload that a stream plays, or None."""
     synthetic = getattr(load, "workload", None)
-    return isinstance(synthetic, Synthetic) and synthetic.pattern == "rand"
+    return synthetic if isinstance(synthetic, Synthetic) else None
+
+
+def _starts_steady(load: AnyWorkload) -> bool:
+    synthetic = _synthetic(load)
+    return synthetic is not None and synthetic.first_blocks is not None
+
+
+def _with_ages(pool: Pool, requested: ClientRequests, dry_ns: int) -> ClientRequests:
+    """Return requests with the ages of those that are in flight when a steady run starts."""
+    first = requested.issued_ns == 0
+    ages_ns = np.zeros(len(first), dtype=np.int64)
+    ages_ns[first] = ages_at_start(
+        pool,
+        requested.groups[first],
+        requested.is_write[first],
+        requested.completed_ns[first],
+        dry_ns,
+    )
+    return replace(requested, ages_ns=ages_ns)
 
 
 def _outcomes(
+    pool: Pool,
     clients: Sequence[Sequence[Foreground]],
     run: EngineRun,
     workloads: Sequence[AnyWorkload],
@@ -365,16 +461,22 @@ def _outcomes(
         last_issues_ns = [
             int(part.issued_ns[-1]) for part in parts if len(part.issued_ns)
         ]
+        synthetic = _synthetic(workload)
+        dry_ns = min(last_issues_ns, default=0)
+        requested = joined_requests(parts)
+        if _starts_steady(workload):
+            requested = _with_ages(pool, requested, dry_ns)
         outcomes.append(
             WorkloadOutcome(
                 sources=tuple(sources),
-                requested=joined_requests(parts),
+                requested=requested,
                 first=parts[0],
                 stream=joined_streams(run.streams[own]),
                 spawned=joined_streams(run.spawned[own]) if run.spawned else None,
                 is_closed=bool(sources[0].depth),
-                is_drawn=_is_drawn(workload),
-                dry_ns=min(last_issues_ns, default=0),
+                is_drawn=synthetic is not None and synthetic.pattern == "rand",
+                is_synthetic=synthetic is not None,
+                dry_ns=dry_ns,
             )
         )
     return outcomes
@@ -392,6 +494,9 @@ def _result(
     timeline: dict[str, Any] | None = None,
     warm_up: float | None = None,
     is_stationary: bool = True,
+    is_bounded: bool = False,
+    newest_only: bool = False,
+    fault_totals: FaultTotals | None = None,
 ) -> RunResult:
     """Collect the results of a run. A closed loop's start is a warm-up if the run is stationary after it."""
     counts = [account(load.stream, book, spawned=load.spawned) for load in loads]
@@ -409,7 +514,12 @@ def _result(
         )
 
     uses = resource_use(pool.cluster, run, int(requested.latencies_ns.sum()))
-    limits = limits_of_run(uses, is_closed=all_closed)
+    offered = offered_load(
+        requested, run.end_ns, is_closed=any(load.is_closed for load in loads)
+    )
+    limits = limits_of_run(
+        uses, is_closed=all_closed, is_saturated=bool(offered.is_saturated)
+    )
     window = window_for(requested, all_closed, min(load.dry_ns for load in loads))
     row = describe(
         pool.cluster,
@@ -418,22 +528,23 @@ def _result(
         together,
         window,
         is_drawn=is_stationary and all(load.is_drawn for load in loads),
-        offered=offered_load(
-            requested, run.end_ns, is_closed=any(load.is_closed for load in loads)
-        ),
+        offered=offered,
         limits=limits,
         faults=fault_numbers,
     )
     load_rows = []
+    load_windows = [
+        window_for(load.requested, load.is_closed, load.dry_ns) for load in loads
+    ]
     if len(loads) > 1:
-        for load, counted in zip(loads, counts, strict=True):
+        for load, counted, load_window in zip(loads, counts, load_windows, strict=True):
             load_rows.append(
                 describe(
                     pool.cluster,
                     run,
                     load.requested,
                     counted,
-                    window_for(load.requested, load.is_closed, load.dry_ns),
+                    load_window,
                     is_drawn=is_stationary and load.is_drawn,
                     offered=offered_load(
                         load.requested, run.end_ns, is_closed=load.is_closed
@@ -441,9 +552,42 @@ def _result(
                     limits=limits,
                 )
             )
+    background_counts = tuple(account(stream, book) for stream in background)
     processors = {}
     if window is not None:
         processors = processor_use(pool.cluster, run, row, together)
+        refused = audit_run(
+            run_numbers(
+                pool,
+                run,
+                book,
+                row,
+                requested,
+                together,
+                uses_completed=sum(
+                    counted["uses"] for counted in (*counts, *background_counts)
+                ),
+                factors=factor_tables(pool),
+                is_bounded=is_bounded,
+                is_one_load=len(loads) == 1 and not background,
+                faults=fault_totals,
+            )
+        )
+        is_saturated = any(one.saturated for one in (row, *load_rows))
+        audited = partial(
+            _audited_row,
+            refused=refused,
+            newest_only=newest_only,
+            has_faults=fault_totals is not None,
+            is_bounded=is_bounded,
+        )
+        load_rows = [
+            audited(load_row, load_window, [load], is_saturated=load_row.saturated)
+            for load_row, load_window, load in zip(
+                load_rows, load_windows, loads, strict=False
+            )
+        ]
+        row = audited(row, window, loads, is_saturated=is_saturated)
     return RunResult(
         row=row,
         load_rows=tuple(load_rows),
@@ -453,7 +597,7 @@ def _result(
         book=book,
         compiled=compiled,
         foreground=loads[0].sources[0],
-        background=tuple(account(stream, book) for stream in background),
+        background=background_counts,
         uses=run.uses,
         sha256=completions_sha256(requested),
         resources=uses,
@@ -461,4 +605,35 @@ def _result(
         window=window,
         timeline=timeline,
         processors=processors,
+        depth=sum(load.depth for load in loads),
     )
+
+
+def _audited_row(
+    row: ResultRow,
+    window: Window | None,
+    loads: Sequence[WorkloadOutcome],
+    *,
+    is_saturated: bool | None,
+    refused: str | None,
+    newest_only: bool,
+    has_faults: bool,
+    is_bounded: bool,
+) -> ResultRow:
+    """Return the row of some workloads with the refusal of the audit. `refused` is that of the whole run."""
+    if window is None:
+        return row
+    is_closed = all(load.is_closed for load in loads)
+    numbers = row_numbers(
+        row,
+        joined_requests([load.requested for load in loads]),
+        window,
+        depth=sum(load.depth for load in loads) if is_closed else 0,
+        newest_only=newest_only,
+        dry_ns=min(load.dry_ns for load in loads),
+        timeout_ns=max(load.timeout_ns for load in loads),
+        has_faults=has_faults,
+        is_stationary=all(load.is_synthetic for load in loads) and not is_saturated,
+        is_bounded=is_bounded,
+    )
+    return replace(row, refused=audit_row(numbers) or refused)

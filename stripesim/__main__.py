@@ -62,7 +62,8 @@ def main() -> None:
         if os.environ.get("STRIPESIM_DEBUG"):
             raise
         print(error, file=sys.stderr)
-        sys.exit(2)
+        # Numbers that fail the audit have a status of their own.
+        sys.exit(getattr(error, "exit_status", 2))
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         sys.exit(130)

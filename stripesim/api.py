@@ -10,11 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from inspect import isfunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from stripesim.arguments import citing_arguments
 from stripesim.models.coding import RedundancyScheme, parse_scheme
-from stripesim.models.problems import ScenarioError
+from stripesim.models.problems import (
+    AnswerError,
+    ClusterImportError,
+    OwnCodeError,
+    ParameterSetError,
+    RefusedError,
+    ScenarioError,
+    SchemeError,
+    StudyError,
+    SweepError,
+    TraceError,
+    UnavailableError,
+    WorkError,
+)
 from stripesim.scenarios.answers.run.execute import ScenarioResult, run_scenario
 from stripesim.scenarios.cells.build import build_cell, build_pool
 from stripesim.scenarios.cells.models import build_models
@@ -22,12 +37,12 @@ from stripesim.scenarios.schema.keys import Cell, cells
 from stripesim.scenarios.schema.keys import Scenario as _Scenario
 from stripesim.scenarios.schema.loader import (
     Overrides,
-    load_scenario,
     overridden,
-    parse_scenario,
     scenario_from,
     shipped_scenarios,
 )
+from stripesim.scenarios.schema.loader import load_scenario as _load_scenario
+from stripesim.scenarios.schema.loader import parse_scenario as _parse_scenario
 from stripesim.scenarios.schema.units import format_size, parse_size_bytes
 from stripesim.sim.ceph.clients.workload import Synthetic, SyntheticStream
 from stripesim.sim.ceph.cluster import Cluster
@@ -44,7 +59,23 @@ if TYPE_CHECKING:
     from stripesim.scenarios.answers.explain.timeline import Timeline
     from stripesim.scenarios.answers.load.figure import draw_load
     from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint
+    from stripesim.scenarios.answers.sweep.figures import draw_sweep
     from stripesim.scenarios.answers.sweep.run import SweepResult
+    from stripesim.scenarios.schema.keys import (
+        ClientSpec,
+        ClusterSpec,
+        DegradedSpec,
+        LoadSpec,
+        RepairSpec,
+        WorkloadSpec,
+    )
+    from stripesim.scenarios.schema.tables import (
+        ChangeSpec,
+        DurabilitySpec,
+        FaultsSpec,
+        PlanSpec,
+    )
+    from stripesim.scenarios.schema.types import GenerationName
     from stripesim.scenarios.show.figures.rehearsal import draw_rehearsal
     from stripesim.scenarios.show.figures.results import (
         CaptionedFigure,
@@ -57,30 +88,42 @@ if TYPE_CHECKING:
     from stripesim.traces import load as load_trace
 
 __all__ = [
+    "AnswerError",
     "BlockTrace",
     "CaptionedFigure",
     "Claim",
     "Cluster",
+    "ClusterImportError",
     "FailureTrace",
     "Ledger",
     "LoadCurve",
     "LoadPoint",
+    "OwnCodeError",
+    "ParameterSetError",
     "Pool",
     "RedundancyScheme",
+    "RefusedError",
     "RunResult",
     "Scenario",
     "ScenarioError",
     "ScenarioResult",
+    "SchemeError",
+    "StudyError",
     "StudyResult",
+    "SweepError",
     "SweepResult",
     "Timeline",
+    "TraceError",
     "TraceFit",
+    "UnavailableError",
+    "WorkError",
     "claims",
     "cluster",
     "describe_trace",
     "draw_all",
     "draw_load",
     "draw_rehearsal",
+    "draw_sweep",
     "draw_timelines",
     "durability",
     "explain",
@@ -124,6 +167,7 @@ _LATE = {
     "draw_all": "stripesim.scenarios.show.figures.results",
     "draw_load": "stripesim.scenarios.answers.load.figure",
     "draw_rehearsal": "stripesim.scenarios.show.figures.rehearsal",
+    "draw_sweep": "stripesim.scenarios.answers.sweep.figures",
     "draw_timelines": "stripesim.scenarios.answers.explain.draw",
     "explain": "stripesim.scenarios.answers.explain.request",
     "fit_trace": "stripesim.calibration.trace_fit",
@@ -140,8 +184,14 @@ def __getattr__(name: str) -> Any:
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_LATE[name]), _NAMES_THERE.get(name, name))
+    if isfunction(value):
+        value = citing_arguments(value)
     globals()[name] = value
     return value
+
+
+load_scenario = citing_arguments(_load_scenario)
+parse_scenario = citing_arguments(_parse_scenario)
 
 
 class _Checked(type(_Scenario)):  # type: ignore[misc]
@@ -169,15 +219,39 @@ class Scenario(_Scenario, metaclass=_Checked):
     4
     """
 
+    if TYPE_CHECKING:
+        # What the loader accepts: tables as mappings, lists as sequences, sizes as text.
+        def __init__(
+            self,
+            *,
+            schemes: Sequence[str],
+            name: str = ...,
+            description: str = ...,
+            generation: GenerationName = ...,
+            codes: Sequence[str | Path | type] = ...,
+            seed: int = ...,
+            cluster: ClusterSpec | Mapping[str, Any] = ...,
+            workload: WorkloadSpec | Mapping[str, Any] = ...,
+            workloads: Sequence[LoadSpec | Mapping[str, Any]] = ...,
+            client: ClientSpec | Mapping[str, Any] = ...,
+            repair: RepairSpec | Mapping[str, Any] | None = ...,
+            degraded: DegradedSpec | Mapping[str, Any] | None = ...,
+            faults: FaultsSpec | Mapping[str, Any] | None = ...,
+            changes: Sequence[ChangeSpec | Mapping[str, Any]] = ...,
+            durability: DurabilitySpec | Mapping[str, Any] | None = ...,
+            plan: PlanSpec | Mapping[str, Any] | None = ...,
+        ) -> None: ...
+
 
 def _loaded(
     scenario: _Scenario | str | Path, sets: Overrides, seed: int | None = None
 ) -> _Scenario:
     if isinstance(scenario, _Scenario):
         return overridden(scenario, sets, seed=seed)
-    return load_scenario(scenario, sets=sets, seed=seed)
+    return _load_scenario(scenario, sets=sets, seed=seed)
 
 
+@citing_arguments
 def run(
     scenario: _Scenario | str | Path,
     *,
@@ -185,6 +259,7 @@ def run(
     seed: int | None = None,
     engine: str = "compiled",
     costs: bool = True,
+    unchecked: bool = False,
 ) -> ScenarioResult:
     """Simulate every cell of a scenario: each scheme under each workload pattern.
 
@@ -201,20 +276,25 @@ def run(
         ``compiled`` or ``simpy``. Both give the same result.
     costs
         Break the mean latency down by step. Each cell then runs twice.
+    unchecked
+        Keep the numbers of rows that the audit refuses.
 
     Returns
     -------
     ScenarioResult
-        ``rows`` is a Polars table with one row per cell.
+        ``rows`` is a Polars table with one row per cell. Where the audit refuses a row, its numbers are null,
+        its column ``refused`` states the reason, and ``refusals`` lists it.
 
     Raises
     ------
     ScenarioError
         If the scenario is invalid. The message lists all problems, one per line.
     """
-    return run_scenario(_loaded(scenario, sets, seed), engine=engine, costs=costs)
+    loaded = _loaded(scenario, sets, seed)
+    return run_scenario(loaded, engine=engine, costs=costs, unchecked=unchecked)
 
 
+@citing_arguments
 def sweep(
     scenario: _Scenario | str | Path,
     over: Mapping[str, Sequence[Any]],
@@ -224,6 +304,7 @@ def sweep(
     replications: int = 1,
     jobs: int | None = None,
     engine: str = "compiled",
+    unchecked: bool = False,
 ) -> SweepResult:
     """Run a scenario at each point of a grid.
 
@@ -238,11 +319,14 @@ def sweep(
     jobs
         Worker processes [count]. None uses all cores. 1 runs everything in this process. A script that uses
         several processes must guard its main part with ``if __name__ == "__main__":``.
+    unchecked
+        Keep the numbers of rows that the audit refuses, as for `run`.
 
     Returns
     -------
     SweepResult
-        ``rows`` has one row per point, cell and replication.
+        ``rows`` has one row per point, cell and replication, and ``refused`` counts those whose numbers the
+        audit withholds.
 
     Raises
     ------
@@ -260,9 +344,10 @@ def sweep(
         replications=replications,
         engine=engine,
     )
-    return run_sweep(plan, jobs=jobs)
+    return run_sweep(plan, jobs=jobs, unchecked=unchecked)
 
 
+@citing_arguments
 def study(
     name: str,
     *,
@@ -333,6 +418,7 @@ def claims(study: str) -> tuple[Claim, ...]:
     return study_named(study).claims()
 
 
+@citing_arguments
 def pool(
     scenario: _Scenario | str | Path, scheme: str | None = None, *, sets: Overrides = ()
 ) -> Pool:
@@ -355,6 +441,7 @@ def pool(
     return build_pool(loaded, code, build_models(loaded))
 
 
+@citing_arguments
 def cluster(
     scenario: _Scenario | str | Path, scheme: str | None = None, *, sets: Overrides = ()
 ) -> Cluster:
@@ -368,6 +455,7 @@ def cluster(
     return pool(scenario, scheme, sets=sets).cluster
 
 
+@citing_arguments
 def workload(
     scenario: _Scenario | str | Path, cell: int | Cell = 0, *, sets: Overrides = ()
 ) -> Any:
@@ -391,7 +479,10 @@ def workload(
     return build_cell(loaded, cell).workload
 
 
-def simulate(pool: Pool, workload: Any, **options: Any) -> RunResult:
+@citing_arguments
+def simulate(
+    pool: Pool, workload: Any, *, unchecked: bool = False, **options: Any
+) -> RunResult:
     """Simulate one workload, or a list of workloads, on a pool.
 
     Parameters
@@ -400,6 +491,9 @@ def simulate(pool: Pool, workload: Any, **options: Any) -> RunResult:
         As `pool` returns it.
     workload
         As `workload` returns it, or a list of such workloads that run at the same time.
+    unchecked
+        Keep the numbers of rows that the audit refuses. Otherwise they are None, and ``refused`` of the row
+        states the reason.
     **options
         Keyword arguments of `stripesim.sim.run.simulate`.
 
@@ -419,9 +513,11 @@ def simulate(pool: Pool, workload: Any, **options: Any) -> RunResult:
         raise ValueError(
             "simulate: got a workload without an end, wanted a number of requests, or until_ns"
         )
-    return _simulate(pool, workload, **options)
+    result = _simulate(pool, workload, **options)
+    return result if unchecked else result.withheld()
 
 
+@citing_arguments
 def durability(
     scenario: _Scenario | str | Path,
     *,
@@ -465,6 +561,7 @@ def durability(
     return rows
 
 
+@citing_arguments
 def import_report(*files: str | Path, pools: Sequence[str] = ()) -> dict[str, Any]:
     """Describe an existing Ceph cluster: its pools, OSDs, placement groups and capacity.
 
@@ -492,6 +589,7 @@ def import_report(*files: str | Path, pools: Sequence[str] = ()) -> dict[str, An
     return answer(import_cluster([Path(file) for file in files]), pools)[0]
 
 
+@citing_arguments
 def rehearse(
     scenario: _Scenario | str | Path,
     *,
@@ -528,6 +626,7 @@ def rehearse(
     return _rehearse(_loaded(scenario, sets, seed), engine=engine)
 
 
+@citing_arguments
 def load_curves(
     scenario: _Scenario | str | Path,
     *,
@@ -537,6 +636,7 @@ def load_curves(
     requests: int | None = None,
     jobs: int | None = None,
     engine: str = "compiled",
+    unchecked: bool = False,
 ) -> list[LoadCurve]:
     """Simulate latency over throughput, from a tenth of saturation to past it.
 
@@ -551,6 +651,8 @@ def load_curves(
         Requests of each run [count]. Each point has 5 runs. Default: 6,000 to 20,000, by the number of OSDs.
     jobs
         Worker processes [count], as for `sweep`.
+    unchecked
+        Keep the numbers of points that the audit refuses. Otherwise they are in ``refused_points``.
 
     Returns
     -------
@@ -561,7 +663,7 @@ def load_curves(
     ------
     ValueError
         If the scenario has no steady load (traces, faults, changes, repairs), too many cells, or a scheme
-        does not fit on the cluster. The message names the key.
+        does not fit on the cluster. The message names the key. Also if the audit refuses the saturation.
     """
     from stripesim.scenarios.answers.load.curves import load_curves as _load_curves
 
@@ -571,4 +673,5 @@ def load_curves(
         requests=requests,
         jobs=jobs,
         engine=engine,
+        unchecked=unchecked,
     )

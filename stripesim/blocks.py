@@ -36,7 +36,8 @@ from stripesim.sim.durability.system import (
 from stripesim.sim.engine.draws import (
     FACTOR_ONE,
     FACTOR_POINTS,
-    factor_index,
+    drawn_factor,
+    factor_cells,
     factor_table,
     scaled_ns,
     seed_state,

@@ -31,6 +31,7 @@ from stripesim.sim.ceph.roles import role_count
 from stripesim.sim.engine.graph import COUNTERS, Template
 from stripesim.sim.engine.program import FIFO, Progress
 from support.engines import engine_compiled, program, single
+from support.koh_cluster import KOH_CLUSTER
 from support.random_programs import KINDS
 
 # Print tables with the width of a pipe, regardless of the terminal.
@@ -103,12 +104,8 @@ def changed(model: Any, **numbers: Any) -> Any:
 @pytest.fixture(scope="session")
 def models() -> Models:
     """Return the models of the cluster of Koh et al. without spread, with the PG lock held until commit."""
-    built = build_models(
-        parse_scenario(
-            'schemes = ["rep:3"]',
-            sets=["workload.requests=1", 'cluster.parameters="kraken"'],
-        )
-    )
+    sets = {"workload.requests": 1, **KOH_CLUSTER}
+    built = build_models(parse_scenario('schemes = ["rep:3"]', sets=sets))
     flat = (1.0,) * 256
     return replace(
         built,

@@ -80,6 +80,9 @@ class BlockTrace:
     def __len__(self) -> int:
         return self.requests.height
 
+    def __repr__(self) -> str:
+        return f"<BlockTrace: {self.source}, {self.format}, {len(self):,} requests>"
+
 
 def assemble(chunks: list[Chunk]) -> tuple[pl.DataFrame, pl.DataFrame | None, int]:
     """Join and sort the chunks of a file, with time 0 at the first request.

@@ -1,6 +1,9 @@
 """Read tables that `trace convert` wrote as CSV or Parquet, in bounded slices of valid rows."""
 
+import os
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from stripesim.traces.source import Head, TraceSource
 PARQUET_MAGIC = b"PAR1"
 SLICE_ROWS = 1 << 20
 
+_STDERR = 2
 # Damaged files make Polars panic, and a panic is not an Exception.
 _BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
@@ -72,17 +76,19 @@ class ConvertedTable:
 
     def _parquet_rows(self, path: Path) -> Iterator[pl.DataFrame]:
         try:
-            frame = pl.scan_parquet(path)
-            present = frame.collect_schema()
+            with _without_panic_messages():
+                frame = pl.scan_parquet(path)
+                present = frame.collect_schema()
+                count = int(frame.select(pl.len()).collect().item())
             self._check_types(path, present)
-            count = int(frame.select(pl.len()).collect().item())
             RowBudget(str(path), self.row_bytes, "rows").check(count)
             known = frame.select(
                 (pl.col(name) if name in present else pl.lit(None, dtype)).alias(name)
                 for name, dtype in self.schema.items()
             )
             for first in range(0, count, SLICE_ROWS):
-                part = known.slice(first, SLICE_ROWS).collect()
+                with _without_panic_messages():
+                    part = known.slice(first, SLICE_ROWS).collect()
                 numbers = pl.int_range(first + 1, first + 1 + part.height)
                 yield part.with_columns(numbers.alias(ORDER_COLUMN))
         except _BROKEN as error:
@@ -110,9 +116,24 @@ class ConvertedTable:
 def parquet_columns(path: Path) -> list[str]:
     """Return the column names of a Parquet file, none if it cannot be read."""
     try:
-        return pl.scan_parquet(path).collect_schema().names()
+        with _without_panic_messages():
+            return pl.scan_parquet(path).collect_schema().names()
     except _BROKEN:
         return []
+
+
+@contextmanager
+def _without_panic_messages() -> Iterator[None]:
+    """Discard standard error, where Rust reports a panic that Polars raises as well."""
+    sys.stderr.flush()
+    own = os.dup(_STDERR)
+    with open(os.devnull, "wb") as sink:
+        os.dup2(sink.fileno(), _STDERR)
+    try:
+        yield
+    finally:
+        os.dup2(own, _STDERR)
+        os.close(own)
 
 
 def _typed(name: str, dtype: pl.DataType) -> pl.Expr:

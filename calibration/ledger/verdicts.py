@@ -121,7 +121,7 @@ def judge(
     tolerance is 0.05. A claim is right if
 
     - `value`, `extremum`: ``|error| ≤ tolerance``.
-    - `at-most`: ``error ≤ tolerance``.
+    - `at-most`: ``error ≤ tolerance``. The reason of a right claim says if its value exceeds the bound.
     - `range`: a number is inside the range widened by the tolerance (with error 0 inside the range itself).
     For an
       array, the smallest element is compared with the lower end and the largest with the upper end, both
@@ -194,7 +194,25 @@ def _judge_one(claim: Claim, simulated: Simulated, reason: str) -> Entry:
         why = "the source does not say enough to derive this row"
     else:
         verdict = "right" if right else "wrong"
+        why = _exceeded_bound(claim, error, kind, tolerance) if right else None
     return Entry(claim, numbers, text, error, kind, tolerance, verdict, why)
+
+
+def _exceeded_bound(
+    claim: Claim,
+    error: float | None,
+    kind: ErrorKind | None,
+    tolerance: float | None,
+) -> str | None:
+    """Say that a right claim on an upper bound holds only within its tolerance, or return None."""
+    if claim.compare != "at-most" or error is None or error <= ROUNDING:
+        return None
+    assert tolerance is not None, "a claim without a tolerance is not right"
+    slack = f"{tolerance:.0%}" if kind == "relative" else f"{tolerance:g}"
+    return (
+        f"above the published bound of {claim.published_text}: right only within the tolerance of {slack} "
+        "that was fixed beforehand"
+    )
 
 
 def _split(
@@ -261,6 +279,9 @@ class Ledger:
     entries: tuple[Entry, ...]
     parameters: tuple[dict[str, Any], ...]
     groups: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"<Ledger: {len(self.entries)} claims>"
 
     @property
     def fitted_parameters(self) -> tuple[str, ...]:

@@ -18,6 +18,17 @@ from stripesim.traces import BlockTrace
 LIKE = "nvme-tlc"
 """Preset that supplies numbers that the trace does not show."""
 
+_INSIDE = {"value": 0, "provenance": "fitted"}
+# A fit has no queue besides the channels.
+_NO_QUEUES: dict[str, dict[str, dict[str, Any]]] = {
+    "read": {
+        "link_ns_per_byte": {**_INSIDE, "source": "inside the times of reads"},
+    },
+    "write": {
+        "write_servers_count": {**_INSIDE, "source": "writes share the channels"},
+    },
+}
+
 
 def drive_toml(
     service: Sequence[ServiceFit], trace: BlockTrace, like: str = LIKE
@@ -91,6 +102,7 @@ def drive_toml(
     for fit in fits:
         sizes = sample_of(trace, fit.operation, "service").size_bytes
         entries |= _line_entries(fit, sizes, channels)
+        entries |= _NO_QUEUES[fit.operation]
     lines = [
         f"# Drive fitted by `stripesim trace fit` to {fits[0].source}.",
         f"# Numbers that the trace does not show are those of the preset {like}.",

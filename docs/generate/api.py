@@ -23,6 +23,11 @@ scenario = stripesim.Scenario(schemes=["rep:3", "rs:4,2"], workload={"requests":
 print(stripesim.run(scenario).rows.select("scheme", "op", "iops", "bottleneck"))
 ```
 
+`rows` of a result is a [Polars](https://docs.pola.rs) table. For pandas, install `stripesim[pandas]` and call
+`rows.to_pandas()`. `pandas.DataFrame(rows.to_dict(as_series=False))` works without that extra.
+
+Errors in arguments and scenarios are `ValueError`. Their lines cite the argument of the call.
+
 """
 
 # Parts of stripesim in the order of the page, with their titles.
@@ -44,11 +49,13 @@ def _entry(name: str, value: Any) -> str:
     directive = "autoclass" if inspect.isclass(value) else "autofunction"
     target = f"{_home(value)}.{value.__qualname__}"
     options = ["   :members:"] if directive == "autoclass" else []
+    hidden = list(getattr(value, "_fields", ()))
     if directive == "autoclass" and issubclass(value, BaseModel):
         # The scenario reference lists its keys.
         target = f"{target}(**keys)"
-    if fields := getattr(value, "_fields", None):
-        options.append(f"   :exclude-members: {', '.join(fields)}")
+        hidden += ["model_config", "model_post_init"]
+    if hidden:
+        options.append(f"   :exclude-members: {', '.join(hidden)}")
     return "\n".join(
         ["```{eval-rst}", f".. {directive}:: {target}", *options, "```", ""]
     )

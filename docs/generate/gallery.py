@@ -29,7 +29,7 @@ SCENARIO = FOLDER / "grid.toml"
 OVER: dict[str, list[Any]] = {
     "workload.queue_depth": [1, 4, 16, 64],
     "workload.block_sizes_bytes": ["4k", "16k", "64k", "256k"],
-    "cluster.hosts": [4, 6, 8, 10],
+    "cluster.osds_per_host": [2, 4, 6, 8],
     "generation": ["squid", "tentacle"],
 }
 REPLICATIONS = 3
@@ -288,6 +288,8 @@ def grid_page() -> str:
         kind="A recorded grid",
         title="Replication or erasure coding?",
         introduction=f"{scenario.description}. Each client keeps its own queue. "
+        "The failure domain is the host: each shard is on another host, so every scheme "
+        "keeps its data when any two hosts fail. "
         f"Every cell is the mean of {REPLICATIONS} simulations. "
         "Move one slider at a time: what changes, and for which scheme?",
     )

@@ -10,7 +10,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-from generate import api, commands, gallery, parameters, results, scenario, trust
+from generate import (
+    api,
+    audit,
+    commands,
+    gallery,
+    parameters,
+    results,
+    scenario,
+    trust,
+)
 from stripesim import __version__
 
 DOCS = Path(__file__).resolve().parents[1]
@@ -32,6 +41,16 @@ SAVED = re.compile(
     flags=re.MULTILINE | re.DOTALL,
 )
 
+# Sources of generated pages. A link to one leads to it in the checkout, and to its page in the built site.
+_SOURCES = {
+    "scenarios/schema.json": "reference/scenario.md",
+    "calibration/parameters": "reference/parameters.md",
+    "calibration/kernels/tables": "reference/parameters.md#kernel-tables",
+}
+_SOURCE_LINK = re.compile(
+    rf"\]\((?:\.\./)+({'|'.join(_SOURCES)})(?:/([\w-]+)\.toml)?\)"
+)
+
 # Marker for a measured error on the page of a model: study, then group of metrics.
 ERROR = re.compile(r"<!-- error (\S+) (.+?) -->")
 
@@ -51,7 +70,7 @@ def filled(text: str) -> str:
     markers = {
         results.MARKER: results.columns, trust.ANSWERS: trust.kinds, trust.SUMMARY: trust.summary,
         trust.CALIBRATED: trust.calibrated, gallery.MARKER: gallery.links,
-        trust.WRONG: trust.wrong,
+        trust.WRONG: trust.wrong, audit.MARKER: audit.catalogue,
     }  # fmt: skip
     for marker, write in markers.items():
         if marker in text:
@@ -68,6 +87,25 @@ def with_the_rest(path: Path, text: str) -> str:
         if page.stem not in [*lines, "index"]
     )
     return text.replace(REST, "\n".join(rest))
+
+
+def with_generated_links(text: str, page: Path) -> str:
+    """Replace links to the sources of generated pages by links to these pages.
+
+    Parameters
+    ----------
+    text : str
+        The text of a page.
+    page : Path
+        Its path under docs/.
+    """
+
+    def link(found: re.Match[str]) -> str:
+        target = os.path.relpath(_SOURCES[found[1]], page.parent)
+        anchor = f"#{found[2]}" if found[2] else ""
+        return f"]({target}{anchor})"
+
+    return _SOURCE_LINK.sub(link, text)
 
 
 def save_files(text: str, folder: Path) -> None:
@@ -142,6 +180,7 @@ def stage(target: Path, *, run: bool = True) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for path in sorted(target.rglob("*.md")):
             text = with_the_rest(path, filled(path.read_text(encoding="utf-8")))
+            text = with_generated_links(text, path.relative_to(target))
             save_files(text, Path(folder))
             text = RUN_BLOCK.sub(
                 lambda block: (

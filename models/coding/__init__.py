@@ -1,11 +1,16 @@
 """Redundancy schemes, one file per family, behind a common protocol. Start with `protocol`."""
 
-from stripesim.models.coding.amplification import padded_amplification, stored_bytes
+from stripesim.models.coding.amplification import (
+    padded_amplification,
+    repair_reads,
+    stored_bytes,
+)
 from stripesim.models.coding.clay import Clay
 from stripesim.models.coding.geometry import StripeGeometry
 from stripesim.models.coding.lrc import LRC, CephLRC
 from stripesim.models.coding.own_code import OwnCode
 from stripesim.models.coding.own_files import (
+    class_file,
     load_code_file,
     loaded_code_files,
     note_code_files,
@@ -48,11 +53,13 @@ __all__ = [
     "ShardExtent",
     "StripeGeometry",
     "WritePlan",
+    "class_file",
     "leaders",
     "load_code_file",
     "loaded_code_files",
     "note_code_files",
     "padded_amplification",
     "parse_scheme",
+    "repair_reads",
     "stored_bytes",
 ]

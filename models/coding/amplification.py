@@ -1,4 +1,4 @@
-"""Compute the bytes that a coded object occupies, including chunk division and padding, exactly."""
+"""Compute the bytes that a coded object occupies and that its repair reads, with padding, exactly."""
 
 from fractions import Fraction
 
@@ -7,7 +7,7 @@ from stripesim.models.coding.geometry import StripeGeometry
 from stripesim.models.coding.optimised import ShardMap
 from stripesim.models.coding.optimised.extents import align, length
 from stripesim.models.coding.policy import WHOLE_STRIPES, EcPolicy
-from stripesim.models.coding.protocol import RedundancyScheme
+from stripesim.models.coding.protocol import RedundancyScheme, ShardExtent
 
 
 def stored_bytes(
@@ -110,3 +110,57 @@ def padded_amplification(
         scheme, geometry, object_bytes, min_alloc_bytes=min_alloc_bytes
     )
     return Fraction(stored, object_bytes)
+
+
+def repair_reads(
+    scheme: RedundancyScheme,
+    geometry: StripeGeometry,
+    *,
+    stripes: int = 1,
+    block_bytes: int = 1,
+) -> float:
+    """Return the bytes read to rebuild one byte of a lost shard, the mean over shards.
+
+    Parameters
+    ----------
+    scheme
+        Redundancy scheme.
+    geometry
+        Stripes of the object.
+    stripes
+        Stripes of the object [count].
+    block_bytes
+        Smallest unit of a read [B]. A block that two pieces share is read once.
+
+    Examples
+    --------
+    Clay reads a quarter of each helper in pieces of 1,024 bytes, for which drives read all of 4 KiB:
+
+    >>> from stripesim.models.coding import parse_scheme
+    >>> code = parse_scheme("clay:4,2,5")
+    >>> geometry = code.geometry(4096)
+    >>> repair_reads(code, geometry), repair_reads(code, geometry, block_bytes=4096)
+    (2.5, 5.0)
+    """
+    object_bytes = stripes * geometry.stripe_bytes
+    read = 0
+    for shard in range(scheme.width):
+        plan = scheme.plan_repair(
+            lost=frozenset({shard}), object_size_bytes=object_bytes, geometry=geometry
+        )
+        if block_bytes == 1:
+            read += sum(extent.length_bytes for extent in plan.reads)
+            continue
+        blocks = {
+            (extent.shard, block)
+            for extent in plan.reads
+            for block in _blocks_of(extent, block_bytes)
+        }
+        read += block_bytes * len(blocks)
+    return read / scheme.width / (stripes * geometry.stripe_unit_bytes)
+
+
+def _blocks_of(extent: ShardExtent, block_bytes: int) -> range:
+    """Return the numbers of the blocks that an extent touches."""
+    end_bytes = extent.offset_bytes + extent.length_bytes
+    return range(extent.offset_bytes // block_bytes, -(-end_bytes // block_bytes))

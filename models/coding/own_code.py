@@ -288,7 +288,7 @@ def whole_number(
     described: object, key: str, place: str, default: int | None = None
 ) -> int:
     """Return a whole number that an author's object has."""
-    value = getattr(described, key, default)
+    value = called(getattr, f"{place}: {key}", described, key, default)
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return int(value)
     shown = f"{value!r}" if hasattr(described, key) else "nothing"
@@ -299,7 +299,10 @@ def called(function: Callable[..., Result], where: str, *arguments: Any) -> Resu
     """Call an author's function, and report what it raises with its line."""
     try:
         return function(*arguments)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        # Author's code that calls sys.exit() does not end the command.
         raise OwnCodeError(f"{where}: got {raised_at(error)}") from error
 
 
@@ -355,6 +358,7 @@ def _repair_parts(
         return None
     where = f"{code.place}: repair({sorted(lost)})"
     given = called(repair, where, lost, available)
+    given = called(_listed, where, given)
     if given is None:
         return None
     parts = _checked_parts(code, given, available, where)
@@ -368,6 +372,16 @@ def _repair_parts(
             "that determine them"
         )
     return parts
+
+
+def _listed(given: Any) -> Any:
+    """List the sub-chunks of each shard, which may come from an author's generator."""
+    if not isinstance(given, Mapping):
+        return given
+    return {
+        shard: list(every) if isinstance(every, Iterable) else every
+        for shard, every in given.items()
+    }
 
 
 def _checked_parts(

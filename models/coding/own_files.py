@@ -1,4 +1,7 @@
-"""Load codes that their authors describe: from Python files and from installed packages.
+"""Load codes that their authors describe: from Python files, classes and installed packages.
+
+A class from a notebook or script has no file that could be executed alone. Its source is copied into one,
+together with the imports, functions and values that it uses.
 
 Loading a file executes it. `stripesim.models.coding.own_code` says what a description holds.
 """
@@ -6,10 +9,17 @@ Loading a file executes it. `stripesim.models.coding.own_code` says what a descr
 from __future__ import annotations
 
 import ast
+import builtins
 import hashlib
+import inspect
+import linecache
+import os
 import re
+import secrets
 import sys
-from collections.abc import Iterable
+import tempfile
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -28,6 +38,8 @@ ENTRY_POINTS: Final = "stripesim.codes"
 RESERVED: Final = frozenset({"none", "rep", "rs", "lrc", "lrc-ceph", "shec", "clay"})
 
 _FILE_BYTES_MAX: Final = 1 << 20
+#: Types of values that can be written as Python source.
+_PLAIN: Final = (int, float, complex, str, bytes, bool, type(None))
 _FORM: Final = re.compile(r"([a-z][a-z0-9-]*):([a-z]\w*(?:,[a-z]\w*)*)")
 
 
@@ -45,7 +57,7 @@ class OwnFamily:
 
 #: Families in use, the content of each file that was loaded, and files to load when a family is unknown.
 _families: dict[str, OwnFamily] = {}
-_loaded: dict[Path, str] = {}
+_loaded: dict[Path, tuple[str, list[OwnFamily]]] = {}
 _noted: list[Path] = []
 
 
@@ -84,13 +96,15 @@ def load_code_file(path: str | Path) -> list[str]:
             f"{path}: got more than {_FILE_BYTES_MAX:,} bytes, wanted at most that"
         )
     sha256 = hashlib.sha256(source).hexdigest()
-    if _loaded.get(file) != sha256:
+    known, families = _loaded.get(file, ("", []))
+    if known != sha256:
         families = _families_of(str(path), file, source, sha256)
         for name in [n for n, family in _families.items() if family.path == file]:
             del _families[name]
-        _families.update({family.name: family for family in families})
-        _loaded[file] = sha256
-    return [family.form for family in _families.values() if family.path == file]
+        _loaded[file] = sha256, families
+    # Another version of a class may have replaced these families.
+    _families.update({family.name: family for family in families})
+    return [family.form for family in families]
 
 
 def note_code_files(paths: Iterable[Path]) -> None:
@@ -164,7 +178,9 @@ def _installed_family(point: EntryPoint) -> OwnFamily:
     where = f"entry point {point.name} = {point.value}"
     try:
         build = point.load()
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise OwnCodeError(f"{where}: got {raised_at(error)}") from error
     sha256 = hashlib.sha256(point.value.encode()).hexdigest()
     family = _family(build, where, sha256, None)
@@ -192,7 +208,9 @@ def _families_of(shown: str, file: Path, source: bytes, sha256: str) -> list[Own
     sys.modules[module.__name__] = module
     try:
         exec(code, module.__dict__)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         del sys.modules[module.__name__]
         raise OwnCodeError(
             f"{shown}: got {raised_at(error)}, wanted a file that can be imported"
@@ -228,10 +246,176 @@ def _family(build: type[Any], place: str, sha256: str, path: Path | None) -> Own
     return OwnFamily(match[1], match[0], build, place, sha256, path)
 
 
+def _is_of_class(family: OwnFamily) -> bool:
+    return family.path is not None and family.path.parent == class_folder()
+
+
 def _check_free(family: OwnFamily) -> None:
     where = f"{family.place}: form: got the family {family.name!r}"
     if family.name in RESERVED:
         raise OwnCodeError(f"{where}, which stripesim defines, wanted another one")
     before = _families.get(family.name)
-    if before is not None and before.path != family.path:
-        raise OwnCodeError(f"{where} of {before.place} as well, wanted another one")
+    if before is None or before.path == family.path:
+        return
+    # A class that was defined again, in a notebook for example, replaces the earlier one.
+    if _is_of_class(before) and _is_of_class(family):
+        return
+    raise OwnCodeError(f"{where} of {before.place} as well, wanted another one")
+
+
+def class_file(described: type) -> Path:
+    """Write the source of a class that describes a code into a file named by its content.
+
+    Parameters
+    ----------
+    described
+        Class with a ``form``, as `stripesim.models.coding.own_code.CodeDescription` states.
+
+    Returns
+    -------
+    Path
+        The file. Equal sources have the same file.
+
+    Raises
+    ------
+    OwnCodeError
+        If the source is not available, or uses a value that cannot be written as source.
+    """
+    if not hasattr(described, "form"):
+        raise OwnCodeError(
+            f'class {described.__name__}: got no form, wanted one such as "halves:k"'
+        )
+    source = "\n".join(_Copied().parts_of(described))
+    sha256 = hashlib.sha256(source.encode()).hexdigest()
+    path = class_folder() / f"{described.__name__}-{sha256[:16]}.py"
+    if not path.is_file() or path.read_text("utf-8") != source:
+        # Another process may write the same file.
+        draft = path.with_suffix(f".{secrets.token_hex(4)}")
+        draft.write_text(source, encoding="utf-8")
+        draft.replace(path)
+    return path
+
+
+@cache
+def class_folder() -> Path:
+    """Return the folder of these files, ``$XDG_CACHE_HOME/stripesim/codes``, or else a temporary one."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    folder = Path(base) / "stripesim" / "codes"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    except OSError:
+        pass
+    return Path(tempfile.mkdtemp(prefix="stripesim-codes-"))
+
+
+class _Copied:
+    """Source of a class and of what it uses, each name once."""
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+        self._files: list[str] = []
+
+    def parts_of(self, thing: Any) -> list[str]:
+        """Return the source of a class or function, after the parts that it uses."""
+        self._names.add(thing.__name__)
+        source = _source_of(thing, self._files)
+        self._files += [file for file, _ in _places_of(thing)]
+        known = _globals_of(thing)
+        parts = []
+        for name in _names_in(source):
+            if name in known and name not in self._names:
+                self._names.add(name)
+                parts += self._part(thing, name, known[name])
+        return [*parts, source]
+
+    def _part(self, thing: Any, name: str, value: Any) -> list[str]:
+        if isinstance(value, ModuleType):
+            return [f"import {value.__name__} as {name}"]
+        module = getattr(value, "__module__", None)
+        there = getattr(value, "__name__", None)
+        if module != "__main__" and _is_importable(module, there, value):
+            return [f"from {module} import {there} as {name}"]
+        if thing.__module__ != "__main__":
+            return [f"from {thing.__module__} import {name}"]
+        if inspect.isclass(value) or inspect.isfunction(value):
+            parts = self.parts_of(value)
+            return parts if there == name else [*parts, f"{name} = {there}"]
+        if _is_plain(value):
+            return [f"{name} = {value!r}"]
+        raise OwnCodeError(
+            f"class {thing.__name__}: got {name}, a {type(value).__name__}, wanted only modules, classes, "
+            "functions and plain values, or a file of codes"
+        )
+
+
+def _is_importable(module: Any, name: Any, value: Any) -> bool:
+    if not isinstance(module, str) or not isinstance(name, str):
+        return False
+    return getattr(sys.modules.get(module), name, None) is value
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return type(value) is dict and _is_plain([*value, *value.values()])
+    if isinstance(value, list | tuple | set | frozenset):
+        return type(value).__module__ == "builtins" and all(map(_is_plain, value))
+    return type(value) in _PLAIN
+
+
+def _source_of(thing: Any, files: Iterable[str]) -> str:
+    """Return the source of a class or function, also from a notebook's cell.
+
+    A class without methods names no file. It is searched in those of the code that uses it.
+    """
+    for file, line in (*_places_of(thing), *((file, None) for file in files)):
+        lines = linecache.getlines(file)
+        node = _definition(lines, thing.__name__, line)
+        if node is not None:
+            start = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            text = "".join(lines[start - 1 : node.end_lineno])
+            return textwrap.dedent(text).rstrip() + "\n"
+    raise OwnCodeError(
+        f"class {thing.__name__}: got no source, wanted a class from a file or a notebook's cell, or a "
+        "file of codes"
+    )
+
+
+def _definition(
+    lines: list[str], name: str, line: int | None
+) -> ast.ClassDef | ast.FunctionDef | None:
+    """Return the definition of a name that spans a line, or the first one, or None."""
+    try:
+        tree = ast.parse("".join(lines))
+    except SyntaxError:
+        # A cell may have commands of the notebook, and a file may have changed.
+        return None
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ClassDef | ast.FunctionDef) or node.name != name:
+            continue
+        start = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+        assert node.end_lineno is not None
+        if line is None or start <= line <= node.end_lineno:
+            return node
+    return None
+
+
+def _places_of(thing: Any) -> Iterator[tuple[str, int]]:
+    """Yield the file and the first line of a function, or of each method of a class."""
+    members = [thing] if inspect.isfunction(thing) else vars(thing).values()
+    for member in members:
+        function = inspect.unwrap(getattr(member, "__func__", member))
+        if inspect.isfunction(function):
+            yield function.__code__.co_filename, function.__code__.co_firstlineno
+
+
+def _globals_of(thing: Any) -> Mapping[str, Any]:
+    return vars(sys.modules[thing.__module__])
+
+
+def _names_in(source: str) -> list[str]:
+    """Return the names that source reads, in order, without those of Python itself."""
+    nodes = ast.walk(ast.parse(source))
+    read = [node.id for node in nodes if isinstance(node, ast.Name)]
+    return [name for name in dict.fromkeys(read) if not hasattr(builtins, name)]

@@ -8,11 +8,14 @@ from importlib.resources import files
 from typing import Any, ClassVar, Literal
 
 from stripesim.models.coding.policy import EcPolicy
+from stripesim.models.object_store.store import DeferralModel
 from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.models.recovery import GraceFrom, RecoveryModel
 from stripesim.models.throttle import ThrottleModel
 
 Device = Literal["ssd", "hdd"]
+# Tables of numbers of a release.
+_PARTS = ("recovery", "op_threads", "throttle", "deferral")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +52,7 @@ class Generation:
     ec: EcPolicy  #: Read and write policy of erasure-coded pools
     numbers: Mapping[
         str, Mapping[str, ReleaseDefault]
-    ]  #: Defaults by table (``recovery``, ``op_threads``, ``throttle``) and name
+    ]  #: Defaults by table (``recovery``, ``op_threads``, ``throttle``, ``deferral``) and name
 
     def recovery(self, device: Device = "ssd") -> RecoveryModel:
         """Return the detection and recovery settings for this kind of device."""
@@ -60,6 +63,13 @@ class Generation:
     def op_threads(self, device: Device = "ssd") -> OpThreads:
         """Return the operation threads of an OSD for this kind of device."""
         return OpThreads(**self._numbers("op_threads", device))
+
+    def deferral(self, device: Device = "ssd") -> DeferralModel | None:
+        """Return how stores on this kind of device defer small writes, or None if they do not."""
+        numbers = self._numbers("deferral", device)
+        if not numbers["prefer_deferred_bytes"]:
+            return None
+        return DeferralModel(**numbers)
 
     def throttle(self) -> ThrottleModel:
         """Return the limit on client requests that an OSD admits."""
@@ -142,10 +152,7 @@ def _read(
     if base is None:
         entries = table
         policy = EcPolicy(**ec)
-        numbers = {
-            part: _numbers(common.get(part, {}), version)
-            for part in ("recovery", "op_threads", "throttle")
-        }
+        numbers = {part: _numbers(common.get(part, {}), version) for part in _PARTS}
     else:
         entries = {**vars(base), **table}
         policy = EcPolicy(**{**vars(base.ec), **ec})

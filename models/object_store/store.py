@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 from stripesim.models.provenance import MeasuredModel
@@ -157,6 +157,74 @@ class ObjectStoreModel(MeasuredModel):
             return 0
         unit = self.min_alloc_bytes
         return (-(-(offset_bytes + length_bytes) // unit) - offset_bytes // unit) * unit
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeferralModel(MeasuredModel):
+    r"""How a store on a disk defers small writes: to its log with the commit, to the disk later.
+
+    Notes
+    -----
+    A write of less than `prefer_deferred_bytes` is committed with its data in the key-value log. It goes to
+    the disk afterwards, in a batch ordered by position, and delays no request. The store admits a limited
+    amount of deferred writes, each at its size plus `cost_per_write_bytes`. So at most
+
+    .. math:: q / (c + p) \tag{1}
+
+    writes of the largest size wait for the disk. Further ones wait until one of them has been written, so
+    the disk limits the rate of a lasting load.
+
+    Deviation: a run begins as after a long load, with room for one batch. Otherwise a run of seconds would
+    only fill the room. A burst of more than a batch per disk, after a calm, is faster in reality. Deviation:
+    a deferred write is queued at the disk when its log is synced, at its cost in a full batch. The store
+    waits for the batch, or for up to 3 s. Deviation: writes to one block are not merged.
+
+    References
+    ----------
+    Ceph v16.2.15, ``src/os/bluestore/BlueStore.cc`` (``_do_alloc_write``, ``_deferred_submit_unlock``,
+    ``_txc_calc_cost``, ``BlueStoreThrottle``).
+    """
+
+    positive: ClassVar = ("deferred_batch_count",)
+    prefer_deferred_bytes: int  #: Writes below this size are deferred [B]
+    deferred_batch_count: int  #: Deferred writes that go to the disk together
+    #: Deferred and uncommitted writes that the store admits, as a sum of costs [B]
+    deferred_queue_bytes: int
+    cost_per_write_bytes: int  #: Cost of a write beyond its size [B]
+
+    @property
+    def waiting_max_count(self) -> int:
+        """Deferred writes of one OSD that may wait for its disk, by equation (1)."""
+        largest_bytes = self.cost_per_write_bytes + self.prefer_deferred_bytes
+        return max(1, self.deferred_queue_bytes // largest_bytes)
+
+    @property
+    def room_count(self) -> int:
+        """Deferred writes that an OSD admits from the start of a run: a batch, if that many may wait."""
+        return min(self.deferred_batch_count, self.waiting_max_count)
+
+    def applied(self, io: StoreIo) -> StoreIo:
+        """Return a write's device traffic with small data deferred.
+
+        Examples
+        --------
+        >>> from stripesim.models.provenance import Provenance
+        >>> numbers = {"prefer_deferred_bytes": 65536, "deferred_batch_count": 64,
+        ...            "deferred_queue_bytes": 192 << 20, "cost_per_write_bytes": 670_000}
+        >>> deferral = DeferralModel(**numbers, provenance=dict.fromkeys(numbers, Provenance("code", "here")))
+        >>> deferral.applied(StoreIo(0, data_bytes=4096, log_bytes=1000, deferred_bytes=0))
+        StoreIo(read_bytes=0, data_bytes=0, log_bytes=5096, deferred_bytes=4096)
+        >>> deferral.waiting_max_count, deferral.room_count
+        (273, 64)
+        """
+        if io.data_bytes >= self.prefer_deferred_bytes:
+            return io
+        return replace(
+            io,
+            data_bytes=0,
+            log_bytes=io.log_bytes + io.data_bytes,
+            deferred_bytes=io.deferred_bytes + io.data_bytes,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,8 @@ NUMBERS = {
     "hosts": (7, 8, 9, 10),
     "stored_tb": tuple(half / 2 for half in range(24, 41)),
     "rate": range(80, 121, 2),
-    "factor": tuple(tenth / 10 for tenth in range(20, 61)),
+    # Apart from the 2 × of the rehearsal's own rule.
+    "factor": tuple(tenth / 10 for tenth in range(25, 61)),
     "object_ms": range(40, 81),
     "drained_osd": range(0, 14),
 }
@@ -71,11 +72,11 @@ def questions(d: Given) -> Questions:
     )
     yield Question(
         "bytes sent",
-        "How many TB do OSDs send to each other for that?",
+        "How many TB do OSDs send to each other for that? `change` holds it, and you can estimate it first.",
         lambda: grown()["private_net_bytes"] / 1e12,
         unit="TB",
         tolerance=0.01,
-        hint="private_net_bytes.",
+        hint="A shard goes to its primary and on to its new OSD: private_net_bytes counts both.",
         why=lambda _: (
             f"{grown()['private_net_bytes'] / grown()['bytes_moved']:.2f} B per byte that moves. "
             "An erasure-coded shard goes to the primary and from there to its new OSD: twice, unless the "

@@ -287,6 +287,11 @@ def _tool(version: str) -> Citation:
         "howpublished": f"Version {version}",
         "note": f"License: {tool['license']}",
     }
+    if version in tool["released"]:
+        year, month = tool["released"][version]
+        fields |= {"year": str(year), "month": str(month)}
+    if "url" in tool:
+        fields["url"] = tool["url"]
     return Citation("stripesim", "misc", "tool", fields, by_organization=True)
 
 

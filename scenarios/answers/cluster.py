@@ -155,8 +155,17 @@ def _pools(document: Row) -> Section:
     for pool, room in zip(document["pools"], capacity["pools"], strict=True):
         overhead = room["overhead"]
         domain = pool["failure_domain"]
-        why_full = f"{bytes_text(room['raw_bytes'])} × {full:.4g} / {overhead:.4g}"
-        why_safe = f"without the largest {domain}, × {near:.4g} / {overhead:.4g}"
+        why_full = f"{bytes_text(room['raw_bytes'])} × {full:.4g} / {overhead:.4g} / {room['imbalance']:.3f}"
+        safe = "cannot heal"
+        why_safe = (
+            f"{room['failure_domains'] - 1} {domain}s left for {pool['size']} shards"
+        )
+        if room["usable_bytes_safe"] is not None:
+            safe = bytes_text(room["usable_bytes_safe"])
+            why_safe = (
+                f"without the largest {domain}, × {near:.4g} / {overhead:.4g} / "
+                f"{room['imbalance_after_loss']:.3f}"
+            )
         why_more = "until its first OSD is full, other pools unchanged"
         row: dict[str, str | Cell] = {
             "pool": Cell(pool["name"], f"rule {pool['rule']}"),
@@ -167,18 +176,17 @@ def _pools(document: Row) -> Section:
             "domains": f"{room['failure_domains']} × {domain}",
             "holds": bytes_text(room["stored_bytes"]),
             "usable, full ratio": Cell(bytes_text(room["usable_bytes_full"]), why_full),
-            "usable, one domain lost": Cell(
-                bytes_text(room["usable_bytes_safe"]), why_safe
-            ),
+            "usable, one domain lost": Cell(safe, why_safe),
             "takes more": Cell(bytes_text(room["more_bytes"]), why_more),
         }
         rows.append(row)
     return Section(
         "Pools",
         "pools",
-        "Each pool alone on its OSDs. Metadata, padding and the log are not included, so small objects store "
+        "Each pool alone on its OSDs, until its fullest OSD reaches the ratio: the last divisor is how full "
+        "that OSD is, over the mean. Metadata, padding and the log are not included, so small objects store "
         "more. The safe capacity stays below the cluster's nearfull ratio after the loss of the largest "
-        "failure domain.",
+        "failure domain, which a pool can heal from if it has more failure domains than shards.",
         [Table.of("Pools: data and capacity", rows, form="stack", words=(1, 3))],
     )
 

@@ -1,22 +1,29 @@
 """Answer a scenario's `[durability]`: build the systems, choose the methods, assemble the document."""
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from functools import partial
+from math import inf
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
-from stripesim.models.coding import parse_scheme
+from stripesim.models.coding import parse_scheme, stored_bytes
 from stripesim.models.generations import recovery_model
 from stripesim.models.recovery import SECOND_NS, RecoveryModel
 from stripesim.scenarios.cells.build import build_pool
 from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.files import cached_by_content
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.notes import made_from
+from stripesim.scenarios.cells.notes import drive_reads, made_from, repair_warning
 from stripesim.scenarios.forms.capacity import drives_of
-from stripesim.scenarios.forms.rebuild import idle_rebuild
+from stripesim.scenarios.forms.rebuild import (
+    Rebuild,
+    RebuildRate,
+    simulated_rate,
+)
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec
+from stripesim.scenarios.schema.units import bytes_text
 from stripesim.sim.durability.assess import (
     METHODS,
     Method,
@@ -27,17 +34,23 @@ from stripesim.sim.durability.assess import (
     unsuited,
     why_not,
 )
+from stripesim.sim.durability.losses import inconsistency
 from stripesim.sim.durability.splitting import BATCHES, WALKS
 from stripesim.sim.durability.system import (
     YEAR_S,
     Burst,
+    Code,
     DriveRepair,
     Ints,
     Lifetime,
     System,
     code_of,
 )
+from stripesim.sim.observe.audit import audit_loss
 from stripesim.sim.observe.progress import OnStep, silent
+
+#: Relative difference of two rates that is only rounding.
+_SAME: Final = 1e-9
 
 
 def answer(
@@ -47,14 +60,18 @@ def answer(
     walks: int = WALKS,
     spread: Spread | None = None,
     progress: OnStep = silent,
+    unchecked: bool = False,
 ) -> dict[str, Any]:
-    """Compute the durability of each scheme of a scenario."""
+    """Compute the durability of each scheme of a scenario.
+
+    Rows that the audit refuses have no numbers, unless `unchecked`.
+    """
     rows = []
+    refusals: list[str] = []
     skipped = []
     recommended: dict[str, dict[str, str]] = {}
-    defaults = _defaults(scenario)
     for scheme in scenario.schemes:
-        system = system_of(scenario, scheme)
+        system, notes, rebuild_rate = described_system(scenario, scheme)
         chosen: Sequence[Method] = (method,) if method != "all" else _suited(system)
         if chosen:
             recommended[scheme] = recommended_method(system)._asdict()
@@ -70,9 +87,22 @@ def answer(
             if method == "all" and reason is not None and is_told:
                 skipped.append(f"{scheme}: {name}: {reason}")
         for name in chosen:
-            row = assess(system, name, seed=scenario.seed, walks=walks, spread=spread)
+            row = assess(
+                system,
+                name,
+                seed=scenario.seed,
+                walks=walks,
+                spread=spread,
+                progress=partial(_tell, progress, f"{scheme} {name}"),
+            )
             if name != "burst":
-                row["assumptions"] += defaults
+                row["rebuild_rate"] = rebuild_rate
+                row["assumptions"] += notes
+            row["refused"] = audit_loss(inconsistency(row))
+            if row["refused"] is not None:
+                refusals.append(f"{scheme} {name}: {row['refused']}")
+                if not unchecked:
+                    row |= dict.fromkeys(_ESTIMATED)
             rows.append(row)
             progress(f"{scheme} {name}")
     provenance = made_from(scenario, method=method, batches=BATCHES, walks=walks)
@@ -80,8 +110,28 @@ def answer(
         "rows": rows,
         "recommended": recommended,
         "skipped": skipped,
+        "refusals": refusals,
         "provenance": provenance,
     }
+
+
+# Columns that a refused row withholds.
+_ESTIMATED: Final = (
+    "nines",
+    "nines_low",
+    "nines_high",
+    "loss_probability",
+    "mttdl_hours",
+    "bytes_lost_given_loss",
+    "bytes_lost_per_year",
+    "unavailability",
+    "dominant_path",
+)
+
+
+def _tell(progress: OnStep, what: str, effort: str) -> None:
+    """Report the effort of an answer that is under way."""
+    progress(f"{what}: {effort}")
 
 
 def _suited(system: System) -> list[Method]:
@@ -118,18 +168,48 @@ def _defaults(scenario: Scenario) -> list[str]:
     ]
 
 
+class DescribedSystem(NamedTuple):
+    """A system, the sources of its numbers in sentences, and the source of its rebuild rate."""
+
+    system: System
+    notes: list[str]
+    rebuild_rate: str
+
+
+class _Stored(NamedTuple):
+    """Bytes that a drive holds, the client data in the pool if it is known, and their source."""
+
+    drive_bytes: float
+    client_bytes: float | None
+    words: str
+
+
 def system_of(scenario: Scenario, scheme: str) -> System:
     """Build the system that a scenario describes, for one of its schemes."""
+    return described_system(scenario, scheme).system
+
+
+def described_system(
+    scenario: Scenario, scheme: str, rebuild: Rebuild | None = None
+) -> DescribedSystem:
+    """Build the system of one of a scenario's schemes, and name the sources of its numbers.
+
+    A simulated `rebuild` of the cluster replaces the one that would be simulated.
+    """
     spec = scenario.durability
     if spec is None:
         raise scenario.problem("durability", "nothing", "a table [durability]")
+    code = code_of(scheme)
+    reads = code.repair_reads
+    warning = None
     groups = None
     drives = spec.drives or 0
-    drive_bytes = spec.drive_bytes or 0.0
+    stored = _Stored(spec.drive_bytes or 0.0, None, "")
     units: dict[str, Ints] = {}
     if spec.placement == "crush":
         models = build_models(scenario)
-        cluster = build_pool(scenario, parse_scheme(scheme), models).cluster
+        pool = build_pool(scenario, parse_scheme(scheme), models)
+        cluster = pool.cluster
         groups = cluster.acting.astype(np.int32)
         drives = len(cluster.osd_hosts)
         units["host"] = cluster.osd_hosts.astype(np.int32)
@@ -137,20 +217,31 @@ def system_of(scenario: Scenario, scheme: str) -> System:
         if names is not None and scenario.cluster.crush_map is None:
             _, racks = np.unique(names, return_inverse=True)
             units["rack"] = racks.astype(np.int32)[units["host"]]
-        capacity = drives_of(scenario, models).osd_bytes
-        if not spec.drive_bytes and capacity is None:
-            wanted = "bytes: the device parameter set has no capacity"
-            raise scenario.problem("durability.drive_bytes", "nothing", wanted)
-        drive_bytes = float(spec.drive_bytes or capacity or 0.0)
+        per_client_byte = stored_bytes(
+            pool.scheme, pool.geometry, pool.object_bytes, policy=models.ec
+        )
+        stored = _stored(
+            scenario,
+            drives_of(scenario, models).osd_bytes,
+            drives,
+            per_client_byte / pool.object_bytes,
+        )
+        if code.repair_reads < code.k:
+            unit_bytes = scenario.cluster.stripe_unit_bytes
+            block_bytes = models.store.min_alloc_bytes
+            reads = drive_reads(pool.scheme, unit_bytes, block_bytes)
+            warning = repair_warning(pool.scheme, unit_bytes, block_bytes)
+    rate = _rate(scenario, code, reads, stored.drive_bytes, rebuild)
     scrub_s = spec.scrub_interval_s or spec.horizon_s
-    return System(
-        code=code_of(scheme),
+    system = System(
+        code=code,
         placement=spec.placement,
         drives=drives,
-        drive_bytes=drive_bytes,
+        drive_bytes=stored.drive_bytes,
+        stored_bytes=stored.client_bytes,
         lifetime=lifetime_of(scenario, spec),
         age_s=spec.lifetime.age_s if spec.lifetime else 0.0,
-        repair=_repair(scenario, spec, scheme),
+        repair=_repair(scenario, spec, rate),
         horizon_s=spec.horizon_s,
         # Errors arise at a constant rate between scrubs, so half an interval's errors are present on
         # average.
@@ -168,27 +259,97 @@ def system_of(scenario: Scenario, scheme: str) -> System:
         spares=spec.spare_drives,
         replacement_s=spec.replacement_s,
     )
+    notes = [*_defaults(scenario), f"Rebuild rate: {rate.words}."]
+    if stored.words:
+        notes.insert(0, f"A drive holds {stored.words}.")
+    if warning is not None:
+        notes.append(f"{warning}.")
+    return DescribedSystem(system, notes, rate.words)
 
 
-def _repair(scenario: Scenario, spec: DurabilitySpec, scheme: str) -> DriveRepair:
+def _stored(
+    scenario: Scenario,
+    osd_bytes: float | None,
+    osds: int,
+    per_client_byte: float,
+) -> _Stored:
+    """Return the bytes on an OSD: as stated, or as the cluster holds now, or else all that fit."""
+    spec = scenario.durability
+    assert spec is not None
+    cluster = scenario.cluster
+    client_bytes = None
+    if cluster.stored_bytes:
+        client_bytes = float(cluster.stored_bytes)
+    of_drive = ""
+    if osd_bytes:
+        of_drive = f" of its {bytes_text(osd_bytes)}"
+
+    def held(drive_bytes: float, source: str) -> _Stored:
+        words = f"{bytes_text(drive_bytes)}{of_drive}, {source}"
+        return _Stored(drive_bytes, client_bytes, words)
+
+    if spec.drive_bytes:
+        return held(float(spec.drive_bytes), "as durability.drive_bytes states")
+    if len(cluster.used_bytes) >= osds:
+        used_bytes = float(np.mean(cluster.used_bytes[:osds]))
+        if used_bytes:
+            return held(used_bytes, "the mean of cluster.used_bytes")
+    if client_bytes is not None:
+        even_bytes = client_bytes * per_client_byte / osds
+        return held(even_bytes, "its part of cluster.stored_bytes under this scheme")
+    if osd_bytes is None:
+        wanted = "bytes: the device parameter set has no capacity"
+        raise scenario.problem("durability.drive_bytes", "nothing", wanted)
+    return held(
+        osd_bytes,
+        "a full drive (cluster.stored_bytes or durability.drive_bytes changes this)",
+    )
+
+
+def _rate(
+    scenario: Scenario,
+    code: Code,
+    reads: float,
+    drive_bytes: float,
+    rebuild: Rebuild | None,
+) -> RebuildRate:
+    """Return the rate of rebuilds: as stated, or else as the recovery model simulates it.
+
+    `reads` are the bytes that drives read for each rebuilt one.
+    """
+    spec = scenario.durability
+    assert spec is not None
+    pace = spec.repair_bytes_per_s
+    if pace is None and code.tolerated == 0:
+        return RebuildRate(inf, "none, because the first failed drive loses data")
+    if pace is None:
+        return simulated_rate(scenario, code.name, drive_bytes, rebuild)
+    text = f"{pace / 1e6:,.4g} MB/s, as durability.repair_bytes_per_s states"
+    if spec.placement == "declustered":
+        # The walk and the chain count each byte that is read and written.
+        moved = reads + 1
+        return RebuildRate(
+            pace,
+            f"{text} for each surviving drive, which moves {moved:.3g} bytes for each rebuilt one",
+        )
+    # A rate is stated for codes that read k shards to rebuild one.
+    faster = (code.k + 1) / (reads + 1)
+    if abs(faster - 1) < _SAME:
+        return RebuildRate(pace, text)
+    return RebuildRate(
+        pace * faster,
+        f"{text} for codes that read k = {code.k} bytes and write one for each rebuilt byte, × {faster:.3g}, "
+        f"because {code.name} reads {reads:.3g}",
+    )
+
+
+def _repair(scenario: Scenario, spec: DurabilitySpec, rate: RebuildRate) -> DriveRepair:
     fixed = spec.placement != "clustered"
     if spec.repair_time is not None:
         fixed = spec.repair_time == "fixed"
-    pace = spec.repair_bytes_per_s
-    policy = spec.repair
-    if policy == "simulated":
-        rebuild = idle_rebuild(scenario, scheme)
-        pace = rebuild.bytes_per_s
-        policy = "parallel"
-        if pace is None:
-            got = f"no rebuild rate for {scheme} ({rebuild.reason})"
-            raise scenario.problem(
-                "durability.repair", got, "durability.repair_bytes_per_s"
-            )
-    assert pace is not None, "the rules require it"
     return DriveRepair(
-        bytes_per_s=pace,
-        policy=policy,
+        bytes_per_s=rate.bytes_per_s,
+        policy="parallel" if spec.repair == "simulated" else spec.repair,
         detection_s=detection_s(scenario),
         fixed=fixed,
         prioritised=spec.prioritised,

@@ -318,7 +318,12 @@ def _throttle_within_reach(scenario: Scenario, models: Models) -> ThrottleModel 
     in_flight = scenario.in_flight_count
     if throttle is None or in_flight is None:
         return throttle
-    if in_flight <= throttle.client_requests_max_count:
+    # A request has a part for each object that it covers.
+    largest_bytes = max(
+        (size for load in scenario.loads for size in load.block_sizes_bytes), default=1
+    )
+    parts = -(-largest_bytes // scenario.cluster.object_bytes)
+    if in_flight * parts <= throttle.client_requests_max_count:
         return None
     return throttle
 
@@ -330,6 +335,7 @@ def _one_drive(scenario: Scenario, models: Models) -> Cluster:
         acting=np.zeros((1, 1), dtype=np.int64),
         models=replace(models, ssd=models.ssd.single()),
         client_hosts=_client_hosts(scenario, 1),
+        unlimited_clients=bool(scenario.client.unlimited),
     )
 
 
@@ -348,6 +354,7 @@ def _cluster(
         models=models,
         client_hosts=_client_hosts(scenario, int(hosts.max()) + 1),
         clients_on_osd_hosts=scenario.client.place == "osd-hosts",
+        unlimited_clients=bool(scenario.client.unlimited),
         one_network=spec.networks == 1,
         host_cores=host_cores,
     )

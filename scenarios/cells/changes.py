@@ -1,10 +1,12 @@
 """From the planned changes of a scenario to changes of the map."""
 
+import difflib
+
 import numpy as np
 
 from stripesim.models.placement import CrushMap
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
-from stripesim.scenarios.cells.placement import grown_map_of
+from stripesim.scenarios.cells.placement import crush_of, grown_map_of
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import ChangeSpec
 from stripesim.scenarios.schema.topology import nanoseconds
@@ -56,8 +58,8 @@ def _map_changes(
         assert change.weight is not None, "checked by change_rules"
         return _weighted(osds, round(change.weight * WEIGHT_ONE))
     if change.kind == "remove":
-        assert isinstance(change.hosts, tuple), "checked by change_rules"
-        drained = np.flatnonzero(np.isin(osd_hosts, change.hosts))
+        hosts = drained_hosts(scenario, index)
+        drained = np.flatnonzero(np.isin(osd_hosts, hosts))
         return _weighted(drained.tolist(), 0)
     if change.kind == "add":
         grown = grown_map_of(scenario)
@@ -66,6 +68,26 @@ def _map_changes(
     raise scenario.problem(
         f"changes.{index}.kind", change.kind, "a kind that moves data within the pool"
     )
+
+
+def drained_hosts(scenario: Scenario, index: int) -> list[int]:
+    """Return the numbers of the hosts that a change drains. Names are those of the CRUSH map."""
+    change = scenario.changes[index]
+    assert isinstance(change.hosts, tuple), "checked by change_rules"
+    in_map = crush_of(scenario).domains("host").values()
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(in_map))}
+    hosts: list[int] = []
+    for place, host in enumerate(change.hosts):
+        if isinstance(host, int):
+            hosts.append(host)
+            continue
+        if host not in numbers:
+            near = difflib.get_close_matches(host, numbers, n=1, cutoff=0.0)
+            wanted = f"a host of the CRUSH map, such as {near[0]}"
+            where = f"changes.{index}.hosts.{place}"
+            raise scenario.problem(where, f'"{host}"', wanted)
+        hosts.append(numbers[host])
+    return hosts
 
 
 def _weighted(
@@ -98,7 +120,7 @@ def _check(scenario: Scenario, index: int, osd_hosts: IntArray) -> None:
         return
     hosts_count = int(osd_hosts.max()) + 1
     for place, host in enumerate(change.hosts):
-        if host >= hosts_count:
+        if isinstance(host, int) and host >= hosts_count:
             where = f"changes.{index}.hosts.{place}"
             raise scenario.problem(
                 where, f"{host}", f"a host from 0 to {hosts_count - 1}"

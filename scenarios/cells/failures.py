@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -12,13 +13,21 @@ from stripesim.models.problems import FaultError
 from stripesim.models.recovery import RecoveryModel
 from stripesim.scenarios.cells.changes import planned_changes
 from stripesim.scenarios.cells.files import cached_by_content
+from stripesim.scenarios.schema.geometry import (
+    OTHER_OBJECTS_MAX,
+    loads_with_keys,
+    stored_objects_beyond,
+)
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import FaultsSpec, LifetimeSpec
 from stripesim.scenarios.schema.toml import KeyPath
 from stripesim.scenarios.schema.topology import Topology, nanoseconds
+from stripesim.scenarios.schema.units import duration_text, number_text
 from stripesim.sim.ceph.failures import Corruption, Failure, FaultPlan
 from stripesim.sim.ceph.failures.plan import FailureKind
 from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.observe.client_requests import ClientRequests
+from stripesim.sim.observe.result_row import ResultRow
 
 #: Most failures drawn for one run; each is an event with its own repairs.
 FAILURES_MAX = 1_000_000
@@ -52,9 +61,8 @@ def repair_plan(
         lost_osds=scenario.repair.lost_osds,
         missing_osds=scenario.missing_osds,
         up_sets=up_sets,
-        image_objects=scenario.images_bytes // scenario.cluster.object_bytes,
+        **_stored_objects(scenario),
         model=limits_of(scenario, rotational=rotational),
-        prefilled=scenario.workload.image == "prefilled",
         seed=scenario.seed,
     )
 
@@ -93,10 +101,9 @@ def plan_of(
         ),
         changes=planned_changes(scenario, osd_hosts),
         up_sets=up_sets,
-        image_objects=scenario.images_bytes // scenario.cluster.object_bytes,
+        **_stored_objects(scenario),
         model=limits_of(scenario, rotational=rotational),
         osd_racks=topology.osd_racks,
-        prefilled=scenario.workload.image == "prefilled",
         seed=scenario.seed,
         object_writes_count=faults.object_writes,
         # Scrubs repeat without end, so the run needs a duration.
@@ -109,6 +116,120 @@ def plan_of(
         where = scenario.where(*_key_of(faults, error, len(failures)))
         raise ValueError(f"{where}: got {error.got}, wanted {error.wanted}") from error
     return plan
+
+
+def _stored_objects(scenario: Scenario) -> dict[str, Any]:
+    """Return the fields of a plan that state the objects of the pool at the start of the run.
+
+    The pool holds `cluster.stored_bytes`, and images are a part of them. Of the other part at most
+    `OTHER_OBJECTS_MAX` objects are simulated.
+    """
+    object_bytes = scenario.cluster.object_bytes
+    images_count = 1
+    image_bytes = scenario.images_bytes
+    if scenario.workload.kind == "trace":
+        from stripesim.scenarios.cells.replay import images_of
+
+        images_count, image_bytes = images_of(scenario)
+    image_objects = -(-image_bytes // object_bytes)
+    images_bytes = images_count * image_objects * object_bytes
+    others = stored_objects_beyond(scenario, images_bytes)
+    simulated = min(others, OTHER_OBJECTS_MAX)
+    prefilled = scenario.workload.image == "prefilled"
+    of_images = images_count * image_objects if prefilled else 0
+    ratio = 1.0
+    if simulated < others:
+        ratio = (of_images + others) / (of_images + simulated)
+    return {
+        "image_objects": image_objects,
+        "images_count": images_count,
+        "other_objects_count": simulated,
+        "objects_ratio": ratio,
+        "prefilled": prefilled,
+    }
+
+
+def check_clients_meet_faults(
+    scenario: Scenario, requested_until: Callable[[int], ClientRequests]
+) -> None:
+    """Refuse a run whose requests all end before the first fault.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    requested_until
+        Runs the workload without faults for a simulated time [ns] and returns its requests.
+
+    Raises
+    ------
+    ValueError
+        If no request is left at the first fault; the message names the keys to change.
+    """
+    first = _first_fault(scenario)
+    if first is None or scenario.duration_s is not None:
+        return
+    at_s, key = first
+    requested = requested_until(nanoseconds(at_s))
+    if not requested.done.all() or len(requested.done) < _requests_count(scenario):
+        return
+    last_s = float(requested.completed_ns.max(initial=0)) / 1e9
+    place, load = loads_with_keys(scenario)[0]
+    got = f"{len(requested.done):,} requests, which are done after {last_s:.3g} s"
+    wanted = f"requests at the first fault, {key}.at_s = {at_s:g}"
+    if load.kind == "trace":
+        raise scenario.problem(f"{place}.trace", got, f"{wanted}: an earlier fault")
+    wanted += (
+        ": workload.duration_s instead, or at_s = 0 for a recovery without clients"
+    )
+    raise scenario.problem(f"{place}.requests", got, wanted)
+
+
+def _first_fault(scenario: Scenario) -> tuple[float, str] | None:
+    """Return the time of the first fault [s] and its key, or None without listed faults."""
+    if scenario.faults is None:
+        return None
+    times = [
+        (event.at_s, f"faults.events.{number}")
+        for number, event in enumerate(scenario.faults.events)
+    ]
+    times += [
+        (corruption.at_s, f"faults.corruptions.{number}")
+        for number, corruption in enumerate(scenario.faults.corruptions)
+    ]
+    return min(times, default=None)
+
+
+def _requests_count(scenario: Scenario) -> int:
+    """Return the number of requests of a scenario without a duration [count]."""
+    if scenario.workload.kind == "trace":
+        from stripesim.scenarios.cells.replay import replay_of
+
+        return len(replay_of(scenario))
+    return sum(load.requests or 0 for load in scenario.loads)
+
+
+def recovery_warnings(scenario: Scenario, scheme: str, row: ResultRow) -> list[str]:
+    """Warn of a recovery that is simulated in part, or that continues after the end of the run."""
+    faults = row.faults
+    if faults is None:
+        return []
+    whole = ""
+    if faults.recovery_whole_s is not None:
+        limit = "about" if faults.clean_at_end else "at least"
+        whole_text = duration_text(faults.recovery_whole_s)
+        whole = f"; all of it takes {limit} {whole_text} to recover"
+    warnings = []
+    if faults.objects_ratio > 1:
+        share = number_text(100 / faults.objects_ratio)
+        warnings.append(
+            f"{scheme}: bytes and times of the recovery are those of {share} % of the stored data{whole}"
+        )
+    elif not faults.clean_at_end and scenario.duration_s is not None:
+        warnings.append(
+            f"{scheme}: workload.duration_s ends the run before the cluster is clean{whole}"
+        )
+    return warnings
 
 
 def _key_of(faults: FaultsSpec, error: FaultError, failures: int) -> KeyPath:

@@ -71,6 +71,7 @@ def build_models(scenario: Scenario) -> Models:
         ec=ec_policy(scenario),
         op_queue=_op_queue(scenario, drive, threads.op_shards_count),
         throttle=release.throttle(),
+        deferral=release.deferral(_device_kind(drive)),
     )
 
 

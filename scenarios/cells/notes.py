@@ -3,13 +3,13 @@
 import datetime
 import platform
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from stripesim._version import __version__
 from stripesim.calibration.parameters.calibrated_range import (
     calibrated_range,
 )
-from stripesim.models.coding import parse_scheme
+from stripesim.models.coding import RedundancyScheme, parse_scheme, repair_reads
 from stripesim.scenarios.cells.files import file_sha256
 from stripesim.scenarios.cells.kernel_costs import (
     codes_with_borrowed_costs,
@@ -17,9 +17,16 @@ from stripesim.scenarios.cells.kernel_costs import (
 )
 from stripesim.scenarios.cells.models import cluster_set
 from stripesim.scenarios.cells.placement import up_sets
-from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
+from stripesim.scenarios.schema.keys import Cell, Scenario, WorkloadSpec
 from stripesim.scenarios.schema.units import number_text
-from stripesim.sim.ceph.cluster import NO_OSD
+from stripesim.sim.ceph.cluster import NO_OSD, Models
+
+# Ratio of a rate to its bound that chance does not explain.
+_BURST = 1.05
+#: Bytes of a shard over which reads of a repair are averaged [B].
+_STRIPES_BYTES: Final = 64 << 10
+#: Largest stripe unit that is proposed [B].
+_UNIT_BYTES_MAX: Final = 64 << 20
 
 
 def where_and_when() -> dict[str, str]:
@@ -77,6 +84,16 @@ def warnings_of_all(scenarios: Iterable[Scenario]) -> list[str]:
     )
 
 
+def client_notes(scenario: Scenario) -> list[str]:
+    """Say which clients the answer assumes, where the scenario states none."""
+    if scenario.states_clients:
+        return []
+    return [
+        "the scenario states no clients ([workload] clients, [client]), so clients do not limit the rate: "
+        "they have a thread and a network interface for each request"
+    ]
+
+
 def kernel_warnings(scenario: Scenario) -> list[str]:
     """Warn of codes that were never timed, with the accuracy of their interpolated costs."""
     borrowed = [
@@ -90,6 +107,56 @@ def kernel_warnings(scenario: Scenario) -> list[str]:
         f"--scheme {name} --save` measures it"
         for name, added in interpolated_codes(scenario).items()
     ]
+
+
+def repair_warnings(scenario: Scenario, models: Models) -> list[str]:
+    """Warn of codes whose repair saves bytes on paper, but reads more than Reed-Solomon from drives."""
+    unit_bytes = scenario.cluster.stripe_unit_bytes
+    block_bytes = models.store.min_alloc_bytes
+    warnings = [
+        repair_warning(parse_scheme(name), unit_bytes, block_bytes)
+        for name in scenario.schemes
+        if name != "none"
+    ]
+    return [warning for warning in warnings if warning is not None]
+
+
+def repair_warning(
+    scheme: RedundancyScheme, unit_bytes: int, block_bytes: int
+) -> str | None:
+    """Return the warning of one code, or None."""
+    if scheme.kind == "replicated":
+        return None
+    asked = repair_reads(scheme, scheme.geometry(unit_bytes))
+    read = drive_reads(scheme, unit_bytes, block_bytes)
+    if asked >= scheme.k or read <= scheme.k:
+        return None
+    enough_bytes = _enough_unit_bytes(scheme, unit_bytes, block_bytes)
+    return (
+        f"{scheme.name}: a repair asks for {asked:.3g} bytes for each lost one, but drives read {read:.3g}, "
+        f"more than the k = {scheme.k} of Reed-Solomon: pieces of a chunk of {unit_bytes:,} B are smaller "
+        f"than the blocks of {block_bytes:,} B that drives read. They read less than for Reed-Solomon from "
+        f"cluster.stripe_unit_bytes = {enough_bytes:,} on"
+    )
+
+
+def drive_reads(scheme: RedundancyScheme, unit_bytes: int, block_bytes: int) -> float:
+    """Return the bytes that drives read in whole blocks for each lost byte."""
+    geometry = scheme.geometry(unit_bytes)
+    stripes = -(-_STRIPES_BYTES // geometry.stripe_unit_bytes)
+    return repair_reads(scheme, geometry, stripes=stripes, block_bytes=block_bytes)
+
+
+def _enough_unit_bytes(
+    scheme: RedundancyScheme, unit_bytes: int, block_bytes: int
+) -> int:
+    """Return a stripe unit with which drives read less than with Reed-Solomon [B]."""
+    while (
+        unit_bytes < _UNIT_BYTES_MAX
+        and drive_reads(scheme, unit_bytes, block_bytes) >= scheme.k
+    ):
+        unit_bytes *= 2
+    return unit_bytes
 
 
 def pristine_warnings(scenario: Scenario) -> list[str]:
@@ -111,6 +178,22 @@ def object_map_warnings(scenario: Scenario) -> list[str]:
     return [
         f"{where}: the images' object maps are not simulated in runs with failures or changes, so that "
         'first writes into objects are too fast; set image = "prefilled" for an image in use'
+    ]
+
+
+def burst_warnings(
+    cell: Cell, saturates: Mapping[str, Any] | None, models: Models
+) -> list[str]:
+    """Warn of a rate that lasts only until stores stop to defer writes, from the bound of the cell."""
+    if models.deferral is None or saturates is None:
+        return []
+    if saturates["utilisation"] <= _BURST:
+        return []
+    name = " ".join(str(part) for part in cell if part is not None)
+    rate = number_text(saturates["utilisation"] * saturates["iops"])
+    return [
+        f"{name}: {rate} requests/s are a burst: stores deferred writes that the disks had not yet made. "
+        f"{saturates['resource']} sustain {number_text(saturates['iops'])} requests/s, as a longer run shows"
     ]
 
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from stripesim.scenarios.cells.files import cached_by_content
 from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.clients.workload import Replay, Requests
 from stripesim.traces.columns import BlockTrace
 from stripesim.traces.read import read_trace
@@ -12,13 +13,32 @@ from stripesim.traces.read import read_trace
 def replay_of(scenario: Scenario) -> Replay:
     """Build the replay of a scenario's trace; a faulty line is an error, as skipping it alters the load."""
     workload = scenario.workload
-    return Replay(
+    stated_bytes = None
+    if "image_bytes" in workload.model_fields_set:
+        stated_bytes = workload.image_bytes
+    replay = Replay(
         requests_of(_trace_of(scenario)),
         speed=workload.speed,
         queue_depth=workload.queue_depth if workload.replay == "closed" else 0,
         limit=workload.requests,
         clients=workload.clients,
+        image_bytes=stated_bytes,
     )
+    if replay.image_bytes < replay.end_bytes:
+        end = f"{replay.end_bytes:,} bytes, where a request of the trace ends"
+        wanted = (
+            f"at least {end}; without the key, images are as large as the trace needs"
+        )
+        raise scenario.problem(
+            "workload.image_bytes", format_size(replay.image_bytes), wanted
+        )
+    return replay
+
+
+def images_of(scenario: Scenario) -> tuple[int, int]:
+    """Return the number of images of a replay, one for each device, and the size of each [B]."""
+    replay = replay_of(scenario)
+    return replay.images, replay.image_bytes
 
 
 def recorded_latency(scenario: Scenario) -> dict[str, float]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from stripesim.models.placement import NONE
+from stripesim.models.placement import NONE, OsdWeights, changed_osd_map, pg_sets
 from stripesim.models.placement.balancer import balanced_sets
 from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
 from stripesim.scenarios.clusters.usage import (
@@ -16,6 +16,13 @@ from stripesim.scenarios.clusters.usage import (
     shard_bytes,
     shards_by_osd,
     use_by_class,
+)
+from stripesim.scenarios.forms.capacity import (
+    imbalance_of,
+    largest_domain,
+    shards_on_osds,
+    usable_bytes,
+    without,
 )
 
 #: Bytes or shards by OSD.
@@ -100,10 +107,9 @@ def _fill(
         return {**empty, "usable_raw_bytes": 0.0, "stranded_bytes": 0.0}
     fullest = max(filled, key=lambda osd: (filled[osd], -osd))
     total = sum(sizes.values())
-    mean = sum(use.values()) / total
     # A balancer reduces the excess over the mean.
-    over = filled[fullest] / mean
-    usable = full * total / over
+    over = imbalance_of(use, sizes)
+    usable = usable_bytes(total, full, 1.0, over)
     return {
         "fullest_osd": fullest,
         "fullest_over_mean": over,
@@ -138,33 +144,53 @@ def _pool_row(
     shards: Sizes,
     data: Sizes,
 ) -> dict[str, Any]:
-    """Return the capacity of a pool if it were alone on its OSDs, and its room next to the other pools."""
+    """Return the capacity of a pool if it were alone on its OSDs, and its room next to the other pools.
+
+    ``usable_bytes_safe`` is None where a lost failure domain cannot be rebuilt in the others.
+    """
     ratios = cluster.ratios
     sizes = {osd.id: all_sizes[osd.id] for osd in cluster.osds_of(pool)}
     raw = sum(sizes.values())
     domains = cluster.domains(pool.failure_domain)
-    by_domain: dict[str, float] = defaultdict(float)
-    for osd, size in sizes.items():
-        by_domain[domains[osd]] += size
+    by_domain = {domains[osd] for osd in sizes}
     total = sum(shards.values())
     room = [
         (sizes[osd] * ratios.full - data[osd]) * total / number
         for osd, number in shards.items()
         if osd in sizes
     ]
-    largest = max(by_domain.values(), default=0.0)
+    imbalance = imbalance_of(shards, sizes)
+    lost = largest_domain(sizes, domains) if sizes else ()
+    left = without(sizes, lost)
+    shards_left = shards
+    if len(by_domain) > pool.placed.size:
+        after = changed_osd_map(cluster.osd_map, OsdWeights(out=lost))
+        shards_left = shards_on_osds(pg_sets(after, pool.placed).up.astype(np.int64))
+    after_loss = imbalance_of(shards_left, left)
+    safe_bytes = None
+    if _can_heal(len(by_domain), pool.placed.size):
+        safe_bytes = usable_bytes(
+            sum(left.values()), ratios.nearfull, pool.overhead, after_loss
+        )
     return {
         "name": pool.placed.name,
         "scheme": pool.scheme,
         "failure_domain": pool.failure_domain,
         "overhead": pool.overhead,
         "raw_bytes": raw,
-        "usable_bytes_full": raw * ratios.full / pool.overhead,
-        "usable_bytes_safe": (raw - largest) * ratios.nearfull / pool.overhead,
+        "usable_bytes_full": usable_bytes(raw, ratios.full, pool.overhead, imbalance),
+        "usable_bytes_safe": safe_bytes,
+        "imbalance": imbalance,
+        "imbalance_after_loss": after_loss,
         "failure_domains": len(by_domain),
         "stored_bytes": pool.stored_bytes,
         "more_bytes": max(0.0, min(room, default=0.0)) / pool.overhead,
     }
+
+
+def _can_heal(domains: int, width: int) -> bool:
+    """Return True if all shards of a PG have a failure domain each after the loss of one domain."""
+    return domains > width
 
 
 def _domains(
@@ -191,7 +217,7 @@ def _domains(
             held = sum(data[osd] for osd in lost)
             room = sum(free.values()) - sum(free[osd] for osd in lost)
             reason = ""
-            if domains_left < width:
+            if not _can_heal(len(members_of), width):
                 reason = f"{domains_left} {kind}s left for {width} shards"
             rows.append(
                 {

@@ -28,6 +28,7 @@ from stripesim.scenarios.schema.units import bytes_text, size_text
 _OBJECT_BYTES: Final = 4 << 20
 _RACK_NAME_MAX: Final = 64
 # Hosts of a plan, as multiples of the existing ones.
+_REQUESTS: Final = 2000
 _PLANNED: Final = (1.0, 1.25, 1.5, 2.0)
 
 
@@ -68,7 +69,11 @@ def scenario_without_map(
     counts, differences = _equal_hosts(hosts, domain)
     keys |= counts
     notes += differences
-    workload = {**described.load.mixed(), **common_keys(described.image_bytes)}
+    workload = {
+        **described.load.mixed(),
+        **common_keys(described.image_bytes),
+        "requests": _REQUESTS,
+    }
     notes += _size_notes(described)
     tables = {**described.head, "cluster": keys, "workload": workload}
     stored = stored_on(cluster, pool)

@@ -15,7 +15,8 @@ _ASSUMED_BYTES: Final = 4096
 # An operation touches at most one object, by default 4 MiB.
 _REQUEST_MAX: Final = 64 << 20
 _QUEUE_DEPTH: Final = 32
-_REQUESTS: Final = 2000
+# Long enough for thousands of requests on disks. Loads that end together stay mixed to the end.
+_DURATION_S: Final = 2.0
 #: Minimum share of a cluster's operations for the cluster's rate to count as the pool's.
 _MOST: Final = 0.9
 
@@ -41,7 +42,7 @@ class PoolLoad:
 
     def tables(self, image_bytes: int) -> dict[str, Any]:
         """Return the workload tables: one load, or two if reads and writes differ in size."""
-        common = common_keys(image_bytes)
+        common = {**common_keys(image_bytes), "duration_s": _DURATION_S}
         if not self.measured:
             return {
                 "workload": {
@@ -60,7 +61,6 @@ class PoolLoad:
             _load_table("reads", "read", self.read_bytes, self.read_fraction),
             _load_table("writes", "write", self.write_bytes, 1 - self.read_fraction),
         ]
-        common.pop("requests")
         return {"workload": common, "workloads": loads}
 
     def table_lines(self) -> tuple[str, ...]:
@@ -91,7 +91,6 @@ def common_keys(image_bytes: int) -> dict[str, Any]:
     return {
         "patterns": ["rand"],
         "queue_depth": _QUEUE_DEPTH,
-        "requests": _REQUESTS,
         "image_bytes": format_size(image_bytes),
     }
 
@@ -103,7 +102,6 @@ def _load_table(name: str, op: str, size_bytes: int, share: float) -> dict[str, 
         "ops": [op],
         "block_sizes_bytes": [format_size(size_bytes)],
         "queue_depth": _in_flight(share),
-        "requests": max(_QUEUE_DEPTH, round(share * _REQUESTS)),
     }
 
 

@@ -26,6 +26,7 @@ from stripesim.scenarios.clusters.hardware import Hardware, hardware_of
 from stripesim.scenarios.clusters.pool_crush import crush_of_pool
 from stripesim.scenarios.clusters.pool_workload import PoolLoad, load_of
 from stripesim.scenarios.clusters.report_schema import escaped, printable
+from stripesim.scenarios.clusters.usage import data_by_osd
 from stripesim.scenarios.schema.keys import FULL_RATIO, NEARFULL_RATIO
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.schema.toml import toml_value
@@ -313,7 +314,10 @@ def scenario_of(
 def _usage(
     cluster: ImportedCluster, pool: ImportedPool, osds: set[int]
 ) -> dict[str, Any]:
-    """Return what a pool stores and what these OSDs hold, as far as it is known, as `[cluster]` has it."""
+    """Return what a pool stores and what these OSDs hold, of all pools, as `[cluster]` has them.
+
+    If no file has the use of each OSD, that of its device class is distributed by estimate.
+    """
     keys: dict[str, Any] = {}
     if pool.stored_bytes:
         keys["stored_bytes"] = pool.stored_bytes
@@ -322,7 +326,10 @@ def _usage(
         for osd in cluster.osds
         if osd.id in osds and osd.used_bytes is not None
     }
-    if used_bytes.keys() == osds:
+    if used_bytes.keys() != osds:
+        estimated = data_by_osd(cluster)
+        used_bytes = {osd: round(estimated.get(osd, 0.0)) for osd in osds}
+    if any(used_bytes.values()):
         keys["used_bytes"] = [used_bytes.get(osd, 0) for osd in range(max(osds) + 1)]
     return keys
 

@@ -8,6 +8,7 @@ them. The lowest limit is the bound.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -20,6 +21,8 @@ from stripesim.scenarios.schema.units import duration_text, number_text
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.demands import FloatArray, Mix, StationDemand, demands_of
 from stripesim.sim.ceph.pool import Pool
+from stripesim.sim.observe.audit import audit_bound
+from stripesim.sim.run import RunResult
 
 # Above this many objects, placement groups hold equal shares within a few per cent [count].
 _OBJECTS_MAX: Final = 200_000
@@ -64,6 +67,13 @@ _WORDS: Final[Mapping[str, _Words]] = {
 }
 
 
+# Clients limit a bound or a load curve only where the scenario states them.
+_STATED: Final[Mapping[str, str]] = {
+    "clients": "the clients that you stated",
+    "network of clients": "the network of the clients that you stated",
+}
+
+
 def resource_words(kind: str) -> str | None:
     """Return the name of a class of resources for planners, or None if it has none.
 
@@ -73,7 +83,16 @@ def resource_words(kind: str) -> str | None:
     words = _WORDS.get(kind)
     if words is None:
         return None
-    return words.resource
+    return stated_words(words.resource)
+
+
+def stated_words(resource: str) -> str:
+    """Return the name of a resource in a sentence, where clients are those of the scenario.
+
+    >>> stated_words("clients"), stated_words("drives")
+    ('the clients that you stated', 'drives')
+    """
+    return _STATED.get(resource, resource)
 
 
 def bounds_of(scenario: Scenario, scheme: str) -> tuple[Bound, ...]:
@@ -122,12 +141,53 @@ def bounds_of_cell(
     """
     bounds: dict[str, Bound] = {}
     for station in _stations_of(scenario, cell, models, rates):
+        if scenario.client.unlimited and station.kind.startswith("client."):
+            continue
         words = _WORDS[station.kind]
         bounds.setdefault(
             words.resource,
             Bound(words.resource, station.rate_per_s, _why(station, words)),
         )
     return tuple(bounds.values())
+
+
+def within_bound(
+    scenario: Scenario,
+    result: RunResult,
+    bounds: Sequence[Bound],
+    *,
+    defers_writes: bool,
+) -> RunResult:
+    """Return a result with the refusal of the audit if its rate exceeds the lowest bound.
+
+    The bound is that of the busiest member, so only a run with an interval, whose requests visit all of them,
+    can be judged by it. First writes to a fresh image change its demands, a sequential stream visits few
+    placement groups at a time, and a saturated open loop completes the cheap requests first. Stores that
+    defer writes may exceed what their disks sustain until they run out of room, see
+    `stripesim.scenarios.cells.notes.burst_warnings`.
+    """
+    row = result.row
+    rows = (row, *result.load_rows)
+    if not bounds or row.refused is not None or any(one.saturated for one in rows):
+        return result
+    if any(
+        load.image == "pristine" or "seq" in load.patterns for load in scenario.loads
+    ):
+        return result
+    if defers_writes:
+        return result
+    low = row.throughput_ci_low
+    high = row.throughput_ci_high
+    if not row.iops or not row.throughput_bytes_per_s or low is None or high is None:
+        return result
+    first = bounds[0]
+    refused = audit_bound(
+        row.iops,
+        first.iops,
+        first.resource,
+        half_fraction=(high - low) / 2 / row.throughput_bytes_per_s,
+    )
+    return replace(result, row=replace(row, refused=refused))
 
 
 def _why(station: StationDemand, words: _Words) -> str:

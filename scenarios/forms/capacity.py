@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.calibration.parameters.sets import ParameterSet
-from stripesim.models.coding import parse_scheme, stored_bytes
+from stripesim.models.coding import RedundancyScheme, parse_scheme, stored_bytes
 from stripesim.models.drive import (
     SECONDS_PER_DAY,
     DriveCapacity,
@@ -19,7 +19,9 @@ from stripesim.models.drive import (
     FillLimits,
     drive_writes_per_day,
 )
+from stripesim.models.placement import OsdWeights
 from stripesim.models.provenance import Provenance
+from stripesim.models.recovery import min_size
 from stripesim.scenarios.cells.build import build_pool
 from stripesim.scenarios.cells.models import cluster_set, device_set
 from stripesim.scenarios.cells.placement import (
@@ -28,8 +30,10 @@ from stripesim.scenarios.cells.placement import (
     group_drive_bytes,
     osd_domains,
     osd_hosts,
+    up_sets,
 )
 from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
+from stripesim.scenarios.schema.units import bytes_text
 from stripesim.sim.ceph.cluster import NO_OSD, Models
 from stripesim.sim.engine.graph import IntArray
 
@@ -169,22 +173,23 @@ class Capacity:
     failures_tolerated: int  # shards of an object that may be lost
     osds: int
     raw_bytes: float | None  # of all OSDs
-    usable_bytes: float | None  # client data with every OSD at the full ratio
-    # Client data when the OSD with most data is at the full ratio, placed by CRUSH without a balancer.
-    usable_as_placed_bytes: float | None
+    # Client data with the fullest OSD at the full ratio.
+    usable_bytes_full: float | None
+    # Client data with the fullest OSD at the nearfull ratio after the loss of the largest failure domain.
+    usable_bytes_safe: float | None
     overhead: float  # stored bytes per client byte of the scheme alone
+    imbalance: float  # how full the fullest OSD is, over the mean of all
+    imbalance_after_loss: float | None  # the same without the largest failure domain
     domains: int  # failure domains
+    domain: str  # their type: osd, host, rack, …
+    shards: int  # of an object, each in a failure domain of its own
+    min_size: int  # shards below which a placement group serves no clients
     steps: tuple[Step, ...]  # from raw to usable
 
     @property
-    def usable_bytes_full(self) -> float | None:
-        """Raw × full ratio / overhead [B]."""
-        return self.steps[1].left_bytes / self.overhead if self.steps else None
-
-    @property
-    def usable_bytes_safe(self) -> float | None:
-        """Client data at the nearfull ratio without the largest failure domain, before padding [B]."""
-        return self.steps[4].left_bytes if self.steps else None
+    def spare_domains(self) -> int:
+        """Failure domains beyond one for each shard [count]. None is left to heal in at 0."""
+        return self.domains - self.shards
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -193,9 +198,74 @@ class Capacity:
             "usable_bytes_full": self.usable_bytes_full,
             "usable_bytes_safe": self.usable_bytes_safe,
             "overhead": self.overhead,
+            "imbalance": self.imbalance,
+            "imbalance_after_loss": self.imbalance_after_loss,
+            "domain": self.domain,
             "domains": self.domains,
+            "spare_domains": self.spare_domains,
+            "min_size": self.min_size,
             "waterfall": [step._asdict() for step in self.steps],
         }
+
+
+def usable_bytes(
+    raw_bytes: float, ratio: float, overhead: float, imbalance: float
+) -> float:
+    """Return the client data with the fullest OSD at a fill ratio [B].
+
+    This is the one definition of usable capacity, for plans, the page, warnings and imported clusters.
+
+    Parameters
+    ----------
+    raw_bytes
+        Size of the OSDs that hold data [B].
+    ratio
+        Fill of the fullest OSD [0 to 1], such as Ceph's full ratio.
+    overhead
+        Bytes stored per client byte.
+    imbalance
+        How full the fullest OSD is, over the mean of all. See `imbalance_of`.
+
+    Examples
+    --------
+    12 TB in three copies hold 3.8 TB with all OSDs at 95 %, and 3.17 TB if the fullest has 1.2 × the mean:
+
+    >>> [round(usable_bytes(12, 0.95, 3, imbalance), 2) for imbalance in (1.0, 1.2)]
+    [3.8, 3.17]
+    """
+    return raw_bytes * ratio / (overhead * imbalance)
+
+
+def imbalance_of(held: Mapping[int, float], sizes: Mapping[int, float]) -> float:
+    r"""Return how full the fullest OSD is, over the mean of all OSDs.
+
+    .. math:: \max_j (h_j / s_j) \cdot \sum_j s_j / \sum_j h_j
+
+    Parameters
+    ----------
+    held
+        Data of each OSD :math:`h_j`, in any unit. Placement groups of one pool are equally full, so shards
+        can be counted instead.
+    sizes
+        Capacity of each OSD :math:`s_j`, in any unit. OSDs without data count.
+
+    Returns
+    -------
+    float
+        At least 1, which means equally full. 1 without data.
+
+    Examples
+    --------
+    Of two equal OSDs one has 60 shards of 100: 1.2 times the mean.
+
+    >>> imbalance_of({0: 60, 1: 40}, {0: 4e12, 1: 4e12})
+    1.2
+    """
+    total = sum(held.get(osd, 0.0) for osd in sizes)
+    if not total:
+        return 1.0
+    fills = [held.get(osd, 0.0) / size for osd, size in sizes.items() if size > 0]
+    return max(fills) * sum(sizes.values()) / total
 
 
 class Step(NamedTuple):
@@ -212,21 +282,26 @@ def waterfall(
     overhead: float,
     padded: float,
     fill: FillLimits,
+    *,
+    imbalance: float = 1.0,
+    placement: str = "",
 ) -> tuple[Step, ...]:
     """Return the steps from raw to usable capacity.
 
     Bytes are those of all OSDs and of the largest failure domain. A client byte takes `overhead` bytes by the
-    scheme alone, and `padded` bytes with objects padded to whole stripes.
+    scheme alone, and `padded` bytes with objects padded to whole stripes. `placement` says in words how the
+    `imbalance` comes about.
 
     >>> from stripesim.models.provenance import Provenance
     >>> given = Provenance("given", "an example")
     >>> fill = FillLimits(full_ratio=0.95, nearfull_ratio=0.85,
     ...                   provenance={"full_ratio": given, "nearfull_ratio": given})
     >>> [round(step.left_bytes, 1) for step in waterfall(1200, 100, 1.5, 1.5, fill)]
-    [1200, 1140.0, 1100, 935.0, 623.3, 623.3]
+    [1200, 1140.0, 1100, 935.0, 935.0, 623.3, 623.3]
     """
     alive = raw_bytes - largest_bytes
     near = alive * fill.nearfull_ratio
+    even = near / imbalance
     return (
         Step("raw", raw_bytes, "all OSDs"),
         Step(
@@ -241,27 +316,40 @@ def waterfall(
         ),
         Step("nearfull", near, f"× {fill.nearfull_ratio:g}: Ceph warns there"),
         Step(
+            "imbalance",
+            even,
+            f"/ {imbalance:.3f}: how full the fullest OSD is, over the mean{placement}",
+        ),
+        Step(
             "overhead",
-            near / overhead,
+            even / overhead,
             f"/ {overhead:g}: bytes stored per client byte",
         ),
         Step(
             "padding",
-            near / padded,
+            even / padded,
             f"/ {padded / overhead:.4g}: objects are padded to whole stripes",
         ),
     )
 
 
 def capacity_of(
-    scenario: Scenario, scheme_name: str, models: Models, drives: Drives
+    scenario: Scenario,
+    scheme_name: str,
+    models: Models,
+    drives: Drives,
+    *,
+    with_loss: bool = True,
 ) -> Capacity:
     """Compute the capacity of the scenario's cluster under one scheme.
 
-    With :math:`w` shards of :math:`s` bytes for each object of :math:`o` bytes, a client byte takes
-    :math:`w s / o` bytes. Objects spread evenly over placement groups. OSD :math:`j` is in :math:`n_j` of
-    :math:`G` groups and holds :math:`s n_j / (G o)` bytes for each client byte, so the fullest OSD limits the
-    pool. Metadata, the write-ahead log and other pools are not included.
+    Objects spread evenly over placement groups, so the OSD with most groups for its size limits the pool. The
+    placement is the simulated one, which a balancer evens out if the scenario has
+    ``cluster.upmap_max_deviation``. For the safe capacity, the groups are placed again without the largest
+    failure domain. With no spare domain, the other OSDs keep the shards that they have. Metadata, the
+    write-ahead log and other pools are not included.
+
+    `with_loss` can be false to save the second placement. Then the safe capacity is None.
     """
     scheme = parse_scheme(scheme_name)
     fill = drives.fill
@@ -271,38 +359,126 @@ def capacity_of(
         stored_bytes(scheme, pool.geometry, pool.object_bytes, policy=models.ec)
         / scheme.width
     )
-    per_group = shard_bytes / pool.object_bytes
-    stored = scheme.width * per_group
+    stored = scheme.width * shard_bytes / pool.object_bytes
     overhead = scheme.storage_overhead
-    sizes = drives.sizes(pool.cluster.osd_hosts)
     of_osds = {0: 0} if scheme.name == "none" else osd_domains(scenario, scheme)
-    domains: dict[int | str, float] = defaultdict(float)
-    for osd, domain in of_osds.items():
-        domains[domain] += float(sizes[osd])
-    raw = None if drives.osd_bytes is None else sum(domains.values())
-    usable = as_placed = None
+    by_osd = drives.sizes(pool.cluster.osd_hosts)
+    sizes = {osd: float(by_osd[osd]) for osd in of_osds}
+    acting = pool.cluster.acting
+    imbalance = imbalance_of(shards_on_osds(acting), sizes)
+    after = None
+    if with_loss:
+        after = _after_loss(scenario, scheme, acting, sizes, of_osds)
+    raw = None if drives.osd_bytes is None else sum(sizes.values())
+    usable_full = usable_safe = None
     steps: tuple[Step, ...] = ()
     if raw is not None and fill is not None:
-        largest = max(domains.values()) if scheme.width > 1 else 0.0
-        steps = waterfall(raw, largest, overhead, stored, fill)
-        usable = raw * fill.full_ratio / stored
-        acting = pool.cluster.acting
-        placed = np.bincount(acting[acting != NO_OSD], minlength=pool.cluster.osds)
-        room = sizes[placed > 0] / placed[placed > 0]
-        as_placed = (
-            float(room.min()) * fill.full_ratio * pool.cluster.groups / per_group
-        )
+        usable_full = usable_bytes(raw, fill.full_ratio, overhead, imbalance)
+        if after is not None:
+            left_bytes = raw - after.lost_bytes
+            usable_safe = usable_bytes(
+                left_bytes, fill.nearfull_ratio, overhead, after.imbalance
+            )
+            steps = waterfall(
+                raw,
+                after.lost_bytes,
+                overhead,
+                stored,
+                fill,
+                imbalance=after.imbalance,
+                placement=_placement_words(scenario, heals=after.heals),
+            )
     return Capacity(
         scheme=scheme.name,
         stored_per_client_byte=stored,
         failures_tolerated=scheme.failures_tolerated,
         osds=len(of_osds),
         raw_bytes=raw,
-        usable_bytes=usable,
-        usable_as_placed_bytes=as_placed,
+        usable_bytes_full=usable_full,
+        usable_bytes_safe=usable_safe,
         overhead=overhead,
-        domains=len(domains),
+        imbalance=imbalance,
+        imbalance_after_loss=None if after is None else after.imbalance,
+        domains=len(set(of_osds.values())),
+        domain="osd" if scheme.name == "none" else domain_type(scenario, scheme),
+        shards=scheme.width,
+        min_size=min_size(kind=scheme.kind, k=scheme.k, width=scheme.width),
         steps=steps,
+    )
+
+
+class _AfterLoss(NamedTuple):
+    """What is left after the loss of the largest failure domain."""
+
+    lost_bytes: float
+    imbalance: float  # of the OSDs that are left
+    heals: bool  # there is a domain for every shard
+
+
+def _after_loss(
+    scenario: Scenario,
+    scheme: RedundancyScheme,
+    acting: IntArray,
+    sizes: Mapping[int, float],
+    domain_of: Mapping[int, int | str],
+) -> _AfterLoss:
+    """Lose the largest failure domain, and place its shards again where a domain is spare.
+
+    A scheme of one shard loses nothing, because it would lose data.
+    """
+    if scheme.width == 1:
+        return _AfterLoss(0.0, imbalance_of(shards_on_osds(acting), sizes), heals=False)
+    lost = largest_domain(sizes, domain_of)
+    heals = len(set(domain_of.values())) > scheme.width
+    if heals:
+        acting = up_sets(scenario, scheme, OsdWeights(out=lost))
+    left = without(sizes, lost)
+    lost_bytes = sum(sizes.values()) - sum(left.values())
+    return _AfterLoss(lost_bytes, imbalance_of(shards_on_osds(acting), left), heals)
+
+
+def without(sizes: Mapping[int, float], lost: Iterable[int]) -> dict[int, float]:
+    """Return the sizes of the OSDs that are left."""
+    gone = set(lost)
+    return {osd: size for osd, size in sizes.items() if osd not in gone}
+
+
+def shards_on_osds(sets: IntArray) -> dict[int, float]:
+    """Count the shards on each OSD, given the OSDs of each placement group."""
+    osds, counts = np.unique(sets[sets != NO_OSD], return_counts=True)
+    return dict(zip(osds.tolist(), counts.tolist(), strict=True))
+
+
+def largest_domain(
+    sizes: Mapping[int, float], domain_of: Mapping[int, int | str]
+) -> tuple[int, ...]:
+    """Return the OSDs of the failure domain with most capacity, the first of equals, ascending."""
+    by_domain: dict[int | str, float] = defaultdict(float)
+    for osd, size in sorted(sizes.items()):
+        by_domain[domain_of[osd]] += size
+    largest = max(by_domain, key=lambda domain: by_domain[domain])
+    return tuple(osd for osd in sorted(sizes) if domain_of[osd] == largest)
+
+
+def _placement_words(scenario: Scenario, *, heals: bool) -> str:
+    """Say where the placement groups are after the loss of the largest failure domain."""
+    cluster = scenario.cluster
+    if not heals:
+        return f", with {cluster.pg_num:,} placement groups where they were"
+    placed = f", as CRUSH then places {cluster.pg_num:,} placement groups"
+    if cluster.upmap_items:
+        return f"{placed} with the balancer's upmaps"
+    if cluster.upmap_max_deviation is None:
+        return f"{placed} without a balancer (cluster.upmap_max_deviation)"
+    return f"{placed} and a balancer evens them out"
+
+
+def spare_words(held: Capacity) -> str:
+    """Say what the loss of a failure domain means for a pool without a spare one."""
+    return (
+        f"{held.scheme}: no spare {held.domain}: {held.domains} for {held.shards} shards. After the loss of "
+        f"one, the pool stays degraded until it is replaced, with {held.shards - 1} shards where it needs "
+        f"{held.min_size} (min_size) to serve clients"
     )
 
 
@@ -313,20 +489,16 @@ def storage_warnings(scenario: Scenario, models: Models) -> list[str]:
     problems = []
     images = scenario.images_bytes if scenario.workload.kind != "trace" else 0
     for scheme in (parse_scheme(name) for name in scenario.schemes if name != "none"):
-        held = capacity_of(scenario, scheme.name, models, drives)
+        held = capacity_of(scenario, scheme.name, models, drives, with_loss=False)
         limit = held.usable_bytes_full
         if limit is not None and images > limit:
             problems.append(
-                f"{scenario.where('workload', 'image_bytes')}: got {images / 1e12:,.4g} TB of images, wanted "
-                f"at most {limit / 1e12:,.4g} TB, the capacity of {scheme.name} on "
+                f"{scenario.where('workload', 'image_bytes')}: got {bytes_text(images)} of images, wanted "
+                f"at most {bytes_text(limit)}, the capacity of {scheme.name} on "
                 f"{held.osds} OSDs at the full ratio"
             )
-        domain = domain_type(scenario, scheme)
-        if scheme.width > 1 and held.domains == scheme.width:
-            warnings.append(
-                f"{scheme.name}: no spare {domain}: {held.domains} for {held.domains} shards. After the loss "
-                "of one, the pool stays degraded until it is replaced"
-            )
+        if scheme.width > 1 and held.spare_domains < 1:
+            warnings.append(spare_words(held))
     if problems:
         raise ValueError("\n".join(problems))
     return warnings

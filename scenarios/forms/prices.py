@@ -73,6 +73,23 @@ def cost_of(
     return Cost(cost, watts)
 
 
+def with_next_domain(candidate: Scenario, domain: str) -> Scenario:
+    """Return a candidate with one more failure domain, a host or a rack of hosts, to compute its cost."""
+    cluster = candidate.cluster
+    *others, last = cluster.host_groups
+    added = hosts_of_domain(cluster, domain)
+    more = last.model_copy(update={"count": last.count + added})
+    larger = cluster.model_copy(update={"hosts": (*others, more)})
+    return candidate.model_copy(update={"cluster": larger})
+
+
+def hosts_of_domain(cluster: ClusterSpec, domain: str) -> int:
+    """Return the hosts to add for one more failure domain [count]: those of a rack, or else one."""
+    if domain != "rack" or cluster.racks is None:
+        return 1
+    return cluster.host_count // cluster.racks
+
+
 def _price_of_drive(prices: PricesSpec, kind: str, drive_bytes: float) -> _DrivePrice:
     """Return price and power of one drive of the given kind."""
     own = prices.drives.get(kind, DrivePricesSpec())

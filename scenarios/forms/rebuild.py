@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,10 @@ from stripesim.sim.run import simulate
 
 #: Objects in the sample with a shard on the lost OSD [count]: a few for each of its placement groups.
 SAMPLE_OBJECTS: Final = 4000
+
+#: Objects in the sample of the rate that durability assumes [count]: half a second of processor time.
+#: The rate of a steady rebuild does not depend on it.
+RATE_OBJECTS: Final = 400
 
 # Samples of increasing size. Their differences give the steady rebuild rate.
 _SAMPLES: Final = 4
@@ -92,13 +97,11 @@ def idle_rebuild(
     code = parse_scheme(scheme)
     if code.failures_tolerated == 0:
         return Rebuild(scheme, reason="nothing to rebuild from: no redundancy")
-    missing = scenario.missing_osds
-    lost = next(osd for osd in range(len(missing) + 1) if osd not in missing)
     try:
         models = build_models(scenario)
-        shares = _share_of_objects(scenario, scheme, lost, models)
+        lost, shares = _first_holder(scenario, scheme, models)
         if not shares:
-            return Rebuild(scheme, reason=f"OSD {lost} holds nothing")
+            return Rebuild(scheme, reason="no OSD holds anything")
         runs = []
         for quarter in range(1, _SAMPLES + 1):
             wanted = sample_objects * quarter // _SAMPLES
@@ -119,13 +122,97 @@ def idle_rebuild(
     return replace(full_sample, half_bytes_per_s=half.bytes_per_s, **_pace(runs))
 
 
+class RebuildRate(NamedTuple):
+    """The rate at which a lost OSD's bytes are restored, and where it comes from."""
+
+    bytes_per_s: float
+    words: str
+
+
+def simulated_rate(
+    scenario: Scenario, scheme: str, drive_bytes: float, rebuild: Rebuild | None = None
+) -> RebuildRate:
+    """Return the rate at which the recovery model rebuilds an OSD of an idle cluster.
+
+    Parameters
+    ----------
+    scenario, scheme
+        The cluster, its recovery settings and the scheme.
+    drive_bytes
+        Bytes that the OSD holds [B].
+    rebuild
+        A simulated rebuild of this cluster, if there is one.
+
+    Raises
+    ------
+    ValueError
+        If the OSD cannot be rebuilt.
+    """
+    if rebuild is None:
+        rebuild = _idle_rebuild(_SameRecovery(scenario), scheme)
+    seconds = rebuild.seconds_for(drive_bytes)
+    if not seconds:
+        reason = rebuild.reason or "the rebuild does not finish"
+        got = f"no rebuild rate for {scheme} ({reason})"
+        raise scenario.problem(
+            "durability.repair", got, "durability.repair_bytes_per_s"
+        )
+    rate = drive_bytes / seconds
+    return RebuildRate(
+        rate,
+        f"{rate / 1e6:,.4g} MB/s for each lost OSD: the recovery model simulates a rebuild of "
+        f"{rebuild.objects:,} objects on the idle cluster",
+    )
+
+
+class _SameRecovery:
+    """A scenario that equals all others with the same cluster and recovery."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        bare = {
+            "workload": WorkloadSpec(),
+            "workloads": (),
+            "faults": None,
+            "changes": (),
+            "durability": None,
+            "plan": None,
+            "schemes": (),
+            "name": "",
+            "description": "",
+        }
+        self._key = scenario.model_copy(update=bare).hash()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _SameRecovery) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+@lru_cache(maxsize=64)
+def _idle_rebuild(same: _SameRecovery, scheme: str) -> Rebuild:
+    """Rebuild an OSD once for all scenarios with the same cluster and recovery."""
+    return idle_rebuild(same.scenario, scheme, sample_objects=RATE_OBJECTS)
+
+
 def without_osd(scenario: Scenario, osd: int, load: WorkloadSpec) -> Scenario:
-    """Return a scenario that loses an OSD at the start and rebuilds it under load, equally throttled."""
+    """Return a scenario that loses an OSD at the start and rebuilds it under load, equally throttled.
+
+    The pool holds the images of the load and nothing else.
+    """
     repair = RepairSpec(lost_osds=(osd,))
     if scenario.repair is not None:
         repair = scenario.repair.model_copy(update={"lost_osds": (osd,)})
+    cluster = scenario.cluster.model_copy(update={"stored_bytes": None})
     return scenario.model_copy(
-        update={"repair": repair, "workload": load, "faults": None}
+        update={
+            "cluster": cluster,
+            "repair": repair,
+            "workload": load,
+            "workloads": (),
+            "faults": None,
+        }
     )
 
 
@@ -148,14 +235,17 @@ def _pace(runs: Sequence[Rebuild]) -> dict[str, Any]:
     }
 
 
-def _share_of_objects(
-    scenario: Scenario, scheme: str, osd: int, models: Models
-) -> float:
-    """Return the fraction of placement groups that an OSD belongs to, 0 to 1."""
+def _first_holder(scenario: Scenario, scheme: str, models: Models) -> tuple[int, float]:
+    """Return the first OSD that holds shards, and the fraction of placement groups that it belongs to."""
     from stripesim.scenarios.cells.build import build_pool
 
-    acting = build_pool(scenario, parse_scheme(scheme), models).cluster.acting
-    return float((acting == osd).any(axis=1).mean())
+    cluster = build_pool(scenario, parse_scheme(scheme), models).cluster
+    missing = scenario.missing_osds
+    for osd in range(cluster.osds):
+        share = float((cluster.acting == osd).any(axis=1).mean())
+        if share and osd not in missing:
+            return osd, share
+    return 0, 0.0
 
 
 def _rebuild(scenario: Scenario, cell: Cell, models: Models, engine: str) -> Rebuild:
@@ -166,7 +256,7 @@ def _rebuild(scenario: Scenario, cell: Cell, models: Models, engine: str) -> Reb
         faults=inputs.faults,
         seed=scenario.seed,
         engine=engine,
-    )
+    ).accepted()
     return measured_rebuild(scenario, {"scheme": cell.scheme, **result.row.as_dict()})
 
 

@@ -17,6 +17,7 @@ from stripesim.scenarios.schema.geometry import (
     NumberedScheme,
     loads_with_keys,
     max_width,
+    simulated_objects,
 )
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec, names_file
 from stripesim.scenarios.schema.memory import BINS_MAX, known_requests, memory_problem
@@ -68,7 +69,7 @@ def closed_rate_per_s(scenario: Scenario, load: WorkloadSpec) -> float:
     """Bound the rate of a closed loop by the queue depth, networks and threads of its clients [1/s]."""
     clients = load.clients
     rate_per_s = load.queue_depth * clients / _LATENCY_MIN_S
-    if scenario.schemes == ("none",):
+    if scenario.schemes == ("none",) or scenario.client.unlimited:
         return rate_per_s
     wire_bytes_per_s = scenario.cluster.public_gbit_per_s * 1e9 / 8 * clients
     rate_per_s = min(rate_per_s, wire_bytes_per_s / min(load.block_sizes_bytes))
@@ -231,7 +232,7 @@ def _scrubs(
     if interval_s is None:
         return
     groups = scenario.cluster.pg_num
-    objects = scenario.images_bytes / scenario.cluster.object_bytes
+    objects = simulated_objects(scenario)
     scrub_s = _SCRUB_S + groups * _SCRUB_PER_GROUP_S
     round_s = groups * _SCRUBS_PER_INTERVAL * scrub_s + objects * _SCRUBBED_OBJECT_S
     rounds = duration_s / interval_s
@@ -261,7 +262,7 @@ def _recovery_pause(
     ):
         return
     osds = scenario.cluster.osd_count
-    objects = scenario.images_bytes / scenario.cluster.object_bytes
+    objects = simulated_objects(scenario)
     shards_per_osd = objects * max_width(schemes) / osds
     # All OSDs recover the shards of the lost ones.
     pauses = max(1.0, _lost_osds(scenario) * shards_per_osd / osds)

@@ -95,7 +95,9 @@ def _loads(scenario: Scenario) -> Iterator[Problem]:
         # A rehearsal of planned changes needs no bound: its clients work until the last change is done.
         needs_bound = not (stands_alone(scenario) or scenario.changes)
         if bounds == 0 and load.kind != "trace" and needs_bound:
-            yield problem(requests, NO_BOUND, WANTED_BOUND, duration, kind)
+            # A scenario with an invalid change is one for a rehearsal.
+            involved = (duration, kind, "changes")
+            yield problem(requests, NO_BOUND, WANTED_BOUND, *involved)
         if load.read_fraction is not None and "ops" in load.model_fields_set:
             wanted = f"{_ONE}: ops for separate cells, read_fraction for one mixed cell"
             yield problem(

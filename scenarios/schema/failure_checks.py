@@ -52,6 +52,7 @@ def fault_rules(
             )
         return
     yield from _alone(scenario, faults)
+    yield from _after_the_end(scenario, faults)
     targets = list(_targets(scenario, faults))
     yield from targets
     if faults.drawn is not None:
@@ -115,11 +116,11 @@ def _keys_of_change(where: str, change: ChangeSpec) -> Iterator[Problem]:
 
 
 def _numbers(
-    where: str, numbers: Sequence[int] | None, count: int, name: str
+    where: str, numbers: Sequence[int | str] | None, count: int, name: str
 ) -> Iterator[Problem]:
-    """Refuse numbers of things that do not exist."""
+    """Refuse numbers of things that do not exist. The code that reads the CRUSH map checks names."""
     for place, number in enumerate(numbers or ()):
-        if number >= count:
+        if isinstance(number, int) and number >= count:
             wanted = f"{name} from 0 to {count - 1}"
             yield problem(f"{where}.{place}", number, wanted, *_COUNTS)
 
@@ -139,6 +140,22 @@ def _alone(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
     stops = faults.numbered_events(slow=False)
     if sum(map(bool, (stops, faults.drawn, faults.replay))) > 1:
         yield problem("faults", "several of events, drawn and replay", _ONE)
+
+
+def _after_the_end(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
+    """Reject faults that the run ends before."""
+    duration_s = scenario.duration_s
+    if duration_s is None:
+        return
+    times = [(f"faults.events.{i}", one.at_s) for i, one in enumerate(faults.events)]
+    times += [
+        (f"faults.corruptions.{i}", one.at_s)
+        for i, one in enumerate(faults.corruptions)
+    ]
+    for where, at_s in times:
+        if at_s >= duration_s:
+            wanted = f"a time before the end of the run, workload.duration_s = {duration_s:g} s"
+            yield problem(f"{where}.at_s", f"{at_s:g} s", wanted, "workload.duration_s")
 
 
 def _targets(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
@@ -311,11 +328,9 @@ def durability_rules(
             yield problem(
                 pace, "a rate", f'none, because {repair} is "simulated"', repair
             )
-    elif spec.repair_bytes_per_s is None:
-        wanted = "a rebuild rate in bytes/s"
-        if crush:
-            wanted += f', or {repair} = "simulated"'
-        yield problem(pace, "nothing", wanted, repair)
+    elif spec.repair_bytes_per_s is None and not crush:
+        # The recovery model has a rate for clusters only.
+        yield problem(pace, "nothing", f"a rebuild rate in bytes/s, {where}", placement)
     if spec.scrub_interval_s is not None and not spec.sector_error_rate:
         interval_s = spec.scrub_interval_s
         yield problem(

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
 
 if TYPE_CHECKING:
     from stripesim.models.coding import RedundancyScheme
+
+
+#: Most objects that a run under faults simulates beyond those of the images [count].
+OTHER_OBJECTS_MAX: Final = 500_000
 
 
 class NumberedScheme(NamedTuple):
@@ -32,6 +36,19 @@ def loads_with_keys(scenario: Scenario) -> list[tuple[str, WorkloadSpec]]:
             (f"workloads.{index}", load) for index, load in enumerate(scenario.loads)
         ]
     return [("workload", scenario.workload)]
+
+
+def stored_objects_beyond(scenario: Scenario, images_bytes: int) -> int:
+    """Return the number of objects of `cluster.stored_bytes` that are not those of images [count]."""
+    beyond_bytes = (scenario.cluster.stored_bytes or 0) - images_bytes
+    return max(0, int(beyond_bytes) // scenario.cluster.object_bytes)
+
+
+def simulated_objects(scenario: Scenario) -> float:
+    """Return the number of objects that a run simulates, of images and stored data beyond them [count]."""
+    images_bytes = scenario.images_bytes
+    beyond = stored_objects_beyond(scenario, images_bytes)
+    return images_bytes / scenario.cluster.object_bytes + min(beyond, OTHER_OBJECTS_MAX)
 
 
 def failure_domain(scenario: Scenario, scheme: RedundancyScheme) -> tuple[str, str]:

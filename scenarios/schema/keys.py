@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
 from pydantic import Discriminator, Field, PrivateAttr, Tag
 
@@ -54,18 +54,6 @@ BLOCK_SIZES_MAX: Final = 1000
 WORKLOADS_MAX: Final = 1000
 HOST_GROUPS_MAX: Final = 4000
 CODE_FILES_MAX: Final = 100
-
-#: The default parameter set, and the hardware it was measured on: AMD EPYC 7742, one PM983 for each OSD
-#: (scenarios/studies/nvme/data/clusters.toml). A scenario with this set takes missing keys from here. The
-#: defaults of the keys themselves are those of Koh et al. (2017).
-TODAY_PARAMETERS: Final = "nvme"
-TODAY_GENERATION: Final = "reef"
-TODAY_CLUSTER: Final = {
-    "drive": "samsung-pm983",
-    "cores_per_host": 128,
-    "public_gbit_per_s": 100.0,
-    "private_gbit_per_s": 100.0,
-}
 
 
 def names_file(key: str, value: object) -> bool:
@@ -173,9 +161,10 @@ Hosts = Annotated[
 class ClusterSpec(Table):
     """The machines, their network, and the placement of objects on them.
 
-    Defaults describe the cluster of Koh et al. (2017), section III. OSDs are numbered host by host: OSD i
-    is on host i // osds_per_host, unless `crush_map` says otherwise. Racks hold hosts / racks hosts each,
-    in order.
+    Defaults of drive, cores and networks are those of the cluster that the default parameter set was measured
+    on (AMD EPYC 7742, one PM983 for each OSD), whichever set is named. OSDs are numbered host
+    by host: OSD i is on host i // osds_per_host, unless `crush_map` says otherwise. Racks hold hosts / racks
+    hosts each, in order.
     """
 
     hosts: Hosts = 4
@@ -210,7 +199,7 @@ class ClusterSpec(Table):
     """OSDs of crush_map that take only a share of their PGs, each a table [[cluster.osd_reweights]]."""
     upmap_items: tuple[UpmapSpec, ...] = ()
     """PGs of the pool on OSDs that the balancer chose, each a table [[cluster.upmap_items]]."""
-    cores_per_host: Count = 24
+    cores_per_host: Count = 128
     """CPU cores of each storage host [count]. The set nvme counts hardware threads."""
     op_shards: Count | None = None
     """Operation queues of one OSD [count] (osd_op_num_shards). Default: the parameter set's or the
@@ -221,14 +210,14 @@ class ClusterSpec(Table):
     """Messenger threads of one OSD [count] (ms_async_op_threads)."""
     client_cores: Count = 36
     """CPU cores of the client machine [count]."""
-    public_gbit_per_s: GbitPerS = 10.0
+    public_gbit_per_s: GbitPerS = 100.0
     """Rate of the network between clients and hosts, per node and direction [10^9 bit/s]."""
-    private_gbit_per_s: GbitPerS = 10.0
+    private_gbit_per_s: GbitPerS = 100.0
     """Rate of the network between hosts, per node and direction [10^9 bit/s]."""
     networks: Literal[1, 2] = 2
     """Network interfaces of each host [count]. 2: separate public and private networks. 1: both share one
     interface of public_gbit_per_s."""
-    drive: str = Field(default="intel-730", min_length=1)
+    drive: str = Field(default="samsung-pm983", min_length=1)
     """Drive under each OSD: the name of a device parameter set (an SSD such as nvme-tlc, or a disk such
     as hdd-7200), or the path of your own (./drive.toml, from the scenario file's folder), such as
     `stripesim trace fit --out` writes."""
@@ -246,19 +235,19 @@ class ClusterSpec(Table):
     backfillfull_ratio: FillRatio = 0.9
     """Fraction of an OSD's capacity at which backfills to it wait [0 to 1] (mon_osd_backfillfull_ratio)."""
     stored_bytes: Bytes | None = None
-    """Client data in the pool when planned changes begin [bytes]. Default: the size of the images."""
+    """Client data in the pool at the start, and for durability [bytes], of which images are a part. [faults],
+    [repair] and planned changes move it. Default: the size of the images, and full drives for durability."""
     used_bytes: tuple[Annotated[int, Field(ge=0)], ...] = ()
-    """Bytes that each OSD holds when planned changes begin, of all pools, by OSD number [bytes]. Default:
-    those of this pool alone."""
+    """Bytes that each OSD holds when planned changes begin, and for durability, of all pools, by OSD number
+    [bytes]. Default: those of this pool alone."""
     drive_rated_write_bytes: SizeBytes | None = None
     """Rated endurance of one drive: host writes over its life [bytes] (TBW), for wear in reports.
     Default: the device parameter set's."""
     drive_rated_days: PositiveFloat = 1825.0
     """Lifetime to which drive_rated_write_bytes applies [days]."""
-    parameters: str = Field(default=TODAY_PARAMETERS, min_length=1)
+    parameters: str = Field(default="nvme", min_length=1)
     """Name of the calibrated parameter set; or the path of your own (./parameters.toml, from the scenario
-    file's folder), which `stripesim calibrate` writes. With nvme, the defaults of generation, drive,
-    cores_per_host and network rates are those of the cluster that it was measured on, not these."""
+    file's folder), which `stripesim calibrate` writes."""
     kernel_table: str = ""
     """Name of the table of encode and decode costs. Default: the shipped table."""
     kernel_backend: str | None = Field(default=None, min_length=1)
@@ -376,13 +365,15 @@ class WorkloadSpec(Table):
     """each: the client submits a new request after every completion. newest: it waits for its latest
     request, then replaces all completed ones. For closed loops only."""
     requests: PositiveInt | None = None
-    """Requests per cell, all clients together [count]. Give either this or duration_s."""
+    """Requests per cell, all clients together, at least [count]. Give either this or duration_s. Closed loops
+    issue more if these are too few to show the steady state."""
     duration_s: SpanS | None = None
     """Simulated time per cell [s]. Give either this or requests."""
     image: Literal["pristine", "prefilled"] = "prefilled"
     """State of the image before the run. prefilled: all objects exist. pristine: none does."""
     image_bytes: SizeBytes = 100 * 10**9
-    """Size of each client's block image [bytes]."""
+    """Size of each client's block image [bytes]. With a trace, that of each of its devices; default: up to
+    the end of its last request."""
     image_features: tuple[ImageFeature, ...] | None = Field(default=None, min_length=1)
     """Features of the images. With object-map, the first write into an object of a pristine image waits
     for an update of the image's object map. Not simulated with [faults], [[changes]] or [repair].
@@ -419,6 +410,10 @@ class ClientSpec(Table):
     place: Literal["own", "osd-hosts"] = "own"
     """own: clients run on separate machines. osd-hosts: they run on the storage hosts, assigned
     round-robin, and share the hosts' public network."""
+    unlimited: bool | None = None
+    """true: each client has as many submission threads and network interfaces as its requests need, each
+    as fast as one, so that only the cluster limits the rate. Default: false, but true in load, plan and
+    serve if the scenario states no clients (clients, clients_per_host, [client])."""
 
 
 class RepairSpec(Throttles):
@@ -446,7 +441,7 @@ class Scenario(Table):
     """Short name, used in titles and file names: letters, digits, space, dot, _ and -."""
     description: str = ""
     """Purpose of the scenario, in a sentence or two."""
-    generation: GenerationName = "kraken"
+    generation: GenerationName = "reef"
     """Ceph release whose write, read and repair paths are simulated. Up to squid, erasure-coded pools are
     classic; tentacle is v20.2.0 with FastEC; umbrella is main."""
     schemes: tuple[SchemeText, ...] = Field(min_length=1, max_length=SCHEMES_MAX)
@@ -517,6 +512,22 @@ class Scenario(Table):
     def clients(self) -> int:
         """Clients of all workloads together [count]."""
         return sum(load.clients for load in self.loads)
+
+    @property
+    def states_clients(self) -> bool:
+        """True if the scenario says how many clients there are, or describes their machines."""
+        if self.client.model_fields_set:
+            return True
+        counts = {"clients", "clients_per_host"}
+        tables = (self.workload, *self.workloads)
+        return any(counts & table.model_fields_set for table in tables)
+
+    def with_enough_clients(self) -> Self:
+        """Return the scenario with clients that do not limit the rate, or itself if it states clients."""
+        if self.states_clients:
+            return self
+        client = self.client.model_copy(update={"unlimited": True})
+        return self.model_copy(update={"client": client})
 
     @property
     def in_flight_count(self) -> int | None:
@@ -636,6 +647,10 @@ class Scenario(Table):
         )
         given = self.cluster.model_fields_set
         left_out["cluster"] = {key for key in late_keys if key not in given}
+        if self.plan and "spare_domains" not in self.plan.model_fields_set:
+            left_out["plan"] = {"spare_domains"}
+        if "unlimited" not in self.client.model_fields_set:
+            left_out["client"] = {"unlimited"}
         canonical = json.dumps(
             self.model_dump(mode="json", exclude=left_out),
             sort_keys=True,

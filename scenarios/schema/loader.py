@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from stripesim.models.problems import ScenarioError, TomlBoundError
@@ -21,9 +21,6 @@ from stripesim.scenarios.schema.geometry import NumberedScheme
 from stripesim.scenarios.schema.keys import (
     CODE_FILES_MAX,
     SCHEMES_MAX,
-    TODAY_CLUSTER,
-    TODAY_GENERATION,
-    TODAY_PARAMETERS,
     Scenario,
 )
 from stripesim.scenarios.schema.problems import (
@@ -75,11 +72,12 @@ class _Document:
     loose: list[str] = field(default_factory=list)  # messages that belong to no key
     faulty_paths: set[KeyPath] = field(default_factory=set)
     unlisted: int = 0  # problems that are counted but not described
+    has_lines: bool = True  # False for values from Python
 
     @property
     def places(self) -> KeyPlaces:
         """Locations of all keys."""
-        return KeyPlaces(self.label, self.lines, self.overrides)
+        return KeyPlaces(self.label, self.lines, self.overrides, self.has_lines)
 
     def add(self, problem: Problem) -> None:
         """Record a problem with a key."""
@@ -198,9 +196,8 @@ def scenario_from(
 
     The other parameters, the result and the errors are those of `parse_scenario`.
     """
-    document = _Document(
-        label, {key: _as_toml(value) for key, value in values.items()}, {}
-    )
+    plain = {key: _as_toml(value) for key, value in values.items()}
+    document = _Document(label, plain, lines={}, has_lines=False)
     return _finished(document, base_dir, sets, seed)
 
 
@@ -212,6 +209,9 @@ def overridden(
     `sets`, `seed` and the errors are those of `load_scenario`.
     """
     if not sets and seed is None:
+        from stripesim.models.coding import note_code_files
+
+        note_code_files(scenario.resolve(path) for path in scenario.codes)
         return scenario
     values = scenario.model_dump(mode="json", exclude_unset=True)
     return scenario_from(values, base_dir=scenario._base_dir, sets=sets, seed=seed)
@@ -219,13 +219,28 @@ def overridden(
 
 def _as_toml(value: Any) -> Any:
     """Convert a value to the types of TOML."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", exclude_unset=True)
     if isinstance(value, Mapping):
         return {str(key): _as_toml(part) for key, part in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [_as_toml(part) for part in value]
     if isinstance(value, Path):
         return str(value)
+    if isinstance(value, type):
+        return _class_path(value)
     return value.item() if hasattr(value, "item") else value
+
+
+def _class_path(described: type) -> str:
+    """Return the path of a file with the source of a class that describes a code."""
+    from stripesim.models.coding import class_file
+    from stripesim.models.problems import OwnCodeError
+
+    try:
+        return str(class_file(described))
+    except OwnCodeError as error:
+        raise ScenarioError(f"codes: {error}") from None
 
 
 def _finished(
@@ -252,16 +267,6 @@ def _finished(
                 table = value_at(document.values, other[:-1])
                 if isinstance(table, dict):
                     table.pop(other[-1], None)
-    cluster = document.values.setdefault("cluster", {})
-    if (
-        isinstance(cluster, dict)
-        and cluster.get("parameters", TODAY_PARAMETERS) == TODAY_PARAMETERS
-    ):
-        # Missing keys come from the hardware that the default set was measured on.
-        document.values.setdefault("generation", TODAY_GENERATION)
-        cluster |= {
-            key: value for key, value in TODAY_CLUSTER.items() if key not in cluster
-        }
     base = Path() if base_dir is None else base_dir
     _load_codes(document, base)
     scenario = _validate(document)

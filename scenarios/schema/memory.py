@@ -13,9 +13,11 @@ from typing import Final, NamedTuple
 from stripesim.models.memory_limit import MemoryLimit, memory_limit
 from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.geometry import (
+    OTHER_OBJECTS_MAX,
     NumberedScheme,
     loads_with_keys,
     max_width,
+    stored_objects_beyond,
 )
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
 from stripesim.scenarios.schema.problems import Problem, problem
@@ -167,6 +169,13 @@ def memory_parts(
     yield from _cluster_parts(scenario, schemes, sum(requests.values()))
     for place, load in loads_with_keys(scenario):
         yield from _load_parts(scenario, schemes, place, load, requests.get(place, 0.0))
+    stored_bytes = scenario.cluster.stored_bytes
+    if stored_bytes is not None and _recovers(scenario):
+        objects = stored_objects_beyond(scenario, scenario.images_bytes)
+        objects_bytes = min(objects, OTHER_OBJECTS_MAX) * _OBJECT_UNDER_FAULTS_BYTES
+        yield MemoryPart(
+            "cluster.stored_bytes", objects_bytes, stored_bytes, format_size
+        )
     if scenario.faults is not None and scenario.duration_s is not None:
         bins = min(BINS_MAX, scenario.duration_s / scenario.faults.series_s)
         yield MemoryPart(

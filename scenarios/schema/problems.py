@@ -22,6 +22,8 @@ from stripesim.scenarios.schema.toml import (
 _VALUE_CHARACTERS_MAX: Final = 60
 #: Maximum length of a value in a message. Values of lists may be long.
 _GOT_CHARACTERS_MAX: Final = 300
+#: Most keys that a message suggests for an unknown one.
+_SUGGESTIONS_MAX: Final = 3
 
 
 @dataclass(frozen=True)
@@ -142,22 +144,49 @@ def is_list_key(path: KeyPath) -> bool:
 
 
 def _unknown_key(path: KeyPath) -> Problem:
-    """Suggest the nearest key of the same table, or else a similar key of another table."""
+    """Suggest keys that the author may have meant, or list the keys of the table."""
     name = shorten(str(path[-1]), KEY_CHARACTERS_MAX)
     # The path of a table in a list contains its index, the key does not.
     table = tuple(part for part in path[:-1] if isinstance(part, str))
     got = f'unknown key "{name}"' if name.isprintable() else f"unknown key {name!r}"
-    siblings = [key[-1] for key in _known_keys() if key[:-1] == table]
-    near = difflib.get_close_matches(name, siblings, n=1, cutoff=0.6)
-    if near:
-        return Problem(path, got, f'"{near[0]}"')
-    by_leaf = {key[-1]: key for key in reversed(_known_keys())}
-    elsewhere = [name]
-    if name not in by_leaf:
-        elsewhere = difflib.get_close_matches(name, by_leaf, n=1, cutoff=0.8)
-    if elsewhere:
-        return Problem(path, got, f'"{key_text(by_leaf[elsewhere[0]])}"')
-    return Problem(path, got, "one of " + ", ".join(siblings))
+    siblings = [key for key in _known_keys() if key[:-1] == table]
+    meant = _meant_keys(name, siblings)
+    if not meant:
+        return Problem(path, got, "one of " + ", ".join(key[-1] for key in siblings))
+    wanted = " or ".join(_suggestion(key, table) for key in meant)
+    return Problem(path, got, wanted)
+
+
+def _meant_keys(name: str, siblings: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return known keys that an unknown key may stand for, the likeliest first."""
+    longer = [key for key in siblings if key[-1].startswith(f"{name}_")]
+    if longer:
+        return longer[:_SUGGESTIONS_MAX]
+    # Of equal names, the first one with the shortest path stays.
+    by_leaf: dict[str, tuple[str, ...]] = {}
+    for key in sorted(_known_keys(), key=len):
+        by_leaf.setdefault(key[-1], key)
+    leaves = {key[-1]: key for key in siblings}
+    # A typing error is likelier than another table, another table likelier than another word.
+    for known, cutoff in (
+        (leaves, 0.85),
+        (by_leaf, 1.0),
+        (leaves, 0.6),
+        (by_leaf, 0.8),
+    ):
+        near = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
+        if near:
+            return [known[near[0]]]
+    return []
+
+
+def _suggestion(key: tuple[str, ...], table: tuple[str, ...]) -> str:
+    """Write a suggested key, with its table if the author wrote another one."""
+    if key[:-1] == table:
+        return f'"{key[-1]}"'
+    if len(key) == 1:
+        return f'"{key[0]}" outside all tables, not in [{key_text(table)}]'
+    return f'"{key_text(key)}"'
 
 
 _EXAMPLES: Final[Mapping[str, str]] = {

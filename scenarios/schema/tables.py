@@ -194,9 +194,18 @@ def _number_or_list(value: object) -> str:
     return "=list" if isinstance(value, list | tuple) else "=number"
 
 
+def _number_or_name(value: object) -> str:
+    return "=name" if isinstance(value, str) else "=number"
+
+
+HostToDrain = Annotated[
+    Annotated[OsdId, Tag("=number")]
+    | Annotated[str, Field(min_length=1, max_length=255), Tag("=name")],
+    Discriminator(_number_or_name),
+]
 HostsToChange = Annotated[
     Annotated[Count, Tag("=number")]
-    | Annotated[tuple[OsdId, ...], Field(min_length=1), Tag("=list")],
+    | Annotated[tuple[HostToDrain, ...], Field(min_length=1), Tag("=list")],
     Discriminator(_number_or_list),
 ]
 
@@ -213,7 +222,8 @@ class ChangeSpec(Table):
     """CRUSH weight of each OSD [TiB by convention], for weight and add. Default for add: the weight of
     existing OSDs."""
     hosts: HostsToChange | None = None
-    """For add, the number of new hosts [count]. For remove, the list of hosts to drain."""
+    """For add, the number of new hosts [count]. For remove, the list of hosts to drain, by number from 0 or
+    by their name in the CRUSH map."""
     osds_per_host: Count | None = None
     """OSDs of each new host [count], for add. Default: as many as the last host has."""
     scheme: SchemeText | None = None
@@ -280,17 +290,20 @@ class DurabilitySpec(Table):
     drives: PositiveInt | None = None
     """Total number of drives [count]. Not with crush."""
     drive_bytes: Bytes | None = None
-    """Bytes stored on each drive [bytes]. Default with crush: the capacity of the drive."""
+    """Bytes stored on each drive, which its rebuild restores [bytes]. Default with crush: the mean of
+    cluster.used_bytes, or the drive's part of cluster.stored_bytes, or else the capacity of the drive."""
     afr: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Annual failure rate: fraction of drives that fail within a year [0 to 1]."""
     lifetime: AgeingSpec | None = None
     """Distribution of lifetimes, instead of afr."""
     repair: Literal["serial", "parallel", "shared", "simulated"] = "parallel"
     """serial: a pool rebuilds one drive at a time. parallel: each failed drive is rebuilt at its own
-    rate. shared: failed drives share one rate. simulated: parallel, at the rate of the recovery model."""
+    rate. shared: failed drives share one rate. simulated: parallel, without repair_bytes_per_s."""
     repair_bytes_per_s: Bytes | None = None
-    """Rebuild rate of one failed drive [bytes/s]. With declustered: bandwidth that each surviving drive
-    contributes, reads and writes together."""
+    """Rebuild rate of one failed drive under a code that reads k shards to rebuild one [bytes/s]. Other
+    codes are rebuilt faster or slower, by the bytes that they read and write. With declustered: bandwidth
+    that each surviving drive contributes, reads and writes together. Default with crush: the rate that the
+    recovery model simulates for the idle cluster."""
     repair_time: Literal["exponential", "fixed"] | None = None
     """Distribution of rebuild times. Default: exponential with clustered, as in the Markov chain,
     otherwise fixed."""
@@ -388,7 +401,11 @@ class PlanSpec(Table):
     ] = ()
     """Values of cluster.mclock_profile to try, with op_queue mclock_scheduler."""
     usable_bytes: Bytes | None = None
-    """Minimum client data that fits below the nearfull ratio without the largest failure domain [bytes]."""
+    """Minimum client data that fits with the fullest OSD at the nearfull ratio, without the largest failure
+    domain [bytes]."""
+    spare_domains: Annotated[int, Field(ge=0, le=1000)] = 1
+    """Minimum failure domains beyond one for each shard [count]. After a loss, a pool heals only into a spare
+    one. 0 allows none, with a warning."""
     rate_per_s: PositiveFloat | None = None
     """Minimum request rate [requests/s], simulated as Poisson arrivals at this rate."""
     p99_ms: PositiveFloat | None = None

@@ -196,6 +196,7 @@ class KeyPlaces:
     label: str = ""
     lines: Mapping[KeyPath, int] = field(default_factory=dict)
     overrides: Mapping[KeyPath, str] = field(default_factory=dict)
+    has_lines: bool = True  #: False for values from Python
 
     def __eq__(self, other: object) -> bool:
         """Return True for any two: locations do not affect the equality of scenarios."""
@@ -221,7 +222,7 @@ class KeyPlaces:
                 return self.lines[
                     path[:length]
                 ], f"{self.label}:{self.lines[path[:length]]}"
-        return 1, f"{self.label}:1"
+        return 1, f"{self.label}:1" if self.has_lines else self.label
 
     def text(self, path: KeyPath) -> str:
         """Write ``place: key``, or only the key if there is no document."""

@@ -28,6 +28,8 @@ class Answer:
         Values outside the range that the parameter set was calibrated on, one sentence each.
     warnings
         Further warnings, one sentence each.
+    refusals
+        Rows that the audit refuses, one sentence each.
     notes
         What the command did besides answering, one sentence each.
     files
@@ -45,6 +47,7 @@ class Answer:
     shown: Sequence[str | Table] = ()
     outside: Sequence[str] = ()
     warnings: Sequence[str] = ()
+    refusals: Sequence[str] = ()
     notes: Sequence[str] = ()
     files: Callable[[], Mapping[str, bytes]] = dict
     figures: Callable[[], Mapping[str, CaptionedFigure]] = dict

@@ -1,5 +1,6 @@
 """Print result rows as a table that fits the terminal."""
 
+import html
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
@@ -52,7 +53,18 @@ def block_text(row: Mapping[str, Any]) -> str:
 
 
 def _bottleneck(row: Mapping[str, Any]) -> str:
-    """Name the bottleneck of a row, with the utilisation of its busiest member if that is high."""
+    """Name the bottleneck of a row. A row that the audit refuses names the check."""
+    refused = row.get("refused")
+    if refused is None:
+        return _limit(row)
+    check = refused.partition(":")[0]
+    if row.get("iops") is None:
+        return f"refused: {check}"
+    return f"{_limit(row)} (unchecked: {check})"
+
+
+def _limit(row: Mapping[str, Any]) -> str:
+    """Name the bottleneck, with the utilisation of its busiest member if that is high."""
     name = resource_name(_text("bottleneck")(row))
     if name == LATENCY:
         return f"latency (most at {resource_name(row['latency_at'])})"
@@ -145,6 +157,20 @@ def print_table(rows: pl.DataFrame, console: Console) -> None:
             break
         columns = [column for column in columns if column.rank != rank]
     console.print(table)
+
+
+def html_table(rows: pl.DataFrame, sentence: str) -> str:
+    """Write result rows as a sentence and an HTML table, for notebooks."""
+    rows = with_phases(rows)
+    optional = {"workload", "phase", "blocked"} - set(rows.columns)
+    columns = [column for column in _SHOWN if column.header not in optional]
+    heads = "".join(f"<th>{html.escape(column.header)}</th>" for column in columns)
+    lines = [
+        "".join(f"<td>{html.escape(column.write(row))}</td>" for column in columns)
+        for row in rows.iter_rows(named=True)
+    ]
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<p>{html.escape(sentence)}</p><table><tr>{heads}</tr>{body}</table>"
 
 
 def _table(rows: pl.DataFrame, columns: Sequence[_Shown], left_out: int) -> Table:

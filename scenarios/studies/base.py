@@ -70,6 +70,9 @@ class StudyResult:
     ablated: Mapping[str, StudyResult] = field(default_factory=dict)
     is_partial: bool = False  #: True if an option left out runs
 
+    def __repr__(self) -> str:
+        return f"<StudyResult: {self.ledger!r}, {self.rows.height:,} rows>"
+
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``--json`` and ``ledger.json`` hold."""
         document = {**self.ledger.to_json(), "provenance": self.provenance}

@@ -126,6 +126,8 @@ def _write_claim(axes: Axes, entry: Entry, line: int) -> None:
     role = "" if claim.role == "held-out" else f" · {claim.role}"
     statement = textwrap.wrap(claim.statement, STATEMENT_WIDTH)[:2]
     numbers = f"{claim.id[-3:]}:  {numbers_text(entry)}{role}"
+    if entry.verdict == "right" and entry.reason is not None:
+        numbers += " · above the bound"
     beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center"}
     letters: dict[str, Any] = {"ha": "right", "fontsize": 8.5, "linespacing": 1.1}
     text = "\n".join([*statement, numbers])

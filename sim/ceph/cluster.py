@@ -14,7 +14,7 @@ from stripesim.models.kernel.cost import KernelTable
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store.metadata_cache import MetadataLookup
-from stripesim.models.object_store.store import ObjectStoreModel
+from stripesim.models.object_store.store import DeferralModel, ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.problems import KernelError
 from stripesim.models.provenance import MeasuredModel
@@ -49,6 +49,7 @@ _OSD_KINDS = ("messenger", "ssd", "kv", "sync", "finisher")
 _WAITING_KINDS = ("aio", "reader")
 # Admission limit for an OSD's client requests, included only if the load can reach it.
 _THROTTLE_KINDS = ("throttle",)
+_DEFERRED_KINDS = ("deferred",)
 # Additional queues of a drive that queues reads and writes separately.
 _DRIVE_KINDS = ("ssd.link", "ssd.write")
 #: Resource kinds that are threads, which sleep when idle.
@@ -57,6 +58,8 @@ _GROUP_KINDS = ("pg.lock", "pg.exec", "pg.pipeline")
 # The same for the object map of each image.
 _MAP_KINDS = ("map.lock", "map.exec", "map.pipeline")
 _CLIENT_KINDS = ("client.submit", "client.tx", "client.rx")
+# Threads and interfaces of a client that does not limit the rate: more than requests are sent at a time.
+_UNLIMITED_COUNT = 1 << 16
 
 
 #: The buffer model was fitted with this kernel and is charged only for it. Jerasure without pyeclib's copies
@@ -80,6 +83,8 @@ class Models:
 
     `throttle` limits the client requests that an OSD admits. It is None without a limit. A cluster whose load
     cannot reach the limit has none.
+
+    `deferral` defers small writes, by default none.
     """
 
     client: ClientModel
@@ -98,6 +103,7 @@ class Models:
     ec: EcPolicy = WHOLE_STRIPES
     op_queue: OpQueue | None = None
     throttle: ThrottleModel | None = None
+    deferral: DeferralModel | None = None
 
     def described(self) -> dict[str, MeasuredModel]:
         """Return the models that record the provenance of their numbers, by name."""
@@ -180,12 +186,18 @@ class Cluster:
     client_hosts: IntArray = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
     #: True if clients run on the storage hosts and share their processors and public network
     clients_on_osd_hosts: bool = False
+    #: True if clients have a thread and an interface for each of their requests
+    unlimited_clients: bool = False
     #: True if one interface of each host carries both public and private traffic
     one_network: bool = False
     #: Cores of each host, by default those of the processor model, shape (hosts,)
     host_cores: IntArray | None = None
     #: Object maps of the images, or None if first writes into objects update none
     object_maps: ObjectMaps | None = None
+
+    def __repr__(self) -> str:
+        groups = len(self.acting)
+        return f"<Cluster: {self.hosts} hosts, {self.osds} OSDs, {groups:,} placement groups>"
 
     @cached_property
     def hosts(self) -> int:
@@ -252,7 +264,7 @@ class Cluster:
         servers = kinds.values(self._capacities, 1)
         servers[self.host_resource(np.arange(self.hosts), "cpu")] = self.cores
         locks = ("pg.lock", "pg.exec", "map.lock", "map.exec")
-        pools = (*THREAD_KINDS, *_THROTTLE_KINDS, *locks)
+        pools = (*THREAD_KINDS, *_THROTTLE_KINDS, *_DEFERRED_KINDS, *locks)
         gates = ("pg.pipeline", "map.pipeline")
         disciplines = {
             **dict.fromkeys(pools, POOL),
@@ -288,9 +300,14 @@ class Cluster:
         drive = self.models.ssd
         writers = drive.write_servers_count * drive.raid0_drives
         throttle = self.models.throttle
+        deferral = self.models.deferral
+        of_clients = {"client.submit": client.submit_threads_count}
+        if self.unlimited_clients:
+            of_clients = dict.fromkeys(_CLIENT_KINDS, _UNLIMITED_COUNT)
         return {
+            **of_clients,
+            "deferred": deferral.room_count if deferral else 1,
             "throttle": throttle.client_requests_max_count if throttle else 1,
-            "client.submit": client.submit_threads_count,
             "worker": threads.op_threads_per_shard_count,
             "messenger": threads.messenger_threads_count,
             "reader": self._op_shards * threads.op_threads_per_shard_count,
@@ -423,6 +440,8 @@ class Cluster:
             kinds += _DRIVE_KINDS
         if self.models.throttle:
             kinds += _THROTTLE_KINDS
+        if self.models.deferral:
+            kinds += _DEFERRED_KINDS
         return kinds
 
     def group_resource(self, groups: IntArray, kind: str) -> IntArray:
@@ -542,4 +561,6 @@ class Cluster:
             kinds |= {roles.SSD_LINK: "ssd.link", roles.SSD_WRITER: "ssd.write"}
         if self.models.throttle:
             kinds |= {roles.THROTTLE: "throttle"}
+        if self.models.deferral:
+            kinds |= {roles.DEFERRED: "deferred"}
         return kinds

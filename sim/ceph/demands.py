@@ -41,7 +41,7 @@ FloatArray = npt.NDArray[np.float64]
 #: Sample size for the mean demand of a request [count].
 SAMPLE_REQUESTS = 512
 # Resources that limit the number of admitted requests, not their rate of service.
-_NO_QUEUE = ("throttle",)
+_NO_QUEUE = ("throttle", "deferred")
 # Tolerance of the search for the fugacity, relative to one request in flight.
 _FUGACITY_STEP = 1e-3
 # Sample size for the busiest resources of a placement group [count].
@@ -133,7 +133,7 @@ def requests_in_flight(
     group_weights: FloatArray,
     total: int,
     rng: np.random.Generator,
-) -> FloatArray:
+) -> tuple[FloatArray, FloatArray]:
     r"""Draw the number of requests in flight in each placement group from a closed loop's steady state.
 
     Parameters
@@ -151,16 +151,16 @@ def requests_in_flight(
 
     Returns
     -------
-    array of float
-        Requests in flight in each placement group, shape (groups,).
+    at_resources, waiting : array of float
+        Requests in flight in each placement group, and those that wait for admission to its primary, both of
+        shape (groups,).
 
     Notes
     -----
     The draw uses the product form of a closed network of single servers. With :math:`\rho` the load of a
     resource relative to the busiest one, the number of requests at each is geometric with parameter
     :math:`x \rho`, where the fugacity :math:`x < 1` makes the means add up to `total`. The remaining requests
-    are at the busiest resource. Each primary admits `ThrottleModel.client_requests_max_count` requests. The
-    requests queued behind them are spread over all of its placement groups.
+    are at the busiest resource, unless its OSD admits fewer: see `_admitted`.
 
     References
     ----------
@@ -183,10 +183,14 @@ def requests_in_flight(
     lengths[busiest] = max(0.0, total - lengths.sum())
     per_demand = np.zeros(len(lengths))
     np.divide(lengths, demands_ns, out=per_demand, where=demands_ns > 0)
-    in_flight = sample.by_group(group_weights, per_demand)
+    at_busiest = np.zeros(len(lengths))
+    at_busiest[busiest] = per_demand[busiest]
+    in_line = sample.by_group(group_weights, at_busiest)
+    admitted, waiting = _admitted(pool, in_line, group_weights)
+    at_resources = sample.by_group(group_weights, per_demand - at_busiest) + admitted
     # Requests that wait at clients may address any placement group.
-    in_flight += group_weights * max(0.0, total - in_flight.sum())
-    return _admitted(pool, in_flight, group_weights)
+    elsewhere = max(0.0, total - at_resources.sum() - waiting.sum())
+    return at_resources + group_weights * elsewhere, waiting
 
 
 def _fugacity(relative: FloatArray, total: int) -> float:
@@ -204,23 +208,30 @@ def _fugacity(relative: FloatArray, total: int) -> float:
 
 
 def _admitted(
-    pool: Pool, in_flight: FloatArray, group_weights: FloatArray
-) -> FloatArray:
-    """Spread requests above a primary's admission limit over all of its placement groups."""
+    pool: Pool, in_line: FloatArray, group_weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the requests in line at the busiest resource, and those that wait for admission.
+
+    A primary admits `ThrottleModel.client_requests_max_count` requests of clients, and replicas admit all.
+    Both are served in the order of arrival, thus in proportion to their numbers in line. In a steady state,
+    they are also served in proportion to their arrivals. So the line is as long as the limit on requests of
+    its primary with most of them allows, and all others wait for admission to this primary.
+    """
     throttle = pool.cluster.models.throttle
+    nothing = np.zeros_like(in_line)
     if throttle is None:
-        return in_flight
+        return in_line, nothing
     cluster = pool.cluster
     primaries = cluster.acting[np.arange(cluster.groups), pool.primaries]
-    of_primary = np.bincount(primaries, in_flight, minlength=cluster.osds)
-    weight_of_primary = np.bincount(primaries, group_weights, minlength=cluster.osds)
-    admitted = np.minimum(of_primary, throttle.client_requests_max_count)
-    kept = (admitted / np.maximum(of_primary, 1e-9))[primaries]
-    waiting = ((of_primary - admitted) / np.maximum(weight_of_primary, 1e-12))[
-        primaries
-    ]
-    spread: FloatArray = in_flight * kept + group_weights * waiting
-    return spread
+    of_primary = np.bincount(primaries, in_line, minlength=cluster.osds)
+    fullest = int(of_primary.argmax())
+    limit = throttle.client_requests_max_count
+    if of_primary[fullest] <= limit:
+        return in_line, nothing
+    admitted = in_line * (limit / of_primary[fullest])
+    weights = np.where(primaries == fullest, group_weights, 0.0)
+    excess = in_line.sum() - admitted.sum()
+    return admitted, weights * (excess / weights.sum())
 
 
 class _PlannedSample:

@@ -122,7 +122,7 @@ class PoolGraphs:
         """Return the template of a new shape, which several shapes may share."""
         context = self.layout.contexts[view]
         plan = self.kind.plan(context, shape)
-        key = (view, shape.is_write, shape.creates, plan.key)
+        key = (view, shape.is_write, shape.creates, shape.continues, plan.key)
         if key not in self._by_plan:
             if key not in self._compiled:
                 self._compiled[key] = self._compile(plan, shape)
@@ -140,9 +140,11 @@ class PoolGraphs:
 class RequestPlanner:
     """Plan a workload on a pool, chunk by chunk, in order of issue.
 
-    A request that spans several objects is split into parts, each a separate request to the engine. The
-    planner tracks object sizes and the stores' memory in order of issue. Requests in flight are known only at
-    run time, so the graphs themselves check for them.
+    A request that spans several objects is split into parts, one per object, which the client issues
+    together, as librbd does.
+
+    The planner tracks object sizes and the stores' memory in order of issue. Requests in flight are known
+    only at run time, so the graphs themselves check for them.
 
     Parameters
     ----------
@@ -209,11 +211,10 @@ class RequestPlanner:
             clients = np.zeros(len(parts), dtype=np.int64)
         kind = self._graphs.kind
         shapes = kind.shapes(located, self._memory.ends_of(located))
-        if self.pool.cluster.object_maps is not None:
-            creates = located.is_write & (located.sizes_bytes == 0)
+        if self.pool.cluster.object_maps is not None or kind.heads is not None:
+            marks = zip(self._creates(located), self._continues(located), strict=True)
             shapes = (
-                (*fields, first)
-                for fields, first in zip(shapes, creates.tolist(), strict=True)
+                (*fields, *marked) for fields, marked in zip(shapes, marks, strict=True)
             )
         planned = Planned(
             owners=self._owners + owners,
@@ -232,7 +233,22 @@ class RequestPlanner:
             self._chunk(planned),
             arrivals_ns=parts.arrivals_ns,
             keys=kind.key_ranges(located),
+            continues=_continues(owners) if len(owners) > len(requests) else None,
         )
+
+    def _creates(self, located: ObjectRequests) -> list[bool]:
+        """Mark first writes into objects, if images have object maps."""
+        if self.pool.cluster.object_maps is None:
+            return [False] * len(located)
+        creates: list[bool] = (located.is_write & (located.sizes_bytes == 0)).tolist()
+        return creates
+
+    def _continues(self, located: ObjectRequests) -> list[bool]:
+        """Mark requests that continue the previous ones of their disks."""
+        heads = self._graphs.kind.heads
+        if heads is None:
+            return [False] * len(located)
+        return heads.follow(located)
 
     def replan(self, indices: IntArray) -> RequestChunk:
         """Replan requests for the current state of their groups. Keep sizes and memory of the first plan."""
@@ -285,6 +301,12 @@ class RequestPlanner:
             bindings=self.pool.binding_of(rows, planned.clients, planned.images),
             groups=groups,
         )
+
+
+def _continues(owners: IntArray) -> npt.NDArray[np.bool_]:
+    """Return True for each part that belongs to the request of the part before it."""
+    continues: npt.NDArray[np.bool_] = np.diff(owners, prepend=-1) == 0
+    return continues
 
 
 def _split(requests: Requests, object_bytes: int) -> tuple[Requests, IntArray]:

@@ -31,6 +31,9 @@ class Pool:
     stripe_unit_bytes: int
     object_bytes: int  #: Object size of an image [B]
 
+    def __repr__(self) -> str:
+        return f"<Pool: {self.scheme.name} on {self.cluster!r}>"
+
     def __post_init__(self) -> None:
         # Round to the chunk size that the scheme stores.
         object.__setattr__(self, "stripe_unit_bytes", self.geometry.stripe_unit_bytes)

@@ -55,7 +55,8 @@ WORKER, CPU, SSD, KV, SYNC, OUT_TX, OUT_WIRE, OUT_RX, BACK_TX, BACK_WIRE, BACK_R
     AIO,
     READER,
     THROTTLE,
-) = range(11, 20)
+    DEFERRED,
+) = range(11, 21)
 _PER_SHARD = (
     "worker",
     "cpu",
@@ -77,6 +78,7 @@ _PER_SHARD = (
     "aio",
     "reader",
     "throttle",
+    "deferred",
 )
 
 FIXED_ROLES = len(_FIXED)

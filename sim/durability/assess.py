@@ -1,17 +1,22 @@
 """One row per method: nines, their interval, assumptions and the paths to loss."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
-from math import comb, expm1, isinf, log1p, log10, prod
+from math import comb, expm1, isinf, log10
 from typing import Any, Final, Literal, NamedTuple
 
 from stripesim.sim.durability import draws
-from stripesim.sim.durability.bursts import loss_of_burst
-from stripesim.sim.durability.chain import chain_of
-from stripesim.sim.durability.histories import exposure_losses
+from stripesim.sim.durability.bursts import BurstLoss, loss_of_burst
+from stripesim.sim.durability.chain import bytes_given_loss, chain_of
+from stripesim.sim.durability.histories import (
+    EFFORT_MAX,
+    events_of_history,
+    exposure_losses,
+)
+from stripesim.sim.durability.losses import losses_of
 from stripesim.sim.durability.splitting import WALKS, Estimate, split
-from stripesim.sim.durability.system import YEAR_S, System, group_bytes
+from stripesim.sim.durability.system import YEAR_S, Burst, System
 
 Method = Literal["markov", "splitting", "burst", "history"]
 Spread = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
@@ -19,6 +24,9 @@ Spread = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
 #: Smallest half-width of a splitting interval as shown [nines]. Further digits have no
 #: meaning.
 LEAST_HALF_NINES: Final = 0.05
+
+#: Probability of loss in an exposure above which method history misses further losses of the same exposure.
+LOSS_OF_EXPOSURE_MAX: Final = 0.1
 
 #: Measured error of the chain for placement groups. See docs/durability.md.
 APPROXIMATION: Final = (
@@ -69,15 +77,24 @@ def why_not(system: System, method: Method) -> str | None:
         return _why_no_chain(system)
     if method == "burst":
         return None if system.bursts else "there are no bursts"
-    if method == "history":
-        if system.placement == "declustered":
-            return "a declustered pool has no placement groups"
-        return None
-    if system.placement == "declustered":
+    if method == "history" and system.placement == "declustered":
+        return "a declustered pool has no placement groups"
+    if method == "splitting" and system.placement == "declustered":
         for burst in system.bursts:
             if burst.unit != "drive":
                 return f"a declustered pool has no {burst.unit}s"
-    return None
+    return _why_too_long(system)
+
+
+def _why_too_long(system: System) -> str | None:
+    """Explain why no walk can follow a system until its horizon. None if one can."""
+    events = events_of_history(system)
+    if events <= EFFORT_MAX:
+        return None
+    return (
+        f"a horizon of {system.horizon_s / YEAR_S:,.4g} years has {events:.2g} failures, repairs and bursts, "
+        f"and one walk follows at most {EFFORT_MAX:.2g}"
+    )
 
 
 def _why_no_chain(system: System) -> str | None:
@@ -187,6 +204,7 @@ def assess(
     seed: int = 1,
     walks: int = WALKS,
     spread: Spread | None = None,
+    progress: Callable[[str], None] = lambda words: None,
 ) -> dict[str, Any]:
     """Estimate the probability of data loss by one method.
 
@@ -199,13 +217,17 @@ def assess(
     seed, walks, spread
         As for `stripesim.sim.durability.splitting.split` and
         `stripesim.sim.durability.histories.exposure_losses`. Other methods ignore them.
+    progress
+        Called with the effort so far, by method history.
 
     Returns
     -------
     dict
         The row. Its ``nines``, ``nines_low`` and ``nines_high`` are −log10 of the probability of any loss
         within the horizon and its 95 % interval. The interval is a point if the method is exact, and None
-        if the method is an approximation. All three are None if no loss was seen.
+        if the method is an approximation. All three are None if no loss was seen. ``bytes_lost_per_year``
+        follows the definition of `stripesim.sim.durability.losses`, whose `inconsistency` checks a row. It is
+        None, with the reason among ``assumptions``, if the method cannot know it.
     """
     begun = time.perf_counter()
     if method == "markov":
@@ -213,18 +235,36 @@ def assess(
     elif method == "burst":
         row = _burst(system)
     elif method == "history":
-        estimate = exposure_losses(system, seed=seed, walks=walks, spread=spread)
+        estimate = exposure_losses(
+            system, seed=seed, walks=walks, spread=spread, progress=progress
+        )
         row = _simulated(estimate, system)
     else:
         row = _simulated(split(system, seed=seed, walks=walks, spread=spread), system)
+    stated = assumptions(system, method) + row.pop("doubts", [])
+    unknown = _why_no_bytes(system, method, row)
+    if unknown is not None:
+        row |= {"bytes_lost_given_loss": None, "bytes_lost_per_year": None}
+        stated.append(f"Bytes lost are not given: {unknown}.")
     return {
         "scheme": system.code.name,
         "method": method,
         **row,
+        "horizon_s": system.horizon_s,
+        "client_bytes": system.client_bytes,
         "wall_s": time.perf_counter() - begun,
         "unavailability": unavailability(system),
-        "assumptions": assumptions(system, method),
+        "assumptions": stated,
     }
+
+
+def _why_no_bytes(system: System, method: Method, row: Mapping[str, Any]) -> str | None:
+    """Explain why a method does not know the bytes lost per year. None if it does."""
+    if system.sector_errors and method != "burst":
+        return "a latent sector error loses a stripe and a failed drive whole groups, and losses count both"
+    if row["loss_probability"] and row["bytes_lost_per_year"] is None:
+        return "losses are so frequent that this method does not count all of them"
+    return None
 
 
 def unavailability(system: System) -> float | None:
@@ -423,8 +463,12 @@ def _repair_assumptions(system: System, method: Method) -> list[str]:
 
 def _markov(system: System) -> dict[str, Any]:
     chain = chain_of(system)
-    row = _row(system, chain.loss_probability(system.horizon_s), _lost_bytes(system))
+    probability = chain.loss_probability(system.horizon_s)
     mttdl_s = chain.mttdl_s
+    losses = losses_of(probability)
+    if losses is None:
+        losses = system.horizon_s / mttdl_s
+    row = _row(system, probability, losses, bytes_given_loss(system))
     row |= {
         "exact": chain.exact,
         "mttdl_hours": None if isinf(mttdl_s) else mttdl_s / 3600,
@@ -437,7 +481,7 @@ def _markov(system: System) -> dict[str, Any]:
 
 
 def _simulated(estimate: Estimate, system: System) -> dict[str, Any]:
-    row = _row(system, estimate.probability, estimate.lost_bytes)
+    row = _row(system, estimate.probability, estimate.losses, estimate.lost_bytes)
     nines, low, high = estimate.nines
     paths = [
         {"path": path_text(path, system), "share": share}
@@ -451,6 +495,13 @@ def _simulated(estimate: Estimate, system: System) -> dict[str, Any]:
         "events": estimate.events,
         "paths": paths,
     }
+    if estimate.loss_of_exposure > LOSS_OF_EXPOSURE_MAX:
+        # More losses than were counted: the interval has no lower end, and their number is not known.
+        row |= {"nines_low": 0.0, "bytes_lost_per_year": None}
+        row["doubts"] = [
+            f"An exposure loses data with probability {estimate.loss_of_exposure:.2g}, and its later losses "
+            "are not counted: data is lost more often than this. Method splitting counts it."
+        ]
     if paths:
         first = paths[0]
         row["dominant_path"] = f"{first['share']:.0%} of losses: {first['path']}"
@@ -458,43 +509,54 @@ def _simulated(estimate: Estimate, system: System) -> dict[str, Any]:
 
 
 def _burst(system: System) -> dict[str, Any]:
-    bursts: list[dict[str, Any]] = []
-    rate = rate_low = rate_high = 0.0
-    exact = True
-    for burst in system.bursts:
-        loss = loss_of_burst(system, burst)
-        rate += burst.rate_per_s * loss.probability
-        rate_low += burst.rate_per_s * loss.low
-        rate_high += burst.rate_per_s * loss.high
-        exact = exact and loss.low == loss.high
-        bursts.append(
-            {
-                "name": burst.name,
-                "unit": burst.unit,
-                "units": burst.units,
-                "per_year": burst.rate_per_s * YEAR_S,
-                "loss_probability": loss.probability,
-                "low": loss.low,
-                "high": loss.high,
-                "unavailable_share": loss.unavailable,
-            }
+    found = [(burst, loss_of_burst(system, burst)) for burst in system.bursts]
+
+    def sum_of(quantity: Callable[[BurstLoss], float]) -> float:
+        """Sum a quantity of a strike over the strikes within the horizon."""
+        return sum(
+            burst.rate_per_s * system.horizon_s * quantity(loss)
+            for burst, loss in found
         )
-    row = _row(system, -expm1(-rate * system.horizon_s), _lost_bytes(system))
+
+    losses = sum_of(lambda loss: loss.probability)
+    lost_bytes = system.client_bytes * sum_of(lambda loss: loss.lost)
+    row = _row(system, -expm1(-losses), losses, lost_bytes / losses if losses else 0.0)
+    bursts = [_burst_row(burst, loss) for burst, loss in found]
     row |= {
-        "exact": exact,
-        "nines_low": _nines(-expm1(-rate_high * system.horizon_s)),
-        "nines_high": _nines(-expm1(-rate_low * system.horizon_s)),
+        "exact": all(loss.low == loss.high for _, loss in found),
+        "nines_low": _nines(-expm1(-sum_of(lambda loss: loss.high))),
+        "nines_high": _nines(-expm1(-sum_of(lambda loss: loss.low))),
         "bursts": bursts,
     }
-    if rate:
+    if losses:
         worst = max(bursts, key=lambda row: row["per_year"] * row["loss_probability"])
-        share = worst["per_year"] * worst["loss_probability"] / (rate * YEAR_S)
+        per_year = losses / system.horizon_s * YEAR_S
+        share = worst["per_year"] * worst["loss_probability"] / per_year
         row["dominant_path"] = f"{share:.0%} of losses: burst {worst['name']}"
     return row
 
 
-def _row(system: System, probability: float, lost_bytes: float) -> dict[str, Any]:
-    """Return the columns common to all methods, for an exact probability and losses at a constant rate."""
+def _burst_row(burst: Burst, loss: BurstLoss) -> dict[str, Any]:
+    return {
+        "name": burst.name,
+        "unit": burst.unit,
+        "units": burst.units,
+        "per_year": burst.rate_per_s * YEAR_S,
+        "loss_probability": loss.probability,
+        "low": loss.low,
+        "high": loss.high,
+        "lost_share": loss.lost,
+        "unavailable_share": loss.unavailable,
+    }
+
+
+def _row(
+    system: System, probability: float, losses: float | None, bytes_per_loss: float
+) -> dict[str, Any]:
+    """Return the columns common to all methods, for an exact probability and losses at a constant rate.
+
+    `losses` is the expected number of losses within the horizon, or None if it is not known.
+    """
     nines = _nines(probability)
     row: dict[str, Any] = {
         "nines": nines,
@@ -502,6 +564,7 @@ def _row(system: System, probability: float, lost_bytes: float) -> dict[str, Any
         "nines_high": nines,
         "loss_probability": probability,
         "mttdl_hours": None,
+        "bytes_lost_given_loss": bytes_per_loss if probability else None,
         "bytes_lost_per_year": None,
         "trajectories": 0,
         "events": 0,
@@ -510,11 +573,11 @@ def _row(system: System, probability: float, lost_bytes: float) -> dict[str, Any
         "paths": [],
         "bursts": [],
     }
-    if probability < 1:
-        rate = -log1p(-probability) / system.horizon_s
-        row["bytes_lost_per_year"] = rate * YEAR_S * lost_bytes
-        if rate:
-            row["mttdl_hours"] = 1 / rate / 3600
+    if losses is not None:
+        years = system.horizon_s / YEAR_S
+        row["bytes_lost_per_year"] = losses / years * bytes_per_loss
+        if losses:
+            row["mttdl_hours"] = system.horizon_s / losses / 3600
     return row
 
 
@@ -522,17 +585,6 @@ def _nines(probability: float) -> float | None:
     if probability <= 0:
         return None
     return abs(-log10(probability))
-
-
-def _lost_bytes(system: System) -> float:
-    """Compute the client data in a pool, in a group, or in the stripes on tolerated + 1 drives [B]."""
-    code = system.code
-    if system.placement != "declustered":
-        return code.k * group_bytes(system)
-    shared = prod(
-        (code.width - j) / (system.drives - j) for j in range(1, code.tolerated + 1)
-    )
-    return code.k * system.drive_bytes * shared
 
 
 def _overlap_text(system: System) -> str:

@@ -87,12 +87,15 @@ class BurstLoss(NamedTuple):
         95 % interval of the probability. Both equal it if it is exact.
     unavailable
         Part of the stripes or placement groups that clients cannot reach, 0 to 1.
+    lost
+        Part of the stripes, placement groups or pools that a strike destroys, on average, 0 to 1.
     """
 
     probability: float
     low: float
     high: float
     unavailable: float
+    lost: float
 
 
 def stripe_lost(members: int, tolerated: int, dead: int, total: int) -> float:
@@ -265,13 +268,16 @@ def loss_of_burst(system: System, burst: Burst) -> BurstLoss:
             raise ValueError(
                 f'unit: got "{burst.unit}", wanted "drive" in a declustered pool'
             )
-        lost = _declustered_lost(system, burst)
+        any_lost, share = _declustered_lost(system, burst)
     elif burst.unit == "drive" and burst.lost_fraction == 1:
         unused = system.drives - system.pools * code.width
-        lost = pools_lost(code, system.pools, burst.units, unused)
+        any_lost = pools_lost(code, system.pools, burst.units, unused)
+        # One pool among drives that are all outside of pools.
+        others = system.drives - code.width
+        share = pools_lost(code, 1, burst.units, others)
     else:
         return _loss_by_sets(system, burst, units)
-    return BurstLoss(lost, lost, lost, unavailable)
+    return BurstLoss(any_lost, any_lost, any_lost, unavailable, share)
 
 
 def _units(system: System, burst: Burst) -> Ints:
@@ -285,20 +291,25 @@ def _units(system: System, burst: Burst) -> Ints:
     return system.units[burst.unit]
 
 
-def _declustered_lost(system: System, burst: Burst) -> float:
-    """Return the probability of loss on random drives. Drives that keep their data weaken the burst."""
+def _declustered_lost(system: System, burst: Burst) -> tuple[float, float]:
+    """Return the probability of any loss on random drives, and the mean part of the stripes that are lost.
+
+    Drives that keep their data weaken the burst.
+    """
     code = system.code
     fraction = burst.lost_fraction
-    lost = 0.0
+    any_lost = 0.0
+    share = 0.0
     for dead in range(code.tolerated + 1, burst.units + 1):
         kept = burst.units - dead
         weight = comb(burst.units, dead) * fraction**dead * (1 - fraction) ** kept
-        share = 1.0
-        if system.stripes is not None:
-            of_stripe = stripe_lost(code.width, code.tolerated, dead, system.drives)
-            share = any_of(of_stripe, system.stripes)
-        lost += weight * share
-    return lost
+        of_stripe = stripe_lost(code.width, code.tolerated, dead, system.drives)
+        share += weight * of_stripe
+        if system.stripes is None:
+            any_lost += weight
+        else:
+            any_lost += weight * any_of(of_stripe, system.stripes)
+    return any_lost, share
 
 
 def _loss_by_sets(system: System, burst: Burst, units: Ints) -> BurstLoss:
@@ -320,11 +331,11 @@ def _loss_by_sets(system: System, burst: Burst, units: Ints) -> BurstLoss:
         np.argsort(units, kind="stable"),
         np.append(0, np.cumsum(np.bincount(units, minlength=total))),
     )
-    lost, unavailable = _try_sets(
+    lethal_sets, lost, unavailable = _try_sets(
         context, total, sets, burst.units, system.missing_allowed
     )
-    share = lost / sets
-    return BurstLoss(share, share, share, unavailable / sets)
+    share = lethal_sets / sets
+    return BurstLoss(share, share, share, unavailable / sets, lost / sets)
 
 
 def _loss_by_strikes(system: System, burst: Burst) -> BurstLoss:
@@ -335,9 +346,10 @@ def _loss_by_strikes(system: System, burst: Burst) -> BurstLoss:
     lethal = surely_lost(system.code)
     aims = aims_of(lay, system.code.tolerated + 1, lethal)
     losses = np.zeros(SAMPLES)
+    lost_groups = np.zeros(SAMPLES)
     _strike_complete(
         lay, initial_state(prepared), tables(lay), aims, strike_tables(lay, aims),
-        np.zeros(1, dtype=np.uint64), losses,
+        np.zeros(1, dtype=np.uint64), losses, lost_groups,
     )  # fmt: skip
     share = float(losses.mean())
     half = _Z * float(losses.std(ddof=1)) / sqrt(SAMPLES)
@@ -346,7 +358,10 @@ def _loss_by_strikes(system: System, burst: Burst) -> BurstLoss:
     if half <= _ROUNDING * share:
         # All draws agree. The expected number of lost groups bounds the probability.
         high = min(1.0, float(aims.class_expected.sum()))
-    return BurstLoss(min(1.0, share), min(1.0, low), high, _unavailable(system, lay))
+    lost = float(lost_groups.mean()) / max(1, len(lay.members))
+    return BurstLoss(
+        min(1.0, share), min(1.0, low), high, _unavailable(system, lay), lost
+    )
 
 
 def _unavailable(system: System, lay: GroupConstants) -> float:
@@ -372,19 +387,25 @@ def _strike_complete(
     work: StrikeTables,
     rng: State,
     losses: Floats,
+    lost_groups: Floats,
 ) -> None:
-    """Write the weights of the strikes that destroy data, each time at a cluster without failures."""
+    """Write the weights of the strikes that destroy data, each time at a cluster without failures.
+
+    `lost_groups` receives the weights times the groups that the strikes destroy.
+    """
     fill(lay, tab)
     seeded(rng, _SEED, 0)
     expect(lay, st, _COMPLETE, tab, aims, work, _ONLY)
     for number in range(len(losses)):
         losses[number] = 0.0
+        lost_groups[number] = 0.0
         for aim in range(-1, len(work.intact_groups)):
             if aim >= 0 and work.intact_groups[aim] == 0:
                 continue
             weight = strike_all(lay, st, _COMPLETE, tab, aims, work, _ONLY, aim, rng)
             if worst_level(tab) > lay.threats.tolerated:
                 losses[number] += weight
+                lost_groups[number] += weight * tab.levels[lay.threats.tolerated + 1]
             place_failed(lay, st, _COMPLETE, tab, RETURN)
             copy_counts(tab.intact, tab.levels)
             st.failed[_COMPLETE] = 0
@@ -475,27 +496,32 @@ def _next_set(selected: Longs, total: int) -> None:
 @_compiled
 def _try_sets(
     burst: _Burst, total: int, sets: int, struck: int, allowed: int
-) -> tuple[int, float]:
-    """Strike each set of units. Count those that destroy data, and sum the parts that are unreachable."""
+) -> tuple[int, float, float]:
+    """Strike each set of units, and count those that destroy data.
+
+    Return that count, and the sums of the parts of the groups that are destroyed and unreachable.
+    """
     groups = burst.layout.shape[0]
     selected = np.arange(struck)
     dead = np.zeros(total, dtype=np.uint8)
     seen = np.zeros(groups, dtype=np.uint8)
     found = np.empty(groups, dtype=np.int64)
     lethal_sets = 0
+    destroyed = 0.0
     unavailable = 0.0
     for _ in range(sets):
         for i in range(struck):
             dead[selected[i]] = 1
         out = 0
-        is_lethal = False
+        lost = 0
         for group in _hit_groups(burst, selected, seen, found):
             mask = _missing(burst, dead, group)
             out += _bits(mask) > allowed
-            is_lethal = is_lethal or _is_lethal(burst, mask)
-        lethal_sets += is_lethal
+            lost += _is_lethal(burst, mask)
+        lethal_sets += lost > 0
+        destroyed += lost / max(1, groups)
         unavailable += out / max(1, groups)
         for i in range(struck):
             dead[selected[i]] = 0
         _next_set(selected, total)
-    return lethal_sets, unavailable
+    return lethal_sets, destroyed, unavailable

@@ -325,6 +325,36 @@ def chain_of(system: System) -> Chain:
     return Chain(rates, missing, system.drives, exact=False)
 
 
+def bytes_given_loss(system: System) -> float:
+    """Return the client bytes that a loss through independent failures destroys, on average [B].
+
+    Parameters
+    ----------
+    system
+        The system.
+
+    Returns
+    -------
+    float
+        The client data of a pool, of the placement groups that the last failure meets at the last level, or
+        of the stripes on all drives that have failed.
+    """
+    if system.placement == "clustered":
+        return system.client_bytes_per_group
+    if system.placement == "crush":
+        return levels_of(system).lost_groups * system.client_bytes_per_group
+    code = system.code
+    shared = prod(
+        (code.width - j) / (system.drives - j) for j in range(1, code.tolerated + 1)
+    )
+    expected = code.k * system.drive_bytes * shared
+    if system.stripes is None:
+        return expected
+    # Given that the drives share any stripe, they share at least one.
+    stripe_bytes = system.client_bytes / system.stripes
+    return expected / -expm1(-expected / stripe_bytes)
+
+
 def _pool_chain(system: System) -> Chain:
     code = system.code
     rate = system.lifetime.rate_per_s

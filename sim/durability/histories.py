@@ -26,6 +26,7 @@ from stripesim.sim.durability.splitting import (
     WIDTH_NINES,
     Estimate,
     Prepared,
+    drives_of,
     initial_state,
     prepare,
 )
@@ -70,12 +71,40 @@ class _Study(NamedTuple):
     seed: int
 
 
+def events_of_history(system: System) -> float:
+    """Estimate the events of one history: failures, rebuilt shards, and bursts.
+
+    Parameters
+    ----------
+    system
+        The system.
+
+    Returns
+    -------
+    float
+        Number of events until the horizon [count].
+    """
+    shards = 1.0
+    if system.placement != "declustered":
+        shards = system.layout.size / system.drives
+    lost = system.failures
+    bursts = 0.0
+    for burst in system.bursts:
+        struck = burst.units * drives_of(system, burst.unit)
+        count = burst.rate_per_s * system.horizon_s
+        bursts += count
+        lost += count * struck * burst.lost_fraction
+    # Each lost drive fails, is detected, and gets its shards back one by one.
+    return bursts + lost * (2 + shards)
+
+
 def exposure_losses(
     system: System,
     *,
     seed: int = 1,
     walks: int = WALKS,
     spread: Spread | None = None,
+    progress: Callable[[str], None] = lambda words: None,
 ) -> Estimate:
     r"""Estimate the probability of loss from histories with side walks.
 
@@ -89,6 +118,8 @@ def exposure_losses(
         At least 20 times as many side walks run.
     spread
         Maps a function over the numbers of blocks of histories. By default it uses threads on all cores.
+    progress
+        Called with the effort so far, after each round of histories.
 
     Returns
     -------
@@ -143,9 +174,14 @@ def exposure_losses(
         total = _added(total, seen)
         result = _estimate(study, total, scales / histories)
         events, side_walks, _ = total.counts.tolist()
+        effort_max = EFFORT_MAX * walks / WALKS
+        progress(
+            f"{histories:,} histories with {events:,.0f} of at most {effort_max:,.0f} events, "
+            f"{side_walks:,.0f} side walks"
+        )
         if side_walks >= SIDE_WALKS * walks and _is_narrow(result):
             return result
-        if events + side_walks >= EFFORT_MAX * walks / WALKS:
+        if events + side_walks >= effort_max:
             return result
 
 
@@ -290,7 +326,7 @@ def _estimate(study: _Study, total: walk_history.Watched, scales: Floats) -> Est
         begun = np.maximum(total.begun, 1.0)
         weights = scales * begun / np.maximum(SIDES * begun, 1.0)
         high = 3 * copies * float(weights.max())
-        return Estimate(0.0, 0.0, -expm1(-high), walks, events, 0.0, ())
+        return Estimate(0.0, 0.0, -expm1(-high), walks, events, 0.0, (), 0.0)
     error = float(by_part.std(ddof=1)) / PARTS**0.5 / expected
     half = float(scipy.special.stdtrit(PARTS - 1, 0.975)) * error
     lost = float(scales @ total.lost_sum.sum(axis=1)) * copies / expected
@@ -302,6 +338,8 @@ def _estimate(study: _Study, total: walk_history.Watched, scales: Floats) -> Est
         events,
         lost * study.prepared.loss_bytes,
         _paths(total.losses, scales),
+        expected,
+        float(total.losses_sum[0].sum() / max(1.0, total.begun[0])),
     )
 
 

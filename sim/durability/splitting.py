@@ -16,6 +16,7 @@ import scipy
 from stripesim.sim.durability import walk_groups, walk_pool
 from stripesim.sim.durability.chain import levels_of
 from stripesim.sim.durability.draws import Threats, shards_of_drives
+from stripesim.sim.durability.losses import losses_of
 from stripesim.sim.durability.probability import any_of
 from stripesim.sim.durability.system import System, group_bytes
 
@@ -32,6 +33,11 @@ UNSEEN_EFFORT_MAX: Final = 5_000_000
 #: it.
 STATES_BYTES_MAX: Final = 100_000_000
 _WALKS_MIN: Final = 10
+
+#: Plain walks that decide if losses are frequent, the part of them that makes them so, and their seed.
+_PILOT_WALKS: Final = 200
+_FREQUENT: Final = 0.1
+_PILOT_SEED: Final = 1 << 33
 
 #: Above this number of concurrent failures, further ones are drawn at their own rate [count].
 _PLENTY: Final = 3.0
@@ -106,6 +112,10 @@ class Estimate:
         Client data lost, the mean of walks that lose any [B].
     paths
         Part of each path in the losses, the most frequent first.
+    losses
+        Expected losses within the horizon. None if only their probability is known, and rounds to 1.
+    loss_of_exposure
+        Probability that an exposure without a burst loses data. 0 if losses are not counted by exposure.
     """
 
     probability: float
@@ -115,6 +125,8 @@ class Estimate:
     events: int
     lost_bytes: float
     paths: tuple[tuple[tuple[int, ...], float], ...]
+    losses: float | None
+    loss_of_exposure: float = 0.0
 
     @property
     def nines(self) -> tuple[float, float, float]:
@@ -153,7 +165,7 @@ def prepare(system: System, *, biased: bool = True) -> Prepared:
         loss_bytes = float(code.k)
     else:
         layout = _layout(system, drives, threats)
-        loss_bytes = code.k * group_bytes(system)
+        loss_bytes = system.client_bytes_per_group
     return Prepared(
         layout,
         ages=0 if system.lifetime.constant else drives,
@@ -166,9 +178,7 @@ def prepare(system: System, *, biased: bool = True) -> Prepared:
 
 def _room(system: System, drives: int) -> int:
     """Return the number of concurrent failures to make room for at first."""
-    struck = sum(
-        _drives_of(system, burst.unit) * burst.units for burst in system.bursts
-    )
+    struck = sum(drives_of(system, burst.unit) * burst.units for burst in system.bursts)
     seconds = system.repair.detection_s + system.transfer_s
     slowed = 1 if system.repair.policy == "parallel" else 4
     together = drives * system.lifetime.rate_per_s * seconds * slowed
@@ -212,7 +222,7 @@ def _drawn_lost_fractions(system: System) -> list[float]:
     """
     fractions = []
     for burst in system.bursts:
-        struck = _drives_of(system, burst.unit) * burst.units
+        struck = drives_of(system, burst.unit) * burst.units
         half_lethal = (system.code.tolerated + 1) / 2 / struck
         fractions.append(min(1.0, max(burst.lost_fraction, half_lethal)))
     return fractions
@@ -248,7 +258,7 @@ def _bias_s(system: System, drives: int) -> list[float]:
     return bias_s
 
 
-def _drives_of(system: System, unit: str) -> int:
+def drives_of(system: System, unit: str) -> int:
     """Return the largest number of drives in a unit."""
     if unit == "drive":
         return 1
@@ -444,7 +454,7 @@ def run_batch(
     )
 
 
-def estimate(batches: list[WalkBatch], copies: int) -> Estimate:
+def estimate(batches: list[WalkBatch], copies: int, *, plain: bool = False) -> Estimate:
     """Combine batches.
 
     Parameters
@@ -453,6 +463,8 @@ def estimate(batches: list[WalkBatch], copies: int) -> Estimate:
         Independent and unbiased results.
     copies
         Independent pools, one of which was simulated.
+    plain
+        True if all walks are independent and have the same weight.
 
     Returns
     -------
@@ -463,6 +475,12 @@ def estimate(batches: list[WalkBatch], copies: int) -> Estimate:
     -----
     The relative standard error of the mean is used as the standard error of its logarithm, which holds if
     it is small. If no batch saw a loss, the interval ends at the value that three lost walks would give.
+    Plain walks are counted instead: the interval is that of a binomial distribution.
+
+    References
+    ----------
+    Clopper and Pearson: The use of confidence or fiducial limits illustrated in the case of the binomial,
+    Biometrika 26(4), 1934.
     """
     values = np.array([min(1.0, batch.probability) for batch in batches])
     walks = sum(batch.walks for batch in batches)
@@ -472,23 +490,39 @@ def estimate(batches: list[WalkBatch], copies: int) -> Estimate:
         reached = max(float(np.prod(batch.steps[:-1])) for batch in batches)
         walks_per_level = walks / len(batches[0].steps)
         high = any_of(min(1.0, 3 * reached / walks_per_level), copies)
-        return Estimate(0.0, 0.0, high, walks, events, 0.0, ())
-    error = float(values.std(ddof=1)) / len(values) ** 0.5 / mean
-    half = float(scipy.special.stdtrit(len(values) - 1, 0.975)) * error
+        return Estimate(0.0, 0.0, high, walks, events, 0.0, (), 0.0)
+    if plain:
+        low, high = _binomial_interval(mean, walks)
+    else:
+        error = float(values.std(ddof=1)) / len(values) ** 0.5 / mean
+        half = float(scipy.special.stdtrit(len(values) - 1, 0.975)) * error
+        low = mean * float(np.exp(-half))
+        high = min(1.0, mean * float(np.exp(half)))
     paths: dict[tuple[int, ...], float] = defaultdict(float)
     for batch in batches:
         for path, share in batch.paths.items():
             paths[path] += float(share * batch.probability / values.sum())
     lost_bytes = sum(batch.lost_bytes * batch.probability for batch in batches)
+    losses = losses_of(mean)
     return Estimate(
         any_of(mean, copies),
-        any_of(min(1.0, mean * float(np.exp(-half))), copies),
-        any_of(min(1.0, mean * float(np.exp(half))), copies),
+        any_of(low, copies),
+        any_of(high, copies),
         walks,
         events,
         float(lost_bytes / values.sum()),
         tuple(sorted(paths.items(), key=itemgetter(1), reverse=True)),
+        None if losses is None else copies * losses,
     )
+
+
+def _binomial_interval(share: float, walks: int) -> tuple[float, float]:
+    """Return the 95 % interval of a probability from the share of independent walks."""
+    lost = round(share * walks)
+    high = 1.0
+    if lost < walks:
+        high = float(scipy.special.betaincinv(lost + 1, walks - lost, 0.975))
+    return float(scipy.special.betaincinv(lost, walks - lost + 1, 0.025)), high
 
 
 def split(
@@ -519,21 +553,38 @@ def split(
     -------
     Estimate
         The probability and the paths to loss.
+
+    Notes
+    -----
+    If a tenth of a few plain walks lose data, all walks are plain: neither split nor weighted. A weighted
+    walk that stays long at a level has a large weight that few walks have, and the mean of all others is too
+    low.
     """
-    prepared = prepare(system)
+    prepared = prepare(system, biased=False)
+    frequent = _is_frequent(prepared, seed)
+    if not frequent:
+        prepared = prepare(system)
     walks_max = _walks_max(prepared)
     walks = min(walks, walks_max)
     while True:
-        run = partial(run_batch, prepared, seed, walks=walks)
+        run = partial(run_batch, prepared, seed, walks=walks, levels=not frequent)
         if spread is not None:
             results = list(spread(run, range(batches)))
         else:
             with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
                 results = list(pool.map(run, range(batches)))
-        result = estimate(results, prepared.copies)
+        result = estimate(results, prepared.copies, plain=frequent)
         if _is_final(result) or 4 * walks > walks_max:
             return result
         walks *= 4
+
+
+def _is_frequent(prepared: Prepared, seed: int) -> bool:
+    """Return True if plain walks often lose data."""
+    walks = min(_PILOT_WALKS, _walks_max(prepared))
+    # The walks are others than those of the estimate.
+    pilot = run_batch(prepared, seed + _PILOT_SEED, 0, walks, levels=False)
+    return pilot.probability >= _FREQUENT
 
 
 def _is_final(result: Estimate) -> bool:
@@ -571,4 +622,4 @@ def plain_monte_carlo(
         run_batch(prepared, seed, number, walks, levels=False)
         for number in range(batches)
     ]
-    return estimate(results, prepared.copies)
+    return estimate(results, prepared.copies, plain=True)

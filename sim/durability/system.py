@@ -11,7 +11,7 @@ from typing import Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.models.coding import RedundancyScheme, parse_scheme
+from stripesim.models.coding import RedundancyScheme, parse_scheme, repair_reads
 from stripesim.models.coding.galois import patterns_independent
 from stripesim.models.coding.grouped import GroupedCode
 
@@ -112,7 +112,7 @@ class Code:
     tolerated
         Largest number of shards whose loss never destroys data.
     repair_reads
-        Number of shards read to rebuild one, the mean over shards.
+        Bytes read to rebuild one byte, the mean over shards.
     min_shards
         Shards required to serve clients (Ceph's default ``min_size``).
     distances
@@ -152,10 +152,10 @@ def code_of(name: str) -> Code:
     scheme = parse_scheme(name)
     replicated = scheme.kind == "replicated"
     if replicated:
-        repair_reads = 1.0
+        reads = 1.0
         min_shards = scheme.width - scheme.width // 2
     else:
-        repair_reads = _repair_reads(scheme)
+        reads = repair_reads(scheme, scheme.geometry(4096))
         min_shards = scheme.k + min(1, scheme.m - 1)
     tolerated = scheme.failures_tolerated
     distances = _distances(scheme)
@@ -167,23 +167,10 @@ def code_of(name: str) -> Code:
         width=scheme.width,
         k=scheme.k,
         tolerated=tolerated,
-        repair_reads=repair_reads,
+        repair_reads=reads,
         min_shards=max(1, min_shards),
         distances=distances,
     )
-
-
-def _repair_reads(scheme: RedundancyScheme) -> float:
-    """Return the mean number of shards read to rebuild one."""
-    geometry = scheme.geometry(4096)
-    size = geometry.stripe_unit_bytes * scheme.k
-    total = 0
-    for shard in range(scheme.width):
-        plan = scheme.plan_repair(
-            lost=frozenset({shard}), object_size_bytes=size, geometry=geometry
-        )
-        total += sum(extent.length_bytes for extent in plan.reads)
-    return total / scheme.width / geometry.stripe_unit_bytes
 
 
 def _distances(scheme: RedundancyScheme) -> npt.NDArray[np.uint8] | None:
@@ -300,7 +287,9 @@ class System:
     drives
         Number of drives.
     drive_bytes
-        Bytes stored on a drive [B].
+        Bytes stored on a drive, all of which a rebuild restores [B].
+    stored_bytes
+        Client data in the placement groups [B]. None if drives hold nothing else.
     lifetime
         Lifetimes of drives.
     repair
@@ -343,6 +332,7 @@ class System:
     min_shards: int | None = None
     spares: int | None = None
     replacement_s: float = 0.0
+    stored_bytes: float | None = None
 
     @property
     def pools(self) -> int:
@@ -363,6 +353,20 @@ class System:
             return self.drive_bytes / self.repair.bytes_per_s
         bandwidth = self.repair.bytes_per_s * (self.drives - 1)
         return self.drive_bytes * (self.code.repair_reads + 1) / bandwidth
+
+    @property
+    def client_bytes(self) -> float:
+        """Client data in all placement groups, pools or stripes [B]."""
+        if self.stored_bytes is not None:
+            return self.stored_bytes
+        if self.placement == "declustered":
+            return self.drives * self.drive_bytes * self.code.k / self.code.width
+        return self.code.k * group_bytes(self) * len(self.layout)
+
+    @property
+    def client_bytes_per_group(self) -> float:
+        """Client data in a placement group, or in a pool of a clustered placement [B]."""
+        return self.client_bytes / len(self.layout)
 
     @property
     def missing_allowed(self) -> int:

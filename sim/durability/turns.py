@@ -46,11 +46,14 @@ class Levels(NamedTuple):
         Number of drives whose failure leads from each level to the next, from 0.
     lethal
         Part of the steps from each level, from 0, that expose a latent sector error.
+    lost_groups
+        Mean number of placement groups that a loss destroys.
     """
 
     times_s: list[float]
     reach: list[float]
     lethal: list[float]
+    lost_groups: float = 1.0
 
 
 class Sharing(NamedTuple):
@@ -76,8 +79,8 @@ class _Level:
     ----------
     sharing
         How other drives share the groups.
-    size
-        Number of groups in an item.
+    size, groups_hit
+        Number of groups in an item, and the mean number of them hit by a failure that hits any.
     group_s, drive_s
         Time to rebuild one group and a whole drive [s].
     carried, waited
@@ -87,6 +90,7 @@ class _Level:
 
     sharing: Sharing
     size: float
+    groups_hit: float
     group_s: float
     drive_s: float
     carried: float
@@ -127,10 +131,10 @@ def turn_levels(system: System) -> Levels:
     drives slow one another only if they share a pace or take turns.
     """
     tolerated = system.code.tolerated
-    if tolerated == 0:
-        return Levels([], [float(system.drives)], [0.0])
-    levels = _levels_of(system)
     held = np.bincount(system.layout[system.layout >= 0], minlength=system.drives)
+    if tolerated == 0:
+        return Levels([], [float(system.drives)], [0.0], float(held.mean()))
+    levels = _levels_of(system)
     items = held * _advancing(system.code)[0] / levels[0].size
     counts = int(np.ceil(items.max())) + 1
     recursion = _Recursion(system, counts)
@@ -153,7 +157,12 @@ def turn_levels(system: System) -> Levels:
     if system.sector_errors and entries[tolerated - 1]:
         lost = _sector_losses(system, levels[-1].size, counts)
         lethal[tolerated - 1] = mean_worth(tolerated, lost) / entries[tolerated - 1]
-    return Levels(times_s, [float(system.drives), *reach], lethal)
+    lost_groups = 1.0
+    if entries[tolerated]:
+        # A loss destroys the groups hit in each item that the last failure hits.
+        destroyed = np.asarray(levels[-1].groups_hit * np.arange(counts), float)
+        lost_groups = mean_worth(tolerated + 1, destroyed) / entries[tolerated]
+    return Levels(times_s, [float(system.drives), *reach], lethal, lost_groups)
 
 
 def _sector_losses(system: System, size: float, counts: int) -> Floats:
@@ -193,10 +202,13 @@ def _levels_of(system: System) -> list[_Level]:
         if repair.policy != "serial":
             waited *= _first_of_two(repair.detection_s / group_s)
         of_items = Sharing(sharing.partners, chance_of_item)
-        levels.append(_Level(of_items, size, group_s, drive_s, carried, waited))
+        groups_hit = size
         if chance:
-            # Groups hit in an item that is hit.
-            size *= chance / chance_of_item
+            groups_hit *= chance / chance_of_item
+        levels.append(
+            _Level(of_items, size, groups_hit, group_s, drive_s, carried, waited)
+        )
+        size = groups_hit
     return levels
 
 

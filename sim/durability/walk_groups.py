@@ -578,7 +578,9 @@ def walk(
     known_count = -1
     while True:
         level = worst_level(tab)
-        if level >= bounds.target:
+        # A burst that destroys a group goes on to strike its other units, and may destroy more.
+        destroys = level > threats.tolerated and st.struck_left[at] > 0
+        if level >= bounds.target and not destroys:
             return weight, events
         if st.struck_left[at] > 0:
             weight, taken = _strike_unit(lay, st, at, tab, level, weight, rng)

@@ -98,12 +98,25 @@ def _some(expected: float, stripe: float, rng: State) -> float:
 
 
 @inner
+def _if_any(expected: float, stripe: float) -> float:
+    """Return the mean of bytes of an expected size, given that they include a stripe."""
+    if expected >= stripe:
+        return expected
+    return float(expected / -np.expm1(-expected / stripe))
+
+
+@inner
 def _shift(
-    pool: PoolConstants, exposed: Floats, good: float, stripe: float, rng: State
+    pool: PoolConstants,
+    exposed: Floats,
+    lost_before: float,
+    good: float,
+    stripe: float,
+    rng: State,
 ) -> float:
     """Move stripes with a shard on the failed drive one level up, and return the lost bytes."""
     tolerated = pool.threats.tolerated
-    unexposed = pool.shard_bytes - exposed.sum()
+    unexposed = pool.shard_bytes - exposed.sum() - lost_before
     lost = 0.0
     for level in range(tolerated, -1, -1):
         have = unexposed if level == 0 else exposed[level]
@@ -111,6 +124,8 @@ def _shift(
         if have > 0:
             expected = have * (pool.width - level) / good
             moved = min(have, _some(expected, stripe, rng))
+            if level == tolerated and moved > 0:
+                moved = min(have, _if_any(expected, stripe))
         if level > 0:
             exposed[level] -= moved
         if level == tolerated:
@@ -126,36 +141,45 @@ def _expose(
     exposed: Floats,
     before: int,
     failed: int,
+    together: bool,
     stripe: float,
     rng: State,
 ) -> float:
-    """Expose the failed drive's stripes as if no stripe had been rebuilt, and return the lost bytes."""
-    top = before + 1
-    while top > 1:
-        # Stripes on all of `top` given drives.
-        shared = pool.drive_bytes
-        for drive in range(1, top):
-            shared *= (pool.width - drive) / (pool.drives - drive)
-        if _some(shared, stripe, rng) > 0:
+    """Expose the failed drive's stripes as if no stripe had been rebuilt, and return the lost bytes.
+
+    Of drives that a burst takes `together`, any set may share stripes. Otherwise those count that the worst
+    stripes miss.
+    """
+    tolerated = pool.threats.tolerated
+    earlier = failed - 1
+    top = min(before, tolerated) + 1
+    shared = 0.0
+    while top > 0:
+        others = earlier if together else top - 1
+        shared = pool.drive_bytes * _share_with(pool, others, top - 1)
+        if top == 1 or _some(shared, stripe, rng) > 0:
             break
         top -= 1
-    if top > pool.threats.tolerated:
-        return max(stripe, shared)
-    # Stripes of the new drive that have 0, 1, … of the drives failed before: hypergeometric.
-    earlier = failed - 1
-    good = pool.drives - failed
+    if top > tolerated:
+        return _if_any(shared, stripe)
+    # Stripes of the new drive that have 0, 1, … of the drives failed before.
     for level in range(1, top + 1):
-        if level - 1 > earlier:
-            continue
-        share = 1.0
-        for i in range(level - 1):
-            share *= (
-                (earlier - i) / (i + 1) * (pool.width - 1 - i) / (pool.drives - 1 - i)
-            )
-        for i in range(pool.width - level):
-            share *= (good - i) / (pool.drives - level - i)
-        exposed[level] += max(0.0, share) * pool.drive_bytes
+        exposed[level] += pool.drive_bytes * _share_with(pool, earlier, level - 1)
     return 0.0
+
+
+@inner
+def _share_with(pool: PoolConstants, others: int, missing: int) -> float:
+    """Return the part of a drive's stripes with exactly so many shards on other drives (hypergeometric)."""
+    if missing > others:
+        return 0.0
+    good = pool.drives - 1 - others
+    share = 1.0
+    for i in range(missing):
+        share *= (others - i) / (i + 1) * (pool.width - 1 - i) / (pool.drives - 1 - i)
+    for i in range(pool.width - 1 - missing):
+        share *= (good - i) / (pool.drives - 1 - missing - i)
+    return max(0.0, share)
 
 
 @inner
@@ -175,9 +199,11 @@ def _strike(
     stripe = pool.shard_bytes / pool.stripes
     before = _worst(exposed, tolerated)
     if pool.progress:
-        st.lost[at] += _shift(pool, exposed, float(pool.drives - count), stripe, rng)
+        good = float(pool.drives - count)
+        st.lost[at] += _shift(pool, exposed, st.lost[at], good, stripe, rng)
     else:
-        st.lost[at] += _expose(pool, exposed, before, count + 1, stripe, rng)
+        together = why >= draws.AS_ONE
+        st.lost[at] += _expose(pool, exposed, before, count + 1, together, stripe, rng)
     top = _worst(exposed, tolerated)
     cause = why
     ratio = 1.0
@@ -188,7 +214,8 @@ def _strike(
         lost, ratio = draws.sector_lost(threats, -np.expm1(-errors), rng)
         if lost:
             cause = draws.SECTOR
-            st.lost[at] = min(stripe, exposed[tolerated])
+            # Of stripes without size, too, the lost one counts.
+            st.lost[at] = max(1.0, min(stripe, exposed[tolerated]))
     if st.lost[at] > 0:
         top = tolerated + 1
     for level in range(before + 1, top + 1):
@@ -256,7 +283,9 @@ def _walk(
         level = threats.tolerated + 1
         if st.lost[at] <= 0:
             level = _worst(exposed, threats.tolerated)
-        if level >= target:
+        # A burst that destroys stripes goes on to strike its other drives, and may destroy more.
+        destroys = level > threats.tolerated and st.struck_left[at] > 0
+        if level >= target and not destroys:
             return weight, events
         now = st.time_s[at]
         count = st.failed[at]

@@ -22,7 +22,15 @@ from stripesim.sim.engine.graph import (
     IntArray,
     Template,
 )
-from stripesim.sim.engine.program import Action, Director, Program, Report, RequestChunk
+from stripesim.sim.engine.program import (
+    BY_CLIENT,
+    UNBOUND,
+    Action,
+    Director,
+    Program,
+    Report,
+    RequestChunk,
+)
 
 
 def check_program(program: Program) -> None:
@@ -36,9 +44,10 @@ def check_program(program: Program) -> None:
     Raises
     ------
     ProgramError
-        If followed requests are not ascending, a stream index does not exist, or a stream does
-        not suit a run with a director.
+        If followed requests are not ascending, a stream index or a bound resource does not
+        exist, or a stream does not suit a run with a director.
     """
+    _check_bindings(program)
     if len(program.followed) and (
         program.followed[0] < 0 or (np.diff(program.followed) <= 0).any()
     ):
@@ -67,6 +76,41 @@ def check_program(program: Program) -> None:
             raise ProgramError(
                 f"stream {index}: got a timeout of {stream.timeout_ns} ns, wanted at least 0"
             )
+
+
+def _check_bindings(program: Program) -> None:
+    """Check the rows that a book has at the start."""
+    bindings = program.book.bindings
+    if not isinstance(bindings, np.ndarray) or bindings.ndim != 2:
+        shape = np.shape(bindings)
+        raise ProgramError(
+            f"bindings: got shape {shape}, wanted an array of shape (rows, roles)"
+        )
+    if bindings.dtype.kind not in "iu":
+        raise ProgramError(f"bindings: got {bindings.dtype} values, wanted integers")
+    if not bindings.size:
+        return
+    last = len(program.resources) - 1
+    if bindings.min() < BY_CLIENT or bindings.max() > last:
+        raise ProgramError(
+            f"bindings: got resources {bindings.min()} to {bindings.max()}, wanted 0 to {last}, "
+            f"or {UNBOUND} for none"
+        )
+
+
+def _check_roles(where: str, program: Program, used: Sequence[Template]) -> None:
+    """Check that a binding row has a column for each role that a template names."""
+    width = program.book.bindings.shape[1]
+    for template in used:
+        if template.highest_role < width:
+            continue
+        for path in _paths(template):
+            highest = int(path.roles.max())
+            if highest >= width:
+                raise ProgramError(
+                    f"{where}: template '{path.name}': got role {highest}, wanted below {width}, "
+                    "the number of columns of a binding row"
+                )
 
 
 def _check_classes(where: str, program: Program, used: Sequence[Template]) -> None:
@@ -109,6 +153,7 @@ def check_chunk(
     """
     where = f"stream {stream}"
     _check_plan(where, program, chunk)
+    _check_parts(where, chunk)
     if program.streams[stream].depth:
         return
     if chunk.arrivals_ns is None:
@@ -118,6 +163,28 @@ def check_chunk(
     if chunk.arrivals_ns[0] < after_ns or (np.diff(chunk.arrivals_ns) < 0).any():
         raise ProgramError(
             f"{where}: got decreasing arrival times, wanted ascending ones"
+        )
+
+
+def _check_parts(where: str, chunk: RequestChunk) -> None:
+    """Check that a chunk holds whole requests, and that the parts of each arrive together."""
+    continues = chunk.continues
+    if continues is None:
+        return
+    if continues.shape != (len(chunk),):
+        raise ProgramError(
+            f"{where}: got continues of shape {continues.shape}, wanted {(len(chunk),)}"
+        )
+    if continues[0]:
+        raise ProgramError(
+            f"{where}: got a chunk that begins within a request, wanted whole requests"
+        )
+    if (
+        chunk.arrivals_ns is not None
+        and np.diff(chunk.arrivals_ns)[continues[1:]].any()
+    ):
+        raise ProgramError(
+            f"{where}: got parts of a request that arrive at several times, wanted one"
         )
 
 
@@ -169,6 +236,7 @@ def _check_plan(where: str, program: Program, chunk: RequestChunk) -> None:
             )
     present = np.flatnonzero(np.bincount(chunk.templates))
     used = [program.book.templates[index] for index in present.tolist()]
+    _check_roles(where, program, used)
     _check_keys(where, chunk, used)
     _check_spawned(where, program, used)
     _check_classes(where, program, used)

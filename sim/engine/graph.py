@@ -82,6 +82,7 @@ COUNTER_INDEX = {name: index for index, name in enumerate(COUNTERS)}
 FIXED, SSD_READ, SSD_WRITE = range(3)
 
 NO_ROLE = -1
+_WORDS_WITH_ROLE = (USE, ACQUIRE, RELEASE, ENTER)
 # Marks a step outside any phase or shard. Engines read neither attribute.
 NO_PHASE = NO_SHARD = -1
 _NOTHING: Mapping[str, int] = {}
@@ -207,6 +208,13 @@ class Template:
         return bool((asks | names).any()) or any(
             template.keyed for template in self.dynamics.spawned
         )
+
+    @cached_property
+    def highest_role(self) -> int:
+        """Highest role that a step of this template, or of one that it spawns, names."""
+        spawned = self.dynamics.spawned if self.dynamics else ()
+        own = int(self.roles.max())
+        return max([own, *(template.highest_role for template in spawned)])
 
     @cached_property
     def role_words(self) -> IntArray:
@@ -701,6 +709,8 @@ class GraphBuilder:
             raise ValueError(
                 f"{self.name}: {label}: got predecessors {before}, wanted steps below {step}"
             )
+        if role < (0 if word in _WORDS_WITH_ROLE else NO_ROLE):
+            raise ValueError(f"{self.name}: {label}: got role {role}, wanted 0 or more")
         demand = round_ns(demand_ns) if demand_ns else 0
         demand_max = DEMAND_SPREAD_MAX_NS if spread != FIXED else DEMAND_MAX_NS
         if demand >= demand_max:

@@ -209,6 +209,10 @@ class RequestChunk:
         Key ranges [first, stop) of each request, shape (requests, KEY_RANGES, 2), with
         0 ≤ first ≤ stop < `KEY_MAX`. None if no template uses keys. Pinning or testing a range takes
         host time in proportion to its length.
+    continues
+        True for each row that is a further part of the request of the row before it, shape
+        (requests,). Such parts are issued together, and their request ends with the last of them. A
+        chunk holds whole requests. None if every request has one part.
     """
 
     templates: IntArray
@@ -216,6 +220,7 @@ class RequestChunk:
     groups: IntArray
     arrivals_ns: IntArray | None = None
     keys: IntArray | None = None
+    continues: npt.NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -228,13 +233,24 @@ class RequestChunk:
             self.groups[rows],
             None if self.arrivals_ns is None else self.arrivals_ns[rows],
             None if self.keys is None else self.keys[rows],
+            None if self.continues is None else self.continues[rows],
         )
+
+    @property
+    def rows_left(self) -> IntArray:
+        """Number of rows from each row to the end of its request, at least 1, shape (requests,)."""
+        if self.continues is None:
+            return np.ones(len(self), dtype=np.int64)
+        ends = np.flatnonzero(~np.append(self.continues[1:], False)) + 1
+        rows = np.arange(len(self))
+        left: IntArray = ends[np.searchsorted(ends, rows, side="right")] - rows
+        return left
 
 
 class RequestSource(Protocol):
     """A stream of requests, planned in order, chunk by chunk."""
 
-    # Requests that may be outstanding in a closed loop. 0 for an open stream.
+    # Requests, of any number of parts, that may be outstanding in a closed loop. 0 for an open stream.
     depth: int
 
     def take(self, count: int) -> RequestChunk:
@@ -475,8 +491,8 @@ class Program:
     seed
         Seed of the random service times.
     factor_tables
-        Random factors of each distribution in units of 2**-20, shape (distributions,
-        FACTOR_POINTS). Row 0 has no spread.
+        Means of the equally likely cells of each distribution of random factors in units of 2**-20, shape
+        (distributions, FACTOR_POINTS). Row 0 has no spread. See `draws.factor_cells`.
     until_ns
         End of the run [ns]. None runs until no work is left.
     bin_ns
@@ -509,7 +525,7 @@ class Program:
 
 @dataclass(frozen=True)
 class StreamRun:
-    """The requests of one stream after a run, in the order of issue.
+    """The requests of one stream after a run, in the order of issue. Each part counts as a request.
 
     Attributes
     ----------

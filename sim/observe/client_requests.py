@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from stripesim.sim.ceph.planner import Planned
 from stripesim.sim.engine.graph import IntArray
-from stripesim.sim.engine.program import StreamRun
+from stripesim.sim.engine.program import FAILED, StreamRun
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,9 @@ class ClientRequests:
         True for each write, shape (n,).
     groups
         Placement group of the part of each request that completed last, shape (n,).
+    ages_ns
+        Time that each request has been in flight when the run starts [ns], shape (n,). 0, except for the
+        first requests of a run that starts in its steady state.
     """
 
     issued_ns: IntArray
@@ -37,6 +40,7 @@ class ClientRequests:
     lengths_bytes: IntArray
     is_write: npt.NDArray[np.bool_]
     groups: IntArray
+    ages_ns: IntArray
 
     @cached_property
     def done(self) -> npt.NDArray[np.bool_]:
@@ -47,7 +51,25 @@ class ClientRequests:
     @property
     def latencies_ns(self) -> IntArray:
         """Latencies of the completed requests in order of issue [ns]."""
-        return (self.completed_ns - self.issued_ns)[self.done]
+        return (self.completed_ns - self.issued_ns + self.ages_ns)[self.done]
+
+    def in_flight_mean(
+        self, start_ns: float, end_ns: float, *, timeout_ns: int = 0
+    ) -> float:
+        """Return the time-average of the requests in flight between two moments.
+
+        Parameters
+        ----------
+        start_ns, end_ns
+            The moments [ns].
+        timeout_ns
+            Time after its issue at which a request failed [ns], if any did.
+        """
+        ends_ns = np.where(self.done, self.completed_ns, np.int64(2**62))
+        failed = self.completed_ns == FAILED
+        ends_ns[failed] = self.issued_ns[failed] + timeout_ns
+        inside_ns = np.minimum(ends_ns, end_ns) - np.maximum(self.issued_ns, start_ns)
+        return float(np.maximum(inside_ns, 0).sum() / max(1.0, end_ns - start_ns))
 
 
 def join_parts(stream: StreamRun, planned: Planned) -> ClientRequests:
@@ -69,7 +91,8 @@ def join_parts(stream: StreamRun, planned: Planned) -> ClientRequests:
     owners = planned.owners[:issued]
     if not issued:
         empty = np.empty(0, dtype=np.int64)
-        return ClientRequests(empty, empty, empty, np.empty(0, dtype=bool), empty)
+        flags = np.empty(0, dtype=bool)
+        return ClientRequests(empty, empty, empty, flags, empty, empty)
     first = np.flatnonzero(np.r_[True, owners[1:] != owners[:-1]])
     last = np.maximum.reduceat(stream.completed_ns, first)
     worst = np.minimum.reduceat(stream.completed_ns, first)
@@ -83,6 +106,7 @@ def join_parts(stream: StreamRun, planned: Planned) -> ClientRequests:
         lengths_bytes=np.add.reduceat(planned.lengths_bytes[:issued], first),
         is_write=planned.is_write[:issued][first],
         groups=groups,
+        ages_ns=np.zeros(len(first), dtype=np.int64),
     )
 
 

@@ -8,7 +8,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from stripesim.sim.ceph.phases import Phase
-from stripesim.sim.engine.draws import factor_index, retried_state, scaled_ns
+from stripesim.sim.engine.draws import (
+    drawn_factor,
+    factor_cells,
+    retried_state,
+    scaled_ns,
+)
 from stripesim.sim.engine.graph import (
     COUNTER_INDEX,
     DELAY,
@@ -223,9 +228,9 @@ class PathSplitter:
         return steps
 
     @cached_property
-    def _factors(self) -> list[list[int]]:
-        factors: list[list[int]] = self.factor_tables.tolist()
-        return factors
+    def _cells(self) -> list[list[list[int]]]:
+        cells: list[list[list[int]]] = factor_cells(self.factor_tables).tolist()
+        return cells
 
     def split(
         self, number: int, issued_ns: int, ends_ns: Sequence[int], *, retries: int = 0
@@ -288,8 +293,8 @@ class PathSplitter:
                 )
             demand_ns = step.demand_ns
             if demand_ns and step.spread:
-                drawn = factor_index(state, key | index)
-                demand_ns = scaled_ns(demand_ns, self._factors[step.spread][drawn])
+                factor = drawn_factor(self._cells[step.spread], state, key | index)
+                demand_ns = scaled_ns(demand_ns, factor)
             service_ns = min(span_ns, demand_ns)
             coding_ns = min(service_ns, step.coding_ns)
             served_ns[_ENCODE] += coding_ns

@@ -135,7 +135,8 @@ def student_interval(values: npt.ArrayLike, *, least: int = 2) -> Interval:
     Returns
     -------
     Interval
-        :math:`\bar x \pm t_{0.975, n-1} \, s / \sqrt n` of the :math:`n` values.
+        :math:`\bar x \pm t_{0.975, n-1} \, s / \sqrt n` of the :math:`n` values. No interval is given if
+        all values are equal: then the sample says nothing about their spread, least of all that it is 0.
     """
     observed = np.asarray(values, dtype=np.float64)
     # Centring makes the mean of equal values exactly that value.
@@ -143,6 +144,8 @@ def student_interval(values: npt.ArrayLike, *, least: int = 2) -> Interval:
     if len(observed) < least:
         return Interval(mean, None, None)
     deviation = sqrt(float(((observed - mean) ** 2).sum()) / (len(observed) - 1))
+    if not deviation:
+        return Interval(mean, None, None)
     half = student_quantile(len(observed) - 1) * deviation / sqrt(len(observed))
     return Interval(mean, mean - half, mean + half)
 

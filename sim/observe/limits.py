@@ -146,7 +146,9 @@ class RunLimits:
     near: tuple[dict[str, Any], ...]
 
 
-def limits_of_run(uses: tuple[ResourceUse, ...], *, is_closed: bool) -> RunLimits:
+def limits_of_run(
+    uses: tuple[ResourceUse, ...], *, is_closed: bool, is_saturated: bool = False
+) -> RunLimits:
     """Find the limit of a run.
 
     Parameters
@@ -156,6 +158,9 @@ def limits_of_run(uses: tuple[ResourceUse, ...], *, is_closed: bool) -> RunLimit
     is_closed
         True if clients keep requests in flight. Without a resource near its limit, latency then
         limits the run.
+    is_saturated
+        True if an open loop falls behind its arrivals. Without a resource near its limit, requests then
+        queue where they spend most of their time.
 
     Returns
     -------
@@ -172,6 +177,9 @@ def limits_of_run(uses: tuple[ResourceUse, ...], *, is_closed: bool) -> RunLimit
     if at least `NEAR` of them are in use on average and requests wait for `NEAR` of the time that
     they spend there: the few locks that a sequential stream uses are then at their limit, however
     many others are idle. In an M/M/1 queue, the latter corresponds to a utilisation of `NEAR`.
+
+    Arrivals in bursts may saturate a resource that is far from its limit over the whole run, such as the
+    client of a trace.
     """
     near = [use for use in uses if use.utilisation >= NEAR or use.is_limit]
     near.sort(
@@ -181,6 +189,8 @@ def limits_of_run(uses: tuple[ResourceUse, ...], *, is_closed: bool) -> RunLimit
     first = _bottleneck(near)
     bottleneck = LATENCY if is_closed else NO_BOTTLENECK
     slowest = max(uses, key=lambda use: use.time_share)
+    if first is None and is_saturated:
+        first = slowest
     return RunLimits(
         bottleneck=first.kind if first else bottleneck,
         bottleneck_utilisation=first.utilisation if first else None,

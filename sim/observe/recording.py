@@ -292,9 +292,11 @@ def _measured(
     p50, p95, p99 = np.percentile(sample, [50, 95, 99])
     iops = 0.0
     throughput = 0.0
+    in_flight = None
     if span_s > 0:
         iops = float(inside.sum() / span_s)
         throughput = float(lengths[inside].sum() / span_s)
+        in_flight = requested.in_flight_mean(window.start_ns, window.end_ns)
     row = replace(
         row,
         iops=iops,
@@ -304,6 +306,7 @@ def _measured(
         latency_p95_ns=float(p95),
         latency_p99_ns=float(p99),
         latency_max_ns=float(sample.max()),
+        requests_in_flight=in_flight,
     )
     if not has_intervals:
         return row

@@ -5,7 +5,7 @@ returns. A field that defaults to None does not apply to every run. Most such fi
 same, which is null; `as_dict` says which do not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
@@ -106,6 +106,9 @@ class FaultNumbers:
     pgs_lost: int  # PGs with fewer shards left than the code needs.
     objects_lost: int
 
+    # `recovery_s` with all objects of the pool, where only some are simulated or the run ends earlier.
+    recovery_whole_s: float | None = None
+    objects_ratio: float = 1.0  # Objects of the pool per simulated one.
     deep_scrubs: int | None = None  # Deep scrubs completed; None without scrubs.
     scrub_device_read_bytes: int | None = None
     repair: RepairNumbers | None = None  # None if no OSD was lost before the run.
@@ -173,6 +176,11 @@ class ResultRow:
     latency_p95_ns: Annotated[float | None, "95th percentile of latency"] = None
     latency_p99_ns: Annotated[float | None, "99th percentile of latency"] = None
     latency_max_ns: Annotated[float | None, "highest latency in the window"] = None
+    requests_in_flight: Annotated[
+        float | None,
+        "mean number of requests in flight in the window, from the times of issue and completion; in a "
+        "steady state, rate times mean latency is the same by Little's law",
+    ] = None
     device_read_bytes_per_client_byte: Annotated[
         float | None, "bytes read from all devices per client byte, over the whole run"
     ] = None
@@ -203,7 +211,8 @@ class ResultRow:
         str | None,
         "class of resources that limits the run: at least 70 % busy on average, or the lock of a placement "
         "group that requests queue for most of their time; `latency`: a closed loop in which no resource is "
-        "near its limit; `none`: all arrivals are served",
+        "near its limit; `none`: all arrivals are served; in a saturated open loop without such a class, "
+        "where requests spend most of their time",
     ] = None
     bottleneck_utilisation: Annotated[
         float | None, "utilisation of the busiest member of that class, 0 to 1"
@@ -240,10 +249,26 @@ class ResultRow:
         float,
         "wall-clock time inside the engine; the one column that differs from run to run",
     ]
+    refused: Annotated[
+        str | None,
+        "check of the audit that the row fails, and what it got and wanted; its other numbers are then null, "
+        "unless `--unchecked` shows them",
+    ] = None
     # Share of processor time spent in user mode, 0 to 1; no column if no request completed.
     cpu_user_fraction: float | None = None
     # No columns without faults.
     faults: FaultNumbers | None = None
+
+    def withheld(self) -> "ResultRow":
+        """Return the row without its numbers if the audit refuses it, otherwise unchanged."""
+        if self.refused is None:
+            return self
+        return ResultRow(
+            requests=self.requests,
+            simulated_s=self.simulated_s,
+            engine_wall_s=self.engine_wall_s,
+            refused=self.refused,
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row as flat columns, in their order.
@@ -258,6 +283,28 @@ class ResultRow:
         if self.faults is not None:
             flat |= self.faults.as_dict()
         return flat
+
+
+# Columns of a refused row that keep their values: what was asked for, how long it took, and the reason.
+_KEPT = frozenset(("requests", "simulated_s", "engine_wall_s", "refused"))
+
+
+def withheld_columns(
+    row: Mapping[str, Any], *, others: Iterable[str]
+) -> dict[str, Any]:
+    """Return flat columns without the numbers if the audit refuses the row, otherwise unchanged.
+
+    Parameters
+    ----------
+    row
+        Columns of a row, as `ResultRow.as_dict` returns them, and `others`.
+    others
+        Columns that the row has in addition, which keep their values.
+    """
+    if row.get("refused") is None:
+        return dict(row)
+    kept = {*_KEPT, *others}
+    return {name: value if name in kept else None for name, value in row.items()}
 
 
 def _applicable(numbers: Any) -> dict[str, Any]:

@@ -63,7 +63,7 @@ QUANTILES: tuple[float, ...] = (
 def latency_quantiles(window: Window, requested: ClientRequests) -> list[float]:
     """Return the latency below which each of `QUANTILES` of the requests lies [ns]."""
     measured = window.holds(requested)
-    latencies_ns = (requested.completed_ns - requested.issued_ns)[measured]
+    latencies_ns = requested.latencies_ns[measured[requested.done]]
     times_ns: list[float] = np.quantile(latencies_ns, QUANTILES).tolist()
     return times_ns
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from stripesim.cli.options import JsonOption, ReportOption
+from stripesim.cli.options import JsonOption
 from stripesim.cli.output import (
     check_out,
     console,
@@ -65,7 +65,13 @@ def ceph_report(
             help="First add N hosts like those of the pool.",
         ),
     ] = "",
-    report: ReportOption = False,
+    report: Annotated[
+        bool,
+        typer.Option(
+            "--report",
+            help="Also write a self-contained page next to --out, such as mine-report.html for mine.toml.",
+        ),
+    ] = False,
     json_to: JsonOption = None,
 ) -> None:
     """Analyse a Ceph cluster: PGs per OSD, capacity, and a scenario ready to run."""
@@ -75,6 +81,8 @@ def ceph_report(
     from stripesim.scenarios.clusters.summary import answer
 
     path = out or Path("scenario.toml")
+    # Several imports may share a folder, so the page is named after the scenario.
+    page_name = f"{path.stem}-report.html"
     document, scenarios = answer(
         import_cluster(files), pools or [], path=path, plan=plan, grow=grow
     )
@@ -85,7 +93,8 @@ def ceph_report(
     if report_folder is not None:
         from stripesim.scenarios.answers.cluster import report_of_cluster
 
-        written += write_page(report_folder, report_of_cluster(document))
+        page = report_of_cluster(document)
+        written += write_page(report_folder, page, name=page_name)
     printed = not write_json(json_to, document)
     if printed:
         _print_cluster(document)
@@ -94,7 +103,7 @@ def ceph_report(
         if warning not in outside:
             print(f"warning: {warning}", file=sys.stderr)
     if printed:
-        warn_outside(outside, report=report_folder)
+        warn_outside(outside, report=report_folder, name=page_name)
     list_written(written)
 
 

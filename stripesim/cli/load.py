@@ -37,6 +37,7 @@ def load(
             help="Requests of each run, 5 for each point. Default: 6,000 to 20,000, by the OSDs.",
         ),
     ] = None,
+    unchecked: options.UncheckedOption = False,
     out: options.OutOption = None,
     report: options.ReportOption = False,
     width: options.WidthOption = None,
@@ -65,8 +66,11 @@ def load(
             requests=requests,
             jobs=jobs,
             on_point=show,
+            unchecked=unchecked,
         )
-    output.deliver(answer_of_load(loaded, curves, engine=engine), to)
+    output.deliver(
+        answer_of_load(loaded, curves, engine=engine), to, unchecked=unchecked
+    )
 
 
 def _bound_s(text: str) -> float:

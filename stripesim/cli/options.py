@@ -92,6 +92,13 @@ def size_bytes(option: str, text: str) -> int:
         raise ValueError(f"{option}: {error}") from None
 
 
+UncheckedOption = Annotated[
+    bool,
+    typer.Option(
+        "--unchecked",
+        help="Show, marked, also the numbers that fail the audit; otherwise they end with status 3.",
+    ),
+]
 WidthOption = Annotated[
     str | None,
     typer.Option(

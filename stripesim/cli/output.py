@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -155,16 +155,21 @@ def destination(
     return Destination(out, report, width_inch(width, out), json_to)
 
 
-def deliver(answer: Answer, to: Destination) -> None:
-    """Write an answer's files and JSON document, or print it, and end with its exit status."""
+def deliver(answer: Answer, to: Destination, *, unchecked: bool = False) -> None:
+    """Write an answer's files and JSON document, or print it, and end with its exit status.
+
+    Numbers that the audit refuses end the command with status 3, unless they are shown `unchecked`.
+    """
+    warn_refused(answer.refusals, unchecked=unchecked)
     written = []
     if to.out is not None:
         written = answer.save(to.out, report=to.has_report, width_inch=to.width_inch)
     if not write_json(to.json_to, dict(answer.document)):
         _print(answer, to)
         list_written(written)
-    if answer.status:
-        raise typer.Exit(answer.status)
+    status = audited_status(answer.refusals, unchecked=unchecked) or answer.status
+    if status:
+        raise typer.Exit(status)
 
 
 def _print(answer: Answer, to: Destination) -> None:
@@ -184,20 +189,52 @@ def _print(answer: Answer, to: Destination) -> None:
         print(line, file=sys.stderr)
 
 
+#: Up to this many files are listed on standard error, more in a file of their folder.
+_LISTED_MAX: Final = 12
+MANIFEST: Final = "files.txt"
+#: Suffixes of pictures, those that most viewers show first.
+_PICTURES: Final = (".png", ".pdf", ".svg")
+
+
 def list_written(paths: list[Path]) -> None:
-    """List the files that were written on standard error."""
-    for path in paths:
-        print(f"wrote {path}", file=sys.stderr)
+    """List the files that were written on standard error; of many, their folder and first picture."""
+    if len(paths) <= _LISTED_MAX:
+        for path in paths:
+            print(f"wrote {path}", file=sys.stderr)
+        return
+    folder = Path(os.path.commonpath([path.parent for path in paths]))
+    names = "".join(f"{path.relative_to(folder)}\n" for path in paths)
+    (folder / MANIFEST).write_text(names, encoding="utf-8")
+    line = f"wrote {len(paths)} files into {folder} (listed in {MANIFEST})"
+    picture = _first_picture(paths)
+    if picture is not None:
+        line += f"; the first picture is {picture}"
+    print(line, file=sys.stderr)
 
 
-def write_page(out: Path, page: str) -> list[Path]:
-    """Write ``report.html`` into a folder."""
+def _first_picture(paths: Sequence[Path]) -> Path | None:
+    """Return the first picture of the kind that most viewers show, or None without one."""
+    for suffix in _PICTURES:
+        for path in paths:
+            if path.suffix == suffix:
+                return path
+    return None
+
+
+#: Name of the page of a command that writes into a folder of its own.
+REPORT: Final = "report.html"
+
+
+def write_page(out: Path, page: str, *, name: str = REPORT) -> list[Path]:
+    """Write a page into a folder."""
     from stripesim.scenarios.show.files import write_files
 
-    return write_files(out, {"report.html": page.encode()})
+    return write_files(out, {name: page.encode()})
 
 
-def warn_outside(warnings: Sequence[str], *, report: Path | None = None) -> None:
+def warn_outside(
+    warnings: Sequence[str], *, report: Path | None = None, name: str = REPORT
+) -> None:
     """Warn in one line about values outside the calibrated range and name the report with the details."""
     if not warnings:
         return
@@ -207,7 +244,7 @@ def warn_outside(warnings: Sequence[str], *, report: Path | None = None) -> None
     named = ", ".join(dict.fromkeys(line.split(":")[0] for line in warnings))
     where = "--out DIR --report, or --json -"
     if report is not None:
-        where = str(report / "report.html")
+        where = str(report / name)
     print(
         f"warning: outside the calibrated range in {len(warnings)} respects: {named}; in full: {where}",
         file=sys.stderr,
@@ -217,6 +254,22 @@ def warn_outside(warnings: Sequence[str], *, report: Path | None = None) -> None
 def print_step(words: str, total: int | None = None) -> None:
     """Print a line about each step of some work on standard error."""
     print(words, file=sys.stderr)
+
+
+def warn_refused(refusals: Iterable[str], *, unchecked: bool) -> None:
+    """Print a line for each row that the audit refuses."""
+    label = "unchecked" if unchecked else "refused"
+    for line in refusals:
+        print(f"{label}: {line}", file=sys.stderr)
+
+
+def audited_status(refusals: Sequence[str], *, unchecked: bool) -> int:
+    """Return the exit status of a command after its audit: 3 if numbers are withheld."""
+    if not refusals or unchecked:
+        return 0
+    from stripesim.models.problems import RefusedError
+
+    return RefusedError.exit_status
 
 
 class progress:  # noqa: N801 - used as a function in `with`

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stripesim.scenarios.answers.load.results import LoadCurve
+    from stripesim.scenarios.schema.keys import Scenario
     from stripesim.scenarios.schema.tables import PlanSpec
+
+# Candidates whose unmet requirements are printed. All are in the files.
+_MISSING_MAX: Final = 12
 
 
 def plan(
@@ -25,50 +29,72 @@ def plan(
     code: options.CodeOption = None,
     seed: options.SeedOption = None,
     engine: options.EngineOption = "compiled",
+    unchecked: options.UncheckedOption = False,
     out: options.OutOption = None,
     report: options.ReportOption = False,
     json_to: options.JsonOption = None,
 ) -> None:
     """Recommend a cluster to buy, listing the candidates and the goals that each one misses."""
     report_folder = output.check_out(out, report=report)
-    from stripesim.scenarios.answers.plan.page import rows_of
     from stripesim.scenarios.answers.plan.plan import make_plan
     from stripesim.scenarios.schema.loader import load_scenario
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
-    document = make_plan(loaded, engine=engine, progress=output.print_step)
-    written: list[Path] = []
-    if out is not None:
-        written += _write_plan(out, loaded.plan, document)
+    with output.progress(loaded.name, None) as step:
+        document = make_plan(loaded, engine=engine, progress=step, unchecked=unchecked)
+    output.warn_refused(document["refusals"], unchecked=unchecked)
+    status = output.audited_status(document["refusals"], unchecked=unchecked)
+    # The answer first: figures, load curves and the report take longer than the decision may wait.
+    if not output.write_json(json_to, document):
+        _print_plan(document, report_folder)
+    sys.stdout.flush()
+    written = [] if out is None else _write_plan(out, loaded.plan, document)
     if report_folder is not None:
-        from stripesim.scenarios.answers.plan.curves import curves_of_plan
-        from stripesim.scenarios.answers.plan.page import report_of_plan
+        written += _write_plan_report(report_folder, loaded, document, engine)
+    output.list_written(written)
+    raise typer.Exit(status)
 
-        print("simulating load curves", file=sys.stderr)
-        curves: list[LoadCurve] = []
-        try:
-            curves = curves_of_plan(loaded, document, engine=engine)
-        except ValueError as error:
-            # The answer of the plan stands without them.
-            print(f"no load curves: {error}", file=sys.stderr)
-        page = report_of_plan(loaded, document, curves)
-        written += output.write_page(report_folder, page)
-    if output.write_json(json_to, document):
-        return
-    output.warn_outside(document["warnings"], report=report_folder)
-    output.console().print(output.table_of(rows_of(document)))
+
+def _print_plan(document: Mapping[str, Any], report_folder: Path | None) -> None:
+    """Print the recommendation, then all candidates and what each of the others misses."""
+    from stripesim.scenarios.answers.plan.candidates import line_name
+    from stripesim.scenarios.answers.plan.page import rows_of
+
     best = document["recommended"]
     print("recommended:" if best else "no recommendation:")
     for line in document["reasons"]:
         print(f"  {line}")
-    for candidate in document["candidates"]:
-        if candidate is best or candidate["meets"]:
-            continue
-        osds = f"{candidate['hosts']} × {candidate['osds_per_host']} {candidate['ssd']}"
-        print(f"{candidate['scheme']} {osds}: {'; '.join(candidate['fails'])}")
+    outside = [
+        line for line in document["warnings"] if line not in document["refusals"]
+    ]
+    output.warn_outside(outside, report=report_folder)
+    output.console().print(output.table_of(rows_of(document)))
+    missing = [one for one in document["candidates"] if not one["meets"]]
+    for one in missing[:_MISSING_MAX]:
+        print(f"{line_name(one, document['varied'])}: {'; '.join(one['fails'])}")
+    if len(missing) > _MISSING_MAX:
+        where = "--out DIR or --json -"
+        print(
+            f"{len(missing) - _MISSING_MAX} more miss a requirement; in full: {where}"
+        )
     for line in document["assumptions"]:
         print(f"assumes: {line}")
-    output.list_written(written)
+
+
+def _write_plan_report(
+    folder: Path, loaded: Scenario, document: Mapping[str, Any], engine: str
+) -> list[Path]:
+    from stripesim.scenarios.answers.plan.curves import curves_of_plan
+    from stripesim.scenarios.answers.plan.page import report_of_plan
+
+    curves: list[LoadCurve] = []
+    try:
+        with output.progress(loaded.name, None) as step:
+            curves = curves_of_plan(loaded, document, engine=engine, progress=step)
+    except ValueError as error:
+        # The answer of the plan stands without them.
+        print(f"no load curves: {error}", file=sys.stderr)
+    return output.write_page(folder, report_of_plan(loaded, document, curves))
 
 
 def _write_plan(
@@ -111,6 +137,7 @@ def durability(
         ),
     ] = 1000,
     dask: options.DaskOption = None,
+    unchecked: options.UncheckedOption = False,
     out: options.OutOption = None,
     json_to: options.JsonOption = None,
 ) -> None:
@@ -125,10 +152,19 @@ def durability(
 
         spread = partial(map_dask, dask)
     with output.progress(loaded.name, None) as step:
-        document = answer(loaded, method, walks=walks, spread=spread, progress=step)
+        document = answer(
+            loaded,
+            method,
+            walks=walks,
+            spread=spread,
+            progress=step,
+            unchecked=unchecked,
+        )
     written = [] if out is None else _write_nines(out, document)
+    output.warn_refused(document["refusals"], unchecked=unchecked)
+    status = output.audited_status(document["refusals"], unchecked=unchecked)
     if output.write_json(json_to, document):
-        return
+        raise typer.Exit(status)
     rows = document["rows"]
     output.console().print(
         output.table_of([_cells(row) for row in rows], numbers=range(2, 10))
@@ -142,6 +178,7 @@ def durability(
             f"recommended for {scheme}: {choice['method']}, because {choice['reason']}"
         )
     output.list_written(written)
+    raise typer.Exit(status)
 
 
 def _write_nines(out: Path, document: Mapping[str, Any]) -> list[Path]:
@@ -165,7 +202,9 @@ def _cells(row: Mapping[str, Any]) -> dict[str, str]:
         return "–" if value is None else f"{value:{form}}"
 
     interval = f"{number(row['nines_low'], '.3f')} … {number(row['nines_high'], '.3f')}"
-    if row["nines_low"] == row["nines_high"]:
+    if row["refused"] is not None:
+        interval = f"refused: {row['refused'].partition(':')[0]}"
+    elif row["nines_low"] == row["nines_high"]:
         interval = "exact" if row["exact"] else "approximation"
     return {
         "scheme": row["scheme"],

@@ -46,6 +46,7 @@ def run(
             help="Print processor time per thread class and host, and the cores busy at this rate.",
         ),
     ] = None,
+    unchecked: options.UncheckedOption = False,
     load: Annotated[
         bool,
         typer.Option(
@@ -79,8 +80,11 @@ def run(
             progress=step,
             costs=wanted,
             first_full=wanted or cores is not None,
+            unchecked=unchecked,
         )
-    if advise and not result.stopped:
+    output.warn_refused(result.refusals, unchecked=unchecked)
+    status = output.audited_status(result.refusals, unchecked=unchecked)
+    if advise and not result.stopped and not status:
         from stripesim.scenarios.answers.run import advise as advice
 
         with output.progress(
@@ -113,7 +117,7 @@ def run(
             print_processors(result.processors, cores)
         output.list_written(written)
     # Exit status 130 marks incomplete results.
-    raise typer.Exit(130 if result.stopped else 0)
+    raise typer.Exit(130 if result.stopped else status)
 
 
 def cite(
@@ -170,8 +174,8 @@ def _write(out: Path, result: ScenarioResult, width_inch: float | None) -> list[
 
     extra = {"parameters.json": json.dumps(result.parameters, indent=1)}
     figures = {
-        **draw_all(result.rows),
-        **draw_costs(result.rows),
+        **draw_all(result.accepted_rows),
+        **draw_costs(result.accepted_rows),
         **draw_latencies(result.latencies),
     }
     if result.timelines:

@@ -64,6 +64,7 @@ def sweep(
         bool,
         typer.Option("--resume", help="Continue the sweep in --out, keeping its rows."),
     ] = False,
+    unchecked: options.UncheckedOption = False,
     report: options.ReportOption = False,
     width: options.WidthOption = None,
     json_to: options.JsonOption = None,
@@ -121,6 +122,7 @@ def sweep(
                 dask=dask,
                 dask_timeout_s=dask_timeout_s,
                 store=store,
+                unchecked=unchecked,
                 progress=lambda done: step(
                     ("" if done.reason is None else "failed: ") + done.task.label
                 ),
@@ -132,20 +134,20 @@ def sweep(
                 written = _write(
                     out, plan, result, report=report, width_inch=width_inch
                 )
-    _warn(plan, result, out)
+    _warn(plan, result, out, unchecked=unchecked)
     if not output.write_json(json_to, result.to_json()):
         output.warn_outside(result.warnings, report=out if report else None)
         _print(plan, result)
         output.list_written(written)
-    raise typer.Exit(_status(result))
+    raise typer.Exit(_status(result, unchecked=unchecked))
 
 
-def _status(result: SweepResult) -> int:
+def _status(result: SweepResult, *, unchecked: bool) -> int:
     if result.stopped == "interrupted":
         return 130
     if result.failed or result.stopped:
         return 1
-    return 0
+    return output.audited_status(result.refusals, unchecked=unchecked)
 
 
 def _problems(
@@ -193,9 +195,16 @@ def _write(
     return written
 
 
-def _warn(plan: SweepPlan, result: SweepResult, out: Path | None) -> None:
-    """Warn on standard error about damaged, unsteady, failed and missing rows."""
-    lines = []
+def _warn(
+    plan: SweepPlan, result: SweepResult, out: Path | None, *, unchecked: bool
+) -> None:
+    """Warn on standard error about damaged, refused, unsteady, failed and missing rows."""
+    output.warn_refused(result.refusals, unchecked=unchecked)
+    lines = [f"warning: {line}" for line in result.falls]
+    if result.refusals and not unchecked:
+        lines.append(
+            f"refused: {result.refused} of {result.rows.height} rows; --unchecked shows their numbers"
+        )
     done = result.rows.height
     if result.damaged:
         lines.append(
@@ -203,7 +212,9 @@ def _warn(plan: SweepPlan, result: SweepResult, out: Path | None) -> None:
         )
     unsteady = []
     if not result.rows.is_empty():
-        unsteady = result.rows.filter(~result.rows["steady"]).to_dicts()
+        # The audit gives its own reason for the rows that it refuses.
+        checked = result.rows.filter(result.rows["refused"].is_null())
+        unsteady = checked.filter(~checked["steady"]).to_dicts()
     if unsteady:
         first = unsteady[0]
         where = [

@@ -29,7 +29,10 @@ _KEYS_OF = {
 
 
 def summary_tables(summary: Mapping[str, Any]) -> list[Table]:
-    """Lay out a summary by `stripesim.traces.describe`: single values first, then lists and groups."""
+    """Lay out a summary by `stripesim.traces.describe`: single values first, then lists and groups.
+
+    Values that the trace does not have are left out.
+    """
 
     def plain(
         heading: str, columns: Sequence[str], rows: Iterable[Iterable[Any]]
@@ -40,7 +43,7 @@ def summary_tables(summary: Mapping[str, Any]) -> list[Table]:
     single = {
         key: value
         for key, value in summary.items()
-        if not isinstance(value, dict | list)
+        if value is not None and not isinstance(value, dict | list)
     }
     tables = [plain("", ("property", "value"), single.items())]
     for key, value in summary.items():
@@ -58,15 +61,15 @@ def summary_tables(summary: Mapping[str, Any]) -> list[Table]:
 
 def _cell(value: Any) -> str:
     """Format a value of a summary: four digits of a fraction, all digits of a count."""
+    from stripesim.scenarios.schema.units import number_text
+
     if value is None:
         return "–"
     if isinstance(value, bool | str):
         return str(value)
     if isinstance(value, int):
         return f"{value:,}"
-    if abs(value) < 1e4:
-        return f"{value:,.4g}"
-    return f"{value:,.0f}"
+    return number_text(value, digits=4)
 
 
 def _moved(row: Mapping[str, Any], prefix: str) -> str:

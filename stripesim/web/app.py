@@ -5,7 +5,7 @@ import tempfile
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -48,7 +48,7 @@ from stripesim.web.pictures import (
     simulated_pictures,
 )
 from stripesim.web.state import LabState
-from stripesim.web.uploads import Uploads, is_report, read_upload
+from stripesim.web.uploads import PACKED, Uploads, is_report, read_upload, unpacked
 from stripesim.web.worker import call
 
 #: Largest form, scenario, and report (enough for a cluster of several thousand OSDs) [B].
@@ -98,6 +98,9 @@ class _Pages:
         upload = self._uploads.scenarios.get(name)
         if upload is not None and upload.scenario is not None:
             return _Base(name, upload.scenario, upload.notes)
+        if name.startswith(PACKED):
+            with suppress(ValueError):
+                return _Base(name, _unpacked(name), [])
         if name in _bases():
             return _Base(name, _bases()[name], [])
         return self._served or _Base("plan", _bases()["plan"], [])
@@ -166,18 +169,17 @@ class _Pages:
         base = self._base(query)
         state = self._state(query)
         options = await self._options(state)
-        served = [] if self._served is None else ["served"]
         problem = query.get("problem", "")[:_PROBLEM_CHARACTERS_MAX]
         asked = query.get("base", "")
         if asked not in ("", base.name):
             gone = f'"{asked[:40]}" is no longer available: upload it again.'
-            problem = f"{gone} This page starts from {base.name}."
+            problem = f"{gone} This page starts from {base.scenario.name}."
         return _html(
             "index.html.j2",
             **_answers(state, options),
             version=__version__,
             tab=secrets.token_urlsafe(9),
-            bases=[*_bases(), *served, *self._uploads.scenarios],
+            bases=self._base_titles(base),
             title=base.scenario.name,
             schemes=dict.fromkeys(
                 (*base.scenario.schemes, "rep:3", "rs:4,2", "rs:6,3", "rs:8,3", "lrc:10,6,5")
@@ -186,6 +188,17 @@ class _Pages:
             notes=base.notes,
             curve=load_curve(options),
         )  # fmt: skip
+
+    def _base_titles(self, base: _Base) -> dict[str, str]:
+        """Return the titles of the scenarios that the page can start from, by name."""
+        titles = {name: name for name in _bases()}
+        if self._served is not None:
+            titles["served"] = "served"
+        for name, upload in self._uploads.scenarios.items():
+            if upload.scenario is not None:
+                titles[name] = f"{upload.scenario.name} (uploaded)"
+        titles.setdefault(base.name, f"{base.scenario.name} (uploaded)")
+        return titles
 
     async def compare(self, request: Request) -> Response:
         """Return answers and field errors while values change, and stop simulating earlier values."""
@@ -201,8 +214,8 @@ class _Pages:
             query = {key: text for key, text in form.items() if isinstance(text, str)}
         state = self._state(query)
         answer = self._simulate(_tab(query), state, await self._options(state))
-        current = urlsplit(request.headers.get("hx-current-url", "")).query
-        if self._state(dict(parse_qsl(current, keep_blank_values=True))) != state:
+        current = _query_of(request.headers.get("hx-current-url", ""))
+        if self._state(current) != state:
             answer.headers["HX-Push-Url"] = f"/?{state.query}"
         return answer
 
@@ -270,6 +283,15 @@ class _Pages:
         raise HTTPException(404)
 
 
+def _query_of(address: str) -> dict[str, str]:
+    """Return the query of an address, which is empty if the address is malformed."""
+    try:
+        query = urlsplit(address).query
+    except ValueError:
+        return {}
+    return dict(parse_qsl(query, keep_blank_values=True))
+
+
 def _valid(options: Mapping[str, PlanOption]) -> dict[str, PlanOption]:
     return {
         side: option for side, option in options.items() if option.scenario is not None
@@ -319,6 +341,11 @@ def _job(job: Job) -> Response:
 
 def _no_job(problem: str, status: int = 200) -> Response:
     return _html("job.html.j2", status=status, job=None, problem=problem)
+
+
+@lru_cache(maxsize=16)
+def _unpacked(name: str) -> Scenario:
+    return unpacked(name)
 
 
 @cache

@@ -118,14 +118,18 @@ def _job_row(
 
 
 def _mean_text(values: Sequence[float], factor: float) -> str:
+    """Write a mean over seeds, with half of its interval where it has one.
+
+    >>> _mean_text([2.0, 2.0], 1), _mean_text([], 1) == _PENDING
+    ('2', True)
+    """
     if not values:
         return _PENDING
-    if len(values) == 1:
-        return number_text(values[0], factor)
     mean, low, high = student_interval(values)
-    assert low is not None and high is not None, "two values or more have an interval"
-    half = number_text((high - low) / 2, factor, digits=2)
-    return f"{number_text(mean, factor)} ± {half}"
+    text = number_text(mean, factor)
+    if low is None or high is None:
+        return text
+    return f"{text} ± {number_text((high - low) / 2, factor, digits=2)}"
 
 
 def _verdict(rows: Sequence[Mapping[str, Any]], arrivals: str) -> str:
@@ -165,7 +169,9 @@ def report_of_options(options: Mapping[str, PlanOption], job: Job | None) -> str
         for control in controls()
     ]
     warnings = [
-        line for option in both for line in (*option.problem_lines, *option.warnings)
+        line
+        for option in both
+        for line in (*option.problem_lines, *option.risks, *option.warnings)
     ]
     return render(
         "compare.html.j2",

@@ -18,11 +18,9 @@ SIDES: Final = ("a", "b")
 BY_RATE: Final = "at a rate"
 BY_DEPTH: Final = "by depth"
 #: Values proposed where the scenario states none. The form shows all of them.
-_RATE_PER_S: Final = 1000.0
+RATE_PER_S: Final = 1000.0
 _READ_FRACTION: Final = 0.7
 _STORED_BYTES: Final = 10e12
-_GROWTH_BYTES_PER_DAY: Final = 0.1e12
-_REPAIR_BYTES_PER_S: Final = 50e6
 
 # Stops of sliders.
 _COUNTS: Final = (*range(1, 33), 36, 40, 48, 56, 64, 80, 100, 128, 160, 200)
@@ -200,6 +198,7 @@ def groups(own: OwnSets = OwnSets()) -> tuple[Group, ...]:  # noqa: B008 - immut
                     low=0.1,
                     high=1e5,
                     scope="both",
+                    placeholder="as simulated",
                 ),
                 Control(
                     "failure",
@@ -241,8 +240,12 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
     if cluster.drive_bytes:
         drive_tb = float(f"{cluster.drive_bytes / 1e12:.4g}")
     stored_bytes = plan.stored_bytes or cluster.stored_bytes or _STORED_BYTES
-    growth_bytes = plan.growth_bytes_per_day or _GROWTH_BYTES_PER_DAY
-    repair_bytes_per_s = durability.repair_bytes_per_s or _REPAIR_BYTES_PER_S
+    # An invented growth would say when the cluster is full.
+    growth_bytes = plan.growth_bytes_per_day or 0.0
+    # An empty field means the simulated rate.
+    repair_mb_per_s: str | float = ""
+    if durability.repair_bytes_per_s:
+        repair_mb_per_s = durability.repair_bytes_per_s / 1e6
     values: dict[str, str | float] = {
         "scheme": scheme,
         "generation": _first_of(plan.generation, base.generation),
@@ -260,16 +263,22 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
         "block_kib": load.block_sizes_bytes[0] / 1024,
         "read_percent": 100 * _read_fraction(load),
         "arrivals": BY_RATE,
-        "rate_per_s": plan.rate_per_s or load.rate_per_s or _RATE_PER_S,
+        "rate_per_s": rate_of(base) or RATE_PER_S,
         "queue_depth": min(load.queue_depth, _DEPTHS[-1]),
         "stored_tb": stored_bytes / 1e12,
         "growth_tb_per_day": growth_bytes / 1e12,
         "afr_percent": 100 * (durability.afr or AFR),
-        "repair_mb_per_s": repair_bytes_per_s / 1e6,
+        "repair_mb_per_s": repair_mb_per_s,
         "failure": "host",
         "added_hosts": 1,
     }
     return {key: _field_text(value) for key, value in values.items()}
+
+
+def rate_of(base: Scenario) -> float | None:
+    """Return the rate that a scenario states [1/s], or None."""
+    stated = base.plan.rate_per_s if base.plan is not None else None
+    return stated or base.workload.rate_per_s
 
 
 def _first_of(values: Sequence[str], default: str) -> str:

@@ -4,15 +4,18 @@ Each experiment is a function of a scenario and its settings. It emits dictionar
 `stripesim.web.jobs` collects and `stripesim.web.pictures` draws.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from stripesim.models.qos import mclock_defaults
 from stripesim.scenarios.answers.load.curves import load_curves
+from stripesim.scenarios.answers.load.rate_runs import RateRun, measure_rate
 from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint
 from stripesim.scenarios.answers.rehearse.rehearse import rehearse
 from stripesim.scenarios.cells.run import run_cells
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.forms.bound import bounds_of
+from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.loader import load_scenario, scenario_from
 
 Emit = Callable[[Mapping[str, Any]], None]
@@ -40,6 +43,13 @@ _COLUMNS: Final = (
 # Size of a load curve on the page, for seconds instead of minutes.
 _REPLICATIONS: Final = 2
 _POINTS_MAX: Final = 11
+#: Time after which a curve stops with the points that it has [s].
+CURVE_S_MAX: Final = 90.0
+# Points that come first: parts of the lowest bound, and requests of each [count].
+_SKETCHED_PARTS: Final = (0.1, 0.3, 0.5)
+_SKETCH_REQUESTS: Final = 2000
+# Part of the bound at which a timeline or a rehearsal of a closed loop plays.
+_CLOSED_LOOP_PART: Final = 0.5
 
 # Timeline of a failure: the failure, a short time until the OSD is marked out, and the end [s].
 _FAILS_S: Final = 3.0
@@ -67,7 +77,23 @@ def at_the_load(
 def load_curve(
     scenario: Scenario, settings: Settings, emit: Emit, should_stop: ShouldStop
 ) -> None:
-    """Simulate latency over throughput, and emit each point with the saturation and knee known then."""
+    """Simulate latency over throughput, and emit each point with the saturation and knee known then.
+
+    A few points by single runs come first, because a large cluster takes long to saturate.
+
+    Raises
+    ------
+    ValueError
+        If time runs out before the curve is complete.
+    """
+    _sketch_curve(scenario, emit, should_stop)
+    latest_s = time.monotonic() + CURVE_S_MAX
+    ran_out = False
+
+    def must_stop() -> bool:
+        nonlocal ran_out
+        ran_out = time.monotonic() > latest_s
+        return ran_out or should_stop()
 
     def on_point(curve: LoadCurve, point: LoadPoint) -> None:
         knee = curve.knee_iops
@@ -91,8 +117,43 @@ def load_curve(
         points_max=_POINTS_MAX,
         jobs=1,
         on_point=on_point,
-        should_stop=should_stop,
+        should_stop=must_stop,
     )
+    if ran_out:
+        raise ValueError(f"not complete: stopped after {CURVE_S_MAX:g} s")
+
+
+def _sketch_curve(scenario: Scenario, emit: Emit, should_stop: ShouldStop) -> None:
+    """Emit points at parts of the lowest bound, each by one short run."""
+    (cell,) = cells(scenario)
+    bounds = bounds_of(scenario, scenario.schemes[0])
+    if not bounds:
+        return
+    for part in _SKETCHED_PARTS:
+        if should_stop():
+            return
+        run = RateRun(
+            scenario=scenario,
+            cell=cell,
+            rates_per_s=(part * bounds[0].iops,),
+            in_flight=0,
+            requests=_SKETCH_REQUESTS,
+            engine="compiled",
+        )
+        measured = measure_rate(run)
+        emit(
+            {
+                "offered_iops": measured.offered_iops,
+                "iops": measured.iops,
+                "p50_ns": measured.latency_p50_ns,
+                "p99_ns": measured.latency_p99_ns,
+                "is_past_saturation": False,
+                "is_steady": True,
+                "saturation_iops": None,
+                "limited_by": None,
+                "knee_iops": None,
+            }
+        )
 
 
 def failure(
@@ -104,6 +165,8 @@ def failure(
     keys = _with_load(scenario, rate_per_s, _END_S)
     clients = scenario.workload.clients
     keys["workload"]["image_bytes"] = _TIMELINE_IMAGES_BYTES // clients
+    # The timeline shows a small pool, whose size the page states.
+    keys["cluster"].pop("stored_bytes", None)
     keys["faults"] = {
         "down_out_interval_s": _OUT_S,
         "events": [{**lost, "at_s": _FAILS_S, "kind": "process"}],
@@ -181,13 +244,19 @@ def run_experiment(
 def warm_up() -> None:
     """Load what the experiments need, so that the next one starts immediately."""
     load = load_scenario("quickstart", sets=("workload.requests=100",))
-    for _ in run_cells(load, "compiled"):
+    # Its numbers are not shown.
+    for _ in run_cells(load, "compiled", unchecked=True):
         pass
 
 
 def _rate_per_s(scenario: Scenario) -> float:
-    """Return the rate of the load, or the most that the caller accepts if the load is a closed loop."""
-    return scenario.workload.rate_per_s or float("inf")
+    """Return the rate of the load; of a closed loop, a part of the lowest bound."""
+    stated = scenario.workload.rate_per_s
+    if stated is not None:
+        return stated
+    bounds = bounds_of(scenario, scenario.schemes[0])
+    # Without a bound the caller accepts what it can play.
+    return _CLOSED_LOOP_PART * bounds[0].iops if bounds else float("inf")
 
 
 def _with_load(

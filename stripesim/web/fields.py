@@ -12,7 +12,7 @@ TEXT_MAX: Final = 40
 _WHOLE: Final = frozenset(
     {"hosts", "osds_per_host", "racks", "cores_per_host", "pg_num", "queue_depth"}
 )
-_OPTIONAL: Final = frozenset({"drive_tb", "racks"})
+_OPTIONAL: Final = frozenset({"drive_tb", "racks", "repair_mb_per_s"})
 
 # Scenario keys set by a field of a different name. Other keys of [cluster] have a field of the same name.
 _FIELDS_OF_KEYS: Final[Mapping[str, str]] = {

@@ -9,7 +9,7 @@ import anyio
 from starlette.datastructures import FormData, Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware.base import BaseHTTPMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 
 #: Limit on the size of all forms being read or used at the same time [B].
@@ -84,8 +84,8 @@ class FormReader:
     async def read(self, request: Request, most_bytes: int) -> AsyncIterator[FormData]:
         """Read a form without trusting its stated length, and account for its bytes until the context ends.
 
-        Raises `HTTPException` with status 413 if the form is too large, 503 if all forms together are, and
-        408 if it arrives too slowly.
+        Raises `HTTPException` with status 413 if the form is too large, 503 if all forms together are, 408
+        if it arrives too slowly, and 400 if the client leaves.
         """
         received_bytes = 0
 
@@ -107,6 +107,11 @@ class FormReader:
                 form = await bounded.form(max_files=1, max_fields=100)
             yield form
             await form.close()
+        except ClientDisconnect:
+            # No client reads this answer.
+            raise HTTPException(
+                400, "got no complete form, since the client left"
+            ) from None
         except TimeoutError:
             raise HTTPException(
                 408, f"got no complete form within {self._wall_s_max:g} s"

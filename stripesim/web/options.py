@@ -22,9 +22,12 @@ from stripesim.scenarios.forms.capacity import (
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.toml import toml_document
 from stripesim.scenarios.schema.units import bytes_text, number_text
+from stripesim.sim.ceph.cluster import Models
 from stripesim.web.controls import BY_DEPTH, controls
 from stripesim.web.fields import NO_PROBLEMS, FormProblems, problems_of_scenario
 
+#: Days for which a constant growth is not assumed any more.
+_DAYS_MAX: Final = 10 * 365
 _EXACT: Final = "exact arithmetic, without metadata and other pools"
 _MARKOV_WORDS: Final = {
     True: "which is exact here",
@@ -86,7 +89,8 @@ class PlanOption:
     scenario: Scenario | None = None
     answers: ClosedForms | None = None
     problems: FormProblems = NO_PROBLEMS
-    warnings: tuple[str, ...] = ()
+    risks: tuple[str, ...] = ()  # of its data
+    warnings: tuple[str, ...] = ()  # values outside the calibrated range
 
     @property
     def numbers(self) -> tuple[Number, ...]:
@@ -118,16 +122,26 @@ def option_of(
         Path of each uploaded parameter set, by the name that controls have for it.
     """
     try:
-        scenario = _scenario(base, values, files or {})
-        answers, warnings = _answers(scenario, values)
+        scenario = scenario_of(base, values, files or {})
+        models = build_models(scenario)
+        risks = storage_warnings(scenario, models)
+        answers = _answers(scenario, models, values)
     except ValueError as error:
         return PlanOption(values, problems=problems_of_scenario(error, controls()))
-    return PlanOption(values, scenario, answers, warnings=tuple(warnings))
+    warnings = tuple(warnings_of(scenario))
+    return PlanOption(values, scenario, answers, risks=tuple(risks), warnings=warnings)
 
 
-def _scenario(
+def scenario_of(
     base: Scenario, values: Mapping[str, str], files: Mapping[str, str]
 ) -> Scenario:
+    """Build the scenario of valid values; the arguments are those of `option_of`.
+
+    Raises
+    ------
+    ValueError
+        If the values make no scenario.
+    """
     keys: dict[str, Any] = {
         "generation": values["generation"],
         "drive": files.get(values["drive"], values["drive"]),
@@ -156,11 +170,14 @@ def _scenario(
     }
     durability = {
         "afr": float(values["afr_percent"]) / 100,
-        "repair_bytes_per_s": float(values["repair_mb_per_s"]) * 1e6,
         "detection_s": DETECTION_S,
     }
+    # An empty field means the rate of the recovery model.
+    if values["repair_mb_per_s"]:
+        durability["repair_bytes_per_s"] = float(values["repair_mb_per_s"]) * 1e6
     asked = {**kept, "workload": workload, "durability": durability}
-    return candidate_scenario(base, asked, values["scheme"], keys)
+    option = candidate_scenario(base, asked, values["scheme"], keys)
+    return option.with_enough_clients()
 
 
 def _arrivals(values: Mapping[str, str]) -> dict[str, Any]:
@@ -199,15 +216,14 @@ _REPLACED: Final[Any] = {
 
 
 def _answers(
-    scenario: Scenario, values: Mapping[str, str]
-) -> tuple[ClosedForms, list[str]]:
-    """Return the answers of a scenario, and warnings."""
+    scenario: Scenario, models: Models, values: Mapping[str, str]
+) -> ClosedForms:
+    """Return the answers of a scenario."""
     scheme = scenario.schemes[0]
-    models = build_models(scenario)
     drives = drives_of(scenario, models)
     capacity = capacity_of(scenario, scheme, models, drives)
     bounds = bounds_of(scenario, scheme)
-    nines = nines_of(scenario, scheme, None)
+    nines = _nines_or_reason(scenario, scheme)
     times_ns = {}
     if scheme != "none":
         times_ns = {op: _time_by_phase_ns(scenario, op) for op in ("read", "write")}
@@ -217,8 +233,7 @@ def _answers(
         *_bound_numbers(bounds),
         _nines_number(nines, values),
     )
-    warnings = [*storage_warnings(scenario, models), *warnings_of(scenario)]
-    return ClosedForms(numbers, capacity, bounds, nines, times_ns), warnings
+    return ClosedForms(numbers, capacity, bounds, nines, times_ns)
 
 
 def _time_by_phase_ns(scenario: Scenario, op: str) -> dict[str, int]:
@@ -255,10 +270,11 @@ def _capacity_numbers(capacity: Capacity, drives: Drives) -> list[Number]:
         full_ratio_source = drives.fill.provenance["full_ratio"].source
     overhead = f"{capacity.overhead:.4g}"
     raw_why = f"{capacity.osds} OSDs × {bytes_text(drives.osd_bytes)}"
-    full_why = f"raw × {full_ratio:g} / {overhead}"
+    imbalance = f"{capacity.imbalance:.3f}, how full the fullest OSD is over the mean"
+    full_why = f"raw × {full_ratio:g} / {overhead} / {imbalance}"
     safe_why = " → ".join(
         f"{step.name} {bytes_text(step.left_bytes)} ({step.why})"
-        for step in capacity.steps[:5]
+        for step in capacity.steps[:6]
     )
     raw = capacity.raw_bytes
     full = capacity.usable_bytes_full
@@ -308,10 +324,26 @@ def _days_numbers(safe_bytes: float | None, values: Mapping[str, str]) -> list[N
     why = f"({free}) / {bytes_text(growth_bytes)} per day"
     valid = "assumes constant growth"
     text = number_text(days)
+    if days > _DAYS_MAX:
+        text = f"more than {_DAYS_MAX / 365:.0f} years"
     return [Number("days", "Days until full", days, text, why, "the form", valid)]
 
 
+def _nines_or_reason(scenario: Scenario, scheme: str) -> dict[str, Any]:
+    """Return the row of durability, or an empty one with the reason if a lost OSD cannot be rebuilt."""
+    try:
+        return nines_of(scenario, scheme)
+    except ValueError as error:
+        reason = str(error).splitlines()[0]
+        return {"nines": None, "loss_probability": None, "assumptions": [reason]}
+
+
 def _nines_number(row: Mapping[str, Any], values: Mapping[str, str]) -> Number:
+    if row["loss_probability"] is None:
+        (reason,) = row["assumptions"]
+        return Number(
+            "nines", "Nines of durability per year", None, "–", reason, reason, "none"
+        )
     method = f"by {row['method']}"
     if row["method"] == "markov":
         method = "by a Markov chain of the placement groups, "
@@ -319,7 +351,7 @@ def _nines_number(row: Mapping[str, Any], values: Mapping[str, str]) -> Number:
     why = (
         f"−log10 of the probability of any loss, {row['loss_probability']:.3g}, {method}: "
         f"{values['afr_percent']} % of drives fail per year, a repair starts after {DETECTION_S:g} s and "
-        f"runs at {values['repair_mb_per_s']} MB/s"
+        f"runs at {row['rebuild_rate']}"
     )
     nines = row["nines"]
     return Number(
@@ -344,7 +376,10 @@ def _bound_numbers(bounds: Sequence[Bound]) -> list[Number]:
         why += f". Next, in requests/s: {', '.join(following)}"
     text = f"{number_text(lowest.iops)} ({lowest.resource})"
     source = "service times per request and resource, from the parameter sets"
-    valid = "an upper bound: queueing, wake-ups and syncs lower the served rate"
+    valid = (
+        "an upper bound: queueing, wake-ups and syncs lower the served rate. Clients count only where the "
+        "scenario states them"
+    )
     return [
         Number(
             "bound",

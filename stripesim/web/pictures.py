@@ -122,11 +122,12 @@ def load_curve(options: Mapping[str, PlanOption], job: Job | None = None) -> Pic
         _curve_words(names[side], points[side], problems[side], pending)
         for side in names
     ]
+    shown = {side: _without_sketch(of_side) for side, of_side in points.items()}
     return Picture(
         key="curve",
         title="Load curve",
         answer=". ".join(sentences) + ".",
-        svg=_curve_drawing(names, points, bounds, pending),
+        svg=_curve_drawing(names, shown, bounds, pending),
         columns=("option", "offered [1/s]", "served [1/s]", "p50 [ms]", "p99 [ms]"),
         rows=[
             (
@@ -136,7 +137,7 @@ def load_curve(options: Mapping[str, PlanOption], job: Job | None = None) -> Pic
                 number_text(one["p50_ns"], 1e-6),
                 number_text(one["p99_ns"], 1e-6),
             )
-            for side, of_side in points.items()
+            for side, of_side in shown.items()
             for one in sorted(of_side, key=lambda one: one["offered_iops"])
         ],
         source="Poisson arrivals, two runs for each rate. Vertical lines are upper bounds by the "
@@ -146,11 +147,20 @@ def load_curve(options: Mapping[str, PlanOption], job: Job | None = None) -> Pic
     )
 
 
+def _without_sketch(points: Points) -> Points:
+    """Return the points of a curve, or those of its sketch until the curve has as many."""
+    curve = [one for one in points if one["saturation_iops"] is not None]
+    sketch = [one for one in points if one["saturation_iops"] is None]
+    return curve if len(curve) >= len(sketch) else sketch
+
+
 def _curve_words(name: str, points: Points, problem: str, pending: str) -> str:
     """Describe saturation and knee of a curve, or why it has no points or not all."""
     if not points:
         return f"{name}: {problem or pending}"
     last = points[-1]
+    if last["saturation_iops"] is None:
+        return f"{name}: a sketch, one run for each rate ({problem or 'the curve follows'})"
     sentence = f"{name} saturates at {short(last['saturation_iops'])} requests/s"
     limit = resource_words(last["limited_by"] or "")
     if limit:
@@ -218,6 +228,8 @@ def _point_title(name: str, point: Mapping[str, Any]) -> str:
 
 
 def _point_note(point: Mapping[str, Any]) -> str:
+    if point["saturation_iops"] is None:
+        return ", sketch"
     if point["is_past_saturation"]:
         return ", past saturation"
     return "" if point["is_steady"] else ", not steady"

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from stripesim.scenarios.schema.keys import Scenario
-from stripesim.web.controls import SIDES, OwnSets, controls, defaults, problems_of
+from stripesim.web.controls import SIDES, OwnSets, controls, problems_of
 from stripesim.web.fields import TEXT_MAX, Control
+from stripesim.web.proposals import first_values, guessed_scheme
+from stripesim.web.uploads import KEPT, PACKED
 
 _ONE_CLUSTER = "one_cluster"
+_OWN_KEYS = ("drive", "parameters")
 
 
 @dataclass(frozen=True)
@@ -25,12 +28,15 @@ class LabState:
         Text of every control by side and name, as typed.
     own
         Parameter sets beyond the shipped ones that the form offers.
+    guess
+        Scheme of option B if the page chose it, because the scenario states only one.
     """
 
     base: str
     one_cluster: bool
     values: Mapping[str, Mapping[str, str]]
     own: OwnSets
+    guess: str | None = None
 
     @classmethod
     def read(
@@ -49,7 +55,7 @@ class LabState:
         one_cluster = query.get(_ONE_CLUSTER) == "1" or keys.isdisjoint(query)
         values = {}
         for side in SIDES:
-            texts = defaults(scenario, side)
+            texts = first_values(scenario, side)
             for control in listed:
                 typed = query.get(control.key(side))
                 if typed is not None:
@@ -59,7 +65,10 @@ class LabState:
         if one_cluster:
             shared = [control.name for control in listed if control.scope == "cluster"]
             values["b"] |= {name: values["a"][name] for name in shared}
-        return cls(base, one_cluster, values, own)
+        guess = guessed_scheme(scenario)
+        if values["b"]["scheme"] != guess:
+            guess = None
+        return cls(base, one_cluster, values, own, guess)
 
     @property
     def query(self) -> str:
@@ -72,6 +81,22 @@ class LabState:
                 if self.owner(control, side) == side:
                     pairs[control.key(side)] = self.values[side][control.name]
         return urlencode(pairs)
+
+    @property
+    def address_holds(self) -> str:
+        """What the address of the page holds, and what a colleague needs besides it."""
+        if self.base == "served":
+            note = "The address holds all values, but not the scenario that this server was started with."
+        elif self.base.startswith(PACKED):
+            note = "The address holds the uploaded cluster and all values: it opens on any stripesim serve."
+        elif self.base.startswith(KEPT):
+            note = "The uploaded cluster is too large for the address, which works while this server runs."
+        else:
+            note = "The address holds all values: it opens on any stripesim serve."
+        used = {values[key] for values in self.values.values() for key in _OWN_KEYS}
+        if any(name in used for name in (*self.own.drives, *self.own.parameters)):
+            note += " Parameters from a file are not in it: they need the same file uploaded first."
+        return note
 
     def owner(self, control: Control, side: str) -> str:
         """Return the side whose field sets a control of a side."""

@@ -2,6 +2,8 @@
 
 import hashlib
 import tempfile
+import zlib
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,9 +19,17 @@ from stripesim.scenarios.schema.loader import (
     parse_scenario,
     scenario_from,
 )
+from stripesim.scenarios.schema.toml import toml_document
 from stripesim.scenarios.schema.toml_bounds import parse_toml
 from stripesim.web.controls import OwnSets
 
+#: Start of the name of an upload that holds its scenario, so that an address with it works anywhere.
+PACKED: Final = "upload."
+#: Start of the name of one that is too large for an address.
+KEPT: Final = "upload-"
+#: Longest such name, and longest scenario in one [characters]. Browsers and servers limit addresses.
+_PACKED_MAX: Final = 4000
+_UNPACKED_MAX: Final = 1 << 16
 #: Scenarios and parameter sets kept, the newest of each.
 KEPT_MAX: Final = 16
 _SCENARIO_TABLES: Final = frozenset({"schemes", "cluster", "workload"})
@@ -45,7 +55,9 @@ class Uploads:
         """Keep an upload, and return the values that choose it on the page."""
         digest = hashlib.sha256(content).hexdigest()[:12]
         if upload.scenario is not None:
-            key = f"upload-{digest}"
+            key = packed(upload.scenario)
+            if len(key) > _PACKED_MAX:
+                key = f"{KEPT}{digest}"
             self.scenarios[key] = upload
             if len(self.scenarios) > KEPT_MAX:
                 self.scenarios.popitem(last=False)
@@ -80,6 +92,37 @@ class Uploads:
             key for key, upload in self._sets.items() if "client" in upload.tables
         ]
         return OwnSets((*of_base.drives, *drives), (*of_base.parameters, *clusters))
+
+
+def packed(scenario: Scenario) -> str:
+    """Return a name that holds a scenario, which `unpacked` reads."""
+    values = scenario.model_dump(mode="json", exclude_unset=True)
+    compressed = zlib.compress(toml_document(values).encode(), level=9)
+    return PACKED + urlsafe_b64encode(compressed).decode().rstrip("=")
+
+
+def unpacked(name: str) -> Scenario:
+    """Read the scenario that a name holds, with the checks of an upload.
+
+    Raises
+    ------
+    ValueError
+        If the name holds none, or one that an upload may not hold.
+    """
+    text = name.removeprefix(PACKED)
+    if text == name or len(name) > _PACKED_MAX:
+        raise ValueError("base: got a name without a scenario, wanted one of an upload")
+    try:
+        compressed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        # Bounded: a short text may unpack to gigabytes.
+        content = zlib.decompressobj().decompress(compressed, _UNPACKED_MAX)
+        toml = content.decode()
+    except (ValueError, zlib.error):
+        raise ValueError("base: got a damaged name, wanted one of an upload") from None
+    scenario = read_scenario(toml)
+    if not isinstance(scenario.cluster.hosts, int):
+        raise ValueError("base: got groups of hosts, wanted equal ones")
+    return scenario
 
 
 def read_upload(content: bytes) -> Upload:

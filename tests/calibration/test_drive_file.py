@@ -93,7 +93,7 @@ def test_a_drive_given_inline_replaces_numbers_of_the_preset() -> None:
             "requests": 200, "image": "prefilled", "image_bytes": "64MiB",
         },
     }  # fmt: skip
-    drive = {"read_base_ns": 1_000_000, "read_ns_per_byte": 0, "read_sigma": 0}
+    drive = {"read_base_ns": 1_000_000, "link_ns_per_byte": 0, "read_sigma": 0}
     result = run(
         Scenario(cluster={"drive": "sata-tlc", "drive_numbers": drive}, **keys)
     )

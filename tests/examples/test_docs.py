@@ -18,6 +18,7 @@ from stripesim.cli import app as cli
 from stripesim.scenarios.schema.keys import ClusterSpec, Scenario, WorkloadSpec
 from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
 from stripesim.scenarios.show.quantities import RESULT_SCHEMA
+from stripesim.sim.observe.audit import CHECKS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -26,7 +27,16 @@ STUDY_NOTES = sorted((ROOT / "scenarios").glob("*/README.md"))
 
 if str(DOCS) not in sys.path:
     sys.path.append(str(DOCS))
-from generate import commands, parameters, readme, results, scenario, stage, trust  # noqa: E402
+from generate import (  # noqa: E402  # noqa: E402
+    audit,
+    commands,
+    parameters,
+    readme,
+    results,
+    scenario,
+    stage,
+    trust,
+)
 
 
 def cells(page: str) -> set[str]:
@@ -52,6 +62,15 @@ def test_every_scenario_key_is_in_the_reference() -> None:
     assert re.search(
         r"\| `hosts` \| whole number ≥ 1, ≤ [\de+]+ or list of: table \| `4` \|", page
     )
+
+
+def test_every_check_of_the_audit_is_in_its_catalogue() -> None:
+    page = stage.filled((DOCS / "trust" / "audit.md").read_text(encoding="utf-8"))
+    assert audit.MARKER not in page
+    for check in CHECKS:
+        assert f"### {check.name}\n" in page
+        assert check.equation in page
+        assert check.tolerance in page
 
 
 def test_every_command_and_option_is_in_the_reference() -> None:
@@ -204,6 +223,20 @@ def test_every_link_leads_to_a_page_and_a_heading(tmp_path: Path) -> None:
             if page not in texts or (anchor and anchor not in headings(texts[page])):
                 wrong.append(f"{path.relative_to(source)}: {target}")
     assert seen > 60
+    assert wrong == []
+
+
+def test_every_link_of_a_page_leads_to_a_file_of_the_checkout() -> None:
+    wrong = []
+    for page in PAGES:
+        code = re.compile(r"^```.*?^```", flags=re.MULTILINE | re.DOTALL)
+        text = code.sub("", page.read_text(encoding="utf-8"))
+        for target in re.findall(r"\[[^\]]*\]\(([^)\s]+)\)", text):
+            name = target.partition("#")[0]
+            if re.match(r"https?:", target) or not name:
+                continue
+            if not (page.parent / name).exists():
+                wrong.append(f"{page.relative_to(ROOT)}: {target}")
     assert wrong == []
 
 

@@ -7,7 +7,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+import stripesim
+from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.answers.sweep.explorer import explorer_of
+from stripesim.scenarios.cells.placement import domain_type
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 if str(DOCS) not in sys.path:
@@ -65,6 +68,17 @@ def test_the_recorded_grid_has_every_cell():
     # Four schemes, and reads and writes.
     assert len(set(map(tuple, explorer.data["cells"]))) == 4 * 4 * 4 * 2 * 4 * 2
     assert "1,024 cells" in (DOCS / "gallery.md").read_text(encoding="utf-8")
+
+
+def test_every_scheme_of_the_grid_keeps_its_data_when_two_hosts_fail():
+    scenario = stripesim.load_scenario(gallery.SCENARIO)
+    for name in scenario.schemes:
+        scheme = parse_scheme(name)
+        assert domain_type(scenario, scheme) == "host"
+        assert scheme.failures_tolerated >= 2
+        # A host is left to rebuild on.
+        assert scheme.width < scenario.cluster.host_count
+    assert "any two hosts fail" in gallery.grid_page()
 
 
 def test_the_grid_is_small_enough_to_mail():

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib.util
+import io
 import json
 import math
 import os
 import re
 import sys
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -80,7 +82,23 @@ def run_few_requests(scenario: Scenario, **options: Any) -> ScenarioResult:
 @cache
 def solved(lesson: Path, seed: int) -> teach.Lesson:
     """Run the program of a lesson, once for several tests."""
-    return solve(lesson, seed)
+    return _solved_with_prints(lesson, seed)[0]
+
+
+@cache
+def _solved_with_prints(lesson: Path, seed: int) -> tuple[teach.Lesson, dict[str, str]]:
+    """Return a solved lesson, and what it had printed when it asked each question."""
+    printed = io.StringIO()
+    before: dict[str, str] = {}
+    ask = teach.Lesson.ask
+
+    def noted(self: teach.Lesson, name: str, **results: Any) -> teach.Question:
+        before[name] = printed.getvalue()
+        return ask(self, name, **results)
+
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
+        patch.setattr(teach.Lesson, "ask", noted)
+        return solve(lesson, seed), before
 
 
 def test_there_are_thirteen_lessons_each_with_its_answers() -> None:
@@ -116,6 +134,25 @@ def test_a_lesson_runs_and_computes_its_answers(lesson: Path) -> None:
     assert re.search(r"Total: \d+ points", marking)
     # The handout reveals no answers.
     assert "points" not in sheet
+
+
+@pytest.mark.parametrize("name", ["grow-a-cluster", "queueing-theory"])
+def test_no_answer_is_printed_before_its_question(name: str) -> None:
+    lesson = next(path for path in LESSONS if name_of(path) == name)
+    opened, before = _solved_with_prints(lesson, 1)
+    for question in opened.questions.values():
+        value = question.value
+        assert isinstance(value, int | float)
+        texts = re.findall(r"\d[\d,]*\.?\d*", before[question.name])
+        numbers = [float(text.replace(",", "")) for text in texts]
+        # In any unit: bytes for terabytes, a share for per cent.
+        told = [
+            number
+            for number in numbers
+            for power in (0, 2, -2, 12)
+            if number > 10 and math.isclose(number, value * 10**power, rel_tol=1e-3)
+        ]
+        assert told == [], question.name
 
 
 @pytest.mark.parametrize(
@@ -320,14 +357,18 @@ def test_a_figure_appears_in_a_notebook() -> None:
 def test_a_figure_is_rendered_where_a_notebook_shows_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    shown: list[object] = []
+    shown: list[Any] = []
     fake = ModuleType("IPython.display")
-    fake.Image = lambda data: data  # type: ignore[attr-defined]
-    fake.display = shown.append  # type: ignore[attr-defined]
+    fake.display = lambda item, raw=False: shown.append(item)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "IPython.display", fake)
     monkeypatch.setattr(teach, "_in_notebook", lambda: True)
-    teach.show(Figure(figsize=(1, 1)))
+    figure = Figure(figsize=(1, 1))
+    figure.subplots().set(title="Writes", xlabel="load", ylabel="latency")
+    teach.show(figure)
     teach.show("text")
-    assert isinstance(shown[0], bytes)
-    assert shown[0].startswith(b"\x89PNG")
-    assert shown[1] == "text"
+    teach.show(figure, "The latency grows with the load")
+    first, text, second = shown
+    assert b64decode(first["image/png"]).startswith(b"\x89PNG")
+    assert 'alt="Figure. Writes: latency over load"' in first["text/html"]
+    assert text == "text"
+    assert 'alt="The latency grows with the load"' in second["text/html"]

@@ -246,7 +246,7 @@ def test_an_error_appears_and_disappears_when_fixed(page):
     until(page, lambda browser: "is invalid" not in results(browser))
 
 
-def upload(page, path, expected="base=upload-"):
+def upload(page, path, expected="base=upload."):
     """Choose a file and press the button, as a person does."""
     page.find_element("name", "file").send_keys(str(path))
     button = page.find_element("xpath", "//button[text()='Upload']")
@@ -424,3 +424,14 @@ def test_axe_finds_no_violation(chrome, address, tmp_path, width, theme):
         if url == address:
             until(chrome, lambda browser: "Simulated 8 of 8" in progress(browser), 120)
         assert violations(chrome) == [], url
+
+
+def test_the_upload_is_in_the_window_and_not_covered(page):
+    resize(page, 1400, 1000)
+    page.refresh()
+    covers = page.execute_script(
+        "const box = document.querySelector('[action=\"/upload\"] button').getBoundingClientRect();"
+        "const top = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);"
+        "return top && top.textContent"
+    )
+    assert covers == "Upload"

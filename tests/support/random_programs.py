@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
 from stripesim.sim.engine.graph import (
@@ -104,9 +105,16 @@ class Source:
     at: int = 0
     #: Binding row of each request's client, if there are clients.
     clients: IntArray | None = None
+    #: True for each part that continues the request before it.
+    continues: npt.NDArray[np.bool_] | None = None
 
     def take(self, count: int) -> RequestChunk:
-        part = slice(self.at, self.at + min(count, self.chunk))
+        stop = self.at + min(count, self.chunk)
+        if self.continues is not None and count:
+            # A chunk holds whole requests.
+            while stop < len(self.continues) and self.continues[stop]:
+                stop += 1
+        part = slice(self.at, stop)
         self.at = part.stop
         row_of = np.vectorize(self.book.binding, otypes=[np.int64])
         bindings = row_of(self.bindings[part])
@@ -120,6 +128,7 @@ class Source:
             groups=self.groups[part],
             arrivals_ns=None if self.arrivals_ns is None else self.arrivals_ns[part],
             keys=None if self.keys is None else self.keys[part],
+            continues=None if self.continues is None else self.continues[part],
         )
 
 
@@ -382,7 +391,7 @@ def random_source(
         gaps = [random.choice([0, 1, 10, 40]) for _ in range(count)]
         arrivals_ns = np.cumsum(np.array(gaps, dtype=np.int64))
     draws = np.random.default_rng(random.randrange(1 << 32))
-    return Source(
+    source = Source(
         book=book,
         depth=depth,
         templates=draws.integers(templates, size=count),
@@ -391,6 +400,14 @@ def random_source(
         arrivals_ns=arrivals_ns,
         chunk=random.choice([1, 3, 20, 4096]),
     )
+    if count and random.random() < 0.4:
+        # Two parts of three continue a request: some requests have many parts, some have one.
+        source.continues = np.append(False, draws.random(count - 1) < 2 / 3)
+        if arrivals_ns is not None:
+            firsts = np.flatnonzero(~source.continues)
+            requests = np.cumsum(~source.continues) - 1
+            source.arrivals_ns = arrivals_ns[firsts][requests]
+    return source
 
 
 # ------------------------------------------------------------------------------- directors

@@ -14,6 +14,7 @@ from stripesim.sim.durability.assess import (
     assess,
     recommended_method,
     unsuited,
+    why_not,
 )
 from stripesim.sim.durability.bursts import (
     fixed_window_loss,
@@ -27,7 +28,8 @@ from stripesim.sim.durability.chain import (
     chain_of,
     mean_absorption,
 )
-from stripesim.sim.durability.histories import exposure_losses
+from stripesim.sim.durability.histories import events_of_history, exposure_losses
+from stripesim.sim.durability.losses import inconsistency
 from stripesim.sim.durability.probability import any_of
 from stripesim.sim.durability.splitting import plain_monte_carlo, split
 from stripesim.sim.durability.system import (
@@ -270,11 +272,162 @@ def test_placement_groups_are_enumerated():
         any({d // 3 for d in row} <= set(pair) for row in system.groups.tolist())
         for pair in hosts
     )
-    found, low, high, _ = loss_of_burst(system, burst)
+    found, low, high, *_ = loss_of_burst(system, burst)
     assert found == low == high == lost / comb(4, 2)
     half = replace(burst, lost_fraction=0.5)
-    found, low, high, _ = loss_of_burst(system, half)
+    found, low, high, *_ = loss_of_burst(system, half)
     assert low < found < high
+
+
+# Bytes lost per year.
+
+
+def close(first, second, rel=0.1):
+    return first == pytest.approx(second, rel=rel)
+
+
+def lost_per_year(system, methods, walks=400):
+    """Return the bytes lost per year by method, after a check that each row is consistent."""
+    rows = {method: assess(system, method, walks=walks) for method in methods}
+    assert [inconsistency(row) for row in rows.values()] == [None] * len(rows)
+    return {method: row["bytes_lost_per_year"] for method, row in rows.items()}
+
+
+def test_a_burst_that_destroys_everything_loses_all_client_data():
+    # Given mirrors of 4 TB on eight drives, all of which a burst takes once in 100 years
+    burst = Burst("fire", "drive", 8, 0.01 / YEAR_S)
+    system = grouped("rep:2", 8, 64, 1e-6, hours=1.0, bursts=(burst,))
+    assert system.client_bytes == 4e12
+    # Then every method that counts bursts says 0.01 × 4e12.
+    lost = lost_per_year(system, ("burst", "splitting", "history"))
+    assert lost["burst"] == pytest.approx(4e10)
+    assert close(lost["splitting"], 4e10)
+    assert close(lost["history"], 4e10)
+
+
+def test_a_burst_counts_each_group_that_it_destroys():
+    # Given two of eight drives lost at a time: each of 64 mirrored groups is on one of 28 pairs of drives
+    burst = Burst("two", "drive", 2, 0.01 / YEAR_S)
+    system = grouped("rep:2", 8, 64, 1e-6, hours=1.0, bursts=(burst,))
+    by_hand = 0.01 * 4e12 / 28
+    lost = lost_per_year(system, ("burst", "splitting", "history"), walks=1000)
+    assert lost["burst"] == pytest.approx(by_hand)
+    assert close(lost["splitting"], by_hand)
+    assert close(lost["history"], by_hand)
+
+
+def test_thinned_bursts_count_the_groups_of_each_pattern():
+    # Given three of eight hosts that each lose half of their drives: methods draw strikes in three ways.
+    burst = Burst("power", "host", 3, 0.1 / YEAR_S, 0.5)
+    for scheme in ("rs:4,2", "lrc:4,3,2"):
+        system = grouped(scheme, 24, 128, 1e-6, hours=1.0, bursts=(burst,))
+        lost = lost_per_year(system, ("burst", "splitting", "history"), walks=1000)
+        assert close(lost["splitting"], lost["burst"])
+        assert close(lost["history"], lost["burst"])
+
+
+def test_bursts_on_pools_lose_whole_pools():
+    # Given nine of 30 drives in five pools of RS(4,2), each with 4 × 20 TB of client data
+    burst = Burst("batch", "drive", 9, 0.1 / YEAR_S)
+    system = clustered("rs:4,2", 30, 1e-6, bursts=(burst,))
+    of_pool = sum(comb(6, i) * comb(24, 9 - i) for i in range(3, 7)) / comb(30, 9)
+    by_hand = 0.1 * 5 * of_pool * 80e12
+    lost = lost_per_year(system, ("burst", "splitting", "history"), walks=1000)
+    assert lost["burst"] == pytest.approx(by_hand)
+    assert close(lost["splitting"], by_hand)
+    assert close(lost["history"], by_hand)
+
+
+@pytest.mark.parametrize("stripes", [None, 1000.0, 20.0])
+def test_bursts_on_declustered_pools_lose_stripes_with_too_many_dead_drives(stripes):
+    # Given five of 30 dead drives: C(6, i) C(24, 5 - i) of C(30, 5) stripes of RS(4,2) miss i shards.
+    burst = Burst("batch", "drive", 5, 0.1 / YEAR_S)
+    system = declustered("rs:4,2", 30, 1e-6, bursts=(burst,), stripes=stripes)
+    of_stripe = sum(comb(6, i) * comb(24, 5 - i) for i in range(3, 6)) / comb(30, 5)
+    by_hand = 0.1 * of_stripe * 30 * 20e12 * 4 / 6
+    lost = lost_per_year(system, ("burst", "splitting"), walks=1000)
+    assert lost["burst"] == pytest.approx(by_hand)
+    assert close(lost["splitting"], by_hand)
+
+
+def test_two_drives_lose_every_group_that_they_share():
+    # Given 64 mirrored groups on eight drives, so that two drives share two of them on average
+    system = grouped("rep:2", 8, 64, 0.05, hours=100.0)
+    # When drives are rebuilt one group after another, 16 on each, a group waits for 17 / 32 of 100 h
+    rate = -log1p(-0.05) / YEAR_S
+    exposed_s = 17 / 32 * 100 * 3600
+    # Then each group is lost 2 λ² T times a second.
+    by_hand = 64 * 2 * rate**2 * exposed_s * YEAR_S * system.client_bytes_per_group
+    lost = lost_per_year(system, ("markov", "splitting", "history"), walks=1000)
+    assert close(lost["markov"], by_hand)
+    assert close(lost["splitting"], by_hand)
+    assert close(lost["history"], by_hand)
+
+
+@pytest.mark.parametrize(
+    "system",
+    [
+        grouped("rep:3", 8, 64, 0.5, hours=200.0),
+        grouped("rs:4,2", 12, 64, 0.5, hours=100.0),
+        grouped("lrc:4,3,2", 12, 64, 0.2, hours=50.0),
+        clustered("rs:4,2", 30, 0.5, 1e8),
+        clustered("lrc:4,3,2", 27, 0.5, 2e7, policy="parallel"),
+        declustered("rs:4,2", 30, 0.5, 2e8),
+        declustered("rs:4,2", 100, 0.5, 2e8, stripes=20_000.0),
+    ],
+    ids=["rep", "rs", "lrc", "pools", "lrc pools", "declustered", "few stripes"],
+)
+def test_methods_agree_on_bytes_lost_through_single_failures(system):
+    methods = applicable(system)
+    lost = lost_per_year(system, methods, walks=500)
+    assert len(methods) >= 2
+    for method in methods:
+        assert close(lost[method], lost["markov"], rel=0.15)
+
+
+def test_a_latent_error_is_a_loss_of_a_declustered_pool_without_a_number_of_stripes():
+    system = declustered(afr=0.05, pace=2e9, sector_errors=0.5)
+    exact = chain_of(system).loss_probability(YEAR_S)
+    row = assess(system, "splitting", walks=300)
+    assert row["nines"] == pytest.approx(-log10(exact), abs=0.1)
+    # It loses a stripe of unknown size, not what failed drives lose.
+    assert row["bytes_lost_per_year"] is None
+    assert any("latent sector error" in line for line in row["assumptions"])
+
+
+def test_rows_that_contradict_the_definition_are_found():
+    row = assess(clustered(), "markov")
+    assert inconsistency(row) is None
+    once_more = row["bytes_lost_per_year"] * 2
+    assert "lost per year" in inconsistency(row | {"bytes_lost_per_year": once_more})
+    more_than_all = row["client_bytes"] * 2
+    assert "all client data" in inconsistency(
+        row | {"bytes_lost_given_loss": more_than_all}
+    )
+    assert inconsistency(row | {"bytes_lost_per_year": None}) is None
+
+
+# A bounded effort.
+
+
+def test_a_horizon_that_no_walk_can_follow_is_refused():
+    # Given 12 drives that fail λ = 0.051 times a year, for 32 million years; or a billion bursts a year
+    longer = grouped(afr=0.05, hours=4.0)
+    assert why_not(longer, "history") is None
+    forever = replace(longer, horizon_s=1e15)
+    often = replace(longer, bursts=(Burst("b", "drive", 1, 1e9 / YEAR_S),))
+    for system in (forever, often):
+        assert "one walk follows at most" in why_not(system, "history")
+        assert "one walk follows at most" in why_not(system, "splitting")
+    # 12 drives × 0.0513 × 3.17e7 years fail, and each is detected and gets four shards back.
+    failures = 12 * -log1p(-0.05) * 1e15 / YEAR_S
+    assert events_of_history(forever) == pytest.approx(failures * (1 + 1 + 4))
+
+
+def test_histories_tell_their_effort():
+    told = []
+    exposure_losses(grouped(afr=0.05, hours=4.0), walks=20, progress=told.append)
+    assert "histories" in told[0]
 
 
 def test_stripes_and_sets():
@@ -293,7 +446,7 @@ def test_a_fixed_window_is_kinder_than_a_chain():
 
 def test_a_thinned_burst_is_weighed_as_plain_sampling_finds():
     system, code = grouped("lrc:4,4,2", groups=12), code_of("lrc:4,4,2")
-    found, low, high, _ = loss_of_burst(
+    found, low, high, *_ = loss_of_burst(
         system, Burst("power", "host", 3, 1 / YEAR_S, 0.6)
     )
     generator, hits = np.random.default_rng(0), 0
@@ -359,7 +512,7 @@ def test_a_loss_that_is_never_seen_ends_early_with_a_bound():
 
 
 def test_walks_are_limited_by_the_memory_for_their_states(monkeypatch):
-    system = grouped(groups=64)
+    system = grouped(groups=64, afr=0.1)
     all_walks = split(system, walks=200).walks
     state_bytes = sum(
         part.nbytes for part in splitting.initial_state(splitting.prepare(system))
@@ -395,7 +548,11 @@ FREQUENT = {
 
 
 @pytest.mark.parametrize("name", FREQUENT)
-def test_splitting_agrees_with_plain_monte_carlo_where_loss_is_frequent(name):
+def test_splitting_agrees_with_plain_monte_carlo_where_loss_is_frequent(
+    name, monkeypatch
+):
+    # Walks are split and weighted, although plain ones would do.
+    monkeypatch.setattr(splitting, "_FREQUENT", 2.0)
     system = FREQUENT[name]
     plain = plain_monte_carlo(system, seed=5, walks=600)
     found = split(system, seed=6, walks=600)
@@ -404,6 +561,31 @@ def test_splitting_agrees_with_plain_monte_carlo_where_loss_is_frequent(name):
     # Four standard errors: one false alarm in 16,000 for each of a dozen systems.
     assert abs(log10(plain.probability / found.probability)) < 4 * np.hypot(*sigmas)
     assert max(sigmas) < 0.1
+
+
+@pytest.mark.parametrize("hours", [1000.0, 3000.0])
+def test_splitting_covers_losses_that_are_nearly_certain(hours):
+    # Given pools whose drives fail nearly once a year and are rebuilt in a sixth of it or more
+    system = clustered("rs:4,2", 30, 0.9, 20e12 / hours / 3600, policy="parallel")
+    exact = chain_of(system).loss_probability(YEAR_S)
+    assert exact > 0.999
+    # When 20 walks of each batch are followed, then the chain's value is within the interval.
+    found = split(system, walks=20)
+    assert found.low <= exact <= found.high
+    assert found.probability == pytest.approx(exact, abs=0.01)
+
+
+def test_splitting_knows_that_walks_which_all_lose_data_prove_little():
+    # Given mirrors whose drives all fail within days, so that each of 400 walks loses data
+    system = grouped("rep:2", 8, 64, 0.9, 3000.0)
+    found = split(system, walks=20)
+    assert found.probability == 1
+    # Then losses of 400 of 400 exclude probabilities below 0.025^(1/400).
+    assert found.low == pytest.approx(0.025 ** (1 / 400))
+    # And the number of losses is not known.
+    row = assess(system, "splitting", walks=20)
+    assert row["bytes_lost_per_year"] is None
+    assert any("Bytes lost are not given" in line for line in row["assumptions"])
 
 
 def test_walks_depend_only_on_their_seed():
@@ -572,7 +754,7 @@ def test_a_burst_that_cannot_lose_data_is_exactly_harmless():
     # Mirrors on two hosts survive the loss of any one of them.
     system = mirrors(100, 0.02, 10.0)
     cut = Burst("power", "host", 1, 1 / YEAR_S, 0.5)
-    assert loss_of_burst(system, cut) == (0.0, 0.0, 0.0, 0.0)
+    assert loss_of_burst(system, cut) == (0.0, 0.0, 0.0, 0.0, 0.0)
     allowed = replace(system, min_shards=2)
     # But each pair is below a min_size of 2 shards while a host is away.
     assert loss_of_burst(allowed, cut).unavailable == pytest.approx(1.0)

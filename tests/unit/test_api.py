@@ -174,6 +174,119 @@ def test_every_problem_is_listed_with_its_key():
     )
 
 
+@pytest.mark.parametrize(
+    ("call", "start"),
+    [
+        (lambda sets: stripesim.run("quickstart", sets=sets), "sets: cluster.hosts: "),
+        (
+            lambda sets: stripesim.load_scenario("quickstart", sets=sets),
+            "sets: cluster.hosts: ",
+        ),
+        (
+            lambda _: stripesim.Scenario(**SMALL | {"cluster": {"hosts": 0}}),
+            "Scenario: cluster.hosts: ",
+        ),
+        (
+            lambda _: stripesim.explain("write", "rep:3", size_bytes=0),
+            "size_bytes: got 0",
+        ),
+        (
+            lambda _: stripesim.sweep("quickstart", {"cluster.hosts": [0]}),
+            "over: cluster.hosts: got 0",
+        ),
+        (
+            lambda _: stripesim.sweep("quickstart", {"cluster.hosts": 8}),
+            "over: cluster.hosts: got 8, wanted a list",
+        ),
+        (
+            lambda _: stripesim.sweep("quickstart", {}, replications=0),
+            "replications: got 0",
+        ),
+    ],
+)
+@pytest.mark.parametrize("sets", [{"cluster.hosts": 0}, ["cluster.hosts=0"]])
+def test_an_error_cites_the_argument_of_the_call(call, start, sets):
+    with pytest.raises(ValueError, match=rf"^{re.escape(start)}"):
+        call(sets)
+
+
+def test_what_a_caller_must_catch_is_exported():
+    calls = {
+        "SchemeError": lambda: stripesim.parse_scheme("rs:6"),
+        "SweepError": lambda: stripesim.sweep("quickstart", {"cluster.hosts": 8}),
+        "AnswerError": lambda: stripesim.explain("delete", "rs:6,3"),
+        "TraceError": lambda: stripesim.load_trace("nothing.csv"),
+        "ClusterImportError": lambda: stripesim.import_report("nothing.json"),
+    }
+    for name, call in calls.items():
+        with pytest.raises(getattr(stripesim, name)):
+            call()
+
+
+def test_the_typed_constructor_has_every_key():
+    tree = ast.parse(Path(api.__file__).read_text("utf-8"))
+    (typed,) = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.name == "__init__"
+    ]
+    keys = {argument.arg for argument in typed.args.kwonlyargs}
+    assert keys == set(stripesim.Scenario.model_fields)
+
+
+def test_tables_of_a_scenario_make_another_one():
+    first = stripesim.Scenario(**SMALL)
+    second = stripesim.Scenario(
+        schemes=first.schemes, cluster=first.cluster, workload=first.workload
+    )
+    assert second == first
+
+
+def test_results_have_short_representations():
+    scenario = stripesim.Scenario(**SMALL)
+    result = stripesim.run(scenario)
+    assert repr(result) == "<ScenarioResult: scenario, 1 row, 40 requests>"
+    assert "<table>" in result._repr_html_()
+    assert "rep:3" in result._repr_html_()
+    swept = stripesim.sweep(scenario, {"workload.queue_depth": [1, 4]}, jobs=1)
+    assert repr(swept) == "<SweepResult: 2 rows>"
+    assert "<table" in swept._repr_html_()
+    (timeline,) = timelines = stripesim.explain("write", "rep:3", 4096)
+    assert len(repr(timelines)) < 150
+    assert "write of 4,096 bytes, rep:3, reef" in repr(timeline)
+    assert "<table>" in timeline._repr_html_()
+    pool = stripesim.pool(scenario)
+    assert repr(pool) == (
+        "<Pool: rep:3 on <Cluster: 4 hosts, 24 OSDs, 1,024 placement groups>>"
+    )
+    simulated = stripesim.simulate(pool, stripesim.workload(scenario))
+    assert len(repr(simulated)) < 100
+
+
+def test_rows_of_a_sweep_are_not_drawn_over_each_other():
+    found = stripesim.sweep(
+        stripesim.Scenario(**SMALL), {"workload.queue_depth": [1, 4]}, jobs=1
+    )
+    with pytest.raises(ValueError, match=r"up to 2 rows of a cell.*draw_sweep"):
+        stripesim.draw_all(found.rows)
+    assert stripesim.draw_all(found.rows.head(1))
+    assert stripesim.draw_sweep(found.aggregated, ["workload.queue_depth"])
+
+
+@pytest.mark.parametrize(
+    ("factors", "message"),
+    [
+        (0.8, r"shape \(\)"),
+        ([1.0] * 3, r"shape \(3,\)"),
+        ([-1.0] * blocks.FACTOR_POINTS, "below 0"),
+        ([float("nan")] * blocks.FACTOR_POINTS, "not finite"),
+    ],
+)
+def test_a_factor_table_needs_a_factor_for_each_point(factors, message):
+    with pytest.raises(ValueError, match=message):
+        blocks.factor_table(factors)
+
+
 def test_rules_that_span_several_keys_are_checked_too():
     with pytest.raises(stripesim.ScenarioError, match="rs:10,4"):
         stripesim.Scenario(
@@ -287,6 +400,7 @@ def test_benchmarks_and_documentation_use_the_public_names_only(path):
         "stripesim.models.problems": {"CodecError"},
         "stripesim.cli.app": {"app"} if path.name == "commands.py" else set(),
         "stripesim.scenarios.answers.calibrate": {"EXAMPLE"},
+        "stripesim.sim.observe.audit": {"CHECKS", "Check"},
         "stripesim.scenarios.answers.explain.play": {"Prediction", "play_page"},
         "stripesim.scenarios.answers.sweep.explorer": {
             "METRICS",

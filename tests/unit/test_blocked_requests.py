@@ -26,7 +26,9 @@ def test_a_request_was_blocked_while_its_group_was_not_active():
     groups = np.array([0, 1, 1, 1, 1, 1, 0])
     flags = np.zeros(7, dtype=bool)
     held = held_ns(
-        timeline, ClientRequests(issued, completed, groups, flags, groups), 1000
+        timeline,
+        ClientRequests(issued, completed, groups, flags, groups, 0 * groups),
+        1000,
     )
     by_reason = {name: held[:, index].tolist() for index, name in enumerate(BLOCKED_BY)}
     assert by_reason == {

@@ -24,6 +24,7 @@ from stripesim.scenarios.schema.loader import parse_scenario, scenario_from
 TEXT = """
 schemes = ["rep:3", "rs:6,3"]
 [cluster]
+drive = "intel-730"
 parameters = "kraken"
 hosts = 4
 osds_per_host = 6
@@ -55,6 +56,25 @@ def drives(drive_bytes=1e12, per_osd=2, rated=365e12, days=365.0):
     )
 
 
+# One host of small drives, and three of large ones.
+UNEVEN = """
+schemes = ["rep:3"]
+[cluster]
+drive = "nvme-tlc"
+pg_num = 512
+[[cluster.hosts]]
+count = 1
+osds = 2
+drive_bytes = "1TB"
+[[cluster.hosts]]
+count = 3
+osds = 2
+drive_bytes = "2TB"
+[workload]
+requests = 1
+"""
+
+
 @pytest.fixture(scope="module")
 def scenario():
     return parse_scenario(TEXT)
@@ -71,7 +91,8 @@ def test_replication_holds_a_third_of_the_raw_capacity_up_to_the_full_ratio(
     held = capacity_of(scenario, "rep:3", models, drives())
     assert held.raw_bytes == 24 * 2 * 1e12
     assert held.stored_per_client_byte == 3
-    assert held.usable_bytes == pytest.approx(held.raw_bytes * 0.9 / 3)
+    even = held.raw_bytes * 0.9 / 3
+    assert held.usable_bytes_full * held.imbalance == pytest.approx(even)
 
 
 def test_stripes_pad_the_last_one_of_an_object(scenario, models):
@@ -88,13 +109,54 @@ def test_the_fullest_osd_limits_the_pool(scenario, models):
     acting = build_pool(scenario, parse_scheme("rep:3"), models).cluster.acting
     most = np.bincount(acting.ravel()).max()
     # Each group holds a 64th of the data and that OSD a whole copy of `most` of them.
-    assert held.usable_as_placed_bytes * most / 64 == pytest.approx(0.9 * 2e12)
-    assert held.usable_as_placed_bytes < held.usable_bytes
+    assert held.usable_bytes_full * most / 64 == pytest.approx(0.9 * 2e12)
+    # 64 groups of three copies on 24 OSDs: 8 on the mean OSD.
+    assert held.imbalance == pytest.approx(most / 8)
+
+
+def test_more_placement_groups_and_a_balancer_hold_more(models):
+    # Given 170 placement groups on each of 24 OSDs, which CRUSH places like a die: the fullest of 24 OSDs has
+    # two deviations of sqrt(170) = 13 more than the mean, about 15 %. Ceph's balancer leaves 5 more, 3 %.
+    sets = ["cluster.pg_num=1360", 'schemes=["rep:3"]']
+    placed = cluster(*sets)
+    balanced = cluster(*sets, "cluster.upmap_max_deviation=5")
+
+    one = capacity_of(placed, "rep:3", models, drives())
+    other = capacity_of(balanced, "rep:3", models, drives())
+
+    assert 1.05 < one.imbalance < 1.3
+    assert 1.0 < other.imbalance <= 175 / 170
+    gain = other.usable_bytes_full / one.usable_bytes_full
+    assert gain == pytest.approx(one.imbalance / other.imbalance)
+    assert other.usable_bytes_safe > one.usable_bytes_safe
+
+
+def test_the_safe_capacity_is_that_of_the_placement_after_the_loss():
+    # Given four hosts of which the first has drives of half the size, and three copies. Without one of the
+    # large hosts, each other one holds a copy of everything: the small one, 2 × 1 TB, limits the pool.
+    asked = parse_scenario(UNEVEN)
+    models = build_models(asked)
+
+    held = capacity_of(asked, "rep:3", models, drives_of(asked, models))
+
+    # Between all groups spread evenly over its two OSDs, and 20 % more on the fuller one.
+    by_hand = 2e12 * 0.85
+    assert by_hand / 1.2 < held.usable_bytes_safe <= by_hand
+    assert held.spare_domains == 1
+
+
+def test_the_steps_end_at_the_usable_capacity(scenario, models):
+    held = capacity_of(scenario, "rep:3", models, drives())
+    left = {step.name: step.left_bytes for step in held.steps}
+    assert left["imbalance"] * held.imbalance_after_loss == pytest.approx(
+        left["nearfull"]
+    )
+    assert left["overhead"] == pytest.approx(held.usable_bytes_safe)
 
 
 def test_an_unknown_drive_leaves_shares_alone(scenario, models):
     held = capacity_of(scenario, "rep:3", models, Drives(1, None, None, None))
-    assert (held.raw_bytes, held.usable_bytes, held.usable_as_placed_bytes) == (
+    assert (held.raw_bytes, held.usable_bytes_full, held.usable_bytes_safe) == (
         None,
         None,
         None,
@@ -129,7 +191,8 @@ def test_drives_come_from_the_parameter_set_unless_the_scenario_gives_them(
 def test_a_set_without_capacity_or_rating_gives_none(models):
     loop = parse_scenario(
         TEXT.replace(
-            'parameters = "kraken"', 'drive = "pacific"\nparameters = "pacific"'
+            'drive = "intel-730"\nparameters = "kraken"',
+            'drive = "pacific"\nparameters = "pacific"',
         )
     )
     found = drives_of(loop, models)
@@ -191,8 +254,11 @@ def test_full_and_safe_capacity_follow_from_ratios_domains_and_overhead(
     held = capacity_of(asked, scheme, models, drives_of(asked, models))
     raw = 12 * 10 * 7.68e12
     assert held.raw_bytes == raw
-    assert held.usable_bytes_full == pytest.approx(raw * 0.95 / overhead)
-    assert held.usable_bytes_safe == pytest.approx(raw * (1 - 1 / 12) * 0.85 / overhead)
+    # As full as the fullest OSD allows: the mean OSD holds less.
+    full = raw * 0.95 / overhead
+    safe = raw * (1 - 1 / 12) * 0.85 / overhead
+    assert held.usable_bytes_full == pytest.approx(full / held.imbalance)
+    assert held.usable_bytes_safe == pytest.approx(safe / held.imbalance_after_loss)
     assert held.steps[0].name == "raw"
     assert held.steps[-1].left_bytes <= held.usable_bytes_safe
 
@@ -225,10 +291,16 @@ def test_a_log_on_a_drive_makes_commits_fast_and_leaves_reads_alone():
 
 
 def test_an_image_larger_than_the_pool_is_refused():
+    # Given 24 OSDs of 1 GB in three copies: 7.6 GB at the full ratio of 0.95, if all were equally full.
     asked = cluster("cluster.drive_bytes=1GB", "workload.image_bytes=10GB")
+    held = capacity_of(
+        asked, "rep:3", build_models(asked), drives_of(asked, build_models(asked))
+    )
+    assert held.usable_bytes_full == pytest.approx(7.6e9 / held.imbalance)
+    limit = f"{held.usable_bytes_full / 1e9:.3g}"
     with pytest.raises(
         ValueError,
-        match=r"image_bytes: got 0.01 TB of images.*0.0076.*rep:3",
+        match=rf"image_bytes: got 10 GB of images.*{limit} GB.*rep:3",
     ):
         storage_warnings(asked, build_models(asked))
 

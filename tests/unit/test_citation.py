@@ -66,6 +66,20 @@ def test_the_tool_alone_agrees_with_the_citation_file():
     assert f'name: "{tool.fields["author"]}"' in stated
     assert f"version: {__version__}" in stated
     assert tool.fields["howpublished"] == f"Version {__version__}"
+    released = f"{tool.fields['year']}-{int(tool.fields['month']):02d}-"
+    assert f"date-released: {released}" in stated
+
+
+def test_a_post_of_ceph_has_the_address_of_its_path_in_the_data():
+    rows = (ROOT / "scenarios/studies/nvme/data/times.csv").read_text("utf-8")
+    paths = {
+        entry["url"].removeprefix("https://ceph.io/en/").rstrip("/")
+        for entry in DATA["entries"].values()
+        if entry.get("url", "").startswith("https://ceph.io/")
+    }
+    assert len(paths) == 11
+    for path in paths - {"news/blog/2022/rocksdb-tuning-deep-dive"}:
+        assert f"src/en/{path}" in rows
 
 
 def test_a_run_cites_its_own_version_sets_release_and_schemes(tmp_path):

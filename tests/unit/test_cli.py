@@ -12,6 +12,7 @@ from stripesim.cli.output import warn_outside
 from support.messages import states
 
 SCENARIO = """\
+generation = "kraken"
 schemes = ["rep:3"]
 
 [cluster]
@@ -20,12 +21,16 @@ osds_per_host = 2
 pg_num = 16
 failure_domain_erasure = "osd"
 parameters = "kraken"
+drive = "intel-730"
+cores_per_host = 24
+public_gbit_per_s = 10.0
+private_gbit_per_s = 10.0
 
 [workload]
 ops = ["write"]
 patterns = ["rand"]
 block_sizes_bytes = ["4k"]
-queue_depth = 8
+queue_depth = 4
 requests = 40
 image_bytes = "64MiB"
 """
@@ -95,7 +100,7 @@ def test_one_warning_is_printed_in_full_and_several_refer_to_the_report(
 
 
 def test_a_sweep_has_a_report_too(run, refused, tmp_path):
-    asked = ("sweep", "s.toml", "--over", "workload.queue_depth=4,8", "--jobs", "1")
+    asked = ("sweep", "s.toml", "--over", "workload.queue_depth=2,4", "--jobs", "1")
     status, out, _ = run(*asked, "--out", "kept", "--report", "--json", "-")
     assert status == 0
     page = (tmp_path / "kept" / "report.html").read_text(encoding="utf-8")
@@ -397,14 +402,14 @@ def test_a_bad_scenario_is_reported_in_one_line(refused, overrides, said):
 
 def test_faults_in_a_file_are_reported_together_with_their_lines(refused, tmp_path):
     text = SCENARIO.replace("hosts = 4", "hosts = -4").replace(
-        "queue_depth = 8", "queue_dept = 8"
+        "queue_depth = 4", "queue_dept = 4"
     )
     (tmp_path / "bad.toml").write_text(text.replace('["rand"]', '["rand", "zigzag"]'))
     lines = refused("run", "bad.toml", "--json", "-")
     assert [line.split(": ")[0] for line in lines] == [
-        "bad.toml:4",
-        "bad.toml:12",
-        "bad.toml:14",
+        "bad.toml:5",
+        "bad.toml:17",
+        "bad.toml:19",
     ]
     assert states(lines[0], "cluster.hosts: got -4 ... 1")
     assert 'got "zigzag"' in lines[1]
@@ -749,3 +754,46 @@ def test_memory_that_runs_out_is_one_line(monkeypatch, run):
     assert (status, out) == (1, "")
     assert len(err.splitlines()) == 1
     assert "memory" in err
+
+
+SHORT = ("s.toml", "--set", "workload.requests=20")
+
+
+def test_a_row_that_fails_the_audit_is_withheld_with_status_3(run):
+    status, out, err = run("run", *SHORT, "--json", "-")
+    assert status == 3
+    # 8 rounds of 4 requests in flight.
+    (line,) = [line for line in err.splitlines() if line.startswith("refused")]
+    assert states(line, "rep:3 write rand 4KiB: Run length: got 20 ... 32")
+    document = json.loads(out)
+    (row,) = document["rows"]
+    assert row["iops"] is None and row["latency_mean_ns"] is None
+    assert row["requests"] == 20
+    assert row["refused"] == line.partition("4KiB: ")[2]
+    assert document["latencies"] == document["resources"] == []
+    assert any(row["refused"] in warning for warning in document["warnings"])
+
+
+def test_unchecked_shows_a_refused_row_marked(run):
+    status, out, err = run("run", *SHORT, "--unchecked", "--json", "-")
+    assert status == 0
+    assert err.startswith("unchecked: ")
+    (row,) = json.loads(out)["rows"]
+    assert row["iops"] > 0 and row["refused"].startswith("Run length: ")
+    assert "(unchecked: Run" in run("run", *SHORT, "--unchecked")[1]
+
+
+def test_a_refused_cell_of_a_sweep_is_kept_counted_and_resumed(run, tmp_path):
+    asked = ("sweep", "s.toml", "--over", "workload.queue_depth=2,16", "--jobs", "1")
+    status, out, err = run(*asked, "--out", "kept", "--json", "-")
+    assert status == 3
+    document = json.loads(out)
+    assert [row["iops"] is None for row in document["rows"]] == [False, True]
+    assert [row["refused"] for row in document["aggregated"]] == [0, 1]
+    assert states(err, "refused: ... 1 of 2 rows ... --unchecked")
+    resumed = ("--out", "kept", "--resume", "--unchecked", "--json", "-")
+    status, out, _ = run(*asked, *resumed)
+    assert status == 0
+    document = json.loads(out)
+    assert document["provenance"]["sweep"]["executed"] == 0
+    assert all(row["iops"] for row in document["rows"])

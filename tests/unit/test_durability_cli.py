@@ -12,6 +12,8 @@ from stripesim.scenarios.answers.durability import (
     lifetime_of,
     system_of,
 )
+from stripesim.scenarios.answers.plan.plan import nines_of
+from stripesim.scenarios.forms.rebuild import RATE_OBJECTS, idle_rebuild
 from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.sim.durability.system import YEAR_S
 from support.messages import states
@@ -279,3 +281,100 @@ def test_one_method_is_recommended_for_each_scheme():
     assert answer(alone, "markov")["recommended"]["rs:8,2"]["method"] == "markov"
     # Only simulation counts bursts together with single failures.
     assert answer(with_bursts, "markov")["recommended"]["rs:8,2"]["method"] == "history"
+
+
+# Stored bytes and the rate of rebuilds.
+
+SMALL = """
+schemes = ["rs:4,2"]
+[cluster]
+hosts = 8
+osds_per_host = 4
+pg_num = 128
+drive_bytes = "8TB"
+[durability]
+afr = 0.02
+repair_bytes_per_s = "100MB"
+"""
+
+
+def system_with(*sets, scheme="rs:4,2"):
+    return system_of(parse_scenario(SMALL, sets=sets), scheme)
+
+
+def test_a_cluster_rebuilds_what_it_stores():
+    # 32 OSDs hold 50 TB × 6 / 4 evenly, with 4 MiB objects of 256 whole stripes.
+    stored = system_with("cluster.stored_bytes=50e12")
+    assert stored.drive_bytes == pytest.approx(50e12 * 1.5 / 32)
+    assert stored.client_bytes == 50e12
+    assert stored.transfer_s == pytest.approx(50e12 * 1.5 / 32 / 100e6)
+    # What each OSD holds counts all pools, and the client data is still this pool's.
+    used = ",".join(["3e12"] * 16 + ["5e12"] * 16).replace("e12", "000000000000")
+    held = system_with("cluster.stored_bytes=50e12", f"cluster.used_bytes=[{used}]")
+    assert held.drive_bytes == pytest.approx(4e12)
+    assert held.client_bytes == 50e12
+    # A drive is full if nothing is known, and a stated number wins.
+    assert system_with().drive_bytes == 8e12
+    assert system_with().client_bytes == pytest.approx(32 * 8e12 * 4 / 6)
+    stated = system_with("cluster.stored_bytes=50e12", "durability.drive_bytes=1e12")
+    assert stated.drive_bytes == 1e12
+
+
+@pytest.mark.parametrize(
+    ("sets", "said"),
+    [
+        ((), "a full drive"),
+        (("cluster.stored_bytes=50e12",), "cluster.stored_bytes"),
+        (("durability.drive_bytes=1e12",), "durability.drive_bytes states"),
+    ],
+)
+def test_each_answer_says_what_a_drive_holds(sets, said):
+    scenario = parse_scenario(SMALL, sets=sets)
+    (row,) = answer(scenario, "markov")["rows"]
+    assert any(said in line for line in row["assumptions"])
+
+
+def test_durability_plan_and_page_rebuild_at_the_same_rate():
+    # Given a scenario without a rate, and one with
+    simulated = SMALL.replace('repair_bytes_per_s = "100MB"', "")
+    for text, said in ((simulated, "recovery model simulates"), (SMALL, "100 MB/s")):
+        scenario = parse_scenario(text)
+        # When the command and the plan answer, the latter with a rebuild that it simulated itself
+        rebuild = idle_rebuild(scenario, "rs:4,2", sample_objects=RATE_OBJECTS)
+        (row,) = answer(scenario, "markov")["rows"]
+        planned = nines_of(scenario, "rs:4,2", rebuild)
+        # Then they agree, and say which rate they took.
+        assert row["nines"] == planned["nines"]
+        for each in (row, planned):
+            assert said in each["rebuild_rate"]
+            assert any(each["rebuild_rate"] in line for line in each["assumptions"])
+
+
+def test_codes_that_read_less_are_rebuilt_faster_than_the_stated_rate():
+    # RS(4,2) reads four bytes and writes one. LRC(4,3,2) reads two shards for each lost one of its groups.
+    plain = system_with()
+    local = system_with(scheme="lrc:4,3,2")
+    assert plain.repair.bytes_per_s == 100e6
+    assert local.code.repair_reads == 2
+    assert local.repair.bytes_per_s == pytest.approx(100e6 * (4 + 1) / (2 + 1))
+    # Clay(4,2,5) asks for 2.5 bytes. Its pieces of 1 KiB cost whole blocks of 4 KiB, so five shards are read.
+    small = system_with(scheme="clay:4,2,5")
+    assert small.repair.bytes_per_s == pytest.approx(100e6 * (4 + 1) / (5 + 1))
+    # With a stripe unit of 64 KiB, pieces are whole blocks.
+    large = system_with("cluster.stripe_unit_bytes=65536", scheme="clay:4,2,5")
+    assert large.repair.bytes_per_s == pytest.approx(100e6 * (4 + 1) / (2.5 + 1))
+    # Pools without a cluster follow the plans, too.
+    text = CLUSTERED.replace("rs:8,2", "lrc:4,3,2")
+    pools = system_of(parse_scenario(text), "lrc:4,3,2")
+    assert pools.repair.bytes_per_s == pytest.approx(100e6 * 5 / 3)
+
+
+def test_a_history_that_takes_too_long_is_refused(tmp_path, command):
+    path = tmp_path / "often.toml"
+    burst = '[[durability.bursts]]\nname = "b"\nunit = "drive"\nper_year = 1e9\n'
+    path.write_text(CLUSTERED + burst)
+    status, _, err = command("durability", path, "--method", "history")
+    assert status == 2
+    assert states(
+        err, "durability: got ... history cannot answer ... wanted one of markov"
+    )

@@ -327,6 +327,53 @@ def test_a_chunk_that_cannot_be_is_refused(
         run(program([single(1)], [(FIFO, 1)], [replace(source)]))
 
 
+@both
+@pytest.mark.parametrize("role", [2, 40, 5000])
+def test_a_role_needs_a_column_in_its_binding_row(run: Run, role: int) -> None:
+    # Two resources make rows of two columns.
+    machine = program([single(9, role)], [(FIFO, 1)] * 2, [closed(1, [0])])
+    message = rf"'use {role} for 9 ns': got role {role}, wanted below 2\b.*columns"
+    with pytest.raises(ProgramError, match=message):
+        run(machine)
+
+
+@both
+def test_the_roles_of_a_spawned_template_need_columns(run: Run) -> None:
+    behind = single(9, 7)
+    graph = GraphBuilder("spawning")
+    step = graph.use(0, 5, after=[graph.issue], label="use")
+    graph.spawn(behind, after=[step], label="spawn")
+    machine = program([graph.finish(reply=step), behind], [(FIFO, 1)], [closed(1, [0])])
+    with pytest.raises(ProgramError, match=r"'use 7 for 9 ns': got role 7.*below 1\b"):
+        run(machine)
+
+
+@both
+@pytest.mark.parametrize(
+    ("bindings", "message"),
+    [
+        ([0, 1], r"shape \(2,\)"),
+        ([[0.0, 1.0]], "float64"),
+        ([[0, 99]], "resources 0 to 99, wanted 0 to 1"),
+        ([[-7, 1]], "resources -7 to 1"),
+    ],
+)
+def test_bindings_that_cannot_be_are_refused(
+    run: Run, bindings: Any, message: str
+) -> None:
+    machine = program([single(1)], [(FIFO, 1)] * 2, [closed(1, [0])])
+    book = replace(machine.book, bindings=np.array(bindings))
+    with pytest.raises(ProgramError, match=message):
+        run(replace(machine, book=book))
+
+
+@pytest.mark.parametrize("role", [-1, -3])
+def test_a_use_names_a_role(role: int) -> None:
+    graph = GraphBuilder("read")
+    with pytest.raises(ValueError, match=f"read: use: got role {role}, wanted 0"):
+        graph.use(role, 1, after=[graph.issue], label="use")
+
+
 def test_simpy_processes_run_after_arrivals_and_before_steps() -> None:
     engine = SimpyEngine(
         program([single(100)], [(FIFO, 1)], [opened([0, 150, 200], [0] * 3)])

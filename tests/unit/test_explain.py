@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,11 +37,13 @@ from stripesim.sim.engine.graph import COUNTERS, GraphBuilder
 from stripesim.sim.engine.program import FIFO, Program, RequestChunk, Resources
 from stripesim.sim.run import simulate
 from support.examples import SLOW
+from support.koh_cluster import KOH_CLUSTER, KOH_KEYS
 
-SCENARIO = """
+SCENARIO = f"""
+generation = "kraken"
 schemes = ["rep:3", "rs:4,2"]
 [cluster]
-parameters = "kraken"
+{KOH_KEYS}
 hosts = 7
 osds_per_host = 1
 pg_num = 64
@@ -51,6 +54,12 @@ queue_depth = 1
 
 
 def one(op: str, scheme: str, size_bytes: int = 4096, **more: object) -> Timeline:
+    """Explain a request on the hardware of Koh et al., unless a scenario or release is given."""
+    if "scenario" not in more:
+        own: Any = more.get("sets", {})
+        more["sets"] = {**KOH_CLUSTER, **own}
+        if "generation" in more:
+            del more["sets"]["generation"]  # type: ignore[attr-defined]
     (timeline,) = explain(op, scheme, size_bytes, **more)  # type: ignore[arg-type]
     return timeline
 
@@ -80,7 +89,7 @@ def test_latency_and_bytes_are_those_of_a_whole_run(
     )  # fmt: skip
     result = simulate(setting.pool, workload.start(), engine=engine)
     row = result.row.as_dict()
-    timeline = one(op, scheme, 8192, sets=["cluster.hosts=7"])
+    timeline = one(op, scheme, 8192, sets={"cluster.hosts": 7})
     assert row["latency_mean_ns"] == timeline.latency_ns
     totals = timeline.totals()
     for counter in (
@@ -201,7 +210,7 @@ def test_the_terms_of_a_step_add_up_to_it() -> None:
 
 
 def test_lanes_and_branches() -> None:
-    timeline = one("write", "rs:4,2", sets=["cluster.hosts=7"])
+    timeline = one("write", "rs:4,2", sets={"cluster.hosts": 7})
     assert {found.lane for found in labelled(timeline, "client submits")} == {"client"}
     sent = labelled(timeline, "sub-write sent")
     assert sorted(found.branch for found in sent if found.branch is not None) == [
@@ -232,7 +241,7 @@ def test_lanes_and_branches() -> None:
 def test_a_lock_spans_the_commit_or_the_dispatch() -> None:
     held = {}
     for scope in ("commit", "dispatch", "none"):
-        timeline = one("write", "rep:3", sets=[f"cluster.pg_lock_scope={scope}"])
+        timeline = one("write", "rep:3", sets={"cluster.pg_lock_scope": scope})
         held[scope] = sum(
             hold.end_ns - hold.start_ns
             for hold in timeline.holds
@@ -264,7 +273,7 @@ def test_write_buffer_and_link_of_a_drive_are_time_of_the_drive(
     op: str, label: str, counter: str
 ) -> None:
     # Given a drive with a write buffer and a link to its host
-    timeline = one(op, "rep:3", sets=["cluster.drive=samsung-pm983"])
+    timeline = one(op, "rep:3", sets={"cluster.drive": "samsung-pm983"})
     of_drive = [step for step in timeline.steps if ".ssd" in step.step.role]
     # Then its work is not processor time, and most of it is on the critical path.
     assert {step.category for step in of_drive if step.step.word == "use"} == {"ssd"}
@@ -452,7 +461,7 @@ def test_a_scheme_with_too_many_steps_is_refused_by_its_option() -> None:
     with pytest.raises(
         ValueError, match=r"^--scheme: schemes: got rs:60,4, which takes"
     ):
-        explain("write", "rs:60,4")
+        explain("write", "rs:60,4", sets=KOH_CLUSTER)
 
 
 def test_a_scenario_object_is_a_cluster_too() -> None:

@@ -29,11 +29,12 @@ from stripesim.scenarios.answers.explain.text import (
     table_rows,
 )
 from stripesim.scenarios.answers.explain.timeline import Timeline
+from support.koh_cluster import KOH_CLUSTER
 
 
 @pytest.fixture(scope="module")
 def writes() -> list[Timeline]:
-    return explain("write", ["rep:3", "rs:4,2"], 4096)
+    return explain("write", ["rep:3", "rs:4,2"], 4096, sets=KOH_CLUSTER)
 
 
 stretches = st.lists(

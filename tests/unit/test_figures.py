@@ -10,10 +10,12 @@ import pytest
 from matplotlib.axes import Axes
 
 from stripesim.scenarios.show.figures.captions import scheme_label
+from stripesim.scenarios.show.figures.panels import scale_axis
 from stripesim.scenarios.show.figures.results import (
     draw_all,
     draw_cell_figure,
     draw_headline,
+    new_figure,
     save_figures,
 )
 from stripesim.scenarios.show.quantities import rows_frame
@@ -249,3 +251,15 @@ def test_a_shared_linear_scale_holds_every_panel(
         low, high = axes.get_ylim()
         assert low == 0
         assert high > largest
+
+
+@pytest.mark.parametrize("low", [2.0, 0.3, 40.0])
+def test_a_logarithmic_axis_has_two_labels_or_more(low: float) -> None:
+    # 2 to 80, for example, holds only the power 10.
+    figure = new_figure((4, 3))
+    axes = figure.subplots()
+    values = [low, 40 * low]
+    axes.plot([0, 1], values)
+    scale_axis(axes, values)
+    bottom, top = axes.get_ylim()
+    assert sum(bottom <= tick <= top for tick in axes.get_yticks()) >= 2

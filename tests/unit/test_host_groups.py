@@ -27,6 +27,7 @@ pg_num = 256
 osds_per_host = 3
 drive = "nvme-tlc"
 parameters = "pacific"
+cores_per_host = 24
 [[cluster.hosts]]
 count = 4
 osds = 2
@@ -57,8 +58,9 @@ def held(scenario: Scenario) -> tuple[float, ...]:
     return (
         found.domains,
         found.raw_bytes,
-        found.usable_bytes_full,
-        found.usable_bytes_safe,
+        # As if all OSDs were equally full.
+        found.usable_bytes_full * found.imbalance,
+        found.usable_bytes_safe * found.imbalance_after_loss,
     )
 
 
@@ -226,12 +228,12 @@ def test_keys_that_contradict_groups_are_refused_with_their_line() -> None:
     places = Counter(
         line.partition(": got")[0] for line in str(caught.value).splitlines()
     )
-    assert {"s.toml:9: cluster.hosts.osds", "s.toml:10: cluster.hosts.foo"} <= set(
+    assert {"s.toml:10: cluster.hosts.osds", "s.toml:11: cluster.hosts.foo"} <= set(
         places
     )
     with pytest.raises(ScenarioError, match=r"s\.toml:3: cluster\.racks: got 2"):
         parse_scenario(TEXT.replace("pg_num = 256", "racks = 2"), label="s.toml")
-    with pytest.raises(ScenarioError, match=r"s\.toml:17: cluster\.hosts: got no rack"):
+    with pytest.raises(ScenarioError, match=r"s\.toml:18: cluster\.hosts: got no rack"):
         parse_scenario(TEXT.replace('rack = "c"\n', ""), label="s.toml")
 
 

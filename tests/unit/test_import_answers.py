@@ -12,6 +12,7 @@ import pytest
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.generations import generation
 from stripesim.models.problems import ClusterImportError
+from stripesim.scenarios.answers.cluster import sections_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.clusters.capacity import capacity_of
 from stripesim.scenarios.clusters.cluster import import_cluster
@@ -33,6 +34,7 @@ from stripesim.scenarios.clusters.usage import stored_on, use_by_class
 from stripesim.scenarios.forms.capacity import capacity_of as scheme_capacity
 from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.loader import load_scenario, scenario_from
+from stripesim.scenarios.schema.units import bytes_text
 from stripesim.web.uploads import read_report
 from support.reports import HOSTS, OSD_BYTES, OSDS_PER_HOST, report, write_report
 
@@ -156,19 +158,24 @@ def test_import_and_page_name_the_same_domain_and_the_same_usable_bytes(
     (row,) = capacity_of(cluster)["pools"]
     safe = RAW_BYTES * (1 - 1 / domains) * 0.85 / 3
     assert (pool.failure_domain, row["failure_domains"]) == (domain, domains)
-    assert row["usable_bytes_safe"] == pytest.approx(safe)
+    # Three copies on three racks have nowhere to go after the loss of one.
+    in_import = None
+    if domains > 3:
+        in_import = pytest.approx(safe / row["imbalance_after_loss"])
+    assert row["usable_bytes_safe"] == in_import
     page = read_report(json.dumps(report(rule=rule)).encode()).scenario
     assert page.cluster.failure_domain_replicated == domain
     models = build_models(page)
-    assert scheme_capacity(
-        page, "rep:3", models, drives_of(page, models)
-    ).usable_bytes_safe == pytest.approx(safe)
-    # A run on the pool's CRUSH map counts the same failure domains.
+    held = scheme_capacity(page, "rep:3", models, drives_of(page, models))
+    assert held.usable_bytes_safe * held.imbalance_after_loss == pytest.approx(safe)
+    # A run on the pool's CRUSH map counts the same failure domains, and places as the cluster does.
     write_scenario(scenario_of(cluster, pool, "m.txt"), tmp_path / "s.toml")
     mapped = load_scenario(tmp_path / "s.toml")
     models = build_models(mapped)
     held = scheme_capacity(mapped, "rep:3", models, drives_of(mapped, models))
-    assert (held.domains, held.usable_bytes_safe) == (domains, pytest.approx(safe))
+    assert held.domains == domains
+    after_loss = row["imbalance_after_loss"]
+    assert held.usable_bytes_safe == pytest.approx(safe / after_loss)
 
 
 def test_an_out_osd_holds_no_data_and_a_down_osd_returns(tmp_path):
@@ -347,6 +354,18 @@ def test_one_address_for_clients_and_hosts_is_one_network(imported):
 # Load.
 
 
+def test_a_scenario_has_the_bytes_of_each_osd_and_a_load_for_a_fault_to_meet(imported):
+    used_kib = 12 * 10**9
+    cluster = imported(counters={"num_bytes": 2 * 10**12}, kb_used=used_kib)
+    tables = scenario_of(cluster, cluster.pools[0], "m.txt").tables
+    assert tables["cluster"]["stored_bytes"] == 2 * 10**12
+    # The class has 12 × 10⁹ KiB in use: more than 3 × 2 TB, so there are other pools. Rounded for 24 OSDs.
+    used_bytes = tables["cluster"]["used_bytes"]
+    assert sum(used_bytes) == pytest.approx(used_kib * KIB, abs=24)
+    assert min(used_bytes) > 0
+    assert "duration_s" in tables["workload"]
+
+
 @pytest.mark.parametrize(
     ("count", "kib", "size"),
     [
@@ -443,6 +462,24 @@ def test_measured_rates_come_from_further_files(imported, more, rate):
 # The plan.
 
 
+def test_a_pool_that_cannot_heal_shows_no_bytes_with_a_domain_lost(imported):
+    # 64 groups of 3 shards on 3 racks: two racks are left for three shards.
+    narrow, _ = answer(imported(rule=(("chooseleaf_firstn", 0, "rack"),)))
+    wide, _ = answer(imported())
+    texts = []
+    for document in (narrow, wide):
+        (table,) = sections_of(document)[1].tables
+        (row,) = table.body
+        texts.append(row[table.columns.index("usable, one domain lost")].text)
+    assert texts[0] == "cannot heal"
+    # 98.3 TB less one of six hosts, at 0.85, in three copies, with the fullest OSD at the ratio
+    (room,) = wide["capacity"]["pools"]
+    assert room["imbalance_after_loss"] > 1
+    safe_bytes = RAW_BYTES * 5 / 6 * 0.85 / 3 / room["imbalance_after_loss"]
+    assert texts[1] == bytes_text(safe_bytes)
+    assert not any(row["heals"] for row in narrow["capacity"]["domains"])
+
+
 def test_a_plan_starts_from_existing_hosts_and_data(imported, tmp_path):
     # 30 TB raw in three copies: 10 TB of client data.
     cluster = imported(kb_used=30 * 10**12 // KIB)
@@ -455,9 +492,11 @@ def test_a_plan_starts_from_existing_hosts_and_data(imported, tmp_path):
     assert getattr(scenario.plan, "owned_hosts", 6) == 6
     models = build_models(scenario)
     held = scheme_capacity(scenario, "rep:3", models, drives_of(scenario, models))
-    # 5 of 6 hosts at the nearfull ratio in three copies: 23.21 TB, so that 50 GB a day last 264 days.
-    assert held.usable_bytes_safe == pytest.approx(RAW_BYTES * 5 / 6 * 0.85 / 3)
-    days = (held.usable_bytes_safe - scenario.plan.stored_bytes) / 50e9
+    # 5 of 6 hosts at the nearfull ratio in three copies: 23.21 TB if all OSDs were equally full, so that
+    # 50 GB a day would last 264 days.
+    even = held.usable_bytes_safe * held.imbalance_after_loss
+    assert even == pytest.approx(RAW_BYTES * 5 / 6 * 0.85 / 3)
+    days = (even - scenario.plan.stored_bytes) / 50e9
     assert days == pytest.approx(264.2, abs=0.1)
 
 
@@ -473,14 +512,17 @@ def test_import_and_page_hold_the_same_bytes_at_the_ratios_of_the_cluster(import
     cluster = imported(full_ratio=0.97, nearfull_ratio=0.93)
     # 5 of 6 hosts at the nearfull ratio of the cluster, in three copies.
     by_hand = RAW_BYTES * 5 / 6 * 0.93 / 3
-    assert capacity_of(cluster)["pools"][0]["usable_bytes_safe"] == pytest.approx(
+    row = capacity_of(cluster)["pools"][0]
+    assert row["usable_bytes_safe"] * row["imbalance_after_loss"] == pytest.approx(
         by_hand
     )
     scenario = scenario_from(scenario_without_map(cluster, cluster.pools[0]).tables)
     models = build_models(scenario)
     held = scheme_capacity(scenario, "rep:3", models, drives_of(scenario, models))
-    assert held.usable_bytes_safe == pytest.approx(by_hand)
-    assert held.usable_bytes_full == pytest.approx(RAW_BYTES * 0.97 / 3)
+    safe = held.usable_bytes_safe * held.imbalance_after_loss
+    assert safe == pytest.approx(by_hand)
+    full = held.usable_bytes_full * held.imbalance
+    assert full == pytest.approx(RAW_BYTES * 0.97 / 3)
 
 
 def test_plan_and_growth_exclude_each_other(imported):

@@ -161,14 +161,14 @@ def test_capacity_adds_up(cluster):
         )
         assert then["stranded_bytes"] <= now["stranded_bytes"] * 1.02
     pools = {row["name"]: row for row in capacity["pools"]}
-    assert pools["reps"]["usable_bytes_full"] == pytest.approx(
-        pools["reps"]["raw_bytes"] * 0.95 / 3
-    )
+    reps = pools["reps"]
+    even = reps["raw_bytes"] / 3
+    full = reps["usable_bytes_full"] * reps["imbalance"]
+    assert full == pytest.approx(even * 0.95)
     assert pools["ec22"]["overhead"] == 2 and pools["ec21"]["overhead"] == 1.5
     # Four equal hosts: one of them gone.
-    assert pools["reps"]["usable_bytes_safe"] == pytest.approx(
-        pools["reps"]["raw_bytes"] * 0.75 * 0.85 / 3
-    )
+    safe = reps["usable_bytes_safe"] * reps["imbalance_after_loss"]
+    assert safe == pytest.approx(even * 0.75 * 0.85)
 
 
 def test_a_locally_repairable_pool_keeps_the_numbers_of_ceph():
@@ -400,7 +400,7 @@ def test_a_page_is_written_next_to_the_scenario(tmp_path, monkeypatch, capsys):
     assert {path.name for path in tmp_path.iterdir()} == {
         "mine.toml",
         "mine.crush.txt",
-        "report.html",
+        "mine-report.html",
     }
 
 

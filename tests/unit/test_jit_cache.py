@@ -167,6 +167,43 @@ def test_a_compiler_with_other_internals_optimises_one_function_at_a_time(monkey
         jit._optimises_once.cache_clear()
 
 
+@jit.inner
+def _incremented(number: int) -> int:
+    return number + 1
+
+
+@jit.inner
+def _doubled(number: int) -> int:
+    return 2 * _incremented(number)
+
+
+@pytest.mark.parametrize("called", [_incremented, _doubled], ids=["one", "nested"])
+def test_other_functions_of_numba_cannot_call_inner_functions(called) -> None:
+    @numba.njit
+    def plain(number: int) -> int:
+        return called(number)
+
+    with pytest.raises(jit.InnerCallError, match=f"{called.__name__}.* numba.njit"):
+        plain(20)
+
+
+@pytest.mark.parametrize("called", [_incremented, _doubled], ids=["one", "nested"])
+def test_python_cannot_call_inner_functions(called) -> None:
+    with pytest.raises(jit.InnerCallError, match=f"{called.__name__}.* Python"):
+        called(20)
+
+
+def test_compiled_functions_call_inner_functions() -> None:
+    def called(number: int) -> int:
+        return _doubled(number)
+
+    program = jit.compiled(called)
+    assert program(20) == 42
+    # The overload that this compiled has no entry point for Python either.
+    with pytest.raises(jit.InnerCallError):
+        _doubled(20)
+
+
 def test_compiling_leaves_the_collector_as_it_was():
     assert gc.isenabled()
     assert program_of_two()(20) == 42

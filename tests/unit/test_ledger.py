@@ -78,6 +78,13 @@ def test_at_most_fails_only_above(simulated, verdict):
     assert only(claim(compare="at-most"), simulated).verdict == verdict
 
 
+@pytest.mark.parametrize(("simulated", "exceeds"), [(100, False), (101, True)])
+def test_a_right_bound_says_that_it_is_exceeded(simulated, exceeds):
+    entry = only(claim(compare="at-most"), simulated)
+    assert entry.verdict == "right"
+    assert (entry.reason is not None) == exceeds
+
+
 @pytest.mark.parametrize(
     ("simulated", "error", "verdict"),
     [

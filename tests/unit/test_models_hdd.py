@@ -77,6 +77,27 @@ def test_a_near_access_costs_a_track_seek_and_half_a_revolution():
     assert found.read_ns(512) == 80 + 5 + 512
 
 
+def test_what_follows_the_previous_request_needs_no_seek():
+    found = disk(
+        read_mean_seek_ns=80.0,
+        write_mean_seek_ns=90.0,
+        rotation_ns=10.0,
+        read_ns_per_byte=1.0,
+        write_ns_per_byte=2.0,
+    )
+    # The drive reads ahead, but a write waits half a revolution after the flush of the one before it.
+    assert found.continued_read_ns(512) == 512
+    assert found.continued_write_ns(512) == 5 + 2 * 512
+
+
+@pytest.mark.parametrize(("count", "root"), [(1, 8 / 15), (2, 8 / 15), (3, 16 / 35)])
+def test_a_batch_in_order_of_position_seeks_less(count, root):
+    # E[√x] with the density n (1 − x)^(n−1) is B(3/2, n) n: 8/15 for two, 16/35 for three positions.
+    found = disk(write_mean_seek_ns=8.0, write_track_seek_ns=1.0, rotation_ns=10.0)
+    expected_ns = 1 + (8 - 1) * 15 / 8 * root + 5
+    assert found.deferred_write_ns(512, count) == pytest.approx(expected_ns)
+
+
 @pytest.mark.parametrize("way", ["read", "write"])
 def test_the_spread_has_the_mean_and_the_ends_of_seek_and_rotation(way):
     found = disk(

@@ -21,16 +21,18 @@ from stripesim.sim.engine.graph import GraphBuilder, chained
 from stripesim.sim.observe.recording import account
 from stripesim.sim.run import simulate
 from support.engines import both, completed, program
+from support.koh_cluster import KOH_CLUSTER, KOH_KEYS
 
 MIB = 1 << 20
 OBJECT_BYTES = 4 * MIB
 #: OSDs of each image's map. Data is on OSDs 0 to 7, so that maps have their OSDs to themselves.
 SETS = [[8, 9, 10], [11, 12, 13]]
 
-SCENARIO = """
+SCENARIO = f"""
+generation = "kraken"
 schemes = ["rep:3", "rs:4,2"]
 [cluster]
-parameters = "kraken"
+{KOH_KEYS}
 hosts = 7
 osds_per_host = 1
 pg_num = 64
@@ -260,9 +262,9 @@ def test_a_feature_without_the_one_that_it_needs_is_rejected(features, missing):
 
 
 def test_explain_shows_the_update_before_the_first_write():
-    (fresh,) = explain("write", "rs:4,2", image="pristine")
-    (again,) = explain("write", "rs:4,2")
-    layering = {"workload.image_features": ["layering"]}
+    (fresh,) = explain("write", "rs:4,2", image="pristine", sets=KOH_CLUSTER)
+    (again,) = explain("write", "rs:4,2", sets=KOH_CLUSTER)
+    layering = {**KOH_CLUSTER, "workload.image_features": ["layering"]}
     (plain,) = explain("write", "rs:4,2", image="pristine", sets=layering)
     lanes = {entry.lane for entry in fresh.steps}
     assert "object map" in lanes

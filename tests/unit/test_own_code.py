@@ -1,15 +1,28 @@
 """Codes from outside the checkout: files, installed packages, worker processes, and wrong files."""
 
+import hashlib
+import itertools
 import json
+import linecache
 import sys
+from pathlib import Path
 from textwrap import dedent
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 import stripesim
-from stripesim.models.coding import ReedSolomon, load_code_file, own_files, parse_scheme
+from stripesim.models.coding import (
+    ReedSolomon,
+    class_file,
+    load_code_file,
+    own_files,
+    parse_scheme,
+    repair_reads,
+)
 from stripesim.models.problems import OwnCodeError, SchemeError
+from stripesim.scenarios.cells.notes import drive_reads, repair_warning
 
 # k data shards in two halves, each with an XOR parity (shards k + 2 and k + 3), and two global parities.
 HALVES = dedent("""\
@@ -292,6 +305,7 @@ MATRIX = "def generator(self): return np.ones((self.k + self.m, self.k), dtype=i
         ("a = 1\nb = a / 0\n", "line 2", "ZeroDivisionError"),
         ("import nothing_of_this_name\n", "line 1", "ModuleNotFoundError"),
         ("raise SystemExit(3)\n", "line 1", "SystemExit"),
+        ("class Stop(BaseException): pass\nraise Stop\n", "line 2", "Stop"),
         ("a = 1\n", "", "form"),
         ("class A:\n    form = 'A'\n", ":1:", "form"),
         ("class A:\n    form = 'a:k'\n", ":1:", "generator"),
@@ -334,6 +348,9 @@ def test_a_huge_file_is_refused(tmp_path):
         ("return matrix\n", "return matrix * 1.5\n", "whole numbers"),
         ("return matrix\n", "return matrix.astype(int) * 256\n", "to 255"),
         ("return matrix\n", "return self.nothing\n", "AttributeError"),
+        ("return matrix\n", "raise SystemExit(0)\n", "SystemExit"),
+        ("return matrix\n", "raise GeneratorExit\n", "GeneratorExit"),
+        ("{shard: [0] for", "{shard: (exit() for _ in '0') for", "SystemExit"),
         ('costs_as = "rs:6,3"', "sub_chunks = 0", "sub_chunks"),
         ("{shard: [0] for", "{shard: [1] for", "sub-chunks"),
         ("{shard: [0] for shard in group - lost}", "{99: [0]}", "99"),
@@ -390,6 +407,105 @@ def test_a_scenario_with_a_wrong_file_ends_with_its_lines(scenario, halves, comm
     )
 
 
+@pytest.mark.parametrize("place", ["generator", "repair"])
+def test_a_code_that_exits_ends_with_its_line_and_status_2(
+    scenario, halves, command, place
+):
+    before = {"generator": "return matrix\n", "repair": "return {shard: [0]"}[place]
+    exits = f"import sys; sys.exit(0); {before}"
+    assert before in HALVES
+    halves.write_text(HALVES.replace(before, exits, 1), encoding="utf-8")
+    status, out, err = command("run", "s.toml")
+    assert (status, out) == (2, "")
+    (line,) = err.splitlines()
+    assert "halves.py:6: Halves(6)" in line
+    assert "SystemExit" in line
+
+
+@pytest.fixture
+def cells(tmp_path, monkeypatch):
+    """Execute cells as a notebook does: in one module, with sources that no file has."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    own_files.class_folder.cache_clear()
+    notebook = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", notebook)
+    numbers = itertools.count()
+
+    def run_cell(cell):
+        name = f"<cell {next(numbers)} of {tmp_path}>"
+        linecache.cache[name] = (len(cell), None, cell.splitlines(True), name)
+        exec(compile(cell, name, "exec"), vars(notebook))
+        return notebook
+
+    yield run_cell
+    own_files.class_folder.cache_clear()
+
+
+#: The imports of HALVES are in one cell, a function and a value in another, the class in a third.
+IMPORTS, CLASS = HALVES.split("\n\n\n", 1)
+CLASS = CLASS.replace("self.m = 4", "self.m = total(PARITIES)")
+HELPERS = "PARITIES = (2, 2)\ndef total(parts):\n    return sum(parts)\n"
+
+SMALL = {
+    "cluster": {"hosts": 10, "osds_per_host": 1, "pg_num": 16},
+    "workload": {"requests": 10, "ops": ["write"], "patterns": ["rand"]},
+}
+
+
+def test_a_class_of_a_notebook_is_a_code(cells):
+    cells(IMPORTS)
+    cells(HELPERS)
+    described = cells(CLASS).Halves
+    scenario = stripesim.Scenario(schemes=["halves:6"], codes=[described], **SMALL)
+    again = stripesim.Scenario(schemes=["halves:6"], codes=[described], **SMALL)
+    assert scenario.hash() == again.hash()
+    (path,) = scenario.codes
+    assert path == str(class_file(described))
+    (record,) = stripesim.run(scenario).provenance["codes"]
+    assert record["sha256"] == hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+@pytest.mark.slow
+def test_worker_processes_get_the_class_of_a_notebook(cells):
+    cells(IMPORTS)
+    cells(HELPERS)
+    scenario = stripesim.Scenario(
+        schemes=["halves:6"], codes=[cells(CLASS).Halves], **SMALL
+    )
+    found = stripesim.sweep(scenario, {"workload.queue_depth": [1, 4]}, jobs=2)
+    assert (found.rows.height, found.failed) == (2, [])
+
+
+def test_a_class_that_is_defined_again_replaces_the_earlier_one(cells):
+    cells(IMPORTS)
+    cells(HELPERS)
+    first = stripesim.Scenario(
+        schemes=["halves:6"], codes=[cells(CLASS).Halves], **SMALL
+    )
+    # Without `repair`, a repair reads six whole shards, no longer the three of a group.
+    changed = CLASS.replace("def repair", "def unused")
+    second = stripesim.Scenario(
+        schemes=["halves:6"], codes=[cells(changed).Halves], **SMALL
+    )
+    assert first.hash() != second.hash()
+    for scenario, shards in ((first, 3), (second, 6), (first, 3)):
+        (timeline,) = stripesim.explain("repair", scenario=scenario)
+        assert timeline.shard_reads == shards
+
+
+def test_a_class_whose_values_cannot_be_written_is_refused(cells):
+    cells(IMPORTS)
+    cells("def total(parts): return 4\nPARITIES = object()")
+    with pytest.raises(stripesim.ScenarioError, match=r"codes: .*PARITIES, a object"):
+        stripesim.Scenario(schemes=["halves:6"], codes=[cells(CLASS).Halves], **SMALL)
+
+
+def test_a_class_without_source_is_refused(cells):
+    made = type("Halves", (), {"form": "halves:k", "__module__": "__main__"})
+    with pytest.raises(stripesim.ScenarioError, match=r"Halves: got no source"):
+        stripesim.Scenario(schemes=["halves:6"], codes=[made], **SMALL)
+
+
 def test_uploads_may_not_name_files_of_codes(tmp_path):
     uploads = pytest.importorskip("stripesim.web.uploads")
     marker = tmp_path / "ran"
@@ -414,3 +530,34 @@ def test_rank_agrees_with_the_matrices_of_reed_solomon():
     assert rank(matrix[[0, 2, 6, 7, 8]]) == 5
     assert rank(np.repeat(matrix[:3], 2, axis=0)) == 3
     assert ReedSolomon(6, 3).failures_tolerated == 3
+
+
+def test_an_author_learns_that_a_repair_reads_more_than_reed_solomon(tmp_path):
+    # Given a piggybacked RS(4,2): halves of five shards rebuild the first one, and four shards any other
+    path = tmp_path / "piggyback.py"
+    path.write_text(PIGGYBACK, encoding="utf-8")
+    load_code_file(str(path))
+    code = parse_scheme("piggyback:4")
+    # Then a repair asks for (5 × ½ + 5 × 4) / 6 bytes for each lost one,
+    asked = repair_reads(code, code.geometry(4096))
+    assert asked == pytest.approx((2.5 + 5 * 4) / 6)
+    # and drives with blocks of 4 KiB read whole chunks instead of halves, (5 + 5 × 4) / 6.
+    assert drive_reads(code, 4096, 4096) == pytest.approx((5 + 5 * 4) / 6)
+    assert "piggyback:4" in repair_warning(code, 4096, 4096)
+    assert "= 8,192" in repair_warning(code, 4096, 4096)
+    # Halves of a larger chunk are whole blocks.
+    assert repair_warning(code, 8192, 4096) is None
+
+
+@pytest.mark.parametrize("scheme", ["rep:3", "rs:6,3", "lrc:10,6,5", "halves:6"])
+def test_codes_of_whole_shards_are_not_warned_of(scheme, halves):
+    load_code_file(str(halves))
+    assert repair_warning(parse_scheme(scheme), 4096, 4096) is None
+
+
+def test_the_warning_is_where_a_repair_is_explained_and_run():
+    repair, write = (
+        stripesim.explain(op, ["clay:4,2,5"], 1 << 20) for op in ("repair", "write")
+    )
+    assert any("Reed-Solomon" in note for note in repair[0].kernel_notes)
+    assert not any("Reed-Solomon" in note for note in write[0].kernel_notes)

@@ -7,8 +7,13 @@ import numpy as np
 import pytest
 
 from stripesim.models.problems import ScenarioError
+from stripesim.scenarios.answers.durability import DescribedSystem
 from stripesim.scenarios.answers.plan import plan as planning
-from stripesim.scenarios.answers.plan.candidates import candidates_of, judge
+from stripesim.scenarios.answers.plan.candidates import (
+    candidates_of,
+    judge,
+    line_name,
+)
 from stripesim.scenarios.answers.plan.curves import curves_of_plan
 from stripesim.scenarios.answers.plan.page import csv_of, report_of_plan, rows_of
 from stripesim.scenarios.answers.plan.plan import make_plan
@@ -23,6 +28,7 @@ from stripesim.sim.durability.system import (
     code_of,
 )
 from stripesim.sim.observe.intervals import Interval
+from support.messages import states
 
 TEXT = """
 name = "buy"
@@ -79,12 +85,17 @@ def test_every_candidate_is_listed_with_capacity_and_failed_requirements(documen
     raw = 14 * 3.84e12
     held = found["rs:4,2", 7]["capacity"]
     assert held["raw_bytes"] == raw
-    assert held["usable_bytes_full"] == pytest.approx(raw * 0.95 / 1.5)
-    assert held["usable_bytes_safe"] == pytest.approx(raw * 6 / 7 * 0.85 / 1.5)
-    # 8 drives of 3.84 TB hold 6.5 TB in three copies: no simulation is needed to see that.
+    # 64 placement groups of 6 shards on 14 OSDs: 27.4 on the mean OSD, and more on the fullest.
+    full = held["usable_bytes_full"] * held["imbalance"]
+    assert 1.05 < held["imbalance"] < 1.5
+    assert full == pytest.approx(raw * 0.95 / 1.5)
+    safe = held["usable_bytes_safe"] * held["imbalance_after_loss"]
+    assert safe == pytest.approx(raw * 6 / 7 * 0.85 / 1.5)
+    # 8 drives of 3.84 TB hold 6.5 TB in three copies, and less on the fullest: no simulation is needed.
     small = found["rep:3", 4]
     assert not small["meets"]
-    assert small["fails"][0].startswith("usable_bytes: 6.528 TB")
+    safe_tb = 6.528 / small["capacity"]["imbalance_after_loss"]
+    assert small["fails"][0].startswith(f"usable_bytes: {safe_tb:.4g} TB")
     assert small["iops"] is None
     assert "6 shards" in found["rs:4,2", 4]["fails"][0]
 
@@ -109,7 +120,7 @@ def test_page_and_table_hold_every_candidate(document):
     scenario = parse_scenario(TEXT).model_copy(update={"description": "buy <b>"})
     page = report_of_plan(scenario, document)
     assert "buy &lt;b&gt;" in page
-    assert "usable_bytes: 6.528 TB" in page
+    assert "TB usable, safe, wanted 10 or more" in page
     assert "<script" not in page
     # Cards on a phone, and the pictures.
     assert 'class="stack numeric"' in page
@@ -193,9 +204,14 @@ def test_an_interval_across_its_bound_is_uncertain():
 
 def test_nines_follow_the_rebuild_of_the_same_candidate():
     # Given two paces of recovery that differ by its sleep alone.
-    durability = "[durability]\nafr = 0.05\nrepair_bytes_per_s = 1e9\n"
+    durability = "[durability]\nafr = 0.05\n"
     text = TEXT.replace('"rep:3", "rs:4,2"', '"rep:3"') + durability
-    sets = ["plan.hosts=[7]", "plan.nines=0.1", "repair.lost_osds=[0]"]
+    sets = [
+        "plan.hosts=[7]",
+        "plan.nines=0.1",
+        "plan.usable_bytes=1TB",
+        "repair.lost_osds=[0]",
+    ]
     slow, fast = (
         make_plan(
             parse_scenario(text, sets=[*sets, f"repair.recovery_sleep_s={sleep}"])
@@ -225,8 +241,9 @@ def test_nines_of_a_large_cluster_include_bursts(monkeypatch):
         units={"host": np.arange(drives, dtype=np.int32) // 10},
         bursts=(burst,),
     )
-    monkeypatch.setattr(planning, "system_of", lambda *_: large)
-    row = planning.nines_of(parse_scenario(TEXT), "rep:2", 1e8)
+    described = DescribedSystem(large, [], "100 MB/s")
+    monkeypatch.setattr(planning, "described_system", lambda *_: described)
+    row = planning.nines_of(parse_scenario(TEXT), "rep:2")
     # All mirrors are on one host, so each fire loses data, and single failures add more.
     assert row["method"] == "history"
     assert row["loss_probability"] > 1 - math.exp(-1)
@@ -383,3 +400,163 @@ def test_requirements_that_lack_a_key_are_reported():
     without = TEXT.partition("[plan.prices]")[0] + "cost_max = 5.0\n"
     with pytest.raises(ScenarioError, match=r"plan.cost_max: got no \[plan.prices\]"):
         parse_scenario(without)
+
+
+# Failure domains to spare.
+
+NARROW = TEXT.replace('"rep:3", "rs:4,2"', '"rs:4,2"').replace("[4, 7]", "[6, 7]")
+
+
+@pytest.fixture(scope="module")
+def narrow():
+    return make_plan(parse_scenario(NARROW, sets=["plan.usable_bytes=1TB"]))
+
+
+def test_a_candidate_without_a_spare_host_is_refused_and_names_its_price(narrow):
+    tight, roomy = narrow["candidates"]
+    assert (tight["hosts"], roomy["hosts"]) == (6, 7)
+
+    (verdict,) = (one for one in tight["verdicts"] if one["key"] == "spare_domains")
+
+    assert verdict["state"] == "failed"
+    # RS(4,2) serves clients with k + 1 = 5 shards. A seventh host costs 5,000, and 2 drives of 400.
+    assert states(
+        verdict["words"],
+        "no spare failure domain: k+m = hosts ... 5 shards (min_size 5) ... 5,800",
+    )
+    assert tight["next_domain_cost"] == 5800
+    assert tight["capacity"]["spare_domains"] == 0
+    assert not tight["meets"]
+    # It is not worth a simulation, although it is cheaper.
+    assert tight["iops"] is None
+    assert narrow["recommended"]["hosts"] == 7
+    assert any("spare_domains: 1 spare host" in line for line in narrow["reasons"])
+
+
+def test_a_plan_may_allow_no_spare_host_and_warns(narrow):
+    scenario = parse_scenario(
+        NARROW, sets=["plan.usable_bytes=1TB", "plan.spare_domains=0"]
+    )
+
+    document = make_plan(scenario)
+
+    best = document["recommended"]
+    assert best["hosts"] == 6
+    assert states(best["warnings"][0], "no spare host: 6 for 6 shards ... 5,800")
+    assert any(line.startswith("warning: rs:4,2") for line in document["reasons"])
+    (row, _) = rows_of(document)
+    assert "no spare host" in row["verdict"]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "domain", "hosts", "words"),
+    [
+        ("rep:3", "rack", 2, "one more rack (2 hosts)"),
+        ("rs:4,2", "host", 1, "one more host"),
+    ],
+)
+def test_the_next_domain_costs_its_hosts(scheme, domain, hosts, words):
+    # Given three racks of two hosts at 5,800: three copies in three racks, or six shards on six hosts
+    text = TEXT.replace('"rep:3", "rs:4,2"', f'"{scheme}"').replace("[4, 7]", "[6]")
+    domains = [
+        f"cluster.failure_domain_{kind}={domain}" for kind in ("replicated", "erasure")
+    ]
+    scenario = parse_scenario(text, sets=["cluster.racks=3", *domains])
+
+    (candidate,) = make_plan(scenario)["candidates"]
+
+    assert candidate["next_domain_cost"] == hosts * 5800
+    assert any(words in line for line in candidate["fails"])
+
+
+# Clients that nobody stated.
+
+
+def test_clients_limit_a_plan_only_where_they_are_stated():
+    # Given reads of 1 MiB on hosts with 25 Gb/s each, as much as one client has
+    sets = [
+        "workload.read_fraction=1.0",
+        'workload.block_sizes_bytes=["1MiB"]',
+        "cluster.public_gbit_per_s=25.0",
+        "plan.rate_per_s=9e9",
+        "plan.usable_bytes=1TB",
+    ]
+    unstated = make_plan(parse_scenario(TEXT, sets=sets))
+    stated = make_plan(parse_scenario(TEXT, sets=[*sets, "workload.clients=1"]))
+
+    free = unstated["candidates"][1]["bounds"]
+    limited = stated["candidates"][1]["bounds"]
+
+    assert not [bound for bound in free if "clients" in bound["resource"]]
+    assert any("states no clients" in line for line in unstated["assumptions"])
+    # Each frame of 1,448 bytes has 90 more on the wire.
+    wire_per_s = 25e9 / 8 / (2**20 * (1 + 90 / 1448))
+    assert limited[0]["resource"] == "network of clients"
+    assert limited[0]["iops"] == pytest.approx(wire_per_s, rel=0.01)
+    assert any(
+        "the network of the clients that you stated" in line
+        for line in stated["candidates"][1]["fails"]
+    )
+
+
+# Words.
+
+
+def test_large_rates_are_written_out():
+    verdict = judge(
+        "rate_per_s", Interval(20000.0, None, None), 19400.0, 1.0, "served", "or more"
+    )
+    assert states(verdict.words, "20,000 served ... 19,400")
+
+
+def test_lines_name_every_key_that_varies():
+    sets = [
+        "plan.hosts=[7]",
+        'plan.drive_bytes=["3.84TB", "7.68TB"]',
+        "plan.rate_per_s=9e9",
+    ]
+    document = make_plan(parse_scenario(TEXT, sets=sets))
+    names = [line_name(one, document["varied"]) for one in document["candidates"]]
+    assert len(set(names)) == len(names) == 4
+    assert names[0] == "rep:3 on 7 × 2 nvme-tlc, drives of 3.84 TB"
+
+
+def test_progress_counts_every_run():
+    # Given two candidates with two seeds and a rebuild each, after one step of closed forms
+    steps = []
+    sets = ["plan.hosts=[7]", "plan.usable_bytes=1TB"]
+    make_plan(
+        parse_scenario(TEXT, sets=sets),
+        progress=lambda words, total=None: steps.append(total),
+    )
+    assert steps[0] == 1 + 2 * (2 + 1)
+    assert len(steps) == steps[0]
+
+
+# The command.
+
+
+def test_the_recommendation_is_printed_before_curves_and_report_are_computed(
+    command, capsys, monkeypatch, tmp_path
+):
+    text = TEXT.replace("[4, 7]", "[7]").replace('"rep:3", "rs:4,2"', '"rs:4,2"')
+    (tmp_path / "s.toml").write_text(text, encoding="utf-8")
+    printed = []
+
+    def no_curves(*_, **__):
+        printed.append(capsys.readouterr().out)
+        return []
+
+    monkeypatch.setattr(
+        "stripesim.scenarios.answers.load.page.curves_of_plan", no_curves
+    )
+
+    status, _, err = command(
+        "plan", tmp_path / "s.toml", "--out", tmp_path / "out", "--report"
+    )
+
+    assert status == 0, err
+    first, second, *_ = printed[0].splitlines()
+    assert first == "recommended:"
+    assert "rs:4,2 on 7 × 2 nvme-tlc" in second
+    assert (tmp_path / "out" / "report.html").exists()

@@ -43,6 +43,14 @@ def test_replication_rebuilds_whole_objects_over_the_network(scenario):
     assert rebuild.limited_by is not None
 
 
+def test_a_sample_is_no_larger_in_a_pool_that_states_its_data(scenario):
+    stored = parse_scenario(TEXT.replace("pg_num", 'stored_bytes = "1TB"\npg_num'))
+    small, same = (
+        idle_rebuild(one, "rep:3", sample_objects=60) for one in (scenario, stored)
+    )
+    assert same.objects == small.objects
+
+
 def test_erasure_coding_reads_k_shards_for_each_lost_one(scenario):
     rebuild = idle_rebuild(scenario, "rs:4,2", sample_objects=60)
     assert rebuild.lost_bytes == rebuild.objects * (1 << 20)

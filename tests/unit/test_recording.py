@@ -7,7 +7,7 @@ import pytest
 
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.schema.loader import load_scenario
-from stripesim.sim.ceph.clients.workload import Synthetic
+from stripesim.sim.ceph.clients.workload import Replay, Requests, Synthetic
 from stripesim.sim.run import simulate
 
 KIB = 1024
@@ -123,6 +123,26 @@ def test_requests_that_are_all_served_have_no_bottleneck(models, make_pool):
     row = simulate(make_pool(models, "rep:1", groups=4), calm).row
     assert row.bottleneck == "none"
     assert not row.saturated
+
+
+def test_a_saturated_trace_names_where_its_requests_queue(models, make_pool):
+    # Given a trace that is idle for a second, and then has 3,000 reads within 3 µs. They take 0.1 s at most,
+    # so nothing is busy for 70 % of the run. Yet few arrivals are served when the last one arrives.
+    count = 3000
+    burst = Requests(
+        is_write=np.zeros(count, dtype=bool),
+        images=np.zeros(count, dtype=np.int64),
+        offsets_bytes=4096 * np.arange(count),
+        lengths_bytes=np.full(count, 4096),
+        arrivals_ns=np.append(0, 10**9 + np.arange(1, count)),
+    )
+
+    row = simulate(make_pool(models, "rep:1", groups=4), Replay(burst)).row
+
+    assert row.saturated
+    assert row.bottleneck_utilisation < 0.7
+    assert row.bottleneck == row.latency_at
+    assert row.bottleneck_wait_fraction > 0.5
 
 
 def test_a_full_member_is_a_bottleneck_though_most_are_idle(fast, change, make_pool):

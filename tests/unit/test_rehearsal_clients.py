@@ -1,5 +1,6 @@
 """What clients notice of a rehearsed change: peering weighs what it weighs in the complete pool."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -49,9 +50,47 @@ def sample_of_an_open_loop():
         requested=requested,
         blocked=blocked,
         end_ns=6_000_000_000,
+        alone_ns=5_000_000_000,
         has_load=True,
         in_flight_count=None,
     )
+
+
+def sample_of_a_closed_loop():
+    """Return 100 requests in flight, each loop in turn for 0.1 s and 0.9 s. Objects move from 3 to 4 s."""
+    issued_s = []
+    latencies_s = []
+    for loop in range(100):
+        # Loops begin one after another within a cycle of 1 s.
+        for cycle in range(6):
+            start_s = loop / 100 + 0.0005 + cycle
+            issued_s += [start_s, start_s + 0.1]
+            latencies_s += [0.1, 0.9]
+    return replace(
+        sample_of_an_open_loop(),
+        rows=[
+            {
+                "at_s": 3.0,
+                "clean_s": 4.0,
+                "backfills": {"pg": [0], "start_s": [3.0], "end_s": [4.0]},
+            }
+        ],
+        requested=SimpleNamespace(
+            issued_ns=np.round(np.array(issued_s) * 1e9).astype(np.int64),
+            completed_ns=np.round(np.add(issued_s, latencies_s) * 1e9).astype(np.int64),
+            done=np.ones(len(issued_s), dtype=bool),
+        ),
+        blocked=np.zeros(len(issued_s), dtype=bool),
+        in_flight_count=100,
+    )
+
+
+def test_long_requests_count_although_the_sample_is_short():
+    during = clients_during(sample_of_a_closed_loop(), 0, duration_s=3600.0)
+
+    # Little's law: 100 in flight, 0.5 s each on average.
+    assert during["iops"] == pytest.approx(200, rel=0.02)
+    assert during["latency_p99_ns"] == pytest.approx(0.9e9)
 
 
 def test_a_backlog_of_peering_does_not_stand_for_hours_of_backfill():

@@ -17,7 +17,9 @@ from stripesim.scenarios.answers.rehearse.backfill_schedule import (
     schedule_s,
 )
 from stripesim.scenarios.answers.rehearse.commands import commands_of
+from stripesim.scenarios.answers.rehearse.exact_movement import exact_movements
 from stripesim.scenarios.answers.rehearse.rehearse import rehearse
+from stripesim.scenarios.answers.rehearse.tables import table_of_settings
 from stripesim.scenarios.answers.rehearse.timeline import time_scale
 from stripesim.scenarios.answers.rehearse.variants import (
     more_backfills,
@@ -26,6 +28,7 @@ from stripesim.scenarios.answers.rehearse.variants import (
 )
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.schema.loader import parse_scenario
+from support.messages import states
 
 TEXT = """
 name = "changes"
@@ -220,6 +223,33 @@ def test_a_rehearsal_needs_no_length_and_a_run_does():
     assert change["profiles"][0]["iops"] > 0
     with pytest.raises(ValueError, match=r"workload\.requests: got neither"):
         run_scenario(unbounded)
+
+
+def test_a_host_is_drained_by_its_name_in_the_map_as_by_its_number():
+    drain = '[[changes]]\nkind = "remove"\nhosts = '
+    by_name = scenario(drain + '["host3"]\n')
+    by_number = scenario(drain + "[3]\n")
+    # Hosts have two OSDs each.
+    assert commands_of(by_name, 0) == [
+        f"ceph osd crush reweight osd.{osd} 0" for osd in (6, 7)
+    ]
+    movements = [exact_movements(each, "rs:4,2") for each in (by_name, by_number)]
+    counts = [moved.movement.shards_count for (moved,) in movements]
+    assert counts[0] == counts[1] > 0
+    with pytest.raises(ValueError, match=r"changes\.hosts") as caught:
+        rehearse(scenario(drain + '["hots3"]\n'))
+    assert states(str(caught.value), 'got "hots3" ... such as host3')
+
+
+def test_a_bad_change_is_the_only_problem_of_a_scenario_without_a_length():
+    unbounded = "\n".join(
+        line for line in TEXT.splitlines() if not line.startswith("requests")
+    )
+    bad = '\n[[changes]]\nkind = "remove"\nhosts = [-1]\n'
+    with pytest.raises(ScenarioError) as caught:
+        scenario(bad, text=unbounded)
+    (fault,) = caught.value.faults
+    assert "changes.hosts" in fault
 
 
 @pytest.mark.parametrize(
@@ -523,3 +553,24 @@ def test_a_second_attempt_simulates_the_same_requests(monkeypatch):
     second = rehearse(scenario(text=text))["changes"][0]["profiles"][0]
     assert second == first
     assert second["before"]["iops"] == pytest.approx(200, rel=0.2)
+
+
+def test_a_setting_without_a_time_says_why(monkeypatch):
+    # Half of the time that the change takes without clients
+    monkeypatch.setattr(samples, "_LONGER", (0.5,))
+    document = rehearse(scenario(text=LIGHT))
+    (row,) = table_of_settings(document)
+    assert row["time"] == "not clean"
+    (reason,) = [line for line in document["warnings"] if "no time" in line]
+    assert states(reason, "fifo: ... not clean ... times ... without clients")
+
+
+def test_progress_counts_the_simulations():
+    steps = []
+    mclock = LIGHT.replace('op_queue = "fifo"', 'op_queue = "mclock_scheduler"')
+    document = rehearse(
+        scenario(text=mclock), progress=lambda words, total: steps.append(total)
+    )
+    # One step of each simulation has to be left until it is done. Equal profiles are not simulated.
+    assert len(steps) + 1 == steps[-1]
+    assert steps[0] == 2 + len(document["changes"][0]["profiles"])

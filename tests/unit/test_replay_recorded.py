@@ -7,7 +7,9 @@ import pytest
 
 from stripesim.__main__ import main
 from stripesim.cli.tables import recorded_lines
-from stripesim.scenarios.cells.replay import recorded_latency
+from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.cells.replay import recorded_latency, replay_of
+from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import parse_scenario
 from support.messages import states
 
@@ -78,3 +80,43 @@ def test_recorded_and_simulated_latencies_are_side_by_side():
     (line,) = recorded_lines([{"scheme": "rep:3", **row}])
     pairs = ", ".join(f"{name} 2.00 → 2.00" for name in names)
     assert states(line, f"rep:3: ... [ms] ... {pairs}")
+
+
+def test_an_image_holds_the_trace(tmp_path):
+    (tmp_path / "t.csv").write_text(LINES)
+
+    def replayed(keys: str):
+        text = SCENARIO + keys
+        return replay_of(parse_scenario(text, label="s.toml", base_dir=tmp_path))
+
+    # The second request ends at 8192 + 4096 bytes.
+    assert replayed("").image_bytes == 12288
+    assert replayed('image_bytes = "1GiB"').image_bytes == 1 << 30
+    with pytest.raises(ValueError, match="image_bytes") as caught:
+        replayed('image_bytes = "8k"')
+    assert states(
+        str(caught.value), "s.toml:6: workload.image_bytes: got 8KiB ... 12,288"
+    )
+
+
+def test_a_failure_rebuilds_the_images_of_a_trace(tmp_path):
+    """Two devices of 64 MiB have 16 objects of 4 MiB each."""
+    second = LINES.replace("host,0", "host,1")
+    (tmp_path / "t.csv").write_text(LINES + second)
+    text = (
+        SCENARIO.replace("rep:3", "rs:2,2")
+        + """image_bytes = "64MiB"
+[cluster]
+hosts = 5
+osds_per_host = 1
+pg_num = 8
+[faults]
+down_out_interval_s = 5
+[[faults.events]]
+osds = [0]
+at_s = 0
+"""
+    )
+    scenario = parse_scenario(text, label="s.toml", base_dir=tmp_path)
+    plan = build_cell(scenario, cells(scenario)[0]).faults
+    assert (plan.images_count, plan.image_objects) == (2, 16)

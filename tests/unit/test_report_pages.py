@@ -36,7 +36,7 @@ ops = ["write", "read"]
 patterns = ["rand"]
 block_sizes_bytes = ["4k", "64k"]
 queue_depth = 8
-requests = 60
+requests = 600
 image_bytes = "64MiB"
 """
 
@@ -256,7 +256,7 @@ def test_numbers_on_the_page_are_those_of_the_rows(result, page):
 
 def test_the_page_states_that_a_run_is_inside_the_calibrated_range():
     sets = [
-        "workload.requests=200",
+        "workload.requests=4000",
         'schemes=["rep:3"]',
         'workload.block_sizes_bytes=["4k"]',
     ]

@@ -6,12 +6,14 @@ import itertools
 import json
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.run.execute import run_scenario
+from stripesim.scenarios.cells import failures as fault_cells
 from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.failures import (
     drawn_failures,
@@ -306,3 +308,93 @@ def test_a_scenario_does_not_include_its_line_numbers() -> None:
         type(one)(schemes=("rep:3",), workload=one.workload).where("schemes", 0)
         == "schemes"
     )
+
+
+# The stored bytes of the pool, beyond the images of its clients.
+
+STORED = """
+schemes = ["rep:3"]
+[cluster]
+hosts = 5
+osds_per_host = 1
+pg_num = 64
+stored_bytes = "4GiB"
+[workload]
+ops = ["read"]
+patterns = ["rand"]
+requests = 100
+queue_depth = 1
+image_bytes = "64MiB"
+[faults]
+down_out_interval_s = 5
+recovery_sleep_s = 0.02
+[[faults.events]]
+osds = [2]
+at_s = 0
+"""
+
+
+def recovery_of(text: str) -> tuple[dict[str, Any], list[str]]:
+    result = run_scenario(parse_scenario(text), costs=False, first_full=False)
+    return result.rows.to_dicts()[-1], list(result.holes)
+
+
+@pytest.mark.parametrize("image", ["prefilled", "pristine"])
+def test_a_failed_osd_loses_its_part_of_the_stored_bytes(image):
+    row, warnings = recovery_of(
+        STORED.replace("image_bytes", f'image = "{image}"\nimage_bytes')
+    )
+    # Three copies of 4 GiB on 5 OSDs, in 64 PGs: 192 shards of PGs, of which an OSD has 38 ± 4.
+    assert row["recovery_lost_bytes"] == pytest.approx(3 * (4 << 30) / 5, rel=0.2)
+    assert row["recovery_whole_s"] == row["recovery_s"]
+    assert not [line for line in warnings if "stored" in line]
+
+
+def test_a_repair_rebuilds_its_part_of_the_stored_bytes():
+    text = STORED[: STORED.index("[faults]")] + "[repair]\nlost_osds = [2]\n"
+    row, _ = recovery_of(text)
+    assert row["repair_lost_bytes"] == pytest.approx(3 * (4 << 30) / 5, rel=0.2)
+
+
+def test_the_recovery_of_a_part_tells_that_of_the_whole(monkeypatch):
+    large = STORED.replace("4GiB", "32GiB")
+    whole, _ = recovery_of(large)
+    # 16 objects of the image, and 1,008 of the 8,176 others: an eighth of 8,192.
+    monkeypatch.setattr(fault_cells, "OTHER_OBJECTS_MAX", 1008)
+    part, warnings = recovery_of(large)
+    assert part["objects_ratio"] == 8
+    # Hashes distribute objects over PGs, which leaves differences.
+    assert part["recovery_lost_bytes"] == pytest.approx(
+        whole["recovery_lost_bytes"] / 8, rel=0.1
+    )
+    assert part["recovery_whole_s"] == pytest.approx(whole["recovery_s"], rel=0.15)
+    assert any(states(line, "12.5 % ... stored") for line in warnings)
+
+
+def test_a_run_that_ends_during_a_recovery_says_how_long_it_takes_at_least():
+    whole, _ = recovery_of(STORED)
+    end_s = whole["failure_to_clean_s"] - whole["recovery_s"] / 2
+    row, warnings = recovery_of(
+        STORED.replace("requests = 100", f"duration_s = {end_s}")
+    )
+    assert "recovery_s" not in row or row["recovery_s"] is None
+    assert whole["recovery_s"] / 2 < row["recovery_whole_s"]
+    assert row["recovery_whole_s"] < 1.1 * whole["recovery_s"]
+    assert any(states(line, "workload.duration_s ... at least") for line in warnings)
+
+
+def test_a_fault_after_all_requests_is_refused():
+    late = STORED.replace("at_s = 0", "at_s = 7")
+    with pytest.raises(ValueError, match=r"workload\.requests") as caught:
+        recovery_of(late)
+    assert states(str(caught.value), "100 requests ... faults.events.0.at_s = 7")
+    # Requests that arrive after the fault meet it.
+    arriving = late.replace("queue_depth = 1", 'kind = "open"\nrate_per_s = 10')
+    row, _ = recovery_of(arriving)
+    assert row["requests"] == 100
+
+
+def test_a_fault_after_the_end_of_the_run_is_refused():
+    fault = "[faults]\n[[faults.events]]\nosds = [2]\nat_s = 100\n"
+    (line,) = said(fault)
+    assert states(line, "faults.events.at_s: got 100 s ... workload.duration_s")

@@ -221,6 +221,18 @@ def test_limits_of_the_parser_give_no_traceback(text: str) -> None:
             '--set: workload.requests: got "many"',
         ),
         (
+            "cluster.generation=reef",
+            '--set: cluster.generation: ... wanted "generation" outside all tables, not in [cluster]',
+        ),
+        (
+            "cluster.image_bytes=1",
+            '--set: cluster.image_bytes: ... wanted "workload.image_bytes"',
+        ),
+        (
+            "cluster.failure_domain=osd",
+            '"failure_domain_replicated" or "failure_domain_erasure"',
+        ),
+        (
             "cluster.host=3",
             '--set: cluster.host: got unknown key "host" ... "hosts"',
         ),

@@ -1,5 +1,6 @@
 """Scenarios that ship, overrides, cells, hash and JSON schema."""
 
+import inspect
 import json
 import tomllib
 from pathlib import Path
@@ -9,6 +10,7 @@ import jsonschema
 import pydantic
 import pytest
 
+import stripesim
 from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.schema.keys import Cell, cells, schema_json
 from stripesim.scenarios.schema.loader import (
@@ -189,21 +191,25 @@ def test_a_client_that_waits_for_its_newest_request_is_not_simulated_under_failu
         parse_scenario(text, label="s.toml")
 
 
-def test_naming_the_set_of_today_changes_nothing():
-    text = 'schemes = ["rep:3"]\n[workload]\nrequests = 10\n[cluster]\n'
-    plain, named, other = (
-        parse_scenario(text + line)
-        for line in ("", 'parameters = "nvme"', 'parameters = "kraken"')
+def test_an_instance_has_the_defaults_that_its_signature_shows() -> None:
+    scenario = stripesim.Scenario(schemes=["rep:3"], workload={"requests": 1})
+    shown = inspect.signature(stripesim.Scenario).parameters
+    assert shown["generation"].default == scenario.generation == "reef"
+    assert shown["cluster"].default == scenario.cluster
+    cluster = scenario.cluster
+    assert (cluster.parameters, cluster.drive) == ("nvme", "samsung-pm983")
+    assert (cluster.cores_per_host, cluster.public_gbit_per_s) == (128, 100.0)
+
+
+def test_explain_has_the_defaults_of_a_scenario() -> None:
+    scenario = stripesim.Scenario(
+        schemes=["rs:6,3"],
+        cluster={"hosts": 10, "osds_per_host": 1, "pg_num": 64},
+        workload={"requests": 1, "queue_depth": 1},
     )
-    assert (
-        plain.cluster == named.cluster
-        and plain.generation == named.generation == "reef"
+    assert stripesim.explain("write", "rs:6,3") == stripesim.explain(
+        "write", "rs:6,3", scenario=scenario
     )
-    assert (named.cluster.drive, named.cluster.public_gbit_per_s) == (
-        "samsung-pm983",
-        100.0,
-    )
-    assert other.cluster.public_gbit_per_s != 100.0
 
 
 def test_an_old_name_still_works_and_is_warned_of() -> None:

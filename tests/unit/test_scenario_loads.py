@@ -160,3 +160,41 @@ workload = {requests = 1, ops = ["read"], patterns = ["rand"]}
         ValueError, match=r"^wide\.toml:3: schemes: got rs:254,1, .* 4096 "
     ):
         run_cell(scenario, Cell("rs:254,1", "read", "rand", 4096), "compiled")
+
+
+def test_clients_that_nobody_stated_do_not_limit() -> None:
+    plain = scenario("requests = 100")
+    enough = plain.with_enough_clients()
+    resources = build_cell(enough, cells(enough)[0]).pool.cluster.resources
+    of_client = [kind.startswith("client.") for kind in resources.kinds]
+    # A thread and an interface in each direction, for each of 256 requests in flight.
+    assert sum(of_client) == 3
+    assert (resources.capacities[of_client] >= 256).all()
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        "workload.clients=1",
+        "workload.clients_per_host=1",
+        "client.threads=1",
+        "client.place=own",
+        "client.unlimited=false",
+    ],
+)
+def test_clients_that_are_stated_stay(stated: str) -> None:
+    asked = scenario("requests = 100", sets=(stated,))
+    assert asked.states_clients
+    assert asked.with_enough_clients() is asked
+
+
+def test_one_workload_that_states_clients_states_them() -> None:
+    assert parse_scenario(TWO).states_clients
+
+
+def test_a_key_that_is_not_given_leaves_the_hash_alone() -> None:
+    plain = scenario("requests = 100")
+    given = scenario("requests = 100", sets=("client.unlimited=false",))
+    asked = plain.model_dump(mode="json")
+    assert asked["client"].pop("unlimited") is None
+    assert plain.hash() != given.hash()

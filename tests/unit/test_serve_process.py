@@ -174,6 +174,22 @@ def test_forms_of_slow_senders_are_abandoned():
     assert anyio.run(read) == 408
 
 
+def test_a_client_that_leaves_within_a_form_gets_no_traceback():
+    async def read():
+        messages = [
+            {"type": "http.request", "body": b"a=1&", "more_body": True},
+            {"type": "http.disconnect"},
+        ]
+
+        async def receive():
+            return messages.pop(0)
+
+        request = form_request(b"")
+        return await status_of(FormReader(), Request(request.scope, receive))
+
+    assert anyio.run(read) == 400
+
+
 def test_all_forms_together_are_bounded():
     async def read():
         reader = FormReader(total_bytes_max=100)

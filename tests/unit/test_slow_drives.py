@@ -64,7 +64,7 @@ def slow(osd=0, at_s=0.0, end_s=None, factor=FACTOR):
 PARTS = {
     "intel-730": {"ssd", "sync"},
     "intel-730-raid0": {"ssd", "sync"},
-    "nvme-tlc": {"ssd", "sync"},
+    "nvme-tlc": {"ssd", "sync", "ssd.link", "ssd.write"},
     "samsung-pm983": {"ssd", "sync", "ssd.link", "ssd.write"},
     "hdd-7200": {"ssd", "sync"},
     "hdd-7200-nvme-db": {"ssd"},

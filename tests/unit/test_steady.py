@@ -70,6 +70,12 @@ def test_too_few_batches_give_no_interval():
     assert 1.5 - enough.low == pytest.approx(enough.high - 1.5)
 
 
+def test_equal_values_give_no_interval():
+    # No spread among five values does not make the mean certain.
+    found = student_interval([2.82] * 5)
+    assert (found.mean, found.low, found.high) == (2.82, None, None)
+
+
 def test_intervals_cover_the_mean_as_often_as_they_say():
     covered = 0
     for seed in range(200):

@@ -44,7 +44,7 @@ def test_lines_hold_the_means_at_the_swept_values() -> None:
         [float(value) for value in line.get_xydata().ravel()] for line in axes.lines
     ]  # type: ignore[union-attr]
     assert drawn == [[4, 10.5, 8, 11.5, 16, 12.5], [4, 13.5, 8, 14.5, 16, 15.5]]
-    assert axes.get_xlabel() == DEPTH
+    assert axes.get_xlabel() == "queue depth"
     assert "2 replications" in figures.caption
 
 
@@ -62,24 +62,33 @@ def test_each_op_and_pattern_has_a_panel() -> None:
     }
 
 
-def test_other_keys_draw_separate_lines_up_to_a_limit() -> None:
+def test_colours_are_schemes_and_styles_are_other_values() -> None:
+    hosts = [4, 5, 6]
     figures = draw_sweep(
-        means(**{DEPTH: [4, 8], "cluster.hosts": [4, 5, 6]}), [DEPTH, "cluster.hosts"]
+        means(scheme=["rep:3", "rs:6,3"], **{DEPTH: [4, 8], "cluster.hosts": hosts}),
+        [DEPTH, "cluster.hosts"],
     )
     assert figures is not None
-    labels = [line.get_label() for line in figures.figure.axes[0].lines]
-    assert labels == [
-        "3-replication, hosts 4",
-        "3-replication, hosts 5",
-        "3-replication, hosts 6",
-    ]
+    lines = figures.figure.axes[0].lines
+    drawn = [line for line in lines if len(line.get_xdata())]
+    looks = [(line.get_color(), line.get_linestyle()) for line in drawn]
+    assert len(set(looks)) == 2 * len(hosts)
+    assert len({colour for colour, _ in looks}) == 2
+    assert len({style for _, style in looks}) == len(hosts)
+    # Each scheme and each style has one legend entry, not each of their pairs.
+    labels = {line.get_label() for line in lines if line.get_label()[0] != "_"}
+    assert labels == {"3-replication", "RS(6,3)", "hosts 4", "hosts 5", "hosts 6"}
+
+
+def test_more_values_than_styles_draw_only_the_first() -> None:
     hosts = list(range(4, 14))
     figures = draw_sweep(
         means(**{DEPTH: [4, 8], "cluster.hosts": hosts}), [DEPTH, "cluster.hosts"]
     )
     assert figures is not None
     assert len(figures.figure.axes[0].lines) == 1
-    assert "cluster.hosts = 4" in figures.caption
+    assert "hosts 5" in figures.caption
+    assert "hosts 13" in figures.caption
 
 
 def test_swept_block_sizes_are_the_axis_not_lines() -> None:

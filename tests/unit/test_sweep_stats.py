@@ -50,6 +50,12 @@ def test_the_interval_has_its_nominal_coverage() -> None:
     assert 922 <= covered <= 978
 
 
+def test_intervals_of_single_runs_are_not_averaged() -> None:
+    rows = frame([7.0, 9.0], latency_ci_low=[1.0, 2.0], latency_ci_high=[3.0, 4.0])
+    ends = [name for name in aggregate(rows).columns if "_ci_" in name]
+    assert ends == ["iops_ci_low", "iops_ci_high"]
+
+
 def test_one_replication_has_no_interval_and_missing_values_stay_out() -> None:
     one = aggregate(frame([7.0])).to_dicts()[0]
     assert (one["iops"], one["iops_ci_low"], one["iops_ci_high"]) == (7.0, None, None)
@@ -59,9 +65,11 @@ def test_one_replication_has_no_interval_and_missing_values_stay_out() -> None:
     assert none["iops"] is None
 
 
-def test_equal_values_have_an_interval_of_no_width() -> None:
+def test_equal_values_have_no_interval() -> None:
     row = aggregate(frame([0.1, 0.1, 0.1])).to_dicts()[0]
-    assert row["iops"] == row["iops_ci_low"] == row["iops_ci_high"] == 0.1
+    assert row["iops"] == 0.1
+    assert row["iops_ci_low"] is None
+    assert row["iops_ci_high"] is None
 
 
 def test_cells_stay_apart_and_in_order() -> None:

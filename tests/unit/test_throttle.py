@@ -144,14 +144,42 @@ def test_requests_in_flight_add_up_and_gather_where_the_load_is_highest():
         image_stride_bytes=1 << 30,
     )
     # When 300 requests are in flight
-    in_flight = requests_in_flight(
+    at_resources, waiting = requests_in_flight(
         pool, Mix(workload=load.start()), weights, 300, np.random.default_rng(1)
     )
     # Then they are all somewhere, most of them on the primary of that group.
-    assert in_flight.sum() == pytest.approx(300)
+    assert at_resources.sum() + waiting.sum() == pytest.approx(300)
     primaries = pool.cluster.acting[np.arange(256), pool.primaries]
-    of_primary = np.bincount(primaries, in_flight)
+    of_primary = np.bincount(primaries, at_resources + waiting)
     assert of_primary.argmax() == primaries[7]
+
+
+def test_writes_beyond_the_limit_wait_for_admission_to_one_primary():
+    # Given 3,000 writes in flight, nearly all of them queued at the busiest OSD, which admits 256 of its own
+    loaded = scenario(30, 100)
+    pool = build_pool(loaded, parse_scheme("rep:3"), build_models(loaded))
+    limit = pool.cluster.models.throttle.client_requests_max_count
+    load = Synthetic(
+        pattern="rand",
+        block_bytes=4096,
+        image_bytes=1 << 30,
+        read_fraction=0.0,
+        requests=None,
+        queue_depth=100,
+        clients=30,
+        image_stride_bytes=1 << 30,
+    )
+    weights = np.full(256, 1 / 256)
+    at_resources, waiting = requests_in_flight(
+        pool, Mix(workload=load.start()), weights, 3000, np.random.default_rng(1)
+    )
+    # Then those that wait have one primary, and fill the limit together with those of others at replicas.
+    primaries = pool.cluster.acting[np.arange(256), pool.primaries]
+    assert len(set(primaries[waiting > 0])) == 1
+    [hot] = set(primaries[waiting > 0])
+    of_hot = at_resources[primaries == hot].sum()
+    assert limit <= of_hot < 1.2 * limit
+    assert at_resources.sum() + waiting.sum() == pytest.approx(3000)
 
 
 def test_only_first_requests_are_placed():

@@ -6,6 +6,7 @@ import tracemalloc
 import warnings
 from pathlib import Path
 
+import polars as pl
 import pytest
 from rich.console import Console
 
@@ -14,6 +15,7 @@ from stripesim.models.problems import TraceError
 from stripesim.traces import convert, describe, load
 from stripesim.traces import source as source_module
 from stripesim.traces.figure import figure_sheet
+from support.messages import states
 
 MSR_ROWS = "".join(
     f"{128166372003061629 + 5000 * i},usr,0,{'Read' if i % 2 else 'Write'},{4096 * i},4096,{i + 1}\n"
@@ -120,3 +122,30 @@ def test_the_summary_is_tables_of_at_most_100_columns(tmp_path: Path) -> None:
     assert "{" not in text
     for words in ("requests", "hit ratio", "window [s]", "4,096"):
         assert words in text
+
+
+def test_what_a_trace_does_not_have_is_left_out_of_its_table(tmp_path):
+    tables = summary_tables(describe(load(put(tmp_path, "t.csv", MSR_ROWS))))
+    (names, values) = ([*column.cells] for column in tables[0].columns)
+    # The trace records response times, and no service times of a device.
+    assert "response_mean_us" in names
+    assert "service_mean_us" not in names
+    assert "–" not in values
+
+
+def test_a_panic_inside_polars_is_one_line(tmp_path, monkeypatch, capfd):
+    path = tmp_path / "damaged.parquet"
+    columns = {"issue_ns": [1], "offset_bytes": [0], "length_bytes": [4096]}
+    pl.DataFrame({**columns, "is_write": [True]}).write_parquet(path)
+
+    def panic(*_):
+        # Rust writes to the process's standard error, past Python's.
+        os.write(2, b"thread 'polars-0' panicked at reader.rs\n")
+        raise pl.exceptions.PanicException("index out of bounds\nmore")
+
+    monkeypatch.setattr(pl.LazyFrame, "collect", panic)
+    with pytest.raises(TraceError) as caught:
+        load(path)
+    assert states(str(caught.value), "damaged.parquet: got ... index out of bounds")
+    os.write(2, b"our own line\n")
+    assert capfd.readouterr().err == "our own line\n"

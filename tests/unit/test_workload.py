@@ -180,11 +180,10 @@ def test_speed_and_closed_replay_of_a_real_trace(data):
     assert (fast.requested.issued_ns == np.rint(plain.requested.issued_ns / 4)).all()
     closed = issued("workload.replay=closed", "workload.queue_depth=3")
     assert closed.row.requests == 1000
-    # Never more than three outstanding parts, and no idle time: far faster than recorded.
-    stream = closed.engine_run.streams[0]
+    # Never more than three outstanding requests, and no idle time: far faster than recorded.
     events = sorted(
-        [(time, 1) for time in stream.issued_ns.tolist()]
-        + [(time, -1) for time in stream.completed_ns.tolist()]
+        [(time, 1) for time in closed.requested.issued_ns.tolist()]
+        + [(time, -1) for time in closed.requested.completed_ns.tolist()]
     )
     outstanding = np.cumsum([change for _, change in events])
     assert outstanding.max() == 3

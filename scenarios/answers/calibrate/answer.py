@@ -12,6 +12,7 @@ from stripesim.scenarios.answers.calibrate.parameter_file import (
     parameter_text,
     scenario_text,
 )
+from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.tables import Table
 
@@ -102,9 +103,9 @@ def _values(calibration: Calibration) -> Table:
             "value": value.id,
             "role": value.role,
             "load": value.load,
-            "measured": f"{value.measured:.4g}",
-            "before": f"{value.before:.4g}",
-            "after": f"{value.after:.4g}",
+            "measured": number_text(value.measured, digits=4),
+            "before": number_text(value.before, digits=4),
+            "after": number_text(value.after, digits=4),
             "after / measured": f"{value.after / value.measured:.2f}",
         }
         for value in calibration.values

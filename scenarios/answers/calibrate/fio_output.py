@@ -19,7 +19,11 @@ from stripesim.scenarios.cells.models import build_models, device_set
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.loader import load_scenario
-from stripesim.scenarios.studies.nvme.runs import REQUESTS_MIN, request_count
+from stripesim.scenarios.studies.nvme.runs import (
+    REQUESTS_MIN,
+    ROUNDS,
+    request_count,
+)
 from stripesim.sim.ceph.cluster import Models
 
 #: Operation and pattern of each fio load type (``rw``).
@@ -95,7 +99,9 @@ class FioRun:
             "requests": requests,
         }
         sets: dict[str, Any] = {f"workload.{key}": value for key, value in load.items()}
-        return load_scenario(self.scenario_path, sets={**sets, "schemes": [row.scheme]})
+        # The loads of the scenario are not those that fio measured.
+        sets |= {"workloads": [], "schemes": [row.scheme]}
+        return load_scenario(self.scenario_path, sets=sets)
 
     def models(self) -> Models:
         """Return the models before calibration."""
@@ -108,7 +114,15 @@ class FioRun:
         in_flight = self.row.clients * self.row.depth_per_client
         scenario = self._with_requests(request_count(in_flight, rounds))
         models = change(build_models(scenario))
-        row = run_cell(scenario, cells(scenario)[0], "compiled", models).row.as_dict()
+        result = run_cell(
+            scenario,
+            cells(scenario)[0],
+            "compiled",
+            models,
+            # Steps of a fit may be too short for the audit, and are not shown.
+            unchecked=rounds < ROUNDS,
+        )
+        row = result.row.as_dict()
         return {
             self.row.id: {
                 "iops": row["iops"],
@@ -143,7 +157,8 @@ def fio_runs(folder: Path) -> list[FioRun]:
             f"{folder}: got {len(scenarios)} TOML files next to fio's outputs, wanted one: the scenario of "
             "the cluster that was measured"
         )
-    scenario = load_scenario(scenarios[0])
+    any_load = {"workload.requests": REQUESTS_MIN, "workloads": []}
+    scenario = load_scenario(scenarios[0], sets=any_load)
     problems: list[str] = []
     runs = []
     for path in sorted(folder.glob("*.json")):

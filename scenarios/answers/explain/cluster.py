@@ -22,8 +22,7 @@ DEFAULT_SCHEMES: Final = ("rep:3", "rs:6,3")
 # One OSD per host, so that every message crosses the network.
 _SMALL_CLUSTER: Final[dict[str, Any]] = {
     "name": "explain",
-    "generation": "kraken",
-    "cluster": {"parameters": "kraken", "osds_per_host": 1, "pg_num": 64},
+    "cluster": {"osds_per_host": 1, "pg_num": 64},
     "workload": {"requests": 1, "queue_depth": 1},
 }
 

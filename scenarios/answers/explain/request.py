@@ -25,7 +25,7 @@ from stripesim.scenarios.answers.explain.timeline import (
 )
 from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.notes import kernel_warnings
+from stripesim.scenarios.cells.notes import kernel_warnings, repair_warnings
 from stripesim.scenarios.cells.run import steps_problem
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import Overrides
@@ -195,7 +195,10 @@ def _timeline(
     return replace(
         timeline,
         generation=scenario.generation,
-        kernel_notes=tuple(kernel_warnings(one_request)),
+        kernel_notes=(
+            *kernel_warnings(one_request),
+            *(repair_warnings(one_request, models) if question.op == "repair" else ()),
+        ),
     )
 
 

@@ -1,5 +1,6 @@
 """Define the timeline of a request: steps and where they run, locks held, the critical path."""
 
+import html
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -99,6 +100,23 @@ class Timeline:
     method: str = ""
     #: Warning if the code was never timed, so that its kernel costs are interpolated from other codes
     kernel_notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        what = (
+            f"{self.op} of {self.size_bytes:,} bytes, {self.scheme}, {self.generation}"
+        )
+        return f"<Timeline: {what}, {self.state}, {self.latency_ns / 1e3:,.1f} µs, {len(self.steps)} steps>"
+
+    def _repr_html_(self) -> str:
+        """Return the latency by category, which notebooks show."""
+        lines = [
+            f"<tr><td>{category}</td><td>{spent_ns / 1e3:,.1f}</td></tr>"
+            for category, spent_ns in self.latency_by_category_ns().items()
+            if spent_ns
+        ]
+        heads = "<tr><th>critical path</th><th>µs</th></tr>"
+        sentence = html.escape(repr(self).strip("<>"))
+        return f"<p>{sentence}</p><table>{heads}{''.join(lines)}</table>"
 
     def totals(self) -> dict[str, int]:
         """Sum the counters of all steps. Wake-ups of threads add to durations only."""

@@ -20,15 +20,18 @@ def answer_of_load(
 ) -> Answer:
     """Return the answer of load curves: a table of each, sentences, files, figures and a page."""
     document = load_document(scenario, curves, engine=engine)
+    audited = [*document["refusals"], *document["falls"]]
 
     return Answer(
         document=document,
         shown=[
             *map(table_of, curves),
             *document["sentences"],
-            *(f"note: {line}" for line in notes_of(curves)),
+            *(f"note: {line}" for line in (*notes_of(curves), *document["notes"])),
         ],
-        outside=document["warnings"],
+        outside=[line for line in document["warnings"] if line not in audited],
+        warnings=document["falls"],
+        refusals=document["refusals"],
         files=lambda: {
             "load.json": json.dumps(document, indent=1).encode(),
             "load.csv": csv_text(_points(document)).encode(),

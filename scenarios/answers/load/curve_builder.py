@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from math import log
 from typing import Final, NamedTuple
 
+from stripesim.models.problems import RefusedError
 from stripesim.scenarios.answers.load.analysis import knee_of, rate_within
 from stripesim.scenarios.answers.load.rate_runs import (
     RateMeasurement,
@@ -23,6 +24,7 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.forms.bound import Bound, bounds_of_cell
 from stripesim.scenarios.schema.keys import Cell, Scenario
+from stripesim.sim.observe.audit import RatePoint, audit_bound, falls
 from stripesim.sim.observe.intervals import Interval, student_interval
 
 # Rates that every curve has, as parts of saturation.
@@ -83,6 +85,8 @@ class BuilderSettings(NamedTuple):
         Points of the curve [count].
     on_point
         Called with the curve so far and its new point.
+    unchecked
+        Keep the numbers of runs that the audit refuses.
     """
 
     engine: str
@@ -91,6 +95,7 @@ class BuilderSettings(NamedTuple):
     requests: int
     points_max: int
     on_point: OnPoint
+    unchecked: bool = False
 
 
 class _Rate(NamedTuple):
@@ -111,6 +116,12 @@ class _Rate(NamedTuple):
     @property
     def p99_ns(self) -> float:
         return _mean([one.latency_p99_ns for one in self.measured])
+
+    @property
+    def refused(self) -> str | None:
+        """The first check of the audit that a replication fails, or None."""
+        refusals = [one.refused for one in self.measured]
+        return next((text for text in refusals if text is not None), None)
 
     @property
     def is_steady(self) -> bool:
@@ -172,9 +183,15 @@ class CurveBuilder:
         """Return the curve so far."""
         assert self.saturation is not None
         steady = self._steady_rates()
+        points = [self._point(rate) for rate in self.rates]
+        refused_points = []
+        if not self.settings.unchecked:
+            refused_points = [one for one in points if one.refused is not None]
+        shown = [one for one in points if one not in refused_points]
+        below = [one for one in shown if not one.is_past_saturation]
         return LoadCurve(
             cell=self.cell,
-            points=tuple(self._point(rate) for rate in self.rates),
+            points=tuple(shown),
             saturation_iops=self.saturation,
             is_searched=self.is_searched,
             limited_by=self.limited_by,
@@ -184,6 +201,8 @@ class CurveBuilder:
                 _within(steady, bound_ns) for bound_ns in self.settings.p99_bounds_ns
             ),
             replications=self.settings.replications,
+            refused_points=tuple(refused_points),
+            falls=tuple(falls([_rate_point(one) for one in below])),
         )
 
     def _shares(self) -> tuple[float, ...]:
@@ -225,6 +244,34 @@ class CurveBuilder:
         measured = best + (yield from self._batch(others))
         self.saturation = student_interval([one.iops for one in measured])
         self.limited_by = best[0].bottleneck
+        self._check_saturation(measured)
+
+    def _check_saturation(self, measured: Sequence[RateMeasurement]) -> None:
+        """Refuse the curve if the audit refuses its saturation, by which all rates are chosen."""
+        refusals = [one.refused for one in measured if one.refused is not None]
+        assert self.saturation is not None
+        above = self._above_bound(self.saturation)
+        if above is not None:
+            refusals.append(above)
+        if refusals and not self.settings.unchecked:
+            cell = self.cell
+            name = f"{cell.scheme} {cell.op} {cell.pattern} at saturation"
+            raise RefusedError(f"{name}: {refusals[0]}")
+
+    def _above_bound(self, rate: Interval) -> str | None:
+        """Return the refusal of a rate above the bound, which is known for random requests alone."""
+        loads = self.scenario.loads
+        if any(load.image == "pristine" or "seq" in load.patterns for load in loads):
+            return None
+        if self.bound is None or rate.low is None or rate.high is None:
+            return None
+        half_fraction = (rate.high - rate.low) / 2 / rate.mean
+        return audit_bound(
+            rate.mean,
+            self.bound.iops,
+            self.bound.resource,
+            half_fraction=half_fraction,
+        )
 
     def _extend(self, shares: Sequence[float]) -> Batch:
         """Search further where open loops are steady past the closed loop, as sequential streams can be."""
@@ -297,7 +344,10 @@ class CurveBuilder:
         return (yield runs)
 
     def _closed(self, in_flight: int, number: int) -> RateRun:
-        requests = max(_LONGER * self.settings.requests, _ROUNDS * in_flight)
+        clients = self.scenario.workload.clients
+        # Each client keeps a whole number of requests in flight.
+        kept = -(-in_flight // clients) * clients
+        requests = max(_LONGER * self.settings.requests, _ROUNDS * kept)
         return self._run(number, in_flight=in_flight, requests=requests)
 
     def _run(
@@ -325,7 +375,8 @@ class CurveBuilder:
         for rate in self.rates:
             if rate.per_s >= self.saturation.mean or not rate.is_steady:
                 break
-            steady.append(rate)
+            if rate.refused is None or self.settings.unchecked:
+                steady.append(rate)
         return steady
 
     def _next_rate(self, saturation: float) -> float | None:
@@ -380,7 +431,15 @@ class CurveBuilder:
             is_past_saturation=is_past,
             is_steady=is_steady,
             requests=rate.requests,
+            refused=rate.refused,
         )
+
+
+def _rate_point(point: LoadPoint) -> RatePoint:
+    half = 0.0
+    if point.iops.low is not None and point.iops.high is not None:
+        half = (point.iops.high - point.iops.low) / 2
+    return RatePoint(f"{point.offered_iops:,.0f} offered", point.iops.mean, half)
 
 
 def _knee(steady: Sequence[_Rate]) -> Interval | None:

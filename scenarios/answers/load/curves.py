@@ -54,6 +54,7 @@ def load_curves(
     jobs: int | None = None,
     on_point: OnPoint | None = None,
     should_stop: Callable[[], bool] | None = None,
+    unchecked: bool = False,
 ) -> list[LoadCurve]:
     """Simulate the load curve of each scheme and kind of request of a scenario.
 
@@ -61,7 +62,8 @@ def load_curves(
     ----------
     scenario
         The scenario, or several to compare. Queue depth, rate and length are replaced: arrivals are Poisson
-        at each rate. Several workloads keep their shares of the requests.
+        at each rate. Several workloads keep their shares of the requests. Clients that the scenario does not
+        state do not limit the rate.
     engine
         ``compiled`` or ``simpy``.
     p99_bounds_s
@@ -80,6 +82,8 @@ def load_curves(
         Called in this process with the curve so far and its new point.
     should_stop
         Asked after each run. If it returns True, the curves so far are returned.
+    unchecked
+        Keep the numbers of runs that the audit refuses.
 
     Returns
     -------
@@ -91,10 +95,12 @@ def load_curves(
     ValueError
         If the scenario has no steady load (traces, faults, changes, repairs), too many cells, or a scheme
         does not fit on the cluster. The message names the key.
+    RefusedError
+        If the audit refuses the saturation of a curve.
     """
     scenarios = [scenario] if isinstance(scenario, Scenario) else list(scenario)
     builders = []
-    for asked in scenarios:
+    for asked in (one.with_enough_clients() for one in scenarios):
         check_load(asked)
         check_schemes(asked, build_models(asked))
         settings = BuilderSettings(
@@ -104,6 +110,7 @@ def load_curves(
             requests=requests or _requests_of(asked),
             points_max=points_max,
             on_point=on_point or (lambda curve, point: None),
+            unchecked=unchecked,
         )
         builders += [CurveBuilder(asked, cell, settings) for cell in cells(asked)]
     _compute(builders, jobs or cores_usable(), should_stop or (lambda: False))

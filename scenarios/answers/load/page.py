@@ -14,9 +14,9 @@ from stripesim.scenarios.show.page.render import Section, figure_blocks, render
 from stripesim.scenarios.show.words import origin_words
 
 
-def load_section(curves: Sequence[LoadCurve]) -> Section:
-    """Return the section with the load curves."""
-    sentences = [note[0].upper() + note[1:] for note in notes_of(curves)]
+def load_section(curves: Sequence[LoadCurve], notes: Sequence[str] = ()) -> Section:
+    """Return the section with the load curves and further notes, such as those about clients."""
+    sentences = [note[0].upper() + note[1:] for note in [*notes_of(curves), *notes]]
     return Section(
         "Latency over throughput",
         "load-curves",
@@ -31,7 +31,7 @@ def report_of_load(
 ) -> str:
     """Return the self-contained HTML page of load curves."""
     source = document["provenance"]
-    section = load_section(curves)
+    section = load_section(curves, document["notes"])
     return render(
         "load.html.j2",
         kind="Load curve",

@@ -1,6 +1,6 @@
 """Run a cell of a scenario at one rate, or as a closed loop that keeps it saturated, and measure it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -62,6 +62,8 @@ class RateMeasurement:
         The same of the 99th percentile [1].
     bottleneck
         Class of resource that limits the run, as in a result row.
+    refused
+        Check of the audit that the run fails, or None.
     """
 
     offered_iops: float
@@ -72,6 +74,7 @@ class RateMeasurement:
     growth: float
     tail_growth: float
     bottleneck: str | None
+    refused: str | None = None
 
 
 def measure_rate(run: RateRun) -> RateMeasurement:
@@ -85,7 +88,7 @@ def measure_rate(run: RateRun) -> RateMeasurement:
     ValueError
         If the scheme does not fit on the cluster, or no request completes.
     """
-    result = run_cell(scenario_of(run), run.cell, run.engine)
+    result = run_cell(scenario_of(run), run.cell, run.engine, unchecked=True)
     if not run.rates_per_s:
         row = result.row
         if not row.iops:
@@ -99,11 +102,13 @@ def measure_rate(run: RateRun) -> RateMeasurement:
             growth=1.0,
             tail_growth=1.0,
             bottleneck=row.bottleneck,
+            refused=result.refused,
         )
     last_part = 1.0
     if len(run.rates_per_s) > 1:
         last_part = _LAST_PART
-    return _measured_in_window(result.requested, last_part, result.row.bottleneck)
+    measured = _measured_in_window(result.requested, last_part, result.row.bottleneck)
+    return replace(measured, refused=result.refused)
 
 
 def scenario_of(run: RateRun) -> Scenario:

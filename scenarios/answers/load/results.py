@@ -27,6 +27,8 @@ class LoadPoint:
         False if the latency rises through the run, so that a longer run would show a higher one.
     requests
         Requests of each replication [count].
+    refused
+        Check of the audit that one of its runs fails, or None.
     """
 
     offered_iops: float
@@ -37,6 +39,7 @@ class LoadPoint:
     is_past_saturation: bool
     is_steady: bool
     requests: int
+    refused: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +88,10 @@ class LoadCurve:
         Highest rate within each latency bound.
     replications
         Runs of each point [count].
+    refused_points
+        Rates whose numbers the audit withholds, ascending. They are not among `points`.
+    falls
+        Steps below saturation at which the served rate falls as the offered rate rises.
     """
 
     cell: Cell
@@ -96,3 +103,21 @@ class LoadCurve:
     knee_iops: Interval | None
     within: tuple[RateWithin, ...]
     replications: int
+    refused_points: tuple[LoadPoint, ...] = ()
+    falls: tuple[str, ...] = ()
+
+    @property
+    def refusals(self) -> list[str]:
+        """The points that the audit refuses: their rate, the check, and what it got and wanted."""
+        refused = [*self.refused_points, *self.points]
+        return [
+            f"{self.cell.scheme} {self.cell.op} {self.cell.pattern} at "
+            f"{point.offered_iops:,.0f} requests/s: {point.refused}"
+            for point in refused
+            if point.refused is not None
+        ]
+
+    def __repr__(self) -> str:
+        cell = self.cell
+        saturation = f"saturation {self.saturation_iops.mean:,.0f}/s"
+        return f"<LoadCurve: {cell.scheme} {cell.op}, {len(self.points)} points, {saturation}>"

@@ -8,6 +8,7 @@ from typing import Any, Final
 from stripesim.scenarios.answers.load.rate_runs import RateRun, scenario_of
 from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint, RateWithin
 from stripesim.scenarios.cells.notes import (
+    client_notes,
     hole_warnings,
     kernel_warnings,
     made_from,
@@ -42,15 +43,22 @@ def load_document(
 ) -> dict[str, Any]:
     """Return the document that ``stripesim load --json -`` prints."""
     replications = max((curve.replications for curve in curves), default=0)
+    refusals = [line for curve in curves for line in curve.refusals]
+    rate_falls = [line for curve in curves for line in curve.falls]
     return {
         "curves": [curve_json(curve) for curve in curves],
         "sentences": [sentence_of(curve) for curve in curves],
+        "notes": client_notes(scenario),
         "warnings": [
             *load_warnings(scenario),
             *hole_warnings(scenario),
             *kernel_warnings(scenario),
             *pristine_warnings(scenario),
+            *rate_falls,
+            *refusals,
         ],
+        "falls": rate_falls,
+        "refusals": refusals,
         "provenance": made_from(
             scenario,
             generation=scenario.generation,
@@ -85,7 +93,10 @@ def curve_json(curve: LoadCurve) -> dict[str, Any]:
         bound = curve.bound._asdict()
     return {
         **curve.cell._asdict(),
-        "points": [point_json(point) for point in curve.points],
+        "points": [
+            *(point_json(point) for point in curve.points),
+            *(refused_json(point) for point in curve.refused_points),
+        ],
         "knee_iops": None if curve.knee_iops is None else knee.mean,
         "knee_low_iops": knee.low,
         "knee_high_iops": knee.high,
@@ -117,6 +128,16 @@ def point_json(point: LoadPoint) -> dict[str, Any]:
         "past_saturation": point.is_past_saturation,
         "steady": point.is_steady,
         "requests": point.requests,
+        "refused": point.refused,
+    }
+
+
+def refused_json(point: LoadPoint) -> dict[str, Any]:
+    """Return a point that the audit refuses, without its numbers."""
+    kept = ("offered_iops", "past_saturation", "requests", "refused")
+    return {
+        name: value if name in kept else None
+        for name, value in point_json(point).items()
     }
 
 
@@ -213,7 +234,7 @@ def rows_of(curve: LoadCurve) -> list[dict[str, str]]:
             "note": _state(point),
         }
         for point in curve.points
-    ]
+    ] + [_refused_row(point) for point in curve.refused_points]
 
 
 def _milliseconds(latency_ns: Interval) -> str:
@@ -227,7 +248,18 @@ def _milliseconds(latency_ns: Interval) -> str:
     return f"{text} ± {number_text(half_ns, 1e-6, digits=2)}"
 
 
+def _refused_row(point: LoadPoint) -> dict[str, str]:
+    assert point.refused is not None
+    return {
+        "offered [1/s]": number_text(point.offered_iops),
+        **dict.fromkeys(("served [1/s]", "of saturation", "p50 [ms]", "p99 [ms]"), "–"),
+        "note": f"refused: {point.refused.partition(':')[0]}",
+    }
+
+
 def _state(point: LoadPoint) -> str:
+    if point.refused is not None:
+        return f"unchecked: {point.refused.partition(':')[0]}"
     if point.is_past_saturation:
         return _PAST
     return "" if point.is_steady else _RISING

@@ -1,24 +1,44 @@
 """Build the candidates of a plan as scenarios, and judge them by closed forms."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from typing import Any, Final, Literal, NamedTuple
 
 from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.forms.bound import Bound, bounds_of
-from stripesim.scenarios.forms.capacity import Capacity, capacity_of, drives_of
-from stripesim.scenarios.forms.prices import cost_of
+from stripesim.scenarios.forms.bound import Bound, bounds_of, stated_words
+from stripesim.scenarios.forms.capacity import (
+    Capacity,
+    capacity_of,
+    drives_of,
+    spare_words,
+)
+from stripesim.scenarios.forms.prices import (
+    cost_of,
+    hosts_of_domain,
+    with_next_domain,
+)
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import scenario_from
 from stripesim.scenarios.schema.tables import VARIED, PlanSpec
-from stripesim.scenarios.schema.units import rate_text
+from stripesim.scenarios.schema.units import (
+    bytes_text,
+    format_size,
+    number_text,
+    rate_text,
+)
 from stripesim.sim.observe.intervals import Interval
 
 #: Maximum size of the grid. Larger ones take minutes before the first simulation.
 CANDIDATES_MAX: Final = 2000
+
+# Significant digits of numbers in verdicts.
+_DIGITS: Final = 4
+# Keys that every name of a candidate contains.
+_NAMED: Final = ("hosts", "osds_per_host", "drive", "ssd")
 
 State = Literal["met", "failed", "uncertain"]
 Side = Literal["or more", "or less"]
@@ -40,9 +60,11 @@ class Candidate:
     keys: dict[str, Any]
     scenario: Scenario | None
     problem: str = ""
+    refused: str | None = None  # Check of the audit that a simulation of it fails.
     capacity: Capacity | None = None
     bounds: tuple[Bound, ...] = ()  # rate that each resource sustains, lowest first
     verdicts: list[Verdict] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     results: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -98,6 +120,8 @@ class Candidate:
             "verdicts": [verdict._asdict() for verdict in self.verdicts],
             "meets": self.meets,
             "fails": self.fails,
+            "warnings": self.warnings,
+            "refused": self.refused,
         }
 
 
@@ -140,6 +164,34 @@ def _without_nulls(value: Any) -> Any:
 def json_name(key: str) -> str:
     """Return the JSON name of a varied key. `drive` keeps its old name, on which programs rely."""
     return "ssd" if key == "drive" else key
+
+
+def line_name(one: Mapping[str, Any], varied: Sequence[str]) -> str:
+    """Name a candidate by its JSON, with every key that the plan varies.
+
+    >>> one = {"scheme": "rs:4,2", "hosts": 6, "osds_per_host": 8, "ssd": "nvme-tlc", "drive_bytes": 4e12}
+    >>> line_name(one, ["hosts", "drive_bytes"])
+    'rs:4,2 on 6 × 8 nvme-tlc, drives of 4 TB'
+    """
+    short = f"{one['scheme']} on {one['hosts']} × {one['osds_per_host']} {one['ssd']}"
+    further = [with_unit(key, one[key]) for key in varied if key not in _NAMED]
+    return ", ".join([short, *further])
+
+
+def with_unit(key: str, value: Any) -> str:
+    """Write a varied value with its unit."""
+    match key:
+        case "drive_bytes":
+            return f"drives of {bytes_text(value)}"
+        case "stripe_unit_bytes":
+            return f"stripe unit {format_size(value)}"
+        case "public_gbit_per_s" | "private_gbit_per_s":
+            return f"{number_text(value)} Gb/s {key.partition('_')[0]}"
+        case "cores_per_host":
+            return f"{value} cores per host"
+        case "pg_num":
+            return f"{value:,} PGs"
+    return str(value)
 
 
 def varied_keys(plan: PlanSpec) -> list[str]:
@@ -192,15 +244,19 @@ def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> 
     results = candidate.results
     safe = candidate.capacity.usable_bytes_safe
     if plan.prices is not None:
-        cost = cost_of(
-            scenario,
-            base.cluster,
-            plan.owned_hosts,
-            plan.prices,
+        cost = partial(
+            cost_of,
+            owned=base.cluster,
+            owned_hosts=plan.owned_hosts,
+            prices=plan.prices,
             drive_bytes=drives.capacity.drive_bytes if drives.capacity else 0.0,
             drives_per_osd=drives.per_osd,
         )
-        results |= cost._asdict()
+        bought = cost(scenario)
+        results |= bought._asdict()
+        if candidate.capacity.spare_domains < max(1, plan.spare_domains):
+            larger = cost(with_next_domain(scenario, candidate.capacity.domain))
+            results["next_domain_cost"] = larger.cost - bought.cost
     if plan.growth_bytes_per_day is not None and safe is not None:
         room_bytes = max(0.0, safe - (plan.stored_bytes or 0.0))
         results["days_until_full"] = room_bytes / plan.growth_bytes_per_day
@@ -225,9 +281,55 @@ def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> 
         and candidate.bounds[0].iops < plan.rate_per_s
     ):
         bound = candidate.bounds[0]
-        sustained = f"{bound.resource}: full at {rate_text(bound.iops)} requests/s"
+        sustained = f"{stated_words(bound.resource)}: full at {rate_text(bound.iops)} requests/s"
         words = f"rate_per_s: {sustained}, wanted {rate_text(plan.rate_per_s)}"
         candidate.verdicts.append(Verdict("rate_per_s", "failed", words))
+    _judge_spare_domains(candidate, plan)
+
+
+def _judge_spare_domains(candidate: Candidate, plan: PlanSpec) -> None:
+    """Judge the failure domains beyond one for each shard, and warn if none is allowed but missing."""
+    held = candidate.capacity
+    assert held is not None
+    if held.shards == 1:
+        return
+    spare = held.spare_domains
+    domain = held.domain if spare == 1 else f"{held.domain}s"
+    found = (
+        f"{spare} spare {domain} beyond {held.shards} shards (min_size {held.min_size})"
+    )
+    if spare < 1:
+        width = "size" if held.scheme.startswith("rep:") else "k+m"
+        found = f"no spare failure domain: {width} = {domain} ({held.shards})"
+    words = f"spare_domains: {found}, wanted {plan.spare_domains} or more"
+    if spare < 1:
+        words += (
+            f"; with one lost, placement groups stay at {held.shards - 1} shards (min_size {held.min_size}) "
+            "until it is replaced"
+        )
+    next_words = _next_domain_words(candidate)
+    if spare < max(1, plan.spare_domains):
+        words += f"; {next_words}"
+    state: State = "met" if spare >= plan.spare_domains else "failed"
+    candidate.verdicts.append(Verdict("spare_domains", state, words))
+    if state == "met" and spare < 1:
+        candidate.warnings.append(f"{spare_words(held)}; {next_words}")
+
+
+def _next_domain_words(candidate: Candidate) -> str:
+    """Say what one more failure domain costs."""
+    held = candidate.capacity
+    scenario = candidate.scenario
+    assert held is not None
+    assert scenario is not None
+    one_more = "one more host"
+    if held.domain == "rack":
+        hosts = hosts_of_domain(scenario.cluster, held.domain)
+        one_more = f"one more rack ({hosts} hosts)"
+    cost = candidate.results.get("next_domain_cost")
+    if cost is None:
+        return f"{one_more} makes one"
+    return f"{one_more} costs {number_text(cost, digits=_DIGITS)}"
 
 
 def judge(
@@ -263,14 +365,18 @@ def _words(
     side: Side,
 ) -> str:
     """Write a value with its interval, unit and limit."""
-    limit = f"wanted {wanted * factor:,.4g}"
+
+    def text(number: float) -> str:
+        return number_text(number, factor, digits=_DIGITS)
+
+    limit = f"wanted {text(wanted)}"
     if value is None:
         return f"{key}: not known, {limit} {unit} {side}"
     low, high = _ends(value)
     between = ""
-    if low != high:
-        between = f" (95 % {low * factor:,.4g} to {high * factor:,.4g})"
-    return f"{key}: {value.mean * factor:,.4g} {unit}{between}, {limit} {side}"
+    if text(low) != text(high):
+        between = f" (95 % {text(low)} to {text(high)})"
+    return f"{key}: {text(value.mean)} {unit}{between}, {limit} {side}"
 
 
 def _ends(value: Interval) -> tuple[float, float]:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from stripesim.scenarios.answers.load.curves import load_curves
-from stripesim.scenarios.answers.load.results import LoadCurve
+from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint
 from stripesim.scenarios.answers.plan.candidates import scenario_of_result
 from stripesim.scenarios.schema.keys import Scenario
+from stripesim.sim.observe.progress import OnStep, silent
 
 #: Points, schemes and runs of the curves of a plan, which compares several clusters.
 _PLAN_POINTS: Final = 10
@@ -20,7 +21,11 @@ _PLAN_LONGER: Final = 2
 
 
 def curves_of_plan(
-    scenario: Scenario, document: Mapping[str, Any], *, engine: str = "compiled"
+    scenario: Scenario,
+    document: Mapping[str, Any],
+    *,
+    engine: str = "compiled",
+    progress: OnStep = silent,
 ) -> list[LoadCurve]:
     """Simulate the load curves of a plan's recommended candidates.
 
@@ -35,6 +40,8 @@ def curves_of_plan(
         What `stripesim.scenarios.answers.plan.plan.make_plan` returns.
     engine
         ``compiled`` or ``simpy``.
+    progress
+        Called after each point with words, and with the number of all points.
 
     Returns
     -------
@@ -61,6 +68,11 @@ def curves_of_plan(
         requests = min(requests, _PLAN_LONGER * scenario.workload.requests)
     # In the order of the other figures, so that schemes have the same colours.
     names = sorted(by_scheme, key=scenario.schemes.index)
+    points = _PLAN_POINTS * len(names)
+
+    def on_point(curve: LoadCurve, point: LoadPoint) -> None:
+        progress(f"load curve of {curve.cell.scheme}", points)
+
     return load_curves(
         [scenario_of_result(scenario, plan, by_scheme[name]) for name in names],
         engine=engine,
@@ -68,4 +80,5 @@ def curves_of_plan(
         replications=_PLAN_REPLICATIONS,
         requests=requests,
         points_max=_PLAN_POINTS,
+        on_point=on_point,
     )

@@ -6,6 +6,8 @@ from typing import Any
 from stripesim.scenarios.answers.load.page import load_section
 from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.load.words import sentence_of
+from stripesim.scenarios.answers.plan.candidates import line_name
+from stripesim.scenarios.forms.bound import stated_words
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.units import (
     bytes_text,
@@ -38,11 +40,13 @@ def _row(
     bound = one["bound"]
     bound_text = "–"
     if bound:
-        bound_text = f"{rate_text(bound['iops'])}/s, {bound['resource']}"
+        resource = stated_words(bound["resource"])
+        bound_text = f"{rate_text(bound['iops'])}/s, {resource}"
     p99 = number_text(one["latency_p99_ns"], 1e-6)
-    if one["iops"] is not None:
-        half_ns = (one["latency_p99_high_ns"] - one["latency_p99_low_ns"]) / 2
-        p99 += f" ± {number_text(half_ns, 1e-6, digits=2)}"
+    low_ns = one.get("latency_p99_low_ns")
+    high_ns = one.get("latency_p99_high_ns")
+    if low_ns is not None and high_ns is not None:
+        p99 += f" ± {number_text((high_ns - low_ns) / 2, 1e-6, digits=2)}"
     return {
         "candidate": candidate_name(one, varied),
         "usable, safe": bytes_text(one["capacity"]["usable_bytes_safe"]),
@@ -67,10 +71,18 @@ def _verdict_text(one: Mapping[str, Any], *, recommended: bool) -> str:
     elif all(line.startswith("uncertain") for line in one["fails"]):
         verdict = "uncertain"
     else:
-        verdict = "fails"
+        verdict = f"fails: {', '.join(failing_keys(one))}"
+    if one["warnings"]:
+        verdict += f", no spare {one['capacity']['domain']}"
     if one["pareto"]:
         verdict += " (Pareto)"
     return verdict
+
+
+def failing_keys(one: Mapping[str, Any]) -> list[str]:
+    """List the keys of the requirements that a candidate misses, or the key for which it cannot be built."""
+    failed = [each["key"] for each in one["verdicts"] if each["state"] == "failed"]
+    return failed or [one["fails"][0].partition(":")[0]]
 
 
 def csv_of(document: Mapping[str, Any]) -> str:
@@ -110,7 +122,7 @@ def report_of_plan(
     best = document["recommended"]
     source = document["provenance"]
     others = [
-        [f"{candidate_name(one)}, {one['ssd']}", "; ".join(one["fails"])]
+        [line_name(one, document["varied"]), "; ".join(one["fails"])]
         for one in document["candidates"]
         if not one["meets"]
     ]
@@ -122,7 +134,7 @@ def report_of_plan(
             for step in best["capacity"]["waterfall"]
         ]
         bounds = [
-            [bound["resource"], rate_text(bound["iops"]), bound["why"]]
+            [stated_words(bound["resource"]), rate_text(bound["iops"]), bound["why"]]
             for bound in best["bounds"]
         ]
     failing = ["candidate", "unmet requirements"]

@@ -1,24 +1,36 @@
 """Recommend a cluster: closed forms prune the candidates, simulation decides between the others."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from stripesim.models.drive import drive_writes_per_day
-from stripesim.scenarios.answers.durability import DETECTION_S, system_of
+from stripesim.models.problems import RefusedError
+from stripesim.scenarios.answers.durability import DETECTION_S, described_system
 from stripesim.scenarios.answers.plan.candidates import (
     Candidate,
     Verdict,
     candidates_of,
     json_name,
     judge_closed_forms,
+    line_name,
     varied_keys,
 )
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.notes import made_from, warnings_of_all
+from stripesim.scenarios.cells.notes import (
+    client_notes,
+    made_from,
+    warnings_of_all,
+)
 from stripesim.scenarios.cells.run import run_cells
 from stripesim.scenarios.forms.capacity import Drives, drives_of
-from stripesim.scenarios.forms.rebuild import Rebuild, idle_rebuild, without_osd
+from stripesim.scenarios.forms.rebuild import (
+    RATE_OBJECTS,
+    Rebuild,
+    idle_rebuild,
+    without_osd,
+)
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.sim.durability.assess import assess, recommended_method
@@ -55,6 +67,7 @@ class _WorstCells(NamedTuple):
     latency_p99_ns: float  # Of the cell with the highest.
     # To all devices, of the cell that writes most per client byte.
     written_bytes_per_s: float
+    refused: str | None  # Check of the audit that one of them fails.
 
 
 def make_plan(
@@ -62,22 +75,36 @@ def make_plan(
     *,
     engine: str = "compiled",
     progress: OnStep = silent,
+    unchecked: bool = False,
 ) -> dict[str, Any]:
-    """Answer a scenario's `[plan]`."""
+    """Answer a scenario's `[plan]`.
+
+    Parameters
+    ----------
+    scenario
+        The scenario, with its table ``[plan]``. Clients that it does not state do not limit the rate.
+    engine
+        ``compiled`` or ``simpy``.
+    progress
+        Called after each step with what comes next, and with the number of all steps once it is known.
+    unchecked
+        True to show results that the audit refuses. Otherwise such a candidate has none.
+    """
     plan = scenario.plan
     if plan is None:
         raise scenario.problem("plan", "nothing", "a table [plan]")
     begun = time.monotonic()
-    every = list(candidates_of(scenario, plan))
+    every = list(candidates_of(scenario.with_enough_clients(), plan))
     for candidate in every:
         candidate.results |= dict.fromkeys(_SIMULATED)
-        candidate.results.setdefault("cost", None)
+        candidate.results |= {"cost": None, "next_domain_cost": None}
         judge_closed_forms(candidate, scenario, plan)
     left = sorted(
         (candidate for candidate in every if candidate.possible), key=_price_order
     )
-    progress(f"{len(every)} candidates, {len(left)} left after closed forms")
     simulated_max = min(len(left), plan.simulated_max)
+    steps = 1 + simulated_max * _runs_of_candidate(plan)
+    progress(f"{len(left)} of {len(every)} candidates to simulate", steps)
     for number, candidate in enumerate(left):
         limit = ""
         if time.monotonic() - begun > plan.wall_s_max:
@@ -88,8 +115,14 @@ def make_plan(
             reason = f"not simulated: beyond {limit}"
             candidate.verdicts.append(Verdict("simulated", "uncertain", reason))
             continue
-        progress(f"simulating {number + 1} of {simulated_max}: {_name(candidate)}")
-        simulate(candidate, plan, engine)
+        words = f"{candidate.scheme}, {number + 1} of {simulated_max}"
+        simulate(
+            candidate,
+            plan,
+            engine,
+            on_run=partial(progress, words),
+            unchecked=unchecked,
+        )
     meeting = sorted(
         (candidate for candidate in every if candidate.meets), key=_price_order
     )
@@ -101,24 +134,37 @@ def make_plan(
     documents = {
         id(one): {**one.to_json(), "pareto": id(one) in front} for one in every
     }
+    varied = [json_name(key) for key in varied_keys(plan)]
+    recommended = None if best is None else documents[id(best)]
+    name = "" if recommended is None else line_name(recommended, varied)
+    refusals = [
+        f"{line_name(documents[id(one)], varied)}: {one.refused}"
+        for one in every
+        if one.refused is not None
+    ]
     return {
-        "varied": [json_name(key) for key in varied_keys(plan)],
+        "varied": varied,
         "candidates": list(documents.values()),
-        "recommended": None if best is None else documents[id(best)],
-        "reasons": _reasons(best, meeting, every),
+        "recommended": recommended,
+        "reasons": _reasons(name, best, meeting, every),
         "assumptions": _assumptions(scenario, plan),
-        "warnings": warnings_of_all(
-            _at_rate(one.scenario, plan.rate_per_s) for one in every if one.scenario
-        ),
+        "warnings": [
+            *warnings_of_all(
+                _at_rate(one.scenario, plan.rate_per_s) for one in every if one.scenario
+            ),
+            *refusals,
+        ],
+        "refusals": refusals,
         "provenance": made_from(
             scenario, engine=engine, replications=plan.replications
         ),
     }
 
 
-def _name(candidate: Candidate) -> str:
-    keys = candidate.keys
-    return f"{candidate.scheme} on {keys['hosts']} × {keys['osds_per_host']} {keys['drive']}"
+def _runs_of_candidate(plan: PlanSpec) -> int:
+    """Return the simulations of one candidate: each seed, with and without recovery, and a rebuild."""
+    loads = 1 if plan.p99_recovery_ms is None else 2
+    return loads * plan.replications + 1
 
 
 def _price_order(candidate: Candidate) -> tuple[float, ...]:
@@ -137,27 +183,48 @@ def _price_order(candidate: Candidate) -> tuple[float, ...]:
     )
 
 
-def simulate(candidate: Candidate, plan: PlanSpec, engine: str = "compiled") -> None:
-    """Simulate a candidate with several seeds, rebuild one OSD, compute its nines, and judge the results."""
+def simulate(
+    candidate: Candidate,
+    plan: PlanSpec,
+    engine: str = "compiled",
+    *,
+    on_run: Callable[[], None] = lambda: None,
+    unchecked: bool = False,
+) -> None:
+    """Simulate a candidate with several seeds, rebuild one OSD, compute its nines, and judge the results.
+
+    `on_run` is called after each run.
+    """
     scenario = candidate.scenario
     assert scenario is not None
     at_rate = _at_rate(scenario, plan.rate_per_s)
-    seeds = range(plan.replications)
     recovering_worst = None
+
+    def each_seed(asked: Scenario, phase: str = "") -> list[_WorstCells]:
+        worst = []
+        for number in range(plan.replications):
+            one_seed = _seeded(asked, number)
+            worst.append(_worst(one_seed, engine, phase, unchecked=unchecked))
+            on_run()
+        return worst
+
     try:
-        worst = [_worst(_seeded(at_rate, number), engine) for number in seeds]
+        worst = each_seed(at_rate)
         rebuild = idle_rebuild(
-            scenario, candidate.scheme, engine=engine, sample_objects=1000
+            scenario, candidate.scheme, engine=engine, sample_objects=RATE_OBJECTS
         )
+        on_run()
         if plan.p99_recovery_ms is not None:
-            recovering = _recovering(at_rate)
-            recovering_worst = [
-                _worst(_seeded(recovering, number), engine, "recovery")
-                for number in seeds
-            ]
+            recovering_worst = each_seed(_recovering(at_rate), "recovery")
+    except RefusedError as error:
+        candidate.refused = str(error)
+        candidate.problem = f"refused: {error}"
+        return
     except ValueError as error:
         candidate.problem = str(error).splitlines()[0]
         return
+    refusals = [one.refused for one in (*worst, *(recovering_worst or ()))]
+    candidate.refused = next((text for text in refusals if text is not None), None)
     candidate.results["bottleneck"] = worst[0].bottleneck
     _judge_rate(candidate, plan, worst)
     _judge_latency(candidate, plan, worst)
@@ -166,7 +233,7 @@ def simulate(candidate: Candidate, plan: PlanSpec, engine: str = "compiled") -> 
     drives = drives_of(scenario, build_models(scenario))
     _judge_rebuild(candidate, plan, rebuild, drives)
     _note_wear(candidate, drives, worst)
-    _judge_nines(candidate, plan, rebuild, drives)
+    _judge_nines(candidate, plan, rebuild)
 
 
 def _judge_rate(
@@ -259,17 +326,11 @@ def _note_wear(
     )
 
 
-def _judge_nines(
-    candidate: Candidate, plan: PlanSpec, rebuild: Rebuild, drives: Drives
-) -> None:
-    """Compute the nines with this candidate's simulated rebuild, and judge them."""
+def _judge_nines(candidate: Candidate, plan: PlanSpec, rebuild: Rebuild) -> None:
+    """Compute the nines of a candidate, and judge them."""
     assert candidate.scenario is not None
-    pace = rebuild.bytes_per_s
-    seconds = candidate.results["rebuild_s"]
-    if seconds and drives.largest_osd_bytes is not None and drives.fill is not None:
-        pace = drives.largest_osd_bytes * drives.fill.nearfull_ratio / seconds
     try:
-        row = nines_of(_with_pace(candidate.scenario, pace), candidate.scheme, pace)
+        row = nines_of(candidate.scenario, candidate.scheme, rebuild)
     except ValueError as error:
         if plan.nines is not None:
             candidate.verdicts.append(
@@ -283,34 +344,23 @@ def _judge_nines(
     candidate.judge("nines", nines, plan.nines, 1.0, "nines", "or more")
 
 
-def _with_pace(scenario: Scenario, bytes_per_s: float | None) -> Scenario:
-    """Return a scenario with a given rebuild rate, if its durability uses CRUSH placement."""
-    spec = scenario.durability
-    if spec is None or bytes_per_s is None or spec.placement != "crush":
-        return scenario
-    paced = spec.model_copy(
-        update={"repair_bytes_per_s": bytes_per_s, "repair": "parallel"}
-    )
-    return scenario.model_copy(update={"durability": paced})
-
-
 def nines_of(
-    scenario: Scenario, scheme: str, bytes_per_s: float | None
+    scenario: Scenario, scheme: str, rebuild: Rebuild | None = None
 ) -> dict[str, Any]:
-    """Return the durability of a scheme by `[durability]`, or with stated defaults."""
+    """Return the durability of a scheme by `[durability]`, or with stated defaults.
+
+    A simulated `rebuild` of the cluster replaces the one that would be simulated for its rate.
+    """
     asked = scenario
     if scenario.durability is None:
-        if bytes_per_s is None:
-            raise ValueError(
-                f"nines: {scheme} cannot be rebuilt here, so it has no rebuild rate"
-            )
-        spec = DurabilitySpec(
-            afr=AFR, repair_bytes_per_s=bytes_per_s, detection_s=DETECTION_S
-        )
+        spec = DurabilitySpec(afr=AFR, detection_s=DETECTION_S)
         asked = scenario.model_copy(update={"durability": spec})
-    system = system_of(asked, scheme)
+    system, notes, rebuild_rate = described_system(asked, scheme, rebuild)
     method = recommended_method(system).method
-    return assess(system, method, seed=scenario.seed, walks=_WALKS)
+    row = assess(system, method, seed=scenario.seed, walks=_WALKS)
+    row["rebuild_rate"] = rebuild_rate
+    row["assumptions"] += notes
+    return row
 
 
 def _at_rate(scenario: Scenario, rate_per_s: float | None) -> Scenario:
@@ -334,9 +384,13 @@ def _recovering(scenario: Scenario) -> Scenario:
     return without_osd(scenario, 0, load)
 
 
-def _worst(scenario: Scenario, engine: str, phase: str = "") -> _WorstCells:
+def _worst(
+    scenario: Scenario, engine: str, phase: str = "", *, unchecked: bool = False
+) -> _WorstCells:
     """Run all cells of a scenario and take the worst of each number; `phase` chooses the latency's."""
-    rows = [result.row for _, result in run_cells(scenario, engine)]
+    results = [result for _, result in run_cells(scenario, engine, unchecked=unchecked)]
+    rows = [result.row for result in results]
+    refusals = [result.refused for result in results]
     if any(row.requests == 0 for row in rows):
         raise ValueError("simulation: got a run in which no request completed")
     slowest = min(rows, key=lambda row: row.iops or 0.0)
@@ -348,6 +402,7 @@ def _worst(scenario: Scenario, engine: str, phase: str = "") -> _WorstCells:
         saturated=bool(slowest.saturated),
         bottleneck=slowest.bottleneck,
         latency_p99_ns=max(_p99_ns(row, phase) for row in rows),
+        refused=next((text for text in refusals if text is not None), None),
         written_bytes_per_s=written_per_byte * (written.throughput_bytes_per_s or 0.0),
     )
 
@@ -393,7 +448,10 @@ def _pareto(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _reasons(
-    best: Candidate | None, meeting: Sequence[Candidate], every: Sequence[Candidate]
+    name: str,
+    best: Candidate | None,
+    meeting: Sequence[Candidate],
+    every: Sequence[Candidate],
 ) -> list[str]:
     """Explain the recommendation, or why there is none."""
     if best is None:
@@ -409,30 +467,30 @@ def _reasons(
     if len(meeting) == 1:
         ties = ", and the only one that meets all requirements"
     return [
-        f"{_name(best)}: {criterion}{ties}",
+        f"{name}: {criterion}{ties}",
         *(verdict.words for verdict in best.verdicts),
+        *(f"warning: {line}" for line in best.warnings),
     ]
 
 
 def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:
     """List the assumptions behind the numbers."""
     assumptions = [
-        "usable_bytes_safe = raw × (1 − largest domain) × nearfull ratio / overhead. Metadata and other "
+        "usable_bytes_safe = raw × (1 − largest domain) × nearfull ratio / overhead / imbalance, how "
+        "full the fullest OSD then is over the mean, with the groups placed again. Metadata and other "
         "pools are not included",
         f"rates and latencies: mean over {plan.replications} seeds with a 95 % interval (Student's t), for "
         "the slowest kind of request and the one with the highest latency",
         "rebuild_s: an idle cluster rebuilds a sample of objects, extrapolated to an OSD at the "
         "nearfull ratio",
     ]
-    assumptions.append(
-        "nines: each candidate is rebuilt at the rate of its simulated rebuild, not at "
-        "durability.repair_bytes_per_s"
-    )
+    assumptions.append(_rate_assumption(scenario))
     if scenario.durability is None:
         assumptions.append(
             f"nines: over one year, drives fail independently at {AFR:.1%} per year, and repair starts after "
             f"{DETECTION_S:g} s, without bursts and latent errors. Set [durability] to change this"
         )
+    assumptions += client_notes(scenario)
     if plan.rate_per_s is not None:
         assumptions.append(f"a rate counts as served if at least {SERVED:.0%} of it is")
     if plan.p99_recovery_ms is not None:
@@ -441,3 +499,14 @@ def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:
             "image's data on it is rebuilt"
         )
     return assumptions
+
+
+def _rate_assumption(scenario: Scenario) -> str:
+    """Name the rate of rebuilds that the nines assume."""
+    spec = scenario.durability
+    if spec is not None and spec.repair_bytes_per_s is not None:
+        return (
+            "nines: lost drives are rebuilt at durability.repair_bytes_per_s, not at the simulated rate of "
+            "rebuild_s"
+        )
+    return "nines: lost drives are rebuilt at the simulated rate of rebuild_s, as in `stripesim durability`"

@@ -75,8 +75,8 @@ class _Requests:
             for part in np.array_split(by_time, _PARTS)
         ]
         around = student_interval(parts_ns)
-        assert around.low is not None
-        assert around.high is not None
+        if around.low is None or around.high is None:
+            return None, None
         half_ns = (around.high - around.low) / 2
         p99_ns = self.percentile_ns(0.99)
         if half_ns >= p99_ns:
@@ -135,19 +135,14 @@ def clients_during(
     within = _within(sample, start_s, stop_s)
     if within is None:
         return dict(NO_CLIENTS)
-    requests = _requests(sample, within)
     moved = row["backfills"]
     if duration_s is None or not moved["pg"]:
-        return _described(requests, stop_s - start_s)
-    issued_s = requests.completed_s - requests.latencies_ns / 1e9
-    done = sample.requested.done
-    represents = ~sample.blocked[done][within[done]] & (
-        requests.completed_s <= max(moved["end_s"])
-    )
-    first_s = min(moved["start_s"])
-    calm = represents & (issued_s >= sample.calm_s(first_s))
-    # A short sample may move all its objects before the backlog is gone.
-    represents = calm if calm.any() else represents & (issued_s >= first_s)
+        return _described(_requests(sample, within), stop_s - start_s)
+    beside = _beside_moving_objects(sample, moved)
+    counted = within | beside
+    requests = _requests(sample, counted)
+    represents = beside[counted]
+    issued_s = sample.requested.issued_ns[counted] / 1e9
     if sample.in_flight_count is None:
         # All requests that arrive are served, some of them after the change.
         arrivals_s = sample.requested.issued_ns / 1e9
@@ -158,13 +153,27 @@ def clients_during(
         shares = requests.latencies_ns / 1e9
         total = duration_s * sample.in_flight_count
     left = total - float(shares[~represents].sum())
-    beside = float(shares[represents].sum())
-    if left <= 0 or beside <= 0:
-        return _described(requests, stop_s - start_s)
-    requests.weights[represents] = left / beside
+    of_sample = float(shares[represents].sum())
+    if left <= 0 or of_sample <= 0:
+        return _described(_requests(sample, within), stop_s - start_s)
+    requests.weights[represents] = left / of_sample
     described = _described(requests, duration_s)
     low_ns, high_ns = requests.p99_interval_ns(represents)
     return {**described, "latency_p99_low_ns": low_ns, "latency_p99_high_ns": high_ns}
+
+
+def _beside_moving_objects(sample: Sample, moved: Mapping[str, Any]) -> BoolArray:
+    """Mark the requests that represent those of the complete pool: issued while objects move.
+
+    They count whenever they complete. Those that complete while objects move would be the short ones.
+    """
+    issued_s = sample.requested.issued_ns / 1e9
+    first_s = min(moved["start_s"])
+    runs = sample.requested.done & ~sample.blocked
+    runs &= (issued_s >= first_s) & (issued_s <= max(moved["end_s"]))
+    calm: BoolArray = runs & (issued_s >= sample.calm_s(first_s))
+    # A short sample may move all its objects before the backlog is gone.
+    return calm if calm.any() else runs
 
 
 def _within(sample: Sample, start_s: float, stop_s: float) -> BoolArray | None:

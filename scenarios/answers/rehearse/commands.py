@@ -1,7 +1,11 @@
 """Write the Ceph commands that make planned changes."""
 
 from stripesim.scenarios.answers.rehearse.variants import MCLOCK
-from stripesim.scenarios.cells.placement import grown_map_of, padded_osd_hosts
+from stripesim.scenarios.cells.changes import drained_hosts
+from stripesim.scenarios.cells.placement import (
+    grown_map_of,
+    osd_hosts,
+)
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import ChangeSpec
 
@@ -27,7 +31,7 @@ def commands_of(scenario: Scenario, index: int) -> list[str]:
     if change.kind == "weight":
         return [f"ceph osd crush reweight osd.{osd} {change.weight:g}" for osd in osds]
     if change.kind == "remove":
-        return _drain(scenario, change)
+        return _drain(scenario, index)
     if change.kind == "add":
         return _add(scenario, index)
     return _copy(scenario, change)
@@ -61,13 +65,13 @@ def profile_commands(
     return commands
 
 
-def _drain(scenario: Scenario, change: ChangeSpec) -> list[str]:
-    assert isinstance(change.hosts, tuple), "checked by change_rules"
-    hosts = padded_osd_hosts(scenario).tolist()
+def _drain(scenario: Scenario, index: int) -> list[str]:
+    drained = drained_hosts(scenario, index)
+    hosts = osd_hosts(scenario).tolist()
     return [
         f"ceph osd crush reweight osd.{osd} 0"
         for osd, host in enumerate(hosts)
-        if host in change.hosts
+        if host in drained
     ]
 
 

@@ -185,7 +185,8 @@ def _simulated(scenario: Scenario, keys: dict[str, Any], engine: str) -> RunResu
     """Simulate the first cell of a scenario without its changes."""
     quiet = scenario.model_copy(update={"changes": (), **keys})
     inputs = build_cell(quiet, cells(quiet)[0])
-    return simulate(**vars(inputs), seed=scenario.seed, engine=engine)
+    result = simulate(**vars(inputs), seed=scenario.seed, engine=engine)
+    return result.accepted()
 
 
 def _rate_per_s(row: ResultRow) -> float:

@@ -46,7 +46,7 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import kernel_warnings, made_from, warnings_of
 from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.keys import Scenario, cells
-from stripesim.scenarios.schema.units import duration_text
+from stripesim.scenarios.schema.units import duration_text, number_text
 from stripesim.sim.ceph.kinds import kind_of
 from stripesim.sim.observe.progress import OnStep, silent
 
@@ -77,7 +77,7 @@ def rehearse(
     engine
         Name of the engine.
     progress
-        Called with the settings of each simulation before it begins.
+        Called with the settings of each simulation before it begins, and the number of simulations.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def rehearse(
     _check(scenario)
     scenario = with_own_queue(_bounded_by_time(scenario))
     if scenario.changes[0].kind == "scheme":
-        progress("reads of the old pool, writes of the new one")
+        progress("reads of the old pool, writes of the new one", 2)
         row = rehearse_copy(scenario, engine=engine)
         row["commands"] = commands_of(scenario, 0)
         return {
@@ -122,20 +122,25 @@ def rehearse(
     pool = build_pool(scenario, parse_scheme(cell.scheme), models)
     limits = limits_of(scenario, rotational=models.ssd.rotational)
     shards_count = sum(each.movement.shards_count for each in movements)
-    progress("idle cluster")
-    size = sample_size(scenario, cell, drives, shards_count=shards_count, engine=engine)
     variants = variants_of(scenario, limits.max_backfills_count)
     profiles_count = len(variants)
+    # The simulation that runs is not done, so the last of them leaves a step.
+    steps_count = 2 + profiles_count
+    progress("idle cluster", steps_count)
+    size = sample_size(scenario, cell, drives, shards_count=shards_count, engine=engine)
     if size.has_load and shards_count <= BACKFILLS_SHARDS_MAX:
         variants += more_backfills(variants[0])
+    steps_count = 2 + len(variants)
     runs: list[_Run] = []
     for number, variant in enumerate(variants):
         is_profile = number < profiles_count
         if is_profile and len(runs) >= 2 and runs[0].sample.equals(runs[1].sample):
             # No OSD's queue ever has to choose, whatever its rule.
+            steps_count -= 1
             runs.append(_Run(variant, runs[0].sample))
             continue
-        progress(f"{variant.profile}, osd_max_backfills {variant.max_backfills_count}")
+        settings = f"{variant.profile}, osd_max_backfills {variant.max_backfills_count}"
+        progress(settings, steps_count)
         sample = simulate_sample(
             variant.scenario, cell, drives, size=size, engine=engine
         )
@@ -173,6 +178,7 @@ def rehearse(
         "warnings": [
             *_fill_warnings(rows),
             *_warnings(movements, first, whole),
+            *_unfinished_warnings(runs[:profiles_count]),
             *_queue_warnings(runs[:profiles_count]),
             *_client_warnings(scenario),
             *_range_warnings(scenario),
@@ -387,6 +393,23 @@ def _settings_commands(scenario: Scenario, weighed: Mapping[str, Any]) -> list[s
     if best["max_backfills"] != own["max_backfills"]:
         max_backfills = best["max_backfills"]
     return profile_commands(scenario, best["profile"], max_backfills)
+
+
+def _unfinished_warnings(runs: Sequence[_Run]) -> list[str]:
+    """Return a warning for each setting whose time is unknown because its simulation ends before."""
+    warnings = []
+    for run in runs:
+        sample = run.sample
+        if not sample.has_load or all(
+            row["clean_s"] is not None for row in sample.rows
+        ):
+            continue
+        times = sample.end_ns / sample.alone_ns
+        warnings.append(
+            f"{run.variant.profile}: no time, because the cluster is not clean after {number_text(times)} "
+            "times as long as the changes take without clients"
+        )
+    return warnings
 
 
 def _queue_warnings(runs: Sequence[_Run]) -> list[str]:

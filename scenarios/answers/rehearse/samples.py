@@ -65,6 +65,7 @@ class Sample:
     requested: ClientRequests
     blocked: BoolArray  #: True for requests that waited for their PG, shape (requests,)
     end_ns: int
+    alone_ns: int  #: End of the last change without clients, with the quiet times before it [ns]
     has_load: bool  #: True if clients issued requests throughout
     #: Requests that closed loops keep in flight [count]; None if requests arrive at given times
     in_flight_count: int | None
@@ -183,7 +184,7 @@ def simulate_sample(
         if size.has_load:
             until_ns = round(longer * size.alone_ns) + size.quiet_ns
         inputs = replace(inputs, faults=faults, until_ns=until_ns)
-        result = simulate(**vars(inputs), seed=scenario.seed, engine=engine)
+        result = simulate(**vars(inputs), seed=scenario.seed, engine=engine).accepted()
         assert result.row.faults is not None
         if result.row.faults.clean_at_end or not size.has_load:
             break
@@ -200,6 +201,7 @@ def simulate_sample(
         requested=result.requested,
         blocked=result.blocked,
         end_ns=result.engine_run.end_ns,
+        alone_ns=size.alone_ns,
         has_load=size.has_load,
         in_flight_count=scenario.in_flight_count,
     )
@@ -245,7 +247,8 @@ def _alone(pool: Pool, faults: FaultPlan, seed: int, engine: str) -> RunResult:
         requests=1,
         queue_depth=1,
     )
-    return simulate(pool, once.start(), faults=faults, seed=seed, engine=engine)
+    alone = simulate(pool, once.start(), faults=faults, seed=seed, engine=engine)
+    return alone.accepted()
 
 
 def fill_plan(

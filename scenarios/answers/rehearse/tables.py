@@ -29,7 +29,7 @@ def _of_change(change: Mapping[str, Any]) -> dict[str, str]:
     }
     for name in ("device_read", "device_write", "private_net"):
         cells[name.replace("_", " ")] = bytes_text(change[f"{name}_bytes"])
-    cells["time"] = duration_text(change["duration_s"])
+    cells["time"] = _time_text(change)
     peak = change["peak_used_ratio"]
     cells["peak used"] = "–" if peak is None else f"{peak:.1%}"
     fullest = change["fullest_osd"]
@@ -46,7 +46,7 @@ def _of_profile(
     cells = {
         "change": change["kind"],
         "profile": profile["profile"],
-        "time": duration_text(profile["duration_s"]),
+        "time": _time_text(profile),
         "interval": interval_text(profile),
     }
     for name, values in (("before", before), ("during", profile), ("after", after)):
@@ -54,6 +54,13 @@ def _of_profile(
     for name, values in (("before", before), ("during", profile), ("after", after)):
         cells[f"p99 {name} [ms]"] = number_text(values.get("latency_p99_ns"), 1e-6)
     return cells
+
+
+def _time_text(values: Mapping[str, Any]) -> str:
+    """Write a duration, or that the simulation ends before. A warning says why."""
+    if values["duration_s"] is None:
+        return "not clean"
+    return duration_text(values["duration_s"])
 
 
 def interval_text(values: Mapping[str, Any]) -> str:

@@ -49,6 +49,7 @@ def cell_costs(
     again = run_cell(
         scenario, cell, engine, models,
         until_ns=until_ns, followed=parts, compiled=result.compiled,
+        length=result.length, unchecked=True,
     )  # fmt: skip
     completed_ns = result.engine_run.streams[0].completed_ns[parts]
     if not np.array_equal(
@@ -112,7 +113,11 @@ def _sample(result: RunResult) -> IntArray:
     """Choose requests to follow, by ascending number among the client's requests."""
     if result.window is None:
         return np.zeros(0, dtype=np.int64)
-    candidates = np.flatnonzero(result.window.holds(result.first))[:_CANDIDATES_MAX]
+    held = result.window.holds(result.first)
+    if result.requested.ages_ns.any():
+        # The first requests began before the run, and their steps with them.
+        held = held & (result.first.issued_ns > 0)
+    candidates = np.flatnonzero(held)[:_CANDIDATES_MAX]
     if len(candidates) <= SAMPLE_MAX:
         return candidates
     evenly = np.linspace(0, len(candidates) - 1, SAMPLE_MAX).round()

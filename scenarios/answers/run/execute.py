@@ -1,31 +1,35 @@
 """Run a scenario cell by cell and collect its rows, warnings and provenance."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
 from stripesim.scenarios.answers.run.costs import cell_costs
-from stripesim.scenarios.cells.failures import limits_of
+from stripesim.scenarios.cells.failures import limits_of, recovery_warnings
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import (
+    burst_warnings,
     hole_warnings,
     kernel_warnings,
     load_sentences,
     made_from,
     object_map_warnings,
     pristine_warnings,
+    repair_warnings,
     warnings_of,
 )
 from stripesim.scenarios.cells.run import load_rows_of, row_of, run_cells
-from stripesim.scenarios.forms.bound import bounds_of_cell
+from stripesim.scenarios.forms.bound import Bound, bounds_of_cell, within_bound
 from stripesim.scenarios.forms.capacity import drives_of, storage_warnings
 from stripesim.scenarios.schema.checks import NO_BOUND, WANTED_BOUND
 from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.geometry import loads_with_keys
 from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.scenarios.show.quantities import rows_frame
+from stripesim.scenarios.show.result_table import html_table
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.progress import OnStep, silent
 from stripesim.sim.observe.window import QUANTILES, latency_quantiles
@@ -56,6 +60,10 @@ class ScenarioResult:
     holes: tuple[str, ...] = ()
     #: True if a KeyboardInterrupt ended the run; rows then cover the cells that were complete
     stopped: bool = False
+    #: Rows that fail the audit: the name of the row, the check, and what it got and wanted
+    refusals: tuple[str, ...] = ()
+    #: True if the numbers of those rows are shown all the same
+    unchecked: bool = False
     #: Resources near their limit, by row
     limits: tuple[tuple[dict[str, Any], ...], ...] = ()
     #: Gains of purchases, if advice was requested; see `stripesim.scenarios.answers.run.advise.Gain`
@@ -64,6 +72,21 @@ class ScenarioResult:
     processors: Rows = field(default_factory=list)
     #: Distribution of latencies, by cell: ``fractions`` of requests and the ``latency_ns`` of each
     latencies: Rows = field(default_factory=list)
+
+    @property
+    def accepted_rows(self) -> pl.DataFrame:
+        """The rows with numbers, for figures."""
+        if self.unchecked or not self.refusals:
+            return self.rows
+        return self.rows.filter(pl.col("refused").is_null())
+
+    def __repr__(self) -> str:
+        name = self.provenance["scenario"]
+        return f"<ScenarioResult: {name}, {_counted(self.rows)}, {self.requests:,} requests>"
+
+    def _repr_html_(self) -> str:
+        """Return the table that notebooks show."""
+        return html_table(self.rows, repr(self).strip("<>"))
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``stripesim run --json -`` prints."""
@@ -78,7 +101,7 @@ class ScenarioResult:
             "requests": self.requests,
             "uses": self.uses,
             "engine_wall_s": self.engine_wall_s,
-            "warnings": [*self.warnings, *self.holes],
+            "warnings": [*self.warnings, *self.holes, *self.refusals],
             "resources": self.resources,
             "processors": self.processors,
             "latencies": self.latencies,
@@ -93,6 +116,10 @@ class ScenarioResult:
         return document | {key: value for key, value in further.items() if value}
 
 
+def _counted(rows: pl.DataFrame) -> str:
+    return "1 row" if rows.height == 1 else f"{rows.height:,} rows"
+
+
 def run_scenario(
     scenario: Scenario,
     *,
@@ -100,8 +127,9 @@ def run_scenario(
     progress: OnStep = silent,
     costs: bool = True,
     first_full: bool = True,
+    unchecked: bool = False,
 ) -> ScenarioResult:
-    """Run all cells of a scenario.
+    """Run all cells of a scenario, and audit their rows.
 
     Parameters
     ----------
@@ -115,6 +143,9 @@ def run_scenario(
         Split the mean latency by step, which takes a second run of each cell.
     first_full
         Find the resource that saturates first as the rate grows.
+    unchecked
+        Keep the numbers of rows that the audit refuses. Otherwise they are null, and so is everything else
+        that describes their run.
 
     Raises
     ------
@@ -138,37 +169,55 @@ def run_scenario(
     processors: Rows = []
     latencies: Rows = []
     limits: list[tuple[dict[str, Any], ...]] = []
+    bursts: list[str] = []
+    refusals: list[str] = []
     fingerprint = hashlib.sha256()
     requests = uses = 0
     wall_s = 0.0
     stopped = False
+    unfinished: list[str] = []
     try:
-        for cell, result in run_cells(scenario, engine, models):
-            cell_rows = [
-                row.as_dict()
-                for row in (
-                    *load_rows_of(scenario, cell, result),
-                    row_of(scenario, cell, result),
-                )
+        for cell, measured in run_cells(scenario, engine, models, unchecked=True):
+            bounds: tuple[Bound, ...] = ()
+            if first_full or models.deferral is not None:
+                bounds = _bounds(scenario, cell, measured, models)
+            result = within_bound(
+                scenario,
+                measured,
+                bounds,
+                defers_writes=models.deferral is not None,
+            )
+            own_rows = [
+                *load_rows_of(scenario, cell, result),
+                row_of(scenario, cell, result),
             ]
-            if costs:
-                # Requests of the first client are followed, which belong to the first workload.
-                cell_rows[0] |= cell_costs(scenario, cell, result, engine, models)
-            rows += cell_rows
-            limits += [result.limits] * len(cell_rows)
+            cell_rows = [row.as_dict(unchecked=unchecked) for row in own_rows]
+            refusals += [text for row in own_rows if (text := row.refusal())]
             requests += result.row.requests
-            resources += [{**cell._asdict(), **vars(use)} for use in result.resources]
-            use = {**cell._asdict(), **result.processors}
-            if first_full:
-                use["saturates_first"] = _first_full(scenario, cell, result, models)
-            processors.append(use)
-            if result.window is not None:
-                latencies.append({**cell._asdict(), **_distribution(result)})
-            if result.timeline is not None:
-                timelines.append({**cell._asdict(), **result.timeline})
             fingerprint.update(bytes.fromhex(result.sha256))
             uses += result.uses
             wall_s += result.row.engine_wall_s
+            is_shown = unchecked or result.refused is None
+            if is_shown and costs:
+                # Requests of the first client are followed, which belong to the first workload.
+                cell_rows[0] |= cell_costs(scenario, cell, result, engine, models)
+            rows += cell_rows
+            limits += [result.limits if is_shown else ()] * len(cell_rows)
+            if is_shown:
+                resources += [
+                    {**cell._asdict(), **vars(use)} for use in result.resources
+                ]
+                use = {**cell._asdict(), **result.processors}
+                saturates = _first_full(result, bounds)
+                bursts += burst_warnings(cell, saturates, models)
+                unfinished += recovery_warnings(scenario, cell.scheme, result.row)
+                if first_full:
+                    use["saturates_first"] = saturates
+                processors.append(use)
+            if is_shown and result.window is not None:
+                latencies.append({**cell._asdict(), **_distribution(result)})
+            if is_shown and result.timeline is not None:
+                timelines.append({**cell._asdict(), **result.timeline})
             progress(" ".join(str(part) for part in cell if part is not None))
     except KeyboardInterrupt:
         # Keep the cells that are complete, if there are any.
@@ -196,11 +245,16 @@ def run_scenario(
             *hole_warnings(scenario),
             *no_room,
             *kernel_warnings(scenario),
+            *(repair_warnings(scenario, models) if scenario.changes_during_run else ()),
             *pristine_warnings(scenario),
             *object_map_warnings(scenario),
+            *dict.fromkeys(unfinished),
+            *bursts,
         ),
         stopped=stopped,
         limits=tuple(limits),
+        refusals=tuple(refusals),
+        unchecked=unchecked,
     )
 
 
@@ -211,16 +265,20 @@ def _distribution(result: RunResult) -> dict[str, Any]:
     return {"fractions": list(QUANTILES), "latency_ns": latency_ns}
 
 
-def _first_full(
+def _bounds(
     scenario: Scenario, cell: Cell, result: RunResult, models: Models
-) -> dict[str, Any] | None:
-    """Return the resource that saturates first as the rate of requests grows, and that rate [1/s]."""
+) -> tuple[Bound, ...]:
+    """Return the rate that each resource sustains for the requests of a run, lowest first."""
     if result.row.iops is None:
         # No request completed, so the utilisation is unknown.
-        return None
+        return ()
     rates = [row.iops or 0.0 for row in result.load_rows] or None
-    bounds = bounds_of_cell(scenario, cell, models, rates=rates)
-    if not bounds:
+    return bounds_of_cell(scenario, cell, models, rates=rates)
+
+
+def _first_full(result: RunResult, bounds: Sequence[Bound]) -> dict[str, Any] | None:
+    """Return the resource that saturates first as the rate of requests grows, and that rate [1/s]."""
+    if not bounds or result.row.iops is None:
         return None
     first = bounds[0]
     return {

@@ -12,9 +12,14 @@ from stripesim.scenarios.answers.run.execute import ScenarioResult
 from stripesim.scenarios.answers.run.page_data import Kind, RunReport, gather
 from stripesim.scenarios.answers.run.page_extra import sections
 from stripesim.scenarios.answers.run.page_tables import storage_notes, storage_tables
-from stripesim.scenarios.cells.notes import load_sentences
+from stripesim.scenarios.cells.notes import client_notes, load_sentences
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
-from stripesim.scenarios.schema.units import bytes_text, duration_text, size_text
+from stripesim.scenarios.schema.units import (
+    bytes_text,
+    duration_text,
+    number_text,
+    size_text,
+)
 from stripesim.scenarios.show.figures.captions import scheme_label
 from stripesim.scenarios.show.figures.latencies import draw_latencies
 from stripesim.scenarios.show.figures.results import draw_panels
@@ -42,9 +47,9 @@ def report_of_run(
     """Return the self-contained HTML page of a run, with a section for load curves if there are any."""
     report = gather(scenario, result, engine=engine, progress=progress)
     extra = sections(report)
-    warnings = [*result.warnings, *result.holes]
+    warnings = [*result.warnings, *result.holes, *result.refusals]
     if curves:
-        extra.insert(0, load_section(curves))
+        extra.insert(0, load_section(curves, client_notes(scenario)))
         warnings += load_warnings(scenario)
     figures = figure_blocks(
         {**draw_panels(result.rows), **draw_latencies(result.latencies)}
@@ -125,7 +130,7 @@ def _one_load(load: WorkloadSpec) -> str:
     """Describe one workload in a few words."""
     words = {
         "closed": f"{load.queue_depth} requests always in flight",
-        "open": f"{load.rate_per_s or 0:g} requests/s, Poisson arrivals",
+        "open": f"{number_text(load.rate_per_s)} requests/s, Poisson arrivals",
         "trace": f"the trace {load.trace}",
     }[load.kind]
     image = f"{load.image} image of {size_text(load.image_bytes)}"
@@ -182,9 +187,11 @@ def _against(report: RunReport, scheme: str, first: str) -> list[str]:
     theirs = report.capacities[first]
     room = theirs.stored_per_client_byte / mine.stored_per_client_byte
     held = ""
-    if mine.usable_bytes is not None and theirs.usable_bytes is not None:
-        held = f" ({bytes_text(mine.usable_bytes)} instead of {bytes_text(theirs.usable_bytes)})"
-        room = mine.usable_bytes / theirs.usable_bytes
+    usable = mine.usable_bytes_full
+    usable_theirs = theirs.usable_bytes_full
+    if usable is not None and usable_theirs is not None:
+        held = f" ({bytes_text(usable)} instead of {bytes_text(usable_theirs)})"
+        room = usable / usable_theirs
     most = mine.failures_tolerated
     survives = f"the loss of any {most} shard{'' if most == 1 else 's'}"
     compared = "as before"

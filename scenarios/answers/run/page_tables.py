@@ -119,7 +119,7 @@ def comparison_notes(report: RunReport) -> list[str]:
 def _storage_rows(report: RunReport) -> list[Row]:
     held = [report.capacities[scheme] for scheme in report.schemes]
     rows: list[Row] = []
-    usable = [one.usable_bytes for one in held]
+    usable = [one.usable_bytes_full for one in held]
     if None not in usable:
         texts = [bytes_text(value) for value in usable]
         rows.append(
@@ -444,10 +444,10 @@ def storage_notes(report: RunReport) -> list[str]:
     elif fill is not None:
         notes.append(
             f"Drives of {bytes_text(drives.capacity.drive_bytes)}, {drives.per_osd} per OSD. Usable, "
-            f"evenly full: client data with every OSD at {fill.full_ratio:.0%}, where Ceph refuses writes "
-            "(the full ratio). As placed: when the first OSD reaches this ratio, without a balancer. "
-            "Metadata, the log and other pools are not included. Keep a cluster below this, with room for "
-            "repair."
+            f"full: client data when the fullest OSD reaches {fill.full_ratio:.0%}, where Ceph refuses "
+            f"writes (the full ratio). Usable, safe: when it reaches {fill.nearfull_ratio:.0%} (nearfull) "
+            "after the loss of the largest failure domain. Metadata, the log and other pools are not "
+            "included."
         )
     if drives.endurance is None:
         notes.append(
@@ -473,8 +473,9 @@ def _capacity_table(report: RunReport) -> Table:
             "stored per client byte": number_text(held.stored_per_client_byte),
             "of raw": f"{1 / held.stored_per_client_byte:.0%}",
             "raw": bytes_text(held.raw_bytes),
-            "usable, evenly full": bytes_text(held.usable_bytes),
-            "usable, as placed": bytes_text(held.usable_as_placed_bytes),
+            "fullest OSD": f"{held.imbalance:.3f} × the mean",
+            "usable, full": bytes_text(held.usable_bytes_full),
+            "usable, safe": bytes_text(held.usable_bytes_safe),
         }
         for scheme, held in report.capacities.items()
     ]

@@ -13,6 +13,7 @@ from stripesim.scenarios.schema.units import format_size
 from stripesim.scenarios.show.figures.captions import (
     OP_WORDS,
     PATTERN_WORDS,
+    key_words,
     scheme_label,
 )
 from stripesim.scenarios.show.page.render import render
@@ -37,24 +38,6 @@ METRICS: Final = (
 
 #: Columns of a cell that are axes unless a swept key already says the same.
 _CELL_AXES: Final = ("op", "pattern", "block_size_bytes")
-
-#: Names of those columns for readers.
-_AXIS_NAMES: Final = {
-    "op": "request",
-    "pattern": "pattern",
-    "block_size_bytes": "block size",
-    **{
-        "workload.block_sizes_bytes": "block size",
-        "workload.queue_depth": "queue depth",
-        "cluster.hosts": "hosts",
-        "cluster.osds_per_host": "OSDs per host",
-        "cluster.drive": "drive",
-        "cluster.stripe_unit_bytes": "stripe unit",
-        "workload.clients": "clients",
-        "workload.rate_per_s": "offered requests/s",
-        "generation": "Ceph release",
-    },
-}
 
 #: Digits of a number on the page. Intervals are never narrower.
 _DIGITS: Final = 5
@@ -231,14 +214,10 @@ def _axis(name: str, coordinates: pl.DataFrame, keys: Sequence[str]) -> Explorer
         parts = [_value_text(name, value)]
         for twin in twins:
             parts.append(
-                f"{_name(twin)} {_value_text(twin, coordinates[twin][number])}"
+                f"{key_words(twin)} {_value_text(twin, coordinates[twin][number])}"
             )
         texts.append(", ".join(dict.fromkeys(parts)))
-    return ExplorerAxis(name, _name(name), tuple(values), tuple(texts), numeric)
-
-
-def _name(key: str) -> str:
-    return _AXIS_NAMES.get(key, key)
+    return ExplorerAxis(name, key_words(name), tuple(values), tuple(texts), numeric)
 
 
 def _value_text(key: str, value: Any) -> str:

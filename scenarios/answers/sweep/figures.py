@@ -2,15 +2,17 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator
 
+from stripesim.scenarios.schema.units import format_size
 from stripesim.scenarios.show.figures.captions import (
     OP_WORDS,
     PATTERN_WORDS,
+    key_words,
     kind_words,
     scheme_label,
 )
@@ -27,10 +29,12 @@ from stripesim.scenarios.show.figures.results import (
     new_figure,
     styled,
 )
-from stripesim.scenarios.show.result_table import block_text
 
-#: Most lines in a figure: one for each colour.
-_LINES_MAX: Final = len(COLOURS)
+#: Most schemes and most combinations of other values in a figure: one for each colour and style of line.
+_SCHEMES_MAX: Final = len(COLOURS)
+_STYLES: Final = tuple(dict.fromkeys(LINES))
+#: Colour of the legend of line styles.
+_GREY: Final = "#555555"
 
 #: Factor between the largest and smallest value above which the axis of the swept key is logarithmic.
 _LOG_SPAN: Final = 10.0
@@ -42,8 +46,29 @@ _TICKS_MAX: Final = 8
 _CELL_KEYS: Final = ("workload.ops", "workload.patterns", "workload.block_sizes_bytes")
 
 
+class _Lines(NamedTuple):
+    """How a figure tells lines apart: schemes by colour and mark, other values by the style of the line."""
+
+    schemes: Sequence[str]
+    #: Values of further keys, one mapping for each style
+    others: Sequence[Mapping[str, Any]]
+
+
 def draw_sweep(aggregated: pl.DataFrame, keys: Sequence[str]) -> CaptionedFigure | None:
-    """Draw throughput against the first swept key, in one panel per pattern and op."""
+    """Draw throughput against the first swept key, in one panel per pattern and op.
+
+    Parameters
+    ----------
+    aggregated
+        Means and intervals over replications, `SweepResult.aggregated`.
+    keys
+        Swept keys, as ``over`` names them.
+
+    Returns
+    -------
+    CaptionedFigure or None
+        None if the first key has no numbers, or fewer than two.
+    """
     if not keys or not aggregated.schema[keys[0]].is_numeric():
         return None
     x = keys[0]
@@ -60,12 +85,15 @@ def draw_sweep(aggregated: pl.DataFrame, keys: Sequence[str]) -> CaptionedFigure
         if name not in hidden and shown[name].n_unique() > 1
     ]
     left_out: list[str] = []
-    if shown.select("scheme", *further).n_unique() > _LINES_MAX:
-        first: dict[str, Any] = {name: shown[name][0] for name in further}
-        left_out = [f"{name} = {value}" for name, value in first.items()]
-        shown = shown.filter(*(pl.col(name) == value for name, value in first.items()))
-        further = []
-    lines = _lines(shown, further)
+    schemes = shown["scheme"].unique(maintain_order=True).to_list()
+    if len(schemes) > _SCHEMES_MAX:
+        left_out += [scheme_label(name) for name in schemes[_SCHEMES_MAX:]]
+        schemes = schemes[:_SCHEMES_MAX]
+    others = shown.select(further).unique(maintain_order=True).to_dicts() or [{}]
+    if len(others) > len(_STYLES):
+        left_out += [_values_text(one) for one in others[1:]]
+        others = others[:1]
+    lines = _Lines(schemes, others)
     simulated = set(shown.select("op", "pattern").iter_rows())
     known = itertools.product((*OP_WORDS, "trace"), (*PATTERN_WORDS, "trace"))
     panels = [pair for pair in known if pair in simulated]
@@ -84,66 +112,91 @@ def draw_sweep(aggregated: pl.DataFrame, keys: Sequence[str]) -> CaptionedFigure
     return CaptionedFigure(figure, _caption(shown, x, left_out))
 
 
-def _lines(shown: pl.DataFrame, keys: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-    """Return the values that select the rows of each line, by label."""
-    lines: dict[str, Mapping[str, Any]] = {}
-    distinct = shown.select("scheme", *keys).unique(maintain_order=True)
-    for row in distinct.iter_rows(named=True):
-        parts = [scheme_label(row["scheme"])]
-        for name in keys:
-            if name == "block_size_bytes":
-                parts.append(block_text(row))
-            else:
-                parts.append(f"{name.rpartition('.')[2]} {row[name]}")
-        lines[", ".join(parts)] = row
-    return lines
+def _values_text(values: Mapping[str, Any]) -> str:
+    """Write values of swept keys.
+
+    >>> _values_text({"cluster.hosts": 4, "block_size_bytes": 65536})
+    'hosts 4, block size 64KiB'
+    """
+    return ", ".join(
+        f"{key_words(key)} {_value_text(key, value)}" for key, value in values.items()
+    )
 
 
-def _draw(
-    axes: Axes, rows: pl.DataFrame, x: str, lines: Mapping[str, Mapping[str, Any]]
-) -> None:
+def _value_text(key: str, value: Any) -> str:
+    if value is None:
+        return "–"
+    if key.endswith("_bytes"):
+        return format_size(int(value))
+    return f"{value:,.10g}" if isinstance(value, int | float) else str(value)
+
+
+def _draw(axes: Axes, rows: pl.DataFrame, x: str, lines: _Lines) -> None:
     values: list[float] = []
-    for index, (label, wanted) in enumerate(lines.items()):
-        points = rows.filter(
-            *(pl.col(name).eq_missing(value) for name, value in wanted.items())
-        ).sort(x)
-        if points.is_empty():
-            continue
-        positions = points[x].cast(pl.Float64).to_list()
-        throughputs = (points[THROUGHPUT.metric] * THROUGHPUT.factor).to_list()
-        values += throughputs
-        axes.plot(
-            positions,
-            throughputs,
-            color=COLOURS[index],
-            marker=MARKERS[index],
-            linestyle=LINES[index],
-            linewidth=2,
-            markersize=7,
-            markeredgecolor="white",
-            markeredgewidth=0.8,
-            label=label,
-            zorder=3,
-        )
-        ends = [
-            (points[f"{THROUGHPUT.metric}_ci_{end}"] * THROUGHPUT.factor).to_list()
-            for end in ("low", "high")
-        ]
-        for position, low, high in zip(positions, *ends, strict=True):
-            if low is not None and high is not None:
-                axes.vlines(
-                    position, low, high, color=COLOURS[index], linewidth=1.6, zorder=2.5
-                )
-    ticks = sorted(set(rows[x].cast(pl.Float64).to_list()))
+    several = len(lines.others) > 1
+    for index, scheme in enumerate(lines.schemes):
+        look = {
+            "color": COLOURS[index],
+            "marker": MARKERS[index],
+            "linewidth": 2,
+            "markersize": 7,
+            "markeredgecolor": "white",
+            "markeredgewidth": 0.8,
+            "zorder": 3,
+        }
+        for number, wanted in enumerate(lines.others):
+            points = rows.filter(
+                pl.col("scheme") == scheme,
+                *(pl.col(name).eq_missing(value) for name, value in wanted.items()),
+            ).sort(x)
+            if points.is_empty():
+                continue
+            # The first line of a scheme stands in the legend.
+            label = scheme_label(scheme) if number == 0 else ""
+            style = _STYLES[number] if several else LINES[index]
+            values += _draw_line(axes, points, x, {**look, "linestyle": style}, label)
+    if several:
+        _name_styles(axes, lines.others)
+    _scale_x(axes, x, sorted(set(rows[x].cast(pl.Float64).to_list())))
+    scale_axis(axes, values)
+    axes.set_ylabel("throughput [MB/s]")
+
+
+def _draw_line(
+    axes: Axes, points: pl.DataFrame, x: str, look: Mapping[str, Any], label: str
+) -> list[float]:
+    """Draw one line with its intervals, and return the values drawn."""
+    positions = points[x].cast(pl.Float64).to_list()
+    throughputs: list[float] = (points[THROUGHPUT.metric] * THROUGHPUT.factor).to_list()
+    axes.plot(positions, throughputs, label=label, **look)
+    ends = [
+        (points[f"{THROUGHPUT.metric}_ci_{end}"] * THROUGHPUT.factor).to_list()
+        for end in ("low", "high")
+    ]
+    for position, low, high in zip(positions, *ends, strict=True):
+        if low is not None and high is not None:
+            axes.vlines(
+                position, low, high, color=look["color"], linewidth=1.6, zorder=2.5
+            )
+    return throughputs
+
+
+def _name_styles(axes: Axes, others: Sequence[Mapping[str, Any]]) -> None:
+    """Add a legend entry for each style of line."""
+    for style, values in zip(_STYLES, others, strict=False):
+        label = _values_text(values)
+        axes.plot([], [], color=_GREY, linestyle=style, linewidth=2, label=label)
+
+
+def _scale_x(axes: Axes, x: str, ticks: Sequence[float]) -> None:
+    """Scale and label the axis of the swept key."""
     if ticks[0] > 0 and ticks[-1] / ticks[0] > _LOG_SPAN:
         axes.set_xscale("log", base=2)
     if len(ticks) <= _TICKS_MAX:
         axes.set_xticks(ticks)
         axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
-    scale_axis(axes, values)
-    axes.set_xlabel(x)
-    axes.set_ylabel("throughput [MB/s]")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: _value_text(x, at)))
+    axes.set_xlabel(key_words(x))
 
 
 def _caption(shown: pl.DataFrame, x: str, left_out: Sequence[str]) -> str:
@@ -151,9 +204,9 @@ def _caption(shown: pl.DataFrame, x: str, left_out: Sequence[str]) -> str:
     replications = "one replication"
     if count != 1:
         replications = f"means of {count} replications with 95 % intervals"
-    text = f"Throughput against {x} (MB = 10⁶ bytes); {replications}."
+    text = f"Throughput against {key_words(x)} (MB = 10⁶ bytes); {replications}."
     if left_out:
-        text += f" Only lines at {', '.join(left_out)} are drawn; the table has all."
+        text += f" Not drawn, but in the table: {'; '.join(left_out)}."
     if "steady" in shown.columns and not shown["steady"].all():
         unsteady = shown.filter(~pl.col("steady")).height
         text += f" {unsteady} of {shown.height} cells did not reach a steady state."

@@ -4,7 +4,7 @@ import csv
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -214,11 +214,13 @@ def _set_text(item: str | Override) -> str:
 
 def _axis_of_values(key: str, values: Sequence[Any], faults: list[str]) -> _Axis | None:
     """Return the axis of one key, or add a fault if it has no values."""
-    if isinstance(values, str) or not len(values):
+    is_list = isinstance(values, Iterable) and not isinstance(values, str | Mapping)
+    listed = list(values) if is_list else []
+    if not listed:
         wanted = "a list of values, such as [16, 64]"
         faults.append(f"--over: {key}: got {value_text(values)}, wanted {wanted}")
         return None
-    steps = [(value,) for value in values]
+    steps = [(value,) for value in listed]
     return _Axis((key,), steps, ["--over"] * len(steps), is_text=False)
 
 

@@ -1,10 +1,15 @@
 """Write the report of a sweep on one self-contained page: explorer, figure, means, failures."""
 
+from functools import lru_cache
 from typing import Final
 
+from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.answers.sweep.explorer import explorer_of
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
 from stripesim.scenarios.answers.sweep.run import NOTE, SweepResult, aggregated_table
+from stripesim.scenarios.cells.placement import domain_type
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.show.figures.captions import scheme_label
 from stripesim.scenarios.show.figures.results import CaptionedFigure
 from stripesim.scenarios.show.page.provenance import pretty
 from stripesim.scenarios.show.page.render import figure_blocks, render
@@ -16,6 +21,41 @@ _CELL_COLUMNS = 4
 
 #: More rows in a table make a page slow, and nobody reads them. The explorer has all.
 _TABLE_ROWS_MAX: Final = 500
+
+
+def _host_failures(plan: SweepPlan) -> str:
+    """Say which schemes can lose data with one host, because their failure domain is the OSD."""
+    losing = {
+        scheme_label(task.cell.scheme)
+        for task in plan.tasks
+        if loses_data_with_a_host(task.scenario, task.cell.scheme)
+    }
+    if not losing:
+        return ""
+    return (
+        "The failure domain is the OSD, and a host can hold more shards of an object than "
+        f"{', '.join(sorted(losing))} can lose: the failure of one host can lose data."
+    )
+
+
+@lru_cache(maxsize=1024)
+def _survivable(scheme: str) -> tuple[int, int]:
+    """Return the shards of an object, and how many of any of them may be lost."""
+    code = parse_scheme(scheme)
+    return code.width, code.failures_tolerated
+
+
+def loses_data_with_a_host(scenario: Scenario, scheme: str) -> bool:
+    """Return True if one host can hold more shards of an object than a scheme can lose."""
+    cluster = scenario.cluster
+    if scheme == "none" or not isinstance(cluster.hosts, int):
+        return False
+    if cluster.crush_map is not None:
+        return False
+    if domain_type(scenario, parse_scheme(scheme)) != "osd":
+        return False
+    width, tolerated = _survivable(scheme)
+    return min(width, cluster.osds_per_host) > tolerated
 
 
 def report_of_sweep(
@@ -45,17 +85,19 @@ def report_of_sweep(
         contents.insert(0, ("explorer", "Explore"))
     columns, rows = aggregated_table(result.aggregated.head(_TABLE_ROWS_MAX), plan.keys)
     text_columns = [*range(len(plan.keys) + _CELL_COLUMNS), len(columns) - 1]
+    about = plan.scenario.description or f"Swept: {keys}."
+    introduction = " ".join(filter(None, (about, _host_failures(plan))))
     return render(
         "sweep.html.j2",
         kind="Sweep",
         title=plan.name,
-        introduction=plan.scenario.description or f"Swept: {keys}.",
+        introduction=introduction,
         meta=[
             f"Swept keys: {keys}. {progress}",
             f"stripesim {source['stripesim']} · {moment_text(source['time'])} · seed {source['seed']} · "
             f"replications of each cell: {source['replications']}",
         ],
-        warnings=result.warnings,
+        warnings=[*result.warnings, *result.falls, *result.refusals],
         inside="All points are within the range that their parameter sets were calibrated or checked on.",
         contents=contents,
         explorer=explorer,

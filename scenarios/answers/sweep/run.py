@@ -1,9 +1,10 @@
 """Run the tasks of a sweep, store each row as it comes, and build the tables."""
 
+import html
 from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import polars as pl
@@ -11,7 +12,7 @@ import polars as pl
 from stripesim._version import __version__
 from stripesim.models.problems import WorkLostError
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
-from stripesim.scenarios.answers.sweep.stats import aggregate
+from stripesim.scenarios.answers.sweep.stats import CELL_COLUMNS, aggregate
 from stripesim.scenarios.cells.notes import (
     code_files,
     warnings_of_all,
@@ -32,7 +33,32 @@ from stripesim.scenarios.work.task import (
     code_sha256,
     expected_work,
 )
+from stripesim.sim.observe.audit import RatePoint, falls
 from stripesim.sim.observe.limits import resource_name
+from stripesim.sim.observe.result_row import withheld_columns
+
+# Columns of a refused row that keep their values: its point, cell and task.
+_OF_TASK: Final = (
+    *CELL_COLUMNS,
+    "image",
+    "replication",
+    "seed",
+    "completions_sha256",
+    "steady",
+    "unsteady_reason",
+)
+# Keys of which a larger value only adds hardware or requests in flight.
+_ADDING_KEYS: Final = (
+    "cluster.hosts",
+    "cluster.osds_per_host",
+    "cluster.cores_per_host",
+    "cluster.client_cores",
+    "cluster.public_gbit_per_s",
+    "cluster.private_gbit_per_s",
+    "client.threads",
+    "workload.clients",
+    "workload.queue_depth",
+)
 
 
 @dataclass(frozen=True)
@@ -49,6 +75,24 @@ class SweepResult:
     provenance: dict[str, Any]
     #: Values outside the range that parameter sets were calibrated on, without duplicates
     warnings: list[str]
+    #: Rows that the audit refuses: their point and cell, the check, and what it got and wanted
+    refusals: list[str] = field(default_factory=list)
+    #: Steps of a swept key that add hardware or requests in flight, and at which the rate falls
+    falls: list[str] = field(default_factory=list)
+
+    @property
+    def refused(self) -> int:
+        """Number of rows that the audit refuses."""
+        return len(self.refusals)
+
+    def __repr__(self) -> str:
+        failed = f", {len(self.failed):,} failed" if self.failed else ""
+        stopped = f", stopped: {self.stopped}" if self.stopped else ""
+        return f"<SweepResult: {self.rows.height:,} rows{failed}{stopped}>"
+
+    def _repr_html_(self) -> str:
+        """Return the table that notebooks show."""
+        return f"<p>{html.escape(repr(self).strip('<>'))}</p>{self.rows._repr_html_()}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``stripesim sweep --json -`` prints."""
@@ -57,7 +101,7 @@ class SweepResult:
             "aggregated": self.aggregated.to_dicts(),
             "provenance": self.provenance,
             "failed": self.failed,
-            "warnings": self.warnings,
+            "warnings": [*self.warnings, *self.falls, *self.refusals],
         }
 
 
@@ -69,6 +113,7 @@ def run_sweep(
     dask_timeout_s: float = TIMEOUT_S,
     store: PartStore | None = None,
     progress: Callable[[Outcome], None] = lambda outcome: None,
+    unchecked: bool = False,
 ) -> SweepResult:
     """Run the tasks of a plan that have no stored rows, by replication and then the longest first.
 
@@ -86,6 +131,8 @@ def run_sweep(
         Rows on disk, from which the sweep resumes and to which it adds new rows.
     progress
         Called with the outcome of each task.
+    unchecked
+        Keep the numbers of rows that the audit refuses. The store has them in any case.
     """
     stored = {} if store is None else store.rows
     rows = {
@@ -116,10 +163,22 @@ def run_sweep(
         stopped = str(error)
     order = {task.task_id: index for index, task in enumerate(plan.tasks)}
     failed.sort(key=lambda outcome: order[outcome.task.task_id])
+    refusals = [
+        f"{task.label}: {rows[task.task_id]['refused']}"
+        for task in plan.tasks
+        if rows.get(task.task_id, {}).get("refused") is not None
+    ]
+    if not unchecked:
+        rows = {
+            task_id: withheld_columns(row, others=_OF_TASK)
+            for task_id, row in rows.items()
+        }
     frame = sweep_frame(plan, rows)
+    aggregated = aggregate(frame, plan.keys)
     counts = {
         "tasks": len(plan.tasks),
         "rows": len(rows),
+        "refused": len(refusals),
         "kept": kept,
         "executed": len(rows) - kept,
         "failed": len(failed),
@@ -127,13 +186,41 @@ def run_sweep(
     }
     return SweepResult(
         rows=frame,
-        aggregated=aggregate(frame, plan.keys),
+        aggregated=aggregated,
         failed=[_failure_row(outcome) for outcome in failed],
         damaged=0 if store is None else store.damaged,
         stopped=stopped,
         provenance=_provenance(plan, counts),
         warnings=warnings_of_all(task.scenario for task in plan.tasks),
+        refusals=refusals,
+        falls=list(_falls(aggregated, plan.keys)),
     )
+
+
+def _falls(aggregated: pl.DataFrame, keys: Sequence[str]) -> Iterator[str]:
+    """Yield a warning for each step of a key that adds something, and at which the rate falls."""
+    for key in keys:
+        if key not in _ADDING_KEYS or not aggregated.schema[key].is_numeric():
+            continue
+        others = [name for name in (*keys, *CELL_COLUMNS) if name != key]
+        shown = aggregated.filter(pl.col("iops").is_not_null()).sort(key)
+        for group, rows in shown.group_by(others, maintain_order=True):
+            name = " ".join(str(part) for part in group if part is not None)
+            points = [
+                RatePoint(f"{key}={row[key]}", row["iops"], _half(row))
+                for row in rows.iter_rows(named=True)
+            ]
+            for fall in falls(points):
+                yield f"{name}: {fall}"
+
+
+def _half(row: Mapping[str, Any]) -> float:
+    """Return half the width of the interval of a mean rate, 0 without one [1/s]."""
+    low = row["iops_ci_low"]
+    high = row["iops_ci_high"]
+    if low is None or high is None:
+        return 0.0
+    return float(high - low) / 2
 
 
 def sweep_frame(plan: SweepPlan, rows: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame:
@@ -250,7 +337,9 @@ def aggregated_table(
             cells.append(column.padded_text(row, ends))
         kinds = (row.get("bottleneck") or "–").split(", ")
         bottleneck = ", ".join(map(resource_name, kinds))
-        if not row.get("steady", True):
+        if row.get("refused"):
+            bottleneck += f" (refused: {row['refused']} of {row['replications']})"
+        elif not row.get("steady", True):
             bottleneck += " !"
         rows.append([*cells, bottleneck])
     return columns, rows

@@ -14,17 +14,10 @@ if TYPE_CHECKING:
 #: Columns that distinguish the cells of a point.
 CELL_COLUMNS: Final = ("scheme", "op", "pattern", "block_size_bytes")
 
-#: Columns that are not averaged: intervals of a single run, and wall-clock time.
-_NOT_AVERAGED: Final = frozenset(
-    {
-        "replication",
-        "seed",
-        "steady",
-        "throughput_ci_low",
-        "throughput_ci_high",
-        "engine_wall_s",
-    }
-)
+#: Columns that are not averaged, besides the intervals of single runs, which replications replace.
+_NOT_AVERAGED: Final = frozenset({"replication", "seed", "steady", "engine_wall_s"})
+#: Ends of the names of an interval's columns, the last part of the name.
+_INTERVAL_ENDS: Final = ("_ci_low", "_ci_high")
 
 
 def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
@@ -53,20 +46,26 @@ def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
     numbers = [
         name
         for name, dtype in rows.schema.items()
-        if dtype.is_numeric() and name not in not_averaged
+        if dtype.is_numeric()
+        and name not in not_averaged
+        and not name.endswith(_INTERVAL_ENDS)
     ]
     schema: dict[str, Any] = {name: rows.schema[name] for name in keys}
     schema["replications"] = pl.Int64
     for name in ("steady", "bottleneck"):
         if name in rows.columns:
             schema[name] = rows.schema[name]
+    if "refused" in rows.columns:
+        schema["refused"] = pl.Int64
     for name in numbers:
-        schema |= dict.fromkeys((name, f"{name}_ci_low", f"{name}_ci_high"), pl.Float64)
+        schema |= dict.fromkeys((name, *_ends(name)), pl.Float64)
     columns = {
         name: rows[name].cast(dtype).to_list()
         for name, dtype in schema.items()
-        if name in rows.columns
+        if name in rows.columns and name != "refused"
     }
+    if "refused" in schema:
+        columns["refused"] = rows["refused"].is_not_null().cast(pl.Int64).to_list()
     numbered = rows.with_row_index("_position").group_by(keys, maintain_order=True)
     groups = numbered.agg("_position")["_position"]
     means: list[dict[str, Any]] = []
@@ -75,6 +74,8 @@ def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
         row["replications"] = len(group)
         if "steady" in columns:
             row["steady"] = all(columns["steady"][position] for position in group)
+        if "refused" in columns:
+            row["refused"] = sum(columns["refused"][position] for position in group)
         if "bottleneck" in columns:
             row["bottleneck"] = _commonest(columns["bottleneck"], group)
         for name in numbers:
@@ -101,8 +102,11 @@ def _mean(
     if len(values) == 1:
         return {name: values[0]}
     interval = student_interval(values)
-    return {
-        name: interval.mean,
-        f"{name}_ci_low": interval.low,
-        f"{name}_ci_high": interval.high,
-    }
+    low, high = _ends(name)
+    return {name: interval.mean, low: interval.low, high: interval.high}
+
+
+def _ends(name: str) -> tuple[str, str]:
+    """Return the names of the columns with the ends of an interval."""
+    low, high = _INTERVAL_ENDS
+    return name + low, name + high

@@ -16,6 +16,34 @@ OP_WORDS: Final[Mapping[str, str]] = MappingProxyType(
     {"write": "writes", "read": "reads", "mixed": "mixed requests"}
 )
 
+#: Names of swept keys and of columns of a cell.
+_KEY_WORDS: Final[Mapping[str, str]] = {
+    "op": "request",
+    "pattern": "pattern",
+    "block_size_bytes": "block size",
+    "workload.block_sizes_bytes": "block size",
+    "workload.queue_depth": "queue depth",
+    "cluster.hosts": "hosts",
+    "cluster.osds_per_host": "OSDs per host",
+    "cluster.drive": "drive",
+    "cluster.pg_num": "placement groups",
+    "cluster.stripe_unit_bytes": "stripe unit",
+    "cluster.public_gbit_per_s": "public network [Gbit/s]",
+    "cluster.private_gbit_per_s": "private network [Gbit/s]",
+    "workload.clients": "clients",
+    "workload.rate_per_s": "offered requests/s",
+    "generation": "Ceph release",
+}
+#: Ends of further keys, with the unit that an axis states.
+_UNITS: Final[Mapping[str, str]] = {
+    "_gbit_per_s": "Gbit/s",
+    "_bytes_per_s": "B/s",
+    "_per_s": "1/s",
+    "_bytes": "",
+    "_ms": "ms",
+    "_s": "s",
+}
+
 
 class StepLook(NamedTuple):
     """The names and colour of a step."""
@@ -48,6 +76,22 @@ STEP_LOOKS: Final[Mapping[str, StepLook]] = {
 def kind_words(op: str, pattern: str) -> str:
     """Name a kind of request, such as ``Random writes``."""
     return f"{PATTERN_WORDS.get(pattern, pattern)} {OP_WORDS.get(op, op)}"
+
+
+def key_words(key: str) -> str:
+    """Name a swept key or a column of a cell for an axis, a legend or a caption.
+
+    >>> key_words("cluster.osds_per_host"), key_words("faults.down_out_interval_s")
+    ('OSDs per host', 'down out interval [s]')
+    """
+    if key in _KEY_WORDS:
+        return _KEY_WORDS[key]
+    name = key.rpartition(".")[2]
+    for end, unit in _UNITS.items():
+        if name.endswith(end):
+            words = name.removesuffix(end).replace("_", " ")
+            return f"{words} [{unit}]" if unit else words
+    return name.replace("_", " ")
 
 
 def scheme_label(scheme: str) -> str:

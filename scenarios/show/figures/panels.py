@@ -1,5 +1,6 @@
 """Draw one panel: a quantity against block size for each scheme."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -194,9 +195,13 @@ def scale_axis(axes: Axes, shown: Sequence[float]) -> None:
     """Start at zero, or use a logarithmic scale where small values would not be visible."""
     positive = [value for value in shown if value > 0]
     if positive and max(positive) / min(positive) > _LOG_SPAN:
+        low, high = min(positive) / 1.6, max(positive) * 1.6
         axes.set_yscale("log")
-        axes.set_ylim(min(positive) / 1.6, max(positive) * 1.6)
-        axes.yaxis.set_major_locator(LogLocator(base=10))
+        axes.set_ylim(low, high)
+        # One label does not tell the scale of an axis.
+        powers_inside = math.floor(math.log10(high)) - math.ceil(math.log10(low)) + 1
+        labelled = (1.0,) if powers_inside > 1 else (1.0, 2.0, 5.0)
+        axes.yaxis.set_major_locator(LogLocator(base=10, subs=labelled))
         axes.yaxis.set_minor_locator(LogLocator(base=10, subs=range(2, 10)))
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:

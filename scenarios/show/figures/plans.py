@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from textwrap import fill
 from typing import Any, Final
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from stripesim.scenarios.answers.plan.candidates import with_unit
 from stripesim.scenarios.schema.tables import PlanSpec
 from stripesim.scenarios.schema.units import (
     bytes_text,
     duration_text,
-    format_size,
     number_text,
 )
 from stripesim.scenarios.show.figures.captions import scheme_label
@@ -20,6 +21,7 @@ from stripesim.scenarios.show.figures.panels import (
     COLOURS,
     LINES,
     MARKERS,
+    legend_above,
     legend_entries,
     note,
     plain_numbers,
@@ -32,7 +34,15 @@ from stripesim.scenarios.show.figures.results import (
 
 #: Narrow enough to be legible on a phone.
 _SIZE_INCHES: Final = (5.6, 4.1)
-_ROW_INCHES: Final = 0.36
+#: Height of a bar, and of a line of its name above it.
+_BAR_INCHES: Final = 0.3
+_LINE_INCHES: Final = 0.22
+#: Letters of a name that fit on a line.
+_NAME_LETTERS: Final = 58
+#: Length of axes of points, over the last point.
+_MARGIN: Final = 1.06
+#: Length of the axis of bars, over the longest bar: room for its value.
+_ROOM: Final = 1.3
 _DAYS_PER_YEAR: Final = 365.25
 _TERA: Final = 1e12
 #: Most candidates in the figure of growth, cheapest first.
@@ -83,24 +93,8 @@ def candidate_name(one: Candidate, varied: Sequence[str] = ()) -> str:
     'RS(4,2), 6 × 8, 512 PGs'
     """
     short = f"{scheme_label(one['scheme'])}, {one['hosts']} × {one['osds_per_host']}"
-    further = [_with_unit(key, one[key]) for key in varied if key not in _NAMED]
+    further = [with_unit(key, one[key]) for key in varied if key not in _NAMED]
     return ", ".join([short, *further])
-
-
-def _with_unit(key: str, value: Any) -> str:
-    """Write a varied value with its unit."""
-    match key:
-        case "drive_bytes":
-            return f"drives of {bytes_text(value)}"
-        case "stripe_unit_bytes":
-            return f"stripe unit {format_size(value)}"
-        case "public_gbit_per_s" | "private_gbit_per_s":
-            return f"{number_text(value)} Gb/s {key.partition('_')[0]}"
-        case "cores_per_host":
-            return f"{value} cores per host"
-        case "pg_num":
-            return f"{value:,} PGs"
-    return str(value)
 
 
 def _draw_cost(
@@ -137,14 +131,15 @@ def _draw_cost(
             _limit(axes.axvline, plan.usable_bytes / _TERA)
         if plan.cost_max is not None and is_priced:
             _limit(axes.axhline, plan.cost_max)
-        axes.set_xlim(left=0)
-        axes.set_ylim(bottom=0)
-        axes.margins(0.08)
+        wide = max([_safe_tb(one) for one in sized] + list(axes.get_xlim()))
+        high = max([height(one) for one in sized] + list(axes.get_ylim()))
+        axes.set_xlim(0, _MARGIN * wide)
+        axes.set_ylim(0, _MARGIN * high)
         axes.set_title("Cost over capacity", fontsize=12.5)
         axes.set_xlabel("usable, safe [TB]")
         axes.set_ylabel("cost" if is_priced else "raw capacity [TB]")
         plain_numbers(axes.yaxis)
-        _legend(figure, columns=4)
+        _legend(figure)
     quantity = "Cost" if is_priced else "Raw capacity"
     caption = (
         f"{quantity} over the capacity that is safe with a failure domain gone. Ring: recommended. Open: "
@@ -237,15 +232,15 @@ def _draw_growth(
                 fontsize=10.5,
                 color="#444444",
             )
-        axes.set_xlim(left=0)
+        axes.set_xlim(0, axes.get_xlim()[1])
         axes.set_ylim(0, 104)
         axes.set_title("Growth until full", fontsize=12.5)
         axes.set_xlabel("years")
-        axes.set_ylabel("used of raw capacity [%]")
-        _legend(figure, columns=2)
+        axes.set_ylabel("fill of the fullest OSD [%]")
+        _legend(figure)
     growth = bytes_text(plan.growth_bytes_per_day)
     caption = (
-        f"Fill with {bytes_text(stored)} at first and {growth} more each day, evenly over all OSDs. Dot: "
+        f"Fill of the fullest OSD with {bytes_text(stored)} at first and {growth} more each day. Dot: "
         "beyond it, losing the largest failure domain makes other OSDs nearfull. Years until there: "
         f"{'; '.join(ends)}."
     )
@@ -268,17 +263,14 @@ def _draw_p99(plan: PlanSpec, document: Mapping[str, Any]) -> CaptionedFigure | 
         )
         for one in simulated
     ]
-    ends = [
-        (one["latency_p99_low_ns"] or 0.0, one["latency_p99_high_ns"] or 0.0)
-        for one in simulated
-    ]
+    ends = [_p99_ends(one) for one in simulated]
     highs = [high_ns / 1e6 for _, high_ns in ends]
     figure, axes = _bars(
         document, bars, "99th percentile of latency", "p99 [ms]", highs
     )
     for place, (low_ns, high_ns) in enumerate(ends):
         axes.hlines(place, low_ns / 1e6, high_ns / 1e6, color="#222222", linewidth=1.6)
-    _limit_if_near(axes, plan.p99_ms, max(bar[1] for bar in bars))
+    _limit_if_near(axes, plan.p99_ms, max(highs))
     rate = "as the workload states"
     if plan.rate_per_s is not None:
         rate = f"at {number_text(plan.rate_per_s)} requests/s"
@@ -287,6 +279,13 @@ def _draw_p99(plan: PlanSpec, document: Mapping[str, Any]) -> CaptionedFigure | 
         required = f" Required: at most {number_text(plan.p99_ms)} ms."
     caption = f"99th percentile of latency {rate}, with its 95 % interval.{required}"
     return CaptionedFigure(figure, caption)
+
+
+def _p99_ends(one: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the interval of a candidate's p99 [ns], or the value twice if it has none."""
+    if one["latency_p99_low_ns"] is None or one["latency_p99_high_ns"] is None:
+        return one["latency_p99_ns"], one["latency_p99_ns"]
+    return one["latency_p99_low_ns"], one["latency_p99_high_ns"]
 
 
 def _draw_rebuild(
@@ -318,43 +317,46 @@ def _bars(
     unit: str,
     ends: Sequence[float] = (),
 ) -> tuple[Figure, Axes]:
-    """Draw a bar with its value for each candidate, from top to bottom."""
+    """Draw a bar with its value for each candidate below its name, from top to bottom."""
     schemes = _schemes(document)
     best = document["recommended"]
+    names = [
+        fill(
+            candidate_name(one, document["varied"]) + (" ★" if one is best else ""),
+            _NAME_LETTERS,
+        )
+        for one, _, _ in bars
+    ]
+    lines = max(name.count("\n") for name in names) + 1
+    row_inches = _BAR_INCHES + lines * _LINE_INCHES
+    highest = max([value for _, value, _ in bars] + list(ends))
     with styled():
-        figure = new_figure((_SIZE_INCHES[0], 1.8 + _ROW_INCHES * len(bars)))
+        figure = new_figure((_SIZE_INCHES[0], 1.3 + row_inches * len(bars)))
         axes = figure.subplots()
+        height = _BAR_INCHES / row_inches
         for place, (one, value, text) in enumerate(bars):
             colour = COLOURS[schemes.index(one["scheme"]) % len(COLOURS)]
-            axes.barh(place, value, height=0.62, color=colour, zorder=2)
+            axes.barh(place, value, height=height, color=colour, zorder=2)
             end = max(value, ends[place]) if ends else value
             note(axes, text, (end, place), (5, 0), ha="left", va="center")
-        names = [
-            candidate_name(one, document["varied"]) + (" ★" if one is best else "")
-            for one, _, _ in bars
-        ]
-        axes.set_yticks(range(len(bars)), names, fontsize=11)
-        axes.invert_yaxis()
+            above = (0, place - height / 2)
+            note(axes, names[place], above, (2, 2), ha="left", va="bottom", fontsize=11)
+        axes.set_yticks([])
+        axes.set_ylim(len(bars) - 1 + height, -1 + height / 2)
         axes.grid(visible=False, axis="y")
-        axes.set_xlim(0, 1.3 * max(value for _, value, _ in bars))
+        axes.set_xlim(0, _ROOM * highest)
         axes.set_title(title, fontsize=12.5)
         axes.set_xlabel(unit)
         plain_numbers(axes.xaxis)
     return figure, axes
 
 
-def _legend(figure: Figure, *, columns: int) -> None:
-    """Put a narrow legend above a figure, each label once."""
+def _legend(figure: Figure) -> None:
+    """Put a narrow legend above a figure, each label once, in as many columns as fit."""
     by_label = legend_entries(figure)
-    figure.legend(
-        list(by_label.values()),
-        list(by_label),
-        loc="outside upper left",
-        ncols=columns,
-        fontsize=11,
-        handlelength=1.8,
-        columnspacing=1.2,
-    )
+    labels = [fill(label, _NAME_LETTERS) for label in by_label]
+    look = {"fontsize": 11, "handlelength": 1.8, "columnspacing": 1.2}
+    legend_above(figure, list(by_label.values()), labels, **look)
 
 
 def _mark(
@@ -399,7 +401,7 @@ def _limit_if_near(axes: Axes, value: float | None, highest: float) -> None:
     if value is None or value > 3 * highest:
         return
     _limit(axes.axvline, value)
-    axes.set_xlim(0, 1.3 * max(value, highest))
+    axes.set_xlim(0, max(_ROOM * highest, 1.05 * value))
 
 
 def _is_out(one: Candidate) -> bool:

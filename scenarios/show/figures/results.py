@@ -169,20 +169,37 @@ def draw_all(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
     Parameters
     ----------
     rows
-        Result rows. Those without a block size are ignored.
+        Result rows of `stripesim.run`. Those without a block size are ignored.
 
     Returns
     -------
     dict
         File stem → figure: ``headline``, then ``seq-write`` and so on. Empty where no row has a block size.
+
+    Raises
+    ------
+    ValueError
+        If a cell has several rows, as in a sweep.
     """
     sized = rows.filter(pl.col("block_size_bytes").is_not_null())
     if sized.is_empty():
         return {}
+    _check_one_row_per_cell(sized)
     figures = {"headline": draw_headline(sized)}
     for op, pattern in kinds_of_requests(sized):
         figures[f"{pattern}-{op}"] = draw_cell_figure(sized, pattern=pattern, op=op)
     return figures
+
+
+def _check_one_row_per_cell(rows: pl.DataFrame) -> None:
+    cell = ["scheme", "op", "pattern", "block_size_bytes", "workload"]
+    counts = rows.group_by(set(cell) & set(rows.columns)).len()
+    most = max(counts["len"].to_list())
+    if most > 1:
+        raise ValueError(
+            f"rows: got up to {most} rows of a cell, wanted one, as `run` returns: filter the rows of a "
+            "sweep to one point and replication, or call draw_sweep(result.aggregated, keys)"
+        )
 
 
 def save_figures(

@@ -104,7 +104,7 @@ def simulate_repair(
     pool = cluster.build_pool(
         repair.coded.name, repair.coded.stripe_unit_bytes, models=models
     )
-    return simulate(pool, once.start(), faults=plan, engine=engine)
+    return simulate(pool, once.start(), faults=plan, engine=engine).accepted()
 
 
 def simulated_times_s(result: RunResult) -> dict[str, float]:

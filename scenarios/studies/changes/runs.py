@@ -80,7 +80,7 @@ def change_rows(measured: MeasuredPool, engine: str) -> list[Row]:
     pool = cluster.build_pool(scheme.name, STRIPE_UNIT_BYTES)
     acting = up_sets(OsdWeights())
     pool = replace(pool, cluster=replace(pool.cluster, acting=acting))
-    result = simulate(pool, once.start(), faults=plan, engine=engine)
+    result = simulate(pool, once.start(), faults=plan, engine=engine).accepted()
     assert result.timeline is not None
     described = result.timeline["changes"]
     return [

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any, Final
 
 import polars as pl
 
-from stripesim.calibration.ledger.verdicts import Entry
+from stripesim.calibration.ledger.verdicts import Claim, Entry
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.show.figures.captions import (
     kind_words,
@@ -37,13 +38,32 @@ from stripesim.scenarios.studies.lookup import select
 ABSOLUTE: Final = {
     "throughput_avg": ("throughput_bytes_per_s", 1e6),
     "latency_avg": ("latency_mean_ns", 1e6),
+    "latency_max": ("latency_mean_ns", 1e6),
     "cpu_utilisation": ("cpu_utilisation", 0.01),
+    "cpu_utilisation_max": ("cpu_utilisation", 0.01),
     "read_amplification": ("device_read_bytes_per_client_byte", 1.0),
+    "read_amplification_max": ("device_read_bytes_per_client_byte", 1.0),
+    "write_amplification": ("device_data_write_bytes_per_client_byte", 1.0),
+    "write_amplification_max": ("device_data_write_bytes_per_client_byte", 1.0),
+    "private_net_read_max": ("private_net_bytes_per_client_byte", 1.0),
 }
-SCHEME_OF: Final = {"3-rep": "rep:3", "RS(6,3)": "rs:6,3", "RS(10,4)": "rs:10,4"}
+#: Scheme of a claim → series of its published value. The highest of both codes has a series of its own.
+SERIES_OF: Final = {
+    "3-rep": ("rep:3",),
+    "RS(6,3)": ("rs:6,3",),
+    "RS(10,4)": ("rs:10,4",),
+    "RS": ("codes",),
+    "all": STORAGE,
+}
 PATTERN_OF: Final = {"sequential": "seq", "random": "rand"}
-#: Block size of a claim → category. All others are means over the sizes.
-SIZE_OF: Final = {"1KB": "1", "4KB": "4"}
+#: Block size of a claim → categories. All others are means over the sizes.
+SIZES_OF: Final = {
+    "1KB": ("1",),
+    "4KB": ("4",),
+    ">4KB": ("8", "16", "32", "64", "128"),
+}
+#: Category of a claim on the highest value over the sizes.
+HIGHEST: Final = "max"
 #: Claim → quantity in the paper's first figure, and its form relative to 3-replication.
 SUMMARY: Final = {
     "koh2017-032": ("read bandwidth", "drop"),
@@ -74,16 +94,28 @@ ABLATION_KEYS: Final = ("scheme", "op", "pattern", "image")
 
 def claims_of_figures(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
     """Return the judged claims of each figure, which name it or are computed from it."""
+    judged = [entry for entry in entries if entry.verdict != "not-derivable"]
+    return _by_figure(judged)
+
+
+def _by_figure(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
     return {
-        f"fig{int(number):02d}": [entry for entry in entries if _belongs(entry, number)]
+        paper_stem(number): [entry for entry in entries if _belongs(entry, number)]
         for number in PAPER_FIGURES
         if number != "1"
     }
 
 
+def paper_stem(number: str) -> str:
+    """Return the file stem of a figure of the paper.
+
+    >>> paper_stem("5")
+    'fig05'
+    """
+    return f"fig{int(number):02d}"
+
+
 def _belongs(entry: Entry, number: str) -> bool:
-    if entry.verdict == "not-derivable":
-        return False
     named = re.findall(r"Fig\s?([\d,ab]+)", entry.claim.locus)
     if named:
         return number in re.findall(r"\d+", " ".join(named))
@@ -115,7 +147,7 @@ def tables_for(
     texts.append({"stem": "fig01", "text": "; ".join(parts)})
     return {
         "sheets": sheets,
-        "overlays": _table(_overlays(entries)),
+        "overlays": _table(_overlays(entries)).join(sheets, on="stem", how="semi"),
         "summary": summary,
         "courses": course_table(series),
         "factors": factors,
@@ -228,32 +260,39 @@ def _means(sheets: pl.DataFrame) -> dict[str, str]:
 
 
 def _overlays(entries: Sequence[Entry]) -> Iterable[dict[str, Any]]:
-    """Yield the published values on sheets, with the tolerance as a band."""
-    sheets = _sheets()
-    for stem, entry, column, factor, panel in sheets.iter_rows():
-        for judged in claims_of_figures(entries)[stem]:
+    """Yield all published values on sheets with their verdicts, and the tolerance as a band."""
+    claims = _by_figure(entries)
+    for stem, entry, column, factor, panel in _sheets().iter_rows():
+        for judged in claims[stem]:
             claim = judged.claim
             metric, to_column = ABSOLUTE.get(claim.metric, ("", 1.0))
-            if (
-                metric != column
-                or claim.scheme not in SCHEME_OF
-                or PATTERN_OF.get(claim.pattern) != FIGURES[entry].pattern
-                or claim.role == "derived"
-                or claim.compare != "value"
-                or not isinstance(claim.published, float)
-            ):
+            patterns = map(PATTERN_OF.get, claim.pattern.split("+"))
+            if metric != column or FIGURES[entry].pattern not in patterns:
+                continue
+            if claim.role == "derived" or not isinstance(claim.published, float):
                 continue
             value = claim.published * to_column * factor
             slack = claim.tolerance or 0.0
-            yield {
-                "stem": stem,
-                "panel": panel,
-                "series": SCHEME_OF[claim.scheme],
-                "x": SIZE_OF.get(claim.block_size, "mean"),
-                "y": value,
-                "low": value * (1 - slack),
-                "high": value * (1 + slack),
-            }
+            # A bound has no lower end.
+            low = value if claim.compare == "at-most" else value * (1 - slack)
+            for series, x in product(SERIES_OF[claim.scheme], _places(claim)):
+                yield {
+                    "stem": stem,
+                    "panel": panel,
+                    "series": series,
+                    "x": x,
+                    "y": value,
+                    "low": low,
+                    "high": value * (1 + slack),
+                    "verdict": judged.verdict,
+                }
+
+
+def _places(claim: Claim) -> Sequence[str]:
+    """Return the categories at which a figure shows a published value."""
+    if claim.metric.endswith("_max"):
+        return (HIGHEST,)
+    return SIZES_OF.get(claim.block_size, ("mean",))
 
 
 # --- the summary of the paper's first figure --------------------------------------------------------------

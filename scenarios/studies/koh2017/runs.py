@@ -152,7 +152,10 @@ def _simulate(
     changed = task.image == "pristine" and (fill != "gap" or pause_ns)
     source = partial(CreationSource, pause_ns=pause_ns, fill=fill) if changed else None
     inputs = vars(setting) | further
-    return simulate(**inputs, seed=scenario.seed, engine=task.engine, foreground=source)
+    result = simulate(
+        **inputs, seed=scenario.seed, engine=task.engine, foreground=source
+    )
+    return result.accepted()
 
 
 def _row(task: Simulation) -> list[Row]:
@@ -225,6 +228,22 @@ def _heartbeat(task: Simulation) -> list[Row]:
     ]
 
 
+def chosen_figures(
+    figures: Sequence[str] | None, ablations: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the numbers of the figures that options ask for.
+
+    Raises
+    ------
+    ValueError
+        If a figure does not exist.
+    """
+    if figures is None and ablations:
+        # Ablations alone run their own cells and no figure's.
+        return ()
+    return chosen("--figure", figures, PAPER_FIGURES)
+
+
 def tasks_for(
     *,
     figures: Sequence[str] | None = None,
@@ -247,10 +266,7 @@ def tasks_for(
     ValueError
         If a figure or an ablation does not exist.
     """
-    wanted = chosen("--figure", figures, PAPER_FIGURES)
-    if figures is None and ablations:
-        # Ablations alone run their own cells and no figure's.
-        wanted = ()
+    wanted = chosen_figures(figures, ablations)
     kinds = {FIGURES[entry][:3] for number in wanted for entry in PAPER_FIGURES[number]}
     new = partial(_simulation, engine=engine)
     # Length of random writes on a pristine image, which the paper does not state.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -17,9 +17,13 @@ from stripesim.scenarios.studies.koh2017.claims import vocabulary
 from stripesim.scenarios.studies.koh2017.runs import (
     Simulation,
     base_models,
+    chosen_figures,
     tasks_for,
 )
 from stripesim.scenarios.studies.tasks import Row, Task
+
+if TYPE_CHECKING:
+    from stripesim.scenarios.show.figures.results import CaptionedFigure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +32,7 @@ class KohResult(StudyResult):
 
     series: pl.DataFrame  #: One row per second of each time series
     ablations: pl.DataFrame  #: One row per cell and ablation
+    figures: tuple[str, ...]  #: Numbers of the paper's figures that were asked for
 
     def to_json(self) -> dict[str, Any]:
         """Return the ledger's document with the ablations."""
@@ -81,8 +86,20 @@ class Koh2017(Study):
             rows=cells,
             series=series,
             ablations=ablations,
+            figures=chosen_figures(setting.options.get("figures"), setting.ablate),
             provenance=provenance_of(*base_models(), setting.engine),
         )
+
+    def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
+        """Draw the figures that were asked for, although their runs allow others too."""
+        from stripesim.scenarios.studies.koh2017.figure_tables import paper_stem
+        from stripesim.scenarios.studies.koh2017.paper import PAPER_FIGURES
+
+        assert isinstance(result, KohResult)
+        others = set(PAPER_FIGURES).difference(result.figures)
+        left_out = set(map(paper_stem, others))
+        drawn = super().figures(result)
+        return {stem: one for stem, one in drawn.items() if stem not in left_out}
 
     def figure_tables(self, result: StudyResult) -> dict[str, pl.DataFrame]:
         """Return the tables behind the paper's figures, the time series and the ablations."""

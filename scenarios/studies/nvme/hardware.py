@@ -11,13 +11,12 @@ from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.nic import NicModel
 from stripesim.models.problems import MeasuredError
 from stripesim.models.provenance import Provenance
-from stripesim.models.ssd import SsdModel
+from stripesim.models.ssd import SsdModel, numbers_of_sheet
 from stripesim.scenarios.studies.description import shipped_toml
 from stripesim.scenarios.studies.nvme.measured import MeasuredRow
 from stripesim.scenarios.studies.parameters import ParameterFile
 from stripesim.sim.ceph.cluster import Models
 
-BLOCK_BYTES = 4096
 _LOOPBACK_GBIT_PER_S = 1000.0
 Model = TypeVar("Model", CpuModel, ClientModel)
 # Words of a table for load generators on the storage hosts.
@@ -180,27 +179,14 @@ def _drive(
 def drive_model(hardware: Hardware, osds_per_drive: int) -> SsdModel:
     """Build a drive, or an OSD's share of one, from its data sheet."""
     sheet = hardware.sheet
-    link_ns = osds_per_drive * 1e3 / sheet["read_mb_s"]
     sustained = ParameterFile("nvme").number("drive", "write_rate_fraction")
-    write_ns = osds_per_drive * 1e3 / (sheet["write_mb_s"] * sustained)
-    numbers: dict[str, Any] = {
-        "channels": max(
-            1,
-            round(
-                sheet["read_4k_iops"] * sheet["read_latency_us"] * 1e-6 / osds_per_drive
-            ),
-        ),
-        "raid0_drives": 1,
-        "read_base_ns": max(
-            0.0, sheet["read_latency_us"] * 1e3 - link_ns * BLOCK_BYTES
-        ),
-        "read_ns_per_byte": 0.0,
-        "write_base_ns": max(
-            0.0, osds_per_drive * 1e9 / sheet["write_4k_iops"] - write_ns * BLOCK_BYTES
-        ),
-        "write_ns_per_byte": write_ns,
-        "link_ns_per_byte": link_ns,
-    }
+    numbers: dict[str, Any] = numbers_of_sheet(
+        read_4k_iops=sheet["read_4k_iops"] / osds_per_drive,
+        read_latency_ns=sheet["read_latency_us"] * 1e3,
+        read_bytes_per_s=sheet["read_mb_s"] * 1e6 / osds_per_drive,
+        write_4k_iops=sheet["write_4k_iops"] / osds_per_drive,
+        write_bytes_per_s=sheet["write_mb_s"] * 1e6 * sustained / osds_per_drive,
+    )
     like = ParameterSet("samsung-pm983").model(SsdModel, "ssd")
     origin = Provenance("datasheet", f"data sheet: {hardware.sheet_source}")
     return replace(

@@ -225,5 +225,7 @@ def _until_clean(scenario: Scenario, cell: Any, engine: str) -> Row:
         requests=1,
         queue_depth=1,
     )
-    result = simulate(setting.pool, once.start(), faults=setting.faults, engine=engine)
+    result = simulate(
+        setting.pool, once.start(), faults=setting.faults, engine=engine
+    ).accepted()
     return result.row.as_dict()

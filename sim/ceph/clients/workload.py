@@ -217,6 +217,8 @@ class Replay:
         Maximum number of requests to replay.
     clients
         Number of clients. The trace's devices are assigned to them round-robin.
+    image_bytes
+        Size of each image [B], one for each device. Default: up to the end of the last request on any device.
     """
 
     def __init__(
@@ -227,6 +229,7 @@ class Replay:
         queue_depth: int = 0,
         limit: int | None = None,
         clients: int = 1,
+        image_bytes: int | None = None,
     ) -> None:
         if not speed > 0:
             raise ValueError(f"workload: speed: got {speed}, wanted above 0")
@@ -240,6 +243,8 @@ class Replay:
         self._all = replace(
             requests, arrivals_ns=arrivals, clients=requests.images % clients
         )
+        #: Size of each image [B]
+        self.image_bytes = self.end_bytes if image_bytes is None else image_bytes
 
     @property
     def images(self) -> int:
@@ -247,10 +252,14 @@ class Replay:
         return int(self._all.images.max(initial=0)) + 1
 
     @property
-    def image_bytes(self) -> int:
+    def end_bytes(self) -> int:
         """End of the last request on any device [B]."""
         ends = self._all.offsets_bytes + self._all.lengths_bytes
         return int(ends.max(initial=1))
+
+    def __len__(self) -> int:
+        """Return the number of requests."""
+        return len(self._all)
 
     def take(self, count: int) -> Requests:
         """Return the next `count` requests."""

@@ -241,9 +241,14 @@ def _initial_items(pool: Pool, plan: FaultPlan) -> list[list[int]]:
     if count is not None:
         firsts = range(0, count * pool.cluster.groups, count)
         return [list(range(first, first + count)) for first in firsts]
+    image_end = plan.image_objects
+    spans = [(0, image_end, image_end + plan.other_objects_count)]
     if plan.prefilled:
-        objects = np.arange(plan.image_objects, dtype=np.int64)
-        groups = pool.groups_of(np.zeros_like(objects), objects)
-        for item, number in enumerate(groups.tolist()):
+        spans += [(image, 0, image_end) for image in range(plan.images_count)]
+    for image, start, end in spans:
+        objects = np.arange(start, end, dtype=np.int64)
+        groups = pool.groups_of(np.full_like(objects, image), objects)
+        for item, number in zip(objects.tolist(), groups.tolist(), strict=True):
             items[number].append(item)
-    return items
+    # Objects of several images with the same number share an entry in a PG that has them.
+    return [sorted(set(of_group)) for of_group in items]

@@ -130,6 +130,11 @@ class FaultPlan:
     #: (``mon_osd_down_out_subtree_limit``). None: no racks, shape (osds,)
     osd_racks: IntArray | None = None
     prefilled: bool = True  #: True if all objects of the image exist beforehand
+    images_count: int = 1  #: Images of that size [count]
+    #: Objects that exist beforehand and that no client requests [count]
+    other_objects_count: int = 0
+    #: Objects of the pool per simulated one [1]
+    objects_ratio: float = 1.0
     #: Objects that each PG holds beforehand, instead of those of the image; None: those of the image [count]
     group_objects_count: int | None = None
     #: Writes that each object of a prefilled image has had since the pool was made: entries in the logs of

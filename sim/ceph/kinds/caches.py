@@ -205,6 +205,51 @@ class SmallWrites:
         return state
 
 
+class DiskHeads:
+    """Find the requests that begin where the previous ones of their disks have ended.
+
+    Parameters
+    ----------
+    acting
+        OSDs of each placement group, shape (groups, width), below 0 for none.
+    reads_one
+        True if a read visits one member of its placement group, else all.
+
+    Notes
+    -----
+    As with caches, the order of issue decides. An object is contiguous on each of its disks.
+    """
+
+    def __init__(self, acting: IntArray, *, reads_one: bool) -> None:
+        self._members = [[osd for osd in row if osd >= 0] for row in acting.tolist()]
+        self._reads_one = reads_one
+        # Object and offset at which the last request of each OSD has ended.
+        self._ends: dict[int, tuple[int, int]] = {}
+
+    def follow(self, requests: ObjectRequests) -> list[bool]:
+        """Return True for each request that continues on all of its disks, and record the requests."""
+        columns = (
+            requests.is_write,
+            requests.objects,
+            requests.groups,
+            requests.offsets_bytes,
+            requests.ends_bytes,
+        )
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        return [self._continues(*row) for row in rows]
+
+    def _continues(
+        self, is_write: bool, of_object: int, group: int, start_byte: int, end_byte: int
+    ) -> bool:
+        osds = self._members[group]
+        if self._reads_one and not is_write:
+            osds = osds[:1]
+        begin = (of_object, start_byte)
+        continues = all(self._ends.get(osd) == begin for osd in osds)
+        self._ends.update(dict.fromkeys(osds, (of_object, end_byte)))
+        return continues
+
+
 def sizes_before(
     objects: IntArray, ends_bytes: IntArray, known_bytes: dict[int, int]
 ) -> IntArray:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from stripesim.sim.ceph.kinds.caches import CachedBlocks, ReadCache
+from stripesim.sim.ceph.kinds.caches import CachedBlocks, DiskHeads, ReadCache
 from stripesim.sim.ceph.kinds.requests import (
     ObjectRequests,
     RequestPlan,
@@ -77,6 +77,14 @@ class PoolKind(ABC):
         """The read caches of the pool's stores, which all workloads share."""
         return ReadCache.of_cluster(self.pool.cluster, self.block_bytes)
 
+    @cached_property
+    def heads(self) -> DiskHeads | None:
+        """The positions of the pool's disks, which all workloads share. None for drives without any."""
+        if not self.pool.cluster.models.ssd.rotational:
+            return None
+        is_replicated = self.pool.scheme.kind != "erasure"
+        return DiskHeads(self.pool.cluster.acting, reads_one=is_replicated)
+
     # Shapes of requests.
 
     def memory(self, *, requests_in_flight: int, prefilled: bool) -> StoreMemory:
@@ -108,6 +116,8 @@ class PoolKind(ABC):
 
     def plan(self, context: PathContext, shape: RequestShape) -> RequestPlan:
         """Plan a client's request."""
+        if shape.continues:
+            context = context.continuing
         if shape.is_write:
             return self.plan_write(context, shape)
         return self.plan_read(context, shape)

@@ -43,6 +43,8 @@ class RequestShape(NamedTuple):
     tail: int
     #: True for the first write into its object, if the image has an object map
     creates: bool = False
+    #: True if the request begins where the previous ones of its disks have ended
+    continues: bool = False
 
     @property
     def extent(self) -> ObjectExtent:

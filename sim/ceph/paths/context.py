@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypedDict, Unpack
 
 from stripesim.models.coding import (
@@ -37,6 +38,8 @@ class PathContext:
     missing: frozenset[int] = frozenset()
     recovery_chunk_bytes: int = 8 << 20
     catching_up: frozenset[int] = frozenset()
+    #: True if requests begin where the previous ones of their disks have ended
+    continues: bool = False
 
     def __post_init__(self) -> None:
         # The scope of the lock may depend on the kind of pool.
@@ -47,6 +50,11 @@ class PathContext:
     def erasure(self) -> bool:
         """True if objects are erasure-coded."""
         return self.scheme.kind == "erasure"
+
+    @cached_property
+    def continuing(self) -> "PathContext":
+        """The same state for requests that begin where the previous ones of their disks have ended."""
+        return replace(self, continues=True)
 
     @property
     def name(self) -> str:

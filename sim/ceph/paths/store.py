@@ -1,6 +1,7 @@
 """Store reads, writes and commits, and gathering, decoding and encoding at the primary."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from stripesim.models.coding import ReadPlan, ShardExtent, WritePlan
@@ -9,7 +10,7 @@ from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.context import PathContext, by_shard, total_bytes
 from stripesim.sim.ceph.paths.stage import TRANSFER_STEPS_MAX, Stage
 from stripesim.sim.ceph.phases import Phase
-from stripesim.sim.engine.graph import SSD_READ, SSD_WRITE
+from stripesim.sim.engine.graph import FIXED, SSD_READ, SSD_WRITE
 
 Item = TypeVar("Item")
 # States of the first and last unit of a write, or None if unknown.
@@ -27,7 +28,7 @@ def ssd_read(
     """Read from a shard's device in pieces, and transfer over its host link if that is a queue."""
     ends = []
     for pieces, requests in _transfers(stage, size_bytes):
-        read_ns = sum(map(stage.models.ssd.read_ns, pieces))
+        read_ns = sum(map(_read_ns_of(stage), pieces))
         step = _device_reads(
             stage, shard, read_ns, sum(pieces), after, label, requests=requests
         )
@@ -40,7 +41,7 @@ def ssd_chain(stage: Stage, shard: int, sizes_bytes: Sequence[int], after: int) 
     device = stage.models.ssd
     reads = []
     for index, size_bytes in enumerate(sizes_bytes):
-        piece_ns = device.read_next_ns if index else device.read_ns
+        piece_ns = device.read_next_ns if index else _read_ns_of(stage)
         pieces = device.pieces_bytes(size_bytes)
         reads += [(piece, piece_ns(piece)) for piece in pieces]
     step = after
@@ -54,18 +55,43 @@ def ssd_chain(stage: Stage, shard: int, sizes_bytes: Sequence[int], after: int) 
     return step
 
 
+def _read_ns_of(stage: Stage) -> Callable[[int], float]:
+    """Return the function of the mean time of a read by its size."""
+    device = stage.models.ssd
+    return device.continued_read_ns if stage.context.continues else device.read_ns
+
+
+def _deferred_write_ns(stage: Stage, size_bytes: int) -> float:
+    """Return the mean time of a write that the store has deferred [ns]."""
+    device = stage.models.ssd
+    deferral = stage.models.deferral
+    if deferral is None:
+        return device.write_ns(size_bytes)
+    if stage.context.continues:
+        # The store merges neighbours of a batch into one transfer.
+        return device.write_ns_per_byte * device.blocks_bytes(size_bytes)
+    return device.deferred_write_ns(size_bytes, deferral.deferred_batch_count)
+
+
 def ssd_write(
-    stage: Stage, shard: int, size_bytes: int, after: int, label: str = "drive write"
+    stage: Stage,
+    shard: int,
+    size_bytes: int,
+    after: int,
+    label: str = "drive write",
+    write_ns: Callable[[int], float] | None = None,
 ) -> int:
     """Write to a shard's device: one transfer to its write buffer if it has one, else several pieces."""
     ssd = stage.models.ssd
+    if write_ns is None:
+        write_ns = ssd.continued_write_ns if stage.context.continues else ssd.write_ns
     transfers = _transfers(stage, size_bytes)
     if ssd.write_servers_count:
         transfers = [((size_bytes,), len(ssd.pieces_bytes(size_bytes)))]
     ends = [
         stage.graph.use(
             roles.shard_role(shard, roles.SSD_WRITER),
-            sum(map(ssd.write_ns, pieces)),
+            sum(map(write_ns, pieces)),
             after=[after],
             label=label,
             spread=SSD_WRITE,
@@ -95,7 +121,8 @@ def _device_reads(
         read_ns,
         after=[after],
         label=label,
-        spread=SSD_READ,
+        # Without seek and rotation nothing is random.
+        spread=FIXED if stage.context.continues else SSD_READ,
         phase=Phase.DEVICE,
         shard=shard,
         device_read_bytes=read_bytes,
@@ -458,12 +485,31 @@ def _stored(stage: Stage, shard: int, io: StoreIo, step: int) -> int:
         step = _wake(
             stage, shard, ssd_write(stage, shard, io.data_bytes, step), roles.AIO
         )
-    committed = commit(stage, shard, io.log_bytes, step)
-    if io.deferred_bytes:
-        written = ssd_write(
-            stage, shard, io.deferred_bytes, committed, "deferred write"
+    if not io.deferred_bytes:
+        return commit(stage, shard, io.log_bytes, step)
+    graph = stage.graph
+    room = roles.shard_role(shard, roles.DEFERRED)
+    is_limited = stage.models.deferral is not None
+    if is_limited:
+        step = graph.acquire(
+            room,
+            after=[step],
+            label="room for a deferred write",
+            phase=Phase.LOG,
+            shard=shard,
         )
-        _wake(stage, shard, written, roles.AIO)
+    committed = commit(stage, shard, io.log_bytes, step)
+    written = ssd_write(
+        stage,
+        shard,
+        io.deferred_bytes,
+        committed,
+        "deferred write",
+        partial(_deferred_write_ns, stage),
+    )
+    if is_limited:
+        graph.release(room, after=[written], label="room back", shard=shard)
+    _wake(stage, shard, written, roles.AIO)
     return committed
 
 
@@ -542,6 +588,9 @@ def _store_io(
             store.write_io(e.offset_bytes, e.length_bytes, existing_bytes=existing)
             for e in extents
         ]
+    deferral = context.models.deferral
+    if deferral is not None:
+        parts = [deferral.applied(part) for part in parts]
     # A single transaction writes its metadata once, regardless of the number of extents.
     other_log_bytes = sum(part.log_bytes - store.metadata_bytes for part in parts)
     return StoreIo(

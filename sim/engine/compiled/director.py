@@ -230,9 +230,18 @@ class DirectedRun:
 
     def _end(self, entries: Array, outcome: int) -> None:
         world = self.state.world
-        world.log["completed_ns"][entries] = outcome
-        of = world.log["stream"][entries]
+        log = world.log
+        log["completed_ns"][entries] = outcome
+        firsts = self._firsts(entries)
+        np.subtract.at(log["parts"], firsts, 1)
+        ended = np.unique(firsts)
+        of = log["stream"][ended[log["parts"][ended] == 0]]
         np.subtract.at(world.streams["outstanding"], of[of < len(world.streams)], 1)
+
+    def _firsts(self, entries: Array) -> Array:
+        """Return the entry of the first part of each entry's request."""
+        firsts: Array = entries + np.minimum(self.state.world.log["parts"][entries], 0)
+        return firsts
 
     def _drop_parked(self, dropped: Array, outcome: int) -> None:
         world = self.state.world
@@ -324,7 +333,7 @@ class DirectedRun:
             state.program, stream, again, self._known(stream, parked, at + later)
         )
         pairs: Array = np.stack([again.templates, again.bindings], axis=1)
-        state.world.plan[stream, at + later, 2:] = pairs[len(parked) :]
+        state.world.plan[stream, at + later, 2:4] = pairs[len(parked) :]
         return pairs[: len(parked)]
 
     def _known(self, stream: int, parked: Array, later: Array) -> machine.RequestChunk:
@@ -395,7 +404,8 @@ class DirectedRun:
         pending = np.flatnonzero(
             (log["completed_ns"] == PENDING) & (log["stream"] < len(world.streams))
         )
-        assert len(pending) == world.streams["outstanding"].sum(), "a request was lost"
+        requests = np.unique(self._firsts(pending))
+        assert len(requests) == world.streams["outstanding"].sum(), "a request was lost"
         assert np.isin(
             pending, np.append(world.requests["entry"][slots], parked)
         ).all(), "a request was lost"

@@ -99,6 +99,7 @@ from stripesim.sim.engine.compiled.requests import (
     lets_issue,
     next_arrival,
     notice,
+    parts_of_next,
     report,
     spawn,
 )
@@ -230,8 +231,11 @@ def _begin(world: World, request: Any, step: Any, cell: int) -> int:
 
 
 @inlined
-def _lacks_for(world: World, request: Any, step: Any, cell: int, room: int) -> int:
-    """Return the resource missing to complete a step with special words, `GO_ON` if none."""
+def _lacks_for(world: World, request: Any, step: Any, cell: int, parts: int) -> int:
+    """Return the resource missing to complete a step with special words, `GO_ON` if none.
+
+    A reply may let its stream issue requests of so many parts.
+    """
     clock = world.clock[0]
     if step.special & layout.NAMES_KEYS:
         slot = cell >> clock.cell_bits
@@ -239,10 +243,9 @@ def _lacks_for(world: World, request: Any, step: Any, cell: int, room: int) -> i
         if missing != GO_ON:
             return missing
     if step.special & layout.SPAWNS:
-        # A reply may also let its stream issue more requests.
-        if clock.slots_free < 1 + room:
+        if clock.slots_free < 1 + parts:
             return layout.MORE_SLOTS
-        if clock.logged + 1 + room > len(world.log):
+        if clock.logged + 1 + parts > len(world.log):
             return layout.MORE_LOG
     return GO_ON
 
@@ -281,19 +284,20 @@ def _complete(world: World, cell: int) -> int:
     number_of_step = number_of(world, cell)
     request = world.requests[at(slot)]
     step = step_of(world, cell)
-    index = room = 0
+    index = room = parts = 0
     if step.is_reply:
         index = int(request.stream)
         if index < len(world.streams) and world.streams[at(index)].depth:
             room = lets_issue(world, request, world.streams[at(index)])
-            missing = lacks(world, world.streams[at(index)], room) if room else GO_ON
+            parts = parts_of_next(world, index, room)
+            missing = lacks(world, parts)
             if missing != GO_ON:
                 clock.wanting = index
                 return missing
         if clock.reported == len(world.reports):
             return layout.MORE_REPORTS
     if step.special:
-        missing = _lacks_for(world, request, step, cell, room)
+        missing = _lacks_for(world, request, step, cell, parts)
         if missing != GO_ON:
             return missing
         if step.special & layout.TAKEN:
@@ -367,7 +371,7 @@ def _signal(world: World) -> int:
         dispatch(world, looked_at(world), wide(0))
         return GO_ON
     index = _arriving(world)
-    missing = lacks(world, world.streams[at(index)], wide(2))
+    missing = lacks(world, parts_of_next(world, index, wide(2)))
     if missing != GO_ON:
         clock.wanting = index
         return missing
@@ -385,7 +389,7 @@ def _fill(world: World) -> int:
         index = clock.streams_filled
         stream = world.streams[at(index)]
         if stream.depth == 0 or stream.outstanding < stream.depth:
-            missing = lacks(world, stream, wide(1))
+            missing = lacks(world, parts_of_next(world, index, wide(1)))
             if missing != GO_ON:
                 clock.wanting = index
                 return missing

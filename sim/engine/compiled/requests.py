@@ -21,27 +21,55 @@ ROW_MASK = (1 << ROW_BITS) - 1
 
 
 @inlined
-def lacks(world: World, stream: Any, wanted: int) -> int:
-    """Return the resource missing to issue a stream's next requests, `GO_ON` if none.
+def parts_of_next(world: World, index: int, wanted: int) -> int:
+    """Return the parts of a stream's next requests, all together.
+
+    −1 if so many requests are not planned yet. A stream that has ended may have fewer.
+    """
+    stream = world.streams[at(index)]
+    position = stream.at
+    for _ in range(wanted):
+        if position == stream.planned:
+            if not stream.ended:
+                return -1
+            break
+        position += world.plan[index, position, 4]
+    return int(position - stream.at)
+
+
+@inlined
+def lacks(world: World, parts: int) -> int:
+    """Return the resource missing to issue requests of so many parts, `GO_ON` if none.
 
     An open stream needs two planned requests: the one to issue and the one that arrives next.
     """
     clock = world.clock[0]
-    if stream.at + wanted > stream.planned and not stream.ended:
+    if parts < 0:
         return layout.MORE_REQUESTS
-    if stream.at < stream.planned:
-        if clock.slots_free < wanted:
-            return layout.MORE_SLOTS
-        if clock.logged + wanted > len(world.log):
-            return layout.MORE_LOG
-        if clock.parked == len(world.parked):
-            return layout.MORE_PARKED
+    if clock.slots_free < parts:
+        return layout.MORE_SLOTS
+    if clock.logged + parts > len(world.log):
+        return layout.MORE_LOG
+    if clock.parked + parts > len(world.parked):
+        return layout.MORE_PARKED
     return layout.GO_ON
 
 
 @inlined
 def issue(world: World, index: int) -> None:
-    """Issue the next planned request of a stream. It waits if its group is held."""
+    """Issue all parts of the next planned request of a stream."""
+    stream = world.streams[at(index)]
+    stream.newest = stream.issued
+    stream.outstanding += 1
+    parts = world.plan[index, stream.at, 4]
+    for part in range(parts):
+        entry = _issue_part(world, index)
+        world.log[at(entry)].parts = -part if part else parts
+
+
+@inlined
+def _issue_part(world: World, index: int) -> int:
+    """Issue the next part and return its entry in the log. It waits if its group is held."""
     clock = world.clock[0]
     stream = world.streams[at(index)]
     planned = world.plan[index, stream.at]
@@ -69,7 +97,7 @@ def issue(world: World, index: int) -> None:
             world.keys[at(slot)] = world.plan_keys[index, stream.at]
     stream.at += 1
     stream.issued += 1
-    stream.outstanding += 1
+    return int(entry)
 
 
 @inlined
@@ -85,7 +113,14 @@ def _note(world: World, index: int, template: int, binding: int, group: int) -> 
     entry.binding = binding
     entry.group = group
     entry.stream = index
+    entry.parts = 1
     return int(number)
+
+
+@inlined
+def _first_part(world: World, entry: int) -> Any:
+    """Return the log's record of the first part of a part's request."""
+    return world.log[at(entry + min(0, world.log[at(entry)].parts))]
 
 
 @inlined
@@ -123,16 +158,19 @@ def start(
 @inlined
 def lets_issue(world: World, request: Any, stream: Any) -> int:
     """Return the number of requests that a closed loop may issue after a reply."""
+    if _first_part(world, request.entry).parts > 1:
+        return 0
     if not stream.newest_only or stream.drained:
         return 1
-    if request.number // len(world.streams) != stream.issued - 1:
+    back = min(0, world.log[at(request.entry)].parts)
+    if request.number // len(world.streams) + back != stream.newest:
         return 0
     return int(stream.unnoticed + 1)
 
 
 @inlined
 def notice(world: World, request: Any, index: int, room: int) -> None:
-    """Record a completion and continue a closed loop.
+    """Record the reply of a part. That of the last one completes the request and continues a closed loop.
 
     Completions that the client has not noticed form a chain. In place of a time, each holds the
     entry of the previous one, counted down from `LAST_UNNOTICED`.
@@ -140,6 +178,11 @@ def notice(world: World, request: Any, index: int, room: int) -> None:
     clock = world.clock[0]
     stream = world.streams[at(index)]
     entry = world.log[at(request.entry)]
+    first_part = _first_part(world, request.entry)
+    first_part.parts -= 1
+    if first_part.parts:
+        entry.completed_ns = clock.now_ns
+        return
     if room == 0 and stream.depth:
         entry.completed_ns = layout.LAST_UNNOTICED - 1 - stream.last_unnoticed
         stream.last_unnoticed = request.entry

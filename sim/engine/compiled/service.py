@@ -18,7 +18,15 @@ from stripesim.sim.engine.compiled.opcodes import (
     wide,
 )
 from stripesim.sim.engine.compiled.world import NOTHING, World
-from stripesim.sim.engine.draws import FACTOR_BITS, FACTOR_HALF
+from stripesim.sim.engine.draws import (
+    CELL_KNOT,
+    CELL_LATER_RISE,
+    CELL_LOW,
+    CELL_RISE,
+    FACTOR_BITS,
+    FACTOR_HALF,
+    FACTOR_ONE,
+)
 from stripesim.sim.engine.program import SLOWDOWN_UNIT
 
 
@@ -41,11 +49,23 @@ def service_ns(world: World, cell: int) -> int:
             woken_ns = world.resources[at(pool)].wake_ns
         if step.spread == layout.ON_THREAD:
             return int(step.demand_ns + woken_ns)
-    # See draws.factor_index and draws.retried_state.
+    # See draws.retried_state.
     word = mixed(clock.seed_state ^ request.draw ^ np.uint64(number))
-    spread = step.spread & (layout.ON_THREAD - 1)
-    factor = world.factors[spread, np.int64(word >> np.uint64(56))]
+    factor = drawn_factor(world, step.spread & (layout.ON_THREAD - 1), word)
     return int(((step.demand_ns * factor + FACTOR_HALF) >> FACTOR_BITS) + woken_ns)
+
+
+@inlined
+def drawn_factor(world: World, spread: int, word: Any) -> int:
+    """Return the random factor of a 64-bit draw, as `draws.drawn_factor`."""
+    row = at(np.int64(word >> np.uint64(56)))
+    position = np.int64(word >> np.uint64(36)) & (FACTOR_ONE - 1)
+    cells = world.factor_cells
+    early = min(position, cells[spread, row, CELL_KNOT])
+    climbed = early * cells[spread, row, CELL_RISE]
+    climbed += (position - early) * cells[spread, row, CELL_LATER_RISE]
+    low = cells[spread, row, CELL_LOW]
+    return int(low + ((climbed + FACTOR_HALF) >> FACTOR_BITS))
 
 
 @outlined

@@ -80,6 +80,7 @@ class RunState:
             self._last_arrivals_ns[index] = int(chunk.arrivals_ns[-1])
         rows[:, 2] = chunk.templates
         rows[:, 3] = chunk.bindings
+        rows[:, 4] = chunk.rows_left
         self._plan_keys(
             index, chunk, int(stream["at"][0]), int(stream["planned"][0]), planned
         )

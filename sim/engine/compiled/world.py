@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stripesim.sim.engine.draws import seed_state
+from stripesim.sim.engine.draws import factor_cells, seed_state
 from stripesim.sim.engine.graph import COUNTERS
 from stripesim.sim.engine.program import (
     BATCH,
@@ -126,17 +126,20 @@ REQUEST = _record(
     "i8 number", "u8 draw", "i4 entry row client_row first_step stream steps_left"
 )
 TEMPLATE = _record("i4 first_step steps")
-# `look_ns`: when to check the oldest unfinished request for a timeout.
+# `look_ns`: when to check the oldest unfinished request for a timeout. `newest`: number of the first part
+# of the request issued last. `issued`, `at` and `planned` count parts, `outstanding` counts requests.
 STREAM = _record(
     "i8 depth issued at planned ended arrival_ns outstanding feed reports timeout_ns look_ns newest_only",
-    "i8 drained unnoticed last_unnoticed",
+    "i8 drained unnoticed last_unnoticed newest",
 )
 # A request waiting to be issued, for the first time or again.
 PARKED = _record("i8 number entry", "2i8 first stop")
 REPORT = _record("i8 stream index")
 # A service whose steps were all cut off.
 LOST = _record("i8 end_ns resource")
-LOG = _record("i8 issued_ns completed_ns binding", "i4 template group stream")
+# `parts`: of the first part of a request, its parts that have neither replied nor ended. Of another part,
+# minus the number of rows back to the first.
+LOG = _record("i8 issued_ns completed_ns binding", "i4 template group stream parts")
 # `kept`: the core that a thread keeps at the moment, or none. The next two fields are that
 # thread's pool and the time since when it has had the core.
 CLOCK = _record(
@@ -167,8 +170,8 @@ class World(NamedTuple):
         First step and number of steps of each template.
     bindings
         Resource of each role, row after row of ``clock.roles`` entries.
-    factors
-        Random factors, shape (distributions, FACTOR_POINTS).
+    factor_cells
+        Distributions of random factors, from `draws.factor_cells`.
     resources
         The resources.
     requests
@@ -188,8 +191,8 @@ class World(NamedTuple):
     streams
         The streams.
     plan
-        Planned requests not issued yet, shape (streams, requests, 4): group, arrival time,
-        template, binding.
+        Planned requests not issued yet, shape (streams, requests, 5): group, arrival time,
+        template, binding, rows to the end of the request that the row is a part of.
     log
         One row per request, in the order of issue over all streams.
     bins
@@ -255,7 +258,7 @@ class World(NamedTuple):
     amounts: Array
     templates: Array
     bindings: Array
-    factors: Array
+    factor_cells: Array
     resources: Array
     requests: Array
     free_slots: Array
@@ -338,7 +341,7 @@ def empty_world(program: Program, log_rows: int) -> World:
         amounts=np.zeros((0, len(COUNTERS)), dtype=np.int64),
         templates=np.zeros(0, dtype=TEMPLATE),
         bindings=np.zeros(0, dtype=np.int32),
-        factors=np.array(program.factor_tables, dtype=np.int64, order="C"),
+        factor_cells=factor_cells(program.factor_tables),
         resources=np.zeros(0, dtype=RESOURCE),
         requests=np.zeros(0, dtype=REQUEST),
         free_slots=np.zeros(0, dtype=np.int32),
@@ -349,7 +352,7 @@ def empty_world(program: Program, log_rows: int) -> World:
         cells=np.zeros(ROOT + 1, dtype=np.int32),
         held=np.zeros(program.groups, dtype=np.int8),
         streams=streams,
-        plan=np.zeros((len(program.streams), 0, 4), dtype=np.int64),
+        plan=np.zeros((len(program.streams), 0, 5), dtype=np.int64),
         log=np.zeros(log_rows, dtype=LOG),
         bins=np.zeros((1, len(COUNTERS)), dtype=np.int64),
         sleep_bins=np.zeros((1, len(resources.kind_names)), dtype=np.int64),

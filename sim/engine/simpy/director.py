@@ -282,12 +282,14 @@ class Direction:
             )
         assert pins.counts == engine.pins.counts, "a pin was lost"
         for stream in engine.streams:
-            pending = {
-                stream.number(position)
+            positions = [
+                position
                 for position, time_ns in enumerate(stream.completed_ns)
                 if time_ns == PENDING
-            }
-            assert len(pending) == stream.outstanding, "a request was lost"
+            ]
+            requests = {stream.firsts[position] for position in positions}
+            assert len(requests) == stream.outstanding, "a request was lost"
+            pending = {stream.number(position) for position in positions}
             assert pending <= engine.flying.keys() | self.waiting.keys(), (
                 "a request was lost"
             )

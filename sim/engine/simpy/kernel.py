@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import simpy
 
-from stripesim.sim.engine.draws import factor_index, scaled_ns
+from stripesim.sim.engine.draws import drawn_factor, factor_cells, scaled_ns
 from stripesim.sim.engine.graph import COUNTERS, IntArray
 from stripesim.sim.engine.program import Program
 from stripesim.sim.engine.simpy.paths import PathStep, RequestInFlight
@@ -92,7 +92,9 @@ class Kernel(simpy.Environment):
         self.sleep_bins = Bins(program.bin_ns, len(program.resources.kind_names))
         # Kind of each resource, as an index.
         self.kinds: list[int] = program.resources.kind_indices.tolist()
-        self._factors: list[list[int]] = program.factor_tables.tolist()
+        self._cells: list[list[list[int]]] = factor_cells(
+            program.factor_tables
+        ).tolist()
 
     # ------------------------------------------------------------------ the calendar
 
@@ -170,8 +172,9 @@ class Kernel(simpy.Environment):
 
     def random_ns(self, request: RequestInFlight, step: PathStep) -> int:
         """Return the demand of a use multiplied by its random factor."""
-        index = factor_index(request.seed, request.key | step.number)
-        return scaled_ns(step.demand_ns, self._factors[step.spread][index])
+        cells = self._cells[step.spread]
+        factor = drawn_factor(cells, request.seed, request.key | step.number)
+        return scaled_ns(step.demand_ns, factor)
 
 
 def _process(event: simpy.Event) -> None:

@@ -61,12 +61,17 @@ class Stream(Log):
         self.source = program.streams[index]
         self.depth = self.source.depth
         self.chunk: RequestChunk | None = None
-        # Number of requests of the chunk that have been issued.
+        # Number of rows of the chunk that have been issued.
         self.chunk_issued = 0
+        self._rows_left: list[int] = []
+        # Position of the first part of each part's request, and parts that have not replied or ended,
+        # by the position of the first.
+        self.firsts: list[int] = []
+        self._parts_left: dict[int, int] = {}
         # A feed may be woken after this.
         self.ended = False
         self.outstanding = 0
-        # Positions of completed requests that the client has not noticed yet.
+        # Positions of the last parts of completed requests that the client has not noticed yet.
         self.unnoticed: list[int] = []
         self.newest_only = index in program.newest_only
         self.drained = False
@@ -96,6 +101,7 @@ class Stream(Log):
         if self.ended:
             return False
         check_chunk(self.engine.program, self.index, chunk, self.last_arrival_ns)
+        self._rows_left = chunk.rows_left.tolist()
         if chunk.arrivals_ns is not None:
             self.last_arrival_ns = int(chunk.arrivals_ns[-1])
         return True
@@ -106,7 +112,16 @@ class Stream(Log):
             self.issue()
 
     def issue(self) -> None:
-        """Issue the next planned request."""
+        """Issue all parts of the next planned request."""
+        first = len(self.issued_ns)
+        parts = self._rows_left[self.chunk_issued]
+        self._parts_left[first] = parts
+        self.outstanding += 1
+        for _ in range(parts):
+            self.firsts.append(first)
+            self._issue_part()
+
+    def _issue_part(self) -> None:
         chunk = self.chunk
         row = self.chunk_issued
         assert chunk is not None
@@ -117,7 +132,6 @@ class Stream(Log):
             int(chunk.bindings[row]),
             int(chunk.groups[row]),
         )
-        self.outstanding += 1
         if self.timeout_ns:
             self._watch(position)
         keys = [] if chunk.keys is None else chunk.keys[row].tolist()
@@ -127,8 +141,12 @@ class Stream(Log):
         """Process a reply and continue a closed loop. Some clients notice replies late."""
         if self.reports:
             self.engine.report(self.index, position)
-        newest = len(self.issued_ns) - 1
-        if self.newest_only and not self.drained and position != newest:
+        first = self.firsts[position]
+        if self._parts_left[first] > 1:
+            self.end(position, now_ns)
+            return
+        newest = self.firsts[-1]
+        if self.newest_only and not self.drained and first != newest:
             self.unnoticed.append(position)
             return
         noticed = [position, *self.unnoticed]
@@ -143,9 +161,13 @@ class Stream(Log):
                 self.issue()
 
     def end(self, position: int, outcome: int) -> None:
-        """Record the completion time or the outcome of a request."""
+        """Record the completion time or the outcome of a part. The last part ends its request."""
         self.completed_ns[position] = outcome
-        self.outstanding -= 1
+        first = self.firsts[position]
+        self._parts_left[first] -= 1
+        if not self._parts_left[first]:
+            del self._parts_left[first]
+            self.outstanding -= 1
         issued_ns = self.issued_ns[position]
         deadline = self._deadlines.get(issued_ns)
         if deadline is None:

@@ -17,6 +17,7 @@ from stripesim.sim.ceph.failures.results.recovery_results import (
     describe_recovery,
     describe_repair,
     recovery_pace,
+    whole_recovery_s,
 )
 from stripesim.sim.ceph.failures.results.series import (
     bin_width_ns,
@@ -87,6 +88,8 @@ def _moments(run: FaultRun) -> dict[str, Any]:
         "down_out_s": _seconds_between(down, out),
         "checking_s": _seconds_between(failed, recovering),
         "recovery_s": _seconds_between(recovering, recovered),
+        "recovery_whole_s": whole_recovery_s(run, recovering, recovered),
+        "objects_ratio": run.plan.objects_ratio,
         "failure_to_clean_s": _seconds_between(failed, clean),
         "failure_to_seen_clean_s": _seconds_between(failed, seen_clean),
         "clean_at_end": timeline.all_clean,

@@ -9,11 +9,12 @@ import numpy as np
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.failures.background.recovery import WaitReason
 from stripesim.sim.ceph.failures.groups import State
-from stripesim.sim.ceph.failures.results.finished_run import FaultRun
+from stripesim.sim.ceph.failures.results.finished_run import BoolArray, FaultRun
 from stripesim.sim.ceph.failures.results.phases import PhaseSpans
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.engine.graph import COUNTER_INDEX, COUNTERS, IntArray, Template
-from stripesim.sim.engine.program import StreamRun, bound_rows
+from stripesim.sim.engine.program import SLOWDOWN_UNIT, StreamRun, bound_rows
+from stripesim.sim.observe.audit_numbers import FaultTotals
 from stripesim.sim.observe.critical_path import predecessors_of
 from stripesim.sim.observe.recording import account
 from stripesim.sim.observe.result_row import RecoveryNumbers, RepairNumbers
@@ -123,6 +124,87 @@ def describe_repair(run: FaultRun) -> RepairNumbers:
         repaired = int(planned[done].sum()) + share * per_service
         moved[f"repair_{counter}_per_lost_byte"] = repaired / lost_bytes
     return replace(numbers, **moved)
+
+
+def whole_recovery_s(
+    run: FaultRun, start_ns: int | None, clean_ns: int | None
+) -> float | None:
+    r"""Return the time that the first recovery takes with all objects of the pool, at this run's pace [s].
+
+    Parameters
+    ----------
+    run
+        The run.
+    start_ns
+        Time of the first recovery operation [ns]. None: there is none.
+    clean_ns
+        Time when all PGs are clean again [ns]. None: the run ends earlier.
+
+    Returns
+    -------
+    float or None
+        A lower bound if the run ends earlier, because fewer PGs recover at the end than at the start. None if
+        nothing recovers. None as well if the run ends earlier and the number of shards left is unknown,
+        because OSDs return with their data or changes are planned.
+
+    Notes
+    -----
+    Of :math:`N` shards :math:`n` were recovered in the time :math:`T`, and some PG moved objects for
+    :math:`m` of it. The rest, in which PGs peer and wait for maps, does not grow with the number of objects.
+    The whole takes :math:`T + (N - n)\, m / n`.
+    """
+    if start_ns is None:
+        return None
+    end_ns = run.end_ns if clean_ns is None else clean_ns
+    completed_ns = run.recovery.completed_ns
+    counts = (completed_ns >= start_ns) & (completed_ns <= end_ns)
+    done = int(run.shards_done[counts].sum())
+    wanted = done
+    if clean_ns is None:
+        returns = not all(failure.loses_data for failure in run.plan.failures)
+        wanted = 0 if returns or run.plan.changes else run.lost_shards
+    if not done or wanted < done:
+        return None
+    left = wanted * run.plan.objects_ratio - done
+    moving_ns = _moving_ns(run, counts)
+    return (end_ns - start_ns + left * moving_ns / done) / 1e9
+
+
+def _moving_ns(run: FaultRun, counts: BoolArray) -> int:
+    """Return the time in which some PG recovers objects, from its first to its last counted round [ns]."""
+    spans: dict[int, tuple[int, int]] = {}
+    rounds = np.flatnonzero(counts).tolist()
+    for index in rounds:
+        group = run.rounds[index].operation.group
+        issued_ns = int(run.recovery.issued_ns[index])
+        completed_ns = int(run.recovery.completed_ns[index])
+        first_ns, last_ns = spans.get(group, (issued_ns, completed_ns))
+        spans[group] = min(first_ns, issued_ns), max(last_ns, completed_ns)
+    moving_ns = 0
+    covered_ns = 0
+    for first_ns, last_ns in sorted(spans.values()):
+        moving_ns += max(0, last_ns - max(first_ns, covered_ns))
+        covered_ns = max(covered_ns, last_ns)
+    return moving_ns
+
+
+def fault_totals(run: FaultRun, *, width: int) -> FaultTotals:
+    """Return what the audit compares, for objects of `width` shards.
+
+    Without further events, a repair rebuilds the shards lost before the run. Each event may move every shard.
+    """
+    plan = run.plan
+    events = [*plan.failures, *plan.corruptions, *plan.changes]
+    held_count = run.lost_shards_at_start
+    if events:
+        # A failed OSD leaves and may return.
+        held_count += 2 * len(events) * sum(run.objects_counts) * width
+    slowdowns = [slow.slowdown for slow in plan.slow_drives]
+    return FaultTotals(
+        rebuilt_bytes=int(run.shards_done[run.is_rebuild].sum()) * run.shard_bytes,
+        held_bytes=held_count * run.shard_bytes,
+        slowdown=max(slowdowns, default=SLOWDOWN_UNIT) / SLOWDOWN_UNIT,
+    )
 
 
 def recovery_pace(

@@ -1,0 +1,67 @@
+"""Lengthen runs of closed loops that are too short to show their steady state."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from stripesim.scenarios.cells.build import CellInputs
+from stripesim.sim.ceph.clients.workload import SyntheticLoops, SyntheticStream
+from stripesim.sim.observe.audit import ROUNDS_MIN
+from stripesim.sim.run import AnyWorkload, RunResult
+
+#: Largest lengthened run [uses of resources]. The compiled engine takes about ten seconds for it.
+USES_MAX: Final = 40_000_000
+#: Largest lengthened run [requests], for less than a gigabyte of memory.
+REQUESTS_MAX: Final = 2_000_000
+_LONGER: Final = 2
+
+
+def can_lengthen(built: CellInputs) -> bool:
+    """Return True for closed loops bounded by a number of requests, in a run that gets steady.
+
+    Changes during the run, the fill of an image and traces are as long as they are.
+    """
+    if built.faults is not None or built.until_ns is not None or not built.prefilled:
+        return False
+    return all(
+        isinstance(load, SyntheticLoops | SyntheticStream)
+        and load.depth > 0
+        and load.workload.requests is not None
+        for load in _listed(built.workload)
+    )
+
+
+def lengthened(
+    workload: AnyWorkload | Sequence[AnyWorkload], length: int
+) -> AnyWorkload | Sequence[AnyWorkload]:
+    """Return workloads with a multiple of their requests. Each begins with the same requests."""
+    if length == 1:
+        return workload
+    longer = [_longer(load, length) for load in _listed(workload)]
+    return longer if isinstance(workload, Sequence) else longer[0]
+
+
+def next_length(result: RunResult) -> int | None:
+    """Return the length of the next try. None if the audit accepts a run, or a longer one costs too much."""
+    if result.refused is None:
+        return None
+    issued = len(result.requested.issued_ns)
+    fewest = ROUNDS_MIN * result.depth * result.length
+    length = max(_LONGER * result.length, -(-fewest // issued))
+    growth = length / result.length
+    if growth * result.uses > USES_MAX or growth * issued > REQUESTS_MAX:
+        return None
+    return length
+
+
+def _listed(
+    workload: AnyWorkload | Sequence[AnyWorkload],
+) -> Sequence[AnyWorkload]:
+    return workload if isinstance(workload, Sequence) else [workload]
+
+
+def _longer(load: AnyWorkload, length: int) -> AnyWorkload:
+    assert isinstance(load, SyntheticLoops | SyntheticStream)
+    own = load.workload
+    assert own.requests is not None
+    return replace(own, requests=own.requests * length).start()

@@ -1,0 +1,245 @@
+"""Take the numbers from a run that `stripesim.sim.observe.audit` compares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+
+from stripesim.sim.ceph.cluster import NO_OSD, Cluster
+from stripesim.sim.ceph.pool import Book, Pool
+from stripesim.sim.engine.draws import FACTOR_ONE
+from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.engine.program import (
+    GATE,
+    PAIRED_UNIT,
+    POOL,
+    EngineRun,
+)
+from stripesim.sim.observe.audit import ROUNDS_MIN, RowNumbers, RunNumbers
+from stripesim.sim.observe.client_requests import ClientRequests
+from stripesim.sim.observe.recording import account
+from stripesim.sim.observe.result_row import ResultRow
+from stripesim.sim.observe.window import Window
+
+# Interfaces that send and receive, by network.
+_SENDERS: Final = {"public": ("client.tx", "public.tx"), "private": ("private.tx",)}
+_RECEIVERS: Final = {"public": ("client.rx", "public.rx"), "private": ("private.rx",)}
+
+
+class FaultTotals(NamedTuple):
+    """What failures and changes did in a run."""
+
+    rebuilt_bytes: int  # Bytes of shards rebuilt or copied.
+    held_bytes: int  # Bytes that there were to rebuild, at most.
+    slowdown: float  # Longest service time of a slow drive, by its normal one.
+
+
+def row_numbers(
+    row: ResultRow,
+    requested: ClientRequests,
+    window: Window,
+    *,
+    depth: int,
+    newest_only: bool,
+    dry_ns: int,
+    timeout_ns: int,
+    has_faults: bool,
+    is_stationary: bool,
+    is_bounded: bool,
+) -> RowNumbers:
+    """Return the numbers of one row.
+
+    Parameters
+    ----------
+    row, requested, window
+        The row, its requests, and the part of them that it measures.
+    depth
+        Requests that its closed loops keep in flight [count]. 0 if any of them is an open loop.
+    newest_only
+        True if clients wait for their newest request alone.
+    dry_ns
+        Time when the first of its clients issued its last request [ns].
+    timeout_ns
+        Timeout of its requests [ns], 0 for none.
+    has_faults
+        True under failures or changes.
+    is_stationary
+        False for traces and saturated loops, whose latency has no steady value.
+    is_bounded
+        True if time bounds the run.
+    """
+    assert row.iops is not None
+    assert row.latency_mean_ns is not None
+    issued = len(requested.issued_ns)
+    loop: Literal["closed", "open", "whole"] = "closed"
+    if not depth:
+        loop = "open" if is_stationary and not has_faults else "whole"
+    elif has_faults:
+        # The latency leaves out requests that failed or hang to the end.
+        loop = "whole"
+
+    def in_flight(start_ns: float, end_ns: float) -> float:
+        return requested.in_flight_mean(start_ns, end_ns, timeout_ns=timeout_ns)
+
+    edge_fraction = 0.0
+    if window.is_whole and depth:
+        edge_fraction = min(1.0, depth / issued)
+    latencies_ns = requested.latencies_ns
+    return RowNumbers(
+        loop=loop,
+        requests=row.requests,
+        issued=issued,
+        iops=row.iops,
+        latency_mean_ns=row.latency_mean_ns,
+        half_fraction=max(
+            _half_fraction(
+                row.throughput_bytes_per_s,
+                row.throughput_ci_low,
+                row.throughput_ci_high,
+            ),
+            _half_fraction(
+                row.latency_mean_ns, row.latency_ci_low, row.latency_ci_high
+            ),
+        ),
+        asked=depth,
+        # A client that issues all its requests at once keeps none in flight.
+        keeps_depth=not newest_only and dry_ns > window.start_ns,
+        is_steady=not window.is_whole,
+        in_flight=in_flight(window.start_ns, window.end_ns),
+        in_flight_kept=in_flight(window.start_ns, min(dry_ns, window.end_ns)),
+        in_flight_s=float(latencies_ns.sum()) / 1e9,
+        edge_fraction=edge_fraction,
+        length_key="workload.duration_s" if is_bounded else "workload.requests",
+        is_long_enough=has_faults or issued >= ROUNDS_MIN * depth,
+        first_half_fraction=_first_half_fraction(requested, window),
+    )
+
+
+def _first_half_fraction(requested: ClientRequests, window: Window) -> float | None:
+    """Return the part of the requests in the first half of the window, of a run that starts with ages."""
+    if not requested.ages_ns.any():
+        return None
+    times_ns = requested.completed_ns[window.holds(requested)]
+    return float((times_ns <= (window.start_ns + window.end_ns) / 2).mean())
+
+
+def _half_fraction(value: float | None, low: float | None, high: float | None) -> float:
+    if not value or low is None or high is None:
+        return 0.0
+    return (high - low) / 2 / value
+
+
+def run_numbers(
+    pool: Pool,
+    run: EngineRun,
+    book: Book,
+    row: ResultRow,
+    requested: ClientRequests,
+    counted: Mapping[str, int],
+    *,
+    uses_completed: int,
+    factors: IntArray,
+    is_bounded: bool,
+    is_one_load: bool,
+    faults: FaultTotals | None,
+) -> RunNumbers:
+    """Return the numbers that all rows of a run share.
+
+    Parameters
+    ----------
+    pool, run, book
+        The pool, the engine's result, and the templates of the run.
+    row, requested, counted
+        The row of all requests, these, and the counters of those that completed.
+    uses_completed
+        Uses of resources by completed requests, of background work too [count].
+    factors
+        Random factors of service times, shape (distributions, FACTOR_POINTS).
+    is_bounded
+        True if time bounds the run.
+    is_one_load
+        False if further streams use the cluster, whose requests have other demands.
+    faults
+        What failures or changes did, or None without any.
+    """
+    cluster = pool.cluster
+    resources = cluster.resources
+    used_ns = np.where(resources.disciplines == POOL, run.held_ns, run.busy_ns)
+    # The tickets of a gate are not servers.
+    used_ns = np.where(resources.disciplines == GATE, 0, used_ns)
+    streams = [*run.streams, *run.spawned]
+    is_complete = all(bool((stream.completed_ns >= 0).all()) for stream in streams)
+    has_faults = faults is not None
+    service_max_ns = 0
+    if is_bounded or has_faults:
+        service_max_ns = _longest_service_ns(cluster, book, factors, faults)
+    rate_per_s = row.iops
+    if not is_one_load or has_faults or row.saturated:
+        rate_per_s = None
+    written = requested.lengths_bytes[requested.is_write & requested.done]
+    return RunNumbers(
+        kinds=resources.kind_names,
+        kind_indices=resources.kind_indices,
+        capacities=resources.capacities,
+        used_ns=used_ns,
+        span_ns=run.end_ns,
+        service_max_ns=service_max_ns,
+        uses=run.uses,
+        uses_planned=None if has_faults else _planned_uses(run, book, uses_completed),
+        written_bytes=int(written.sum()),
+        factor=1.0 if has_faults else _written_factor(pool),
+        device_write_bytes=counted["device_write_bytes"],
+        sent_ns=_busy_by_network(cluster, run, _SENDERS),
+        received_ns=_busy_by_network(cluster, run, _RECEIVERS),
+        is_delivered=is_complete and not has_faults,
+        rebuilt_bytes=faults.rebuilt_bytes if faults else 0,
+        held_bytes=faults.held_bytes if faults else 0,
+        rate_per_s=rate_per_s,
+        requests=max(1, row.requests),
+        half_fraction=_half_fraction(
+            row.throughput_bytes_per_s, row.throughput_ci_low, row.throughput_ci_high
+        ),
+    )
+
+
+def _planned_uses(run: EngineRun, book: Book, completed: int) -> tuple[int, int]:
+    """Return the uses of completed requests, and of all that were issued."""
+    streams = [*run.streams, *run.spawned]
+    if all(bool((stream.completed_ns >= 0).all()) for stream in streams):
+        return completed, completed
+    every = [account(stream, book, completed_only=False) for stream in streams]
+    return completed, sum(counted["uses"] for counted in every)
+
+
+def _written_factor(pool: Pool) -> float:
+    """Return the bytes written for a byte of a client, in the group with the fewest members."""
+    members = int((pool.cluster.acting != NO_OSD).sum(axis=1).min())
+    return max(1.0, members / pool.scheme.k)
+
+
+def _longest_service_ns(
+    cluster: Cluster, book: Book, factors: IntArray, faults: FaultTotals | None
+) -> int:
+    """Return the longest service that may begin before the end of a run [ns]."""
+    demand_ns = max(
+        (int(template.demands_ns.max(initial=0)) for template in book.templates),
+        default=0,
+    )
+    resources = cluster.resources
+    factor = factors.max() / FACTOR_ONE * (1 + resources.paired_slowdown / PAIRED_UNIT)
+    if faults is not None:
+        factor *= faults.slowdown
+    return int(demand_ns * factor) + int(resources.wake_ns.max(initial=0))
+
+
+def _busy_by_network(
+    cluster: Cluster, run: EngineRun, members: Mapping[str, Sequence[str]]
+) -> dict[str, int]:
+    """Sum the busy time of interfaces by network [ns]."""
+    kinds = cluster.resources.numbered_kinds
+    return {
+        network: int(run.busy_ns[kinds.are(*names)].sum())
+        for network, names in members.items()
+    }

@@ -1,0 +1,127 @@
+"""Propose values for the form where a scenario states none: a second code to compare, and a rate to try."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final
+
+from stripesim.models.coding import RedundancyScheme, parse_scheme
+from stripesim.scenarios.forms.bound import bounds_of
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.web.controls import RATE_PER_S, SIDES, defaults, rate_of
+from stripesim.web.options import scenario_of
+
+#: Codes that are considered: RS(k,m) and copies.
+_DATA_SHARDS_MAX: Final = 12
+_PARITIES_MAX: Final = 4
+#: Larger clusters carry the usual rate, and their bounds take long to compute [count].
+_OSDS_MAX: Final = 1000
+#: Part of the lowest bound that a proposed rate takes at most.
+_BOUND_PART: Final = 0.5
+_MANTISSAS: Final = (5, 2, 1)
+
+
+def first_values(base: Scenario, side: str) -> dict[str, str]:
+    """Return the first values of an option: those of the scenario, and proposals where it states none."""
+    values = defaults(base, side)
+    if side == "b":
+        values["scheme"] = guessed_scheme(base) or values["scheme"]
+    if rate_of(base) is None:
+        values["rate_per_s"] = f"{_proposed_rate_per_s(_Hashed(base)):g}"
+    return values
+
+
+def guessed_scheme(base: Scenario) -> str | None:
+    """Return a second code for a scenario with one: as many usable bytes, and as many failures survived.
+
+    Returns
+    -------
+    str or None
+        The code with the nearest overhead among those that leave a spare failure domain, or else among
+        those that fit. None if the scenario states two codes or none fits.
+    """
+    if len(base.schemes) > 1 or base.schemes[0] == "none":
+        return None
+    first = parse_scheme(base.schemes[0])
+    domains = _domain_count(base, defaults(base, "a")["failure_domain"])
+    fitting = [
+        code
+        for code in _codes()
+        if code.name != first.name
+        and code.width <= domains
+        and code.failures_tolerated >= first.failures_tolerated
+    ]
+    if not fitting:
+        return None
+
+    def preference(code: RedundancyScheme) -> tuple[bool, float, int]:
+        has_no_spare = code.width == domains
+        distance = abs(code.storage_overhead - first.storage_overhead)
+        return has_no_spare, round(distance, 9), code.width
+
+    return min(fitting, key=preference).name
+
+
+def _codes() -> Iterator[RedundancyScheme]:
+    for parities in range(1, _PARITIES_MAX + 1):
+        yield parse_scheme(f"rep:{parities + 1}")
+        for data in range(2, _DATA_SHARDS_MAX + 1):
+            yield parse_scheme(f"rs:{data},{parities}")
+
+
+def _domain_count(base: Scenario, domain: str) -> int:
+    cluster = base.cluster
+    if domain == "osd":
+        return cluster.osd_count
+    if domain == "rack":
+        return cluster.racks or 1
+    return cluster.host_count
+
+
+class _Hashed:
+    """A scenario that a cache knows by its content."""
+
+    def __init__(self, base: Scenario) -> None:
+        self.base = base
+        self._key = base.hash()
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Hashed) and other._key == self._key
+
+
+@lru_cache(maxsize=64)
+def _proposed_rate_per_s(hashed: _Hashed) -> float:
+    """Return the usual rate, or less if half of the lower option's bound is less, as 1, 2 or 5 × 10ⁿ."""
+    base = hashed.base
+    if base.cluster.osd_count > _OSDS_MAX:
+        return RATE_PER_S
+    rates = [RATE_PER_S]
+    for side in SIDES:
+        values = defaults(base, side)
+        if side == "b":
+            values["scheme"] = guessed_scheme(base) or values["scheme"]
+        try:
+            scenario = scenario_of(base, values, {})
+            bounds = bounds_of(scenario, scenario.schemes[0])
+        except ValueError:
+            # The form shows what is wrong with the option.
+            continue
+        rates += [_BOUND_PART * bound.iops for bound in bounds[:1]]
+    return _rounded_down(min(rates))
+
+
+def _rounded_down(rate_per_s: float) -> float:
+    """Round down to 1, 2 or 5 times a power of ten.
+
+    >>> _rounded_down(285.0), _rounded_down(1000.0), _rounded_down(0.3)
+    (200.0, 1000.0, 1.0)
+    """
+    power = 1.0
+    while 10 * power <= rate_per_s:
+        power *= 10
+    for mantissa in _MANTISSAS:
+        if mantissa * power <= rate_per_s:
+            return mantissa * power
+    return 1.0

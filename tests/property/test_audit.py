@@ -1,0 +1,66 @@
+"""Every row passes the audit, or is refused by the name of a check that short runs may fail.
+
+The seeds draw scenarios of all schemes, releases, kinds of load and failures (`support/random_scenarios.py`).
+``STRIPESIM_AUDIT_SEEDS=10000`` draws more, and ``STRIPESIM_AUDIT_SEED=17`` runs that one alone.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import load_rows_of, row_of, run_cells
+from stripesim.scenarios.forms.bound import bounds_of_cell, within_bound
+from stripesim.sim.observe.audit import LITTLE, RUN_LENGTH
+from support.random_scenarios import random_scenario
+
+SEEDS = int(os.environ.get("STRIPESIM_AUDIT_SEEDS", "300"))
+ONE_SEED = os.environ.get("STRIPESIM_AUDIT_SEED")
+PARTS = 10
+
+# A short run may fail these. Everything else is a defect of the simulator, however short the run.
+FAILED_BY_SHORT_RUNS = (RUN_LENGTH.name, LITTLE.name)
+# Completions per request in flight from which a run is not short: its edges are less than the tolerance.
+ROUNDS_LONG = 40
+
+
+def audited(seed):
+    """Return the rows of a seed, each with the refusal of the audit."""
+    scenario = random_scenario(seed)
+    models = build_models(scenario)
+    rows = []
+    for cell, measured in run_cells(scenario, "compiled", models, unchecked=True):
+        result = measured
+        if seed % 10 == 0 and scenario.faults is None:
+            rates = [row.iops or 0.0 for row in measured.load_rows] or None
+            bounds = ()
+            if measured.row.iops:
+                bounds = bounds_of_cell(scenario, cell, models, rates=rates)
+            result = within_bound(scenario, measured, bounds)
+        rows += load_rows_of(scenario, cell, result)
+        rows.append(row_of(scenario, cell, result))
+    return rows
+
+
+@pytest.mark.parametrize("part", range(1 if ONE_SEED else PARTS))
+def test_a_row_passes_or_is_refused_by_name(part):
+    seeds = [int(ONE_SEED)] if ONE_SEED else range(part, SEEDS, PARTS)
+    for seed in seeds:
+        for row in audited(seed):
+            numbers = row.numbers
+            shown = row.as_dict()
+            if numbers.refused is None:
+                assert row.refusal() is None
+                assert shown["iops"] == numbers.iops
+                continue
+            where = f"STRIPESIM_AUDIT_SEED={seed}: {row.refusal()}"
+            assert numbers.refused.startswith(FAILED_BY_SHORT_RUNS), where
+            assert shown["iops"] is None, where
+            assert shown["latency_mean_ns"] is None, where
+            assert shown["refused"] == numbers.refused
+            assert numbers.iops is not None
+            assert row.as_dict(unchecked=True)["iops"] == numbers.iops
+            in_flight = numbers.iops * (numbers.latency_mean_ns or 0.0) / 1e9
+            assert numbers.requests < ROUNDS_LONG * max(1.0, in_flight), where
