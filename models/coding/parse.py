@@ -56,7 +56,7 @@ def parse_scheme(text: str) -> RedundancyScheme:
     >>> parse_scheme("rs:6")
     Traceback (most recent call last):
     ...
-    stripesim.models.coding.errors.SchemeError: scheme: got 'rs:6', wanted the form rs:k,m
+    stripesim.models.problems.SchemeError: scheme: got 'rs:6', wanted the form rs:k,m
     """
     stripped = text.strip()
     if stripped == "none":

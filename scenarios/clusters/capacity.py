@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -164,7 +165,8 @@ def _pool_row(
     left = without(sizes, lost)
     shards_left = shards
     if len(by_domain) > pool.placed.size:
-        after = changed_osd_map(cluster.osd_map, OsdWeights(out=lost))
+        alone = replace(cluster.osd_map, pools=(pool.placed,))
+        after = changed_osd_map(alone, OsdWeights(out=lost))
         shards_left = shards_on_osds(pg_sets(after, pool.placed).up.astype(np.int64))
     after_loss = imbalance_of(shards_left, left)
     safe_bytes = None

@@ -84,8 +84,9 @@ LITTLE: Final = Check(
     ),
     tolerance=(
         "5 %, because requests straddle the ends of a window. Except in closed loops, the larger of the "
-        "half-widths of the row's 95 % intervals is added. The fill of a fresh image has no warm-up, so the "
-        "share of requests in flight at its end is added. The time integral: 0.1 %, for rounding."
+        "half-widths of the row's 95 % intervals is added. Where the whole run counts, requests in flight at "
+        "its end count with their whole latency and not in the rate: their share, and the part of the "
+        "latency after the end, are added. The time integral: 0.1 %, for rounding."
     ),
     applies_to="every row with completed requests",
 )
@@ -200,7 +201,7 @@ class RowNumbers:
     in_flight_s
         Time integral of the requests in flight, of those that completed [s].
     edge_fraction
-        Requests in flight as a part of all, where the window cuts no warm-up and no drain.
+        Deviation by the requests in flight at the end, where the window cuts no warm-up and no drain.
     length_key
         Key of a scenario that lengthens the run.
     is_long_enough

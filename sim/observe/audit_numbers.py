@@ -83,9 +83,7 @@ def row_numbers(
     def in_flight(start_ns: float, end_ns: float) -> float:
         return requested.in_flight_mean(start_ns, end_ns, timeout_ns=timeout_ns)
 
-    edge_fraction = 0.0
-    if window.is_whole and depth:
-        edge_fraction = min(1.0, depth / issued)
+    edge_fraction = _edge_fraction(requested, window) if window.is_whole else 0.0
     latencies_ns = requested.latencies_ns
     return RowNumbers(
         loop=loop,
@@ -115,6 +113,18 @@ def row_numbers(
         is_long_enough=has_faults or issued >= ROUNDS_MIN * depth,
         first_half_fraction=_first_half_fraction(requested, window),
     )
+
+
+def _edge_fraction(requested: ClientRequests, window: Window) -> float:
+    """Return how far requests in flight at the end of a whole run part rate × latency from the time-average.
+
+    They count with their whole latency, of which a part is after the end, and do not count in the rate.
+    """
+    left = requested.completed_ns > window.end_ns
+    after_ns = float((requested.completed_ns[left] - window.end_ns).sum())
+    inside_ns = float(requested.latencies_ns.sum()) - after_ns
+    done = max(1, int(requested.done.sum()))
+    return int(left.sum()) / done + after_ns / max(1.0, inside_ns)
 
 
 def _first_half_fraction(requested: ClientRequests, window: Window) -> float | None:

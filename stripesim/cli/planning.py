@@ -100,8 +100,8 @@ def _write_plan_report(
 def _write_plan(
     out: Path, asked: PlanSpec | None, document: Mapping[str, Any]
 ) -> list[Path]:
+    from stripesim.scenarios.answers.plan.figures import draw_plan
     from stripesim.scenarios.answers.plan.page import csv_of
-    from stripesim.scenarios.show.figures.plans import draw_plan
     from stripesim.scenarios.show.figures.results import save_figures
     from stripesim.scenarios.show.files import write_files
 

@@ -149,7 +149,8 @@ def test_a_group_without_a_capacity_has_the_default_everywhere(default: str) -> 
         1e12 + default_bytes
     )
     assert drives.largest_osd_bytes == default_bytes
-    assert set(run_scenario(scenario, costs=False).rows["requests"]) == {10}
+    # Ten requests are too few for those in flight, so that the run is longer.
+    assert min(run_scenario(scenario, costs=False).rows["requests"]) >= 10
 
 
 def test_a_group_without_any_capacity_is_refused_with_its_key() -> None:

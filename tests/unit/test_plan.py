@@ -15,10 +15,10 @@ from stripesim.scenarios.answers.plan.candidates import (
     line_name,
 )
 from stripesim.scenarios.answers.plan.curves import curves_of_plan
+from stripesim.scenarios.answers.plan.figures import draw_plan, front_of
 from stripesim.scenarios.answers.plan.page import csv_of, report_of_plan, rows_of
 from stripesim.scenarios.answers.plan.plan import make_plan
 from stripesim.scenarios.schema.loader import parse_scenario
-from stripesim.scenarios.show.figures.plans import draw_plan, front_of
 from stripesim.sim.durability.system import (
     YEAR_S,
     Burst,
@@ -548,7 +548,7 @@ def test_the_recommendation_is_printed_before_curves_and_report_are_computed(
         return []
 
     monkeypatch.setattr(
-        "stripesim.scenarios.answers.load.page.curves_of_plan", no_curves
+        "stripesim.scenarios.answers.plan.curves.curves_of_plan", no_curves
     )
 
     status, _, err = command(

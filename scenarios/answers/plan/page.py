@@ -7,6 +7,7 @@ from stripesim.scenarios.answers.load.page import load_section
 from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.load.words import sentence_of
 from stripesim.scenarios.answers.plan.candidates import line_name
+from stripesim.scenarios.answers.plan.figures import candidate_name, draw_plan
 from stripesim.scenarios.forms.bound import stated_words
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.units import (
@@ -15,7 +16,6 @@ from stripesim.scenarios.schema.units import (
     number_text,
     rate_text,
 )
-from stripesim.scenarios.show.figures.plans import candidate_name, draw_plan
 from stripesim.scenarios.show.files import csv_text
 from stripesim.scenarios.show.page.render import figure_blocks, render
 from stripesim.scenarios.show.tables import Table

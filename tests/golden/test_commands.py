@@ -1,8 +1,8 @@
 """The JSON fields and the files of every command, which other programs rely on.
 
-``answers.json`` holds them. After an intended change, write it anew and read the difference::
+``commands.json`` holds them. After an intended change, write it anew and read the difference::
 
-    STRIPESIM_WRITE_ANSWERS=1 pytest tests/golden/test_answers.py
+    STRIPESIM_WRITE_COMMANDS=1 pytest tests/golden/test_commands.py
 """
 
 import json
@@ -13,7 +13,7 @@ import pytest
 
 from support.commands import QUESTIONS, questions
 
-RECORDED = Path(__file__).with_name("answers.json")
+RECORDED = Path(__file__).with_name("commands.json")
 
 pytestmark = pytest.mark.usefixtures("quick_rebuilds")
 
@@ -61,7 +61,7 @@ def test_json_fields_and_files_are_those_recorded(name, command, tmp_path):
         "files": sorted(path.name for path in out.glob("*") if path.is_file()),
     }
     recorded = json.loads(RECORDED.read_text("utf-8")) if RECORDED.exists() else {}
-    if os.environ.get("STRIPESIM_WRITE_ANSWERS"):
+    if os.environ.get("STRIPESIM_WRITE_COMMANDS"):
         recorded[name] = answer
         RECORDED.write_text(json.dumps(recorded, indent=1) + "\n", "utf-8")
         pytest.skip(f"wrote {RECORDED.name}")
