@@ -275,10 +275,10 @@ def test_a_failing_cell_leaves_other_cells_alone_and_is_retried(
     with monkeypatch.context() as patch:
         run_cell = sweep_task.run_cell
 
-        def fail_on_codes(scenario: Any, cell: Any, *rest: Any) -> Any:
+        def fail_on_codes(scenario: Any, cell: Any, *rest: Any, **more: Any) -> Any:
             if cell.scheme == "rs:6,3":
                 raise RuntimeError("a fault of ours")
-            return run_cell(scenario, cell, *rest)
+            return run_cell(scenario, cell, *rest, **more)
 
         patch.setattr(sweep_task, "run_cell", fail_on_codes)
         printed = sweep(tiny, *arguments, status=1)
@@ -319,7 +319,9 @@ def listed(folder: Path, key: str, value: str) -> Path:
 
 
 def test_runs_too_short_for_a_steady_state_are_reported(tiny: Path) -> None:
-    printed = sweep(tiny, "--set", "workload.requests=30", "--jobs", "1")
+    # At depth 1, thirty requests are enough for the audit, and too few for a steady state.
+    short = ("--set", "workload.requests=30", "--set", "workload.queue_depth=1")
+    printed = sweep(tiny, *short, "--jobs", "1")
     assert [row["steady"] for row in printed["rows"]] == [False, False]
     assert states(printed["stderr"], "2 of 2 ... steady")
     assert states(printed["stderr"], "30 requests ... 50")

@@ -209,7 +209,7 @@ def test_both_engines_print_the_same_rows(run):
 def test_seed_and_set_reach_the_run(run):
     documents = [
         json.loads(run("run", "s.toml", *more, "--json", "-")[1])
-        for more in ((), ("--seed", "5"), sets("seed=5"), sets("workload.requests=7"))
+        for more in ((), ("--seed", "5"), sets("seed=5"), sets("workload.requests=70"))
     ]
     plain, seeded, set_seed, short = documents
     assert (
@@ -218,7 +218,7 @@ def test_seed_and_set_reach_the_run(run):
         != plain["completions_sha256"]
     )
     assert seeded["provenance"]["seed"] == 5
-    assert short["requests"] == 7
+    assert short["requests"] == 70
 
 
 def test_json_to_a_file_leaves_the_table_on_standard_output(run, tmp_path):
@@ -756,7 +756,8 @@ def test_memory_that_runs_out_is_one_line(monkeypatch, run):
     assert "memory" in err
 
 
-SHORT = ("s.toml", "--set", "workload.requests=20")
+# A bound in time keeps the run from being lengthened.
+SHORT = ("s.toml", "--set", "workload.duration_s=0.0012")
 
 
 def test_a_row_that_fails_the_audit_is_withheld_with_status_3(run):
@@ -764,11 +765,11 @@ def test_a_row_that_fails_the_audit_is_withheld_with_status_3(run):
     assert status == 3
     # 8 rounds of 4 requests in flight.
     (line,) = [line for line in err.splitlines() if line.startswith("refused")]
-    assert states(line, "rep:3 write rand 4KiB: Run length: got 20 ... 32")
+    assert states(line, "rep:3 write rand 4KiB: Run length: got ... 32")
     document = json.loads(out)
     (row,) = document["rows"]
     assert row["iops"] is None and row["latency_mean_ns"] is None
-    assert row["requests"] == 20
+    assert 0 < row["requests"] < 32
     assert row["refused"] == line.partition("4KiB: ")[2]
     assert document["latencies"] == document["resources"] == []
     assert any(row["refused"] in warning for warning in document["warnings"])
@@ -784,7 +785,8 @@ def test_unchecked_shows_a_refused_row_marked(run):
 
 
 def test_a_refused_cell_of_a_sweep_is_kept_counted_and_resumed(run, tmp_path):
-    asked = ("sweep", "s.toml", "--over", "workload.queue_depth=2,16", "--jobs", "1")
+    over = ("--over", "workload.queue_depth=2,64", "--jobs", "1")
+    asked = ("sweep", "s.toml", "--set", "workload.duration_s=0.02", *over)
     status, out, err = run(*asked, "--out", "kept", "--json", "-")
     assert status == 3
     document = json.loads(out)
