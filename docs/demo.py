@@ -6,7 +6,6 @@ import json
 
 import stripesim
 from generate.trust import FOLDER
-from stripesim.scenarios.schema.keys import cells
 
 STUDY = "koh2017"
 
@@ -15,7 +14,9 @@ def lines() -> list[str]:
     """Return one line on the scenario, and one on the recorded verdicts of its study."""
     scenario = stripesim.load_scenario(STUDY)
     cluster = scenario.cluster
-    count = len(cells(scenario))
+    load = scenario.workload
+    kinds = len(load.ops) * len(load.patterns) * len(load.block_sizes_bytes)
+    count = len(scenario.schemes) * kinds
     recorded = json.loads((FOLDER / f"{STUDY}.json").read_text(encoding="utf-8"))
     summary = recorded["summary"]
     verdicts = f"{summary['right']} of {summary['held_out']} held-out claims are right"

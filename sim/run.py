@@ -93,6 +93,8 @@ class RunResult:
         Requests that all clients together keep in flight.
     length
         Requests of the run over those that its scenario states, which are fewest.
+    counts_refused
+        Refusal of the counts of bytes and uses by the audit, or None.
     blocked
         True for requests that waited because of the state of their PG, shape (requests,). None without
         faults.
@@ -116,6 +118,7 @@ class RunResult:
     processors: dict[str, Any] = field(default_factory=dict)
     depth: int = 0
     length: int = 1
+    counts_refused: str | None = None
     blocked: npt.NDArray[np.bool_] | None = None
 
     @property
@@ -148,12 +151,27 @@ class RunResult:
             raise RefusedError(self.refused)
         return self
 
+    def accepted_counts(self) -> RunResult:
+        """Return this result if its counts of bytes and uses pass the audit.
+
+        A replay of a few recorded requests is too short for a rate, while its counts are those of the record.
+
+        Raises
+        ------
+        RefusedError
+            If the audit refuses the counts.
+        """
+        if self.counts_refused is not None:
+            raise RefusedError(self.counts_refused)
+        return self
+
     def __repr__(self) -> str:
         row = self.row
         latency = ""
         if row.latency_mean_ns is not None:
             latency = f", mean latency {row.latency_mean_ns / 1e6:.3g} ms"
-        return f"<RunResult: {row.iops:,.0f} requests/s{latency}>"
+        rate = "no numbers" if row.iops is None else f"{row.iops:,.0f} requests/s"
+        return f"<RunResult: {rate}{latency}>"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -554,6 +572,7 @@ def _result(
             )
     background_counts = tuple(account(stream, book) for stream in background)
     processors = {}
+    refused = None
     if window is not None:
         processors = processor_use(pool.cluster, run, row, together)
         refused = audit_run(
@@ -606,6 +625,7 @@ def _result(
         timeline=timeline,
         processors=processors,
         depth=sum(load.depth for load in loads),
+        counts_refused=refused,
     )
 
 

@@ -244,7 +244,7 @@ def test_ablations_change_the_named_mechanism(ablated):
 
 def test_no_object_initialisation_moves_less():
     tasks = {
-        t.name: replace(t, duration_s=1.0)
+        t.name: replace(t, duration_s=4.0)
         for t in tasks_for(ablations=["no-object-initialisation"])
         if (t.image, t.scheme, t.size_bytes) == ("pristine", "rs:6,3", 16384)
     }

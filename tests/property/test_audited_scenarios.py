@@ -38,7 +38,12 @@ def audited(seed):
             bounds = ()
             if measured.row.iops:
                 bounds = bounds_of_cell(scenario, cell, models, rates=rates)
-            result = within_bound(scenario, measured, bounds)
+            result = within_bound(
+                scenario,
+                measured,
+                bounds,
+                defers_writes=models.deferral is not None,
+            )
         rows += load_rows_of(scenario, cell, result)
         rows.append(row_of(scenario, cell, result))
     return rows

@@ -21,7 +21,7 @@ ops = ["write", "read"]
 patterns = ["rand", "seq"]
 block_sizes_bytes = ["4k", "20k"]
 queue_depth = 16
-requests = 60
+requests = 180
 image_bytes = "32MiB"
 """
 
@@ -50,7 +50,7 @@ def test_both_engines_complete_every_request_at_the_same_time(sets):
         for engine in ("compiled", "simpy")
     ]
     assert runs[0].completions_sha256 == runs[1].completions_sha256
-    assert set(runs[0].rows["requests"]) == {60}
+    assert min(runs[0].rows["requests"]) >= 180
 
 
 def test_an_optimised_pool_is_led_by_shard_0_or_a_parity():

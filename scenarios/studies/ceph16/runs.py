@@ -63,7 +63,7 @@ def predict_run(
     pool = _with_object_map(pool, run)
     workload = Replay(run.requests, queue_depth=run.queue_depth)
     result = simulate(pool, workload, prefilled=run.op != "write", engine=engine)
-    return result.accepted().row.as_dict()
+    return result.accepted_counts().row.as_dict()
 
 
 def _with_object_map(pool: Pool, run: MeasuredRun | MeasuredPasses) -> Pool:
@@ -89,7 +89,7 @@ def predict_passes(passes: MeasuredPasses, *, engine: str = "compiled") -> float
     for prefilled in (False, True):
         workload = Replay(passes.requests, queue_depth=passes.queue_depth)
         result = simulate(pool, workload, prefilled=prefilled, engine=engine)
-        lasted_ns.append(int(result.accepted().requested.completed_ns.max()))
+        lasted_ns.append(int(result.accepted_counts().requested.completed_ns.max()))
     first_ns, second_ns = lasted_ns
     return second_ns / first_ns
 
@@ -108,7 +108,9 @@ def predict_degraded(
         requests=degraded.ops,
         queue_depth=degraded.queue_depth,
     )
-    return simulate(pool, workload.start(), engine=engine).accepted().row.as_dict()
+    return (
+        simulate(pool, workload.start(), engine=engine).accepted_counts().row.as_dict()
+    )
 
 
 #: ``task`` of the rows that hold the phases of a repair instead of counts.
