@@ -23,6 +23,15 @@ def write_results(
     extra: Mapping[str, str | bytes] | None = None,
 ) -> list[Path]:
     """Write the rows of a run and its provenance; ``provenance.json`` is the last file."""
+    return write_files(out_dir, result_files(rows, provenance, extra))
+
+
+def result_files(
+    rows: pl.DataFrame,
+    provenance: Mapping[str, Any],
+    extra: Mapping[str, str | bytes] | None = None,
+) -> dict[str, bytes]:
+    """Return the files of the rows of a run by name; ``provenance.json`` is the last."""
     missing = [name for name in IDENTITY if name not in rows.columns]
     if missing:
         raise AnswerError(
@@ -48,24 +57,31 @@ def write_results(
             )
         contents[name] = content.encode() if isinstance(content, str) else content
     contents["provenance.json"] = _json_bytes(provenance)
-    return write_files(out_dir, contents)
+    return contents
+
+
+def document_text(document: Mapping[str, Any]) -> str:
+    """Write the document of an answer as JSON, without a line break at the end."""
+    return json.dumps(document, indent=1, allow_nan=False, default=_plain)
+
+
+def _plain(value: object) -> object:
+    """Convert paths, and NumPy's scalars and arrays, which the json module does not know."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"a {type(value).__name__}")
 
 
 def _json_bytes(provenance: Mapping[str, Any]) -> bytes:
-    def plain(value: object) -> object:
-        if isinstance(value, np.generic):
-            return value.item()
-        if isinstance(value, Path):
-            return str(value)
-        raise TypeError(f"a {type(value).__name__}")
-
     try:
         text = json.dumps(
             dict(provenance),
             indent=2,
             ensure_ascii=False,
             allow_nan=False,
-            default=plain,
+            default=_plain,
         )
     except (TypeError, ValueError) as error:
         raise AnswerError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +22,9 @@ def write_json(target: str | None, document: dict[str, Any]) -> bool:
     """Write a JSON document if requested. Return True if it went to standard output."""
     if target is None:
         return False
-    text = json.dumps(document, indent=1, allow_nan=False, default=_plain)
+    from stripesim.scenarios.show.files import document_text
+
+    text = document_text(document)
     if target == "-":
         print(text)
         return True
@@ -35,13 +36,6 @@ def write_json(target: str | None, document: dict[str, Any]) -> bool:
             f"--json: got {target} ({reason}), wanted a file that can be written, or -"
         ) from None
     return False
-
-
-def _plain(value: object) -> object:
-    """Convert NumPy scalars and arrays, which the json module does not know."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    raise TypeError(f"no JSON form for {type(value).__name__}")
 
 
 def console(width: int = 160) -> Console:
@@ -124,15 +118,10 @@ def check_page(page: Path | None) -> None:
 class Destination:
     """Where an answer goes besides the terminal, checked before any work starts."""
 
-    out: Path | None  # Folder of files, figures and the report.
-    has_report: bool
+    out: Path | None  # Folder of files and figures.
+    page: Path | None  # File of the report or another page.
     width_inch: float | None  # Width of figures for a paper.
     json_to: str | None  # File of the JSON document, or "-".
-
-    @property
-    def report(self) -> Path | None:
-        """Return the folder of the report, or None without one."""
-        return self.out if self.has_report else None
 
 
 def destination(
@@ -140,33 +129,38 @@ def destination(
     json_to: str | None,
     *,
     report: bool = False,
+    page: Path | None = None,
     width: str | None = None,
 ) -> Destination:
     """Check the options that say where an answer goes.
 
+    A `report` is a page in the folder. `page` names a file elsewhere.
+
     Raises
     ------
     ValueError
-        If the folder is a file, a report has no folder, or a width is wrong.
+        If the folder is a file, the page a folder, a report has no folder, or a width is wrong.
     """
     from stripesim.cli.options import width_inch
 
-    check_out(out, report=report)
-    return Destination(out, report, width_inch(width, out), json_to)
+    report_folder = check_out(out, report=report)
+    check_page(page)
+    if report_folder is not None:
+        page = report_folder / REPORT
+    return Destination(out, page, width_inch(width, out), json_to)
 
 
 def deliver(answer: Answer, to: Destination, *, unchecked: bool = False) -> None:
-    """Write an answer's files and JSON document, or print it, and end with its exit status.
+    """Print an answer or write its JSON document, then write its files, and end with its exit status.
 
     Numbers that the audit refuses end the command with status 3, unless they are shown `unchecked`.
     """
     warn_refused(answer.refusals, unchecked=unchecked)
-    written = []
-    if to.out is not None:
-        written = answer.save(to.out, report=to.has_report, width_inch=to.width_inch)
     if not write_json(to.json_to, dict(answer.document)):
         _print(answer, to)
-        list_written(written)
+    # The answer first: figures and reports take longer than a decision may wait.
+    sys.stdout.flush()
+    list_written(answer.save(to.out, page=to.page, width_inch=to.width_inch))
     status = audited_status(answer.refusals, unchecked=unchecked) or answer.status
     if status:
         raise typer.Exit(status)
@@ -176,7 +170,9 @@ def _print(answer: Answer, to: Destination) -> None:
     """Print warnings on standard error, then sentences and tables."""
     from stripesim.scenarios.show.tables import terminal_table
 
-    warn_outside(answer.outside, report=to.report)
+    page = to.page or Path(REPORT)
+    report = None if to.page is None else page.parent
+    warn_outside(answer.outside, report=report, name=page.name)
     for line in answer.warnings:
         print(f"warning: {line}", file=sys.stderr)
     terminal = console()

@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 
     from stripesim.scenarios.answers.load.results import LoadCurve
     from stripesim.scenarios.schema.keys import Scenario
-    from stripesim.scenarios.schema.tables import PlanSpec
-
-# Candidates whose unmet requirements are printed. All are in the files.
-_MISSING_MAX: Final = 12
 
 
 def plan(
@@ -35,82 +31,32 @@ def plan(
     json_to: options.JsonOption = None,
 ) -> None:
     """Recommend a cluster to buy, listing the candidates and the goals that each one misses."""
-    report_folder = output.check_out(out, report=report)
+    to = output.destination(out, json_to, report=report)
+    from stripesim.scenarios.answers.plan.answer import answer_of_plan
     from stripesim.scenarios.answers.plan.plan import make_plan
     from stripesim.scenarios.schema.loader import load_scenario
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     with output.progress(loaded.name, None) as step:
         document = make_plan(loaded, engine=engine, progress=step, unchecked=unchecked)
-    output.warn_refused(document["refusals"], unchecked=unchecked)
-    status = output.audited_status(document["refusals"], unchecked=unchecked)
-    # The answer first: figures, load curves and the report take longer than the decision may wait.
-    if not output.write_json(json_to, document):
-        _print_plan(document, report_folder)
-    sys.stdout.flush()
-    written = [] if out is None else _write_plan(out, loaded.plan, document)
-    if report_folder is not None:
-        written += _write_plan_report(report_folder, loaded, document, engine)
-    output.list_written(written)
-    raise typer.Exit(status)
+    answer = answer_of_plan(
+        loaded, document, load_curves=lambda: _curves_of(loaded, document, engine)
+    )
+    output.deliver(answer, to, unchecked=unchecked)
 
 
-def _print_plan(document: Mapping[str, Any], report_folder: Path | None) -> None:
-    """Print the recommendation, then all candidates and what each of the others misses."""
-    from stripesim.scenarios.answers.plan.candidates import line_name
-    from stripesim.scenarios.answers.plan.page import rows_of
-
-    best = document["recommended"]
-    print("recommended:" if best else "no recommendation:")
-    for line in document["reasons"]:
-        print(f"  {line}")
-    outside = [
-        line for line in document["warnings"] if line not in document["refusals"]
-    ]
-    output.warn_outside(outside, report=report_folder)
-    output.console().print(output.table_of(rows_of(document)))
-    missing = [one for one in document["candidates"] if not one["meets"]]
-    for one in missing[:_MISSING_MAX]:
-        print(f"{line_name(one, document['varied'])}: {'; '.join(one['fails'])}")
-    if len(missing) > _MISSING_MAX:
-        where = "--out DIR or --json -"
-        print(
-            f"{len(missing) - _MISSING_MAX} more miss a requirement; in full: {where}"
-        )
-    for line in document["assumptions"]:
-        print(f"assumes: {line}")
-
-
-def _write_plan_report(
-    folder: Path, loaded: Scenario, document: Mapping[str, Any], engine: str
-) -> list[Path]:
+def _curves_of(
+    loaded: Scenario, document: Mapping[str, Any], engine: str
+) -> list[LoadCurve]:
+    """Simulate the load curves of the report. The answer of the plan stands without them."""
     from stripesim.scenarios.answers.plan.curves import curves_of_plan
-    from stripesim.scenarios.answers.plan.page import report_of_plan
 
-    curves: list[LoadCurve] = []
     try:
         with output.progress(loaded.name, None) as step:
-            curves = curves_of_plan(loaded, document, engine=engine, progress=step)
+            return curves_of_plan(loaded, document, engine=engine, progress=step)
     except ValueError as error:
-        # The answer of the plan stands without them.
         print(f"no load curves: {error}", file=sys.stderr)
-    return output.write_page(folder, report_of_plan(loaded, document, curves))
-
-
-def _write_plan(
-    out: Path, asked: PlanSpec | None, document: Mapping[str, Any]
-) -> list[Path]:
-    from stripesim.scenarios.answers.plan.page import csv_of
-    from stripesim.scenarios.show.figures.plans import draw_plan
-    from stripesim.scenarios.show.figures.results import save_figures
-    from stripesim.scenarios.show.files import write_files
-
-    files = {
-        "plan.json": json.dumps(document, indent=1, default=str).encode(),
-        "plan.csv": csv_of(document).encode(),
-    }
-    figures = {} if asked is None else draw_plan(asked, document)
-    return write_files(out, files) + save_figures(figures, out)
+        return []
 
 
 def durability(
