@@ -553,7 +553,7 @@ def durability(
     ValueError
         If the scenario has no ``[durability]`` table, or the method does not apply to a scheme.
     """
-    from stripesim.scenarios.answers.durability import answer
+    from stripesim.scenarios.answers.durability.durability import answer
 
     rows: list[dict[str, Any]] = answer(
         _loaded(scenario, sets, seed), method, walks=walks

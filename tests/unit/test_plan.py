@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from stripesim.models.problems import ScenarioError
-from stripesim.scenarios.answers.durability import DescribedSystem
+from stripesim.scenarios.answers.durability.durability import DescribedSystem
 from stripesim.scenarios.answers.plan import plan as planning
 from stripesim.scenarios.answers.plan.answer import answer_of_plan
 from stripesim.scenarios.answers.plan.candidates import (
