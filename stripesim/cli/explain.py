@@ -18,8 +18,8 @@ from stripesim.cli.options import (
     with_codes,
 )
 from stripesim.cli.output import (
+    check_file,
     check_out,
-    check_page,
     console,
     list_written,
     table,
@@ -104,7 +104,7 @@ def explain(
 ) -> None:
     """Follow one request: the time, bytes and locks of each step, and the source of each number."""
     check_out(out)
-    check_page(page)
+    check_file("--html", page, "the file to write the page to")
     from stripesim.scenarios.answers.explain.request import explain as timelines_of
 
     timelines = timelines_of(

@@ -103,15 +103,14 @@ def check_out(out: Path | None, *, report: bool = False) -> Path | None:
     return None
 
 
-def check_page(page: Path | None) -> None:
-    """Reject a path that cannot hold a page, before the simulation starts."""
-    if page is None:
+def check_file(option: str, path: Path | None, wanted: str) -> None:
+    """Reject a path that no file can have, before any work starts."""
+    if path is None:
         return
-    wanted = "the file to write the page to"
-    if str(page) == "-":
-        raise ValueError(f"--html: got -, wanted {wanted}")
-    if page.is_dir():
-        raise ValueError(f"--html: got the folder {page}, wanted {wanted}")
+    if str(path) == "-":
+        raise ValueError(f"{option}: got -, wanted {wanted}")
+    if path.is_dir():
+        raise ValueError(f"{option}: got the folder {path}, wanted {wanted}")
 
 
 @dataclass(frozen=True)
@@ -139,12 +138,11 @@ def destination(
     Raises
     ------
     ValueError
-        If the folder is a file, the page a folder, a report has no folder, or a width is wrong.
+        If the folder is a file, a report has no folder, or a width is wrong.
     """
     from stripesim.cli.options import width_inch
 
     report_folder = check_out(out, report=report)
-    check_page(page)
     if report_folder is not None:
         page = report_folder / REPORT
     return Destination(out, page, width_inch(width, out), json_to)
