@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stripesim.scenarios.show.files import document_text, write_files
-from stripesim.scenarios.show.tables import Table
+from stripesim.scenarios.show.files import json_text, write_files
+from stripesim.scenarios.show.tables import Table, TerminalPart
 
 if TYPE_CHECKING:
     from stripesim.scenarios.show.figures.results import CaptionedFigure
@@ -48,7 +48,7 @@ class Answer:
     """
 
     document: Mapping[str, Any]
-    shown: Sequence[str | Table] = ()
+    shown: Sequence[str | Table | TerminalPart] = ()
     outside: Sequence[str] = ()
     warnings: Sequence[str] = ()
     refusals: Sequence[str] = ()
@@ -109,7 +109,7 @@ class Answer:
         files = dict(self.files())
         if not self.saved_as:
             return files
-        text = document_text(self.document) + "\n"
+        text = json_text(self.document, is_ascii=True)
         return {self.saved_as: text.encode(), **files}
 
     def _save_figures(self, folder: Path, width_inch: float | None) -> list[Path]:

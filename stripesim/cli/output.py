@@ -22,14 +22,14 @@ def write_json(target: str | None, document: dict[str, Any]) -> bool:
     """Write a JSON document if requested. Return True if it went to standard output."""
     if target is None:
         return False
-    from stripesim.scenarios.show.files import document_text
+    from stripesim.scenarios.show.files import json_text
 
-    text = document_text(document)
+    text = json_text(document, is_ascii=True)
     if target == "-":
-        print(text)
+        print(text, end="")
         return True
     try:
-        Path(target).write_text(text + "\n", encoding="utf-8")
+        Path(target).write_text(text, encoding="utf-8")
     except OSError as error:
         reason = error.strerror or error
         raise ValueError(
@@ -166,19 +166,21 @@ def deliver(answer: Answer, to: Destination, *, unchecked: bool = False) -> None
 
 def _print(answer: Answer, to: Destination) -> None:
     """Print warnings on standard error, then sentences and tables."""
-    from stripesim.scenarios.show.tables import terminal_table
+    from stripesim.scenarios.show.tables import Table, terminal_table
 
     page = to.page or Path(REPORT)
     report = None if to.page is None else page.parent
     warn_outside(answer.outside, report=report, name=page.name)
     for line in answer.warnings:
         print(f"warning: {line}", file=sys.stderr)
-    terminal = console()
     for part in answer.shown:
         if isinstance(part, str):
             print(part)
+        elif isinstance(part, Table):
+            console().print(terminal_table(part))
         else:
-            terminal.print(terminal_table(part))
+            terminal = console(part.file_width)
+            terminal.print(part.lay_out(terminal), crop=False)
     for line in answer.notes:
         print(line, file=sys.stderr)
 

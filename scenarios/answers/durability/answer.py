@@ -45,7 +45,7 @@ def answer_of_durability(document: Mapping[str, Any]) -> Answer:
         refusals=document["refusals"],
         saved_as="durability.json",
         files=lambda: result_files(
-            rows_frame([_flat(row) for row in rows]), document["provenance"]
+            rows_frame([_flat(row) for row in rows]), document["provenance"], {}
         ),
         figures=figures,
     )
