@@ -132,15 +132,10 @@ def cite(
     json_to: options.JsonOption = None,
 ) -> None:
     """Print BibTeX of the tool, and of the parameter sets, codes and sources that a run used."""
-    from stripesim.scenarios.answers.cite import cite_run, cite_tool
+    to = output.destination(None, json_to)
+    from stripesim.scenarios.answers.cite import answer_of_citation
 
-    entries = cite_tool() if folder is None else cite_run(folder)
-    document = {
-        "run": None if folder is None else str(folder),
-        "entries": [entry.to_json() for entry in entries],
-    }
-    if not output.write_json(json_to, document):
-        print("\n\n".join(entry.bibtex() for entry in entries))
+    output.deliver(answer_of_citation(folder), to)
 
 
 def _check_load(scenario: Scenario, report_folder: Path | None) -> None:
