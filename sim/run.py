@@ -204,7 +204,7 @@ class WorkloadOutcome:
 
 
 def engine_named(name: str) -> Callable[[Program], EngineRun]:
-    """WorkloadOutcome an engine's module and return its `run`.
+    """Load the module of an engine and return its `run`.
 
     Parameters
     ----------
