@@ -94,7 +94,7 @@ def run(
         result = replace(result, advice=[gain.to_dict() for gain in gains])
     written = [] if out is None else _write(out, result, width_inch)
     if report_folder is not None:
-        from stripesim.scenarios.answers.run.page import report_of_run
+        from stripesim.scenarios.answers.run.report.page import report_of_run
 
         curves: list[LoadCurve] = []
         if load and not result.stopped:
