@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stripesim.scenarios.show.files import write_files
-from stripesim.scenarios.show.tables import Table
+from stripesim.scenarios.show.tables import Table, TerminalPart
 
 if TYPE_CHECKING:
     from stripesim.scenarios.show.figures.results import CaptionedFigure
@@ -24,6 +24,9 @@ class Answer:
         What ``--json`` writes: JSON values by field.
     shown
         Sentences and tables in the order in which a reader needs them.
+    alerts
+        Lines about what the answer lacks, such as failed or interrupted work. Unlike warnings, they are
+        printed even if the document goes to standard output.
     outside
         Values outside the range that the parameter set was calibrated on, one sentence each.
     warnings
@@ -44,7 +47,8 @@ class Answer:
     """
 
     document: Mapping[str, Any]
-    shown: Sequence[str | Table] = ()
+    shown: Sequence[str | Table | TerminalPart] = ()
+    alerts: Sequence[str] = ()
     outside: Sequence[str] = ()
     warnings: Sequence[str] = ()
     refusals: Sequence[str] = ()

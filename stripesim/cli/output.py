@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,12 +22,14 @@ def write_json(target: str | None, document: dict[str, Any]) -> bool:
     """Write a JSON document if requested. Return True if it went to standard output."""
     if target is None:
         return False
-    text = json.dumps(document, indent=1, allow_nan=False, default=_plain)
+    from stripesim.scenarios.show.files import json_text
+
+    text = json_text(document, is_ascii=True)
     if target == "-":
-        print(text)
+        print(text, end="")
         return True
     try:
-        Path(target).write_text(text + "\n", encoding="utf-8")
+        Path(target).write_text(text, encoding="utf-8")
     except OSError as error:
         reason = error.strerror or error
         raise ValueError(
@@ -37,18 +38,11 @@ def write_json(target: str | None, document: dict[str, Any]) -> bool:
     return False
 
 
-def _plain(value: object) -> object:
-    """Convert NumPy scalars and arrays, which the json module does not know."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    raise TypeError(f"no JSON form for {type(value).__name__}")
-
-
 def console(width: int = 160) -> Console:
-    """Return a console as wide as the terminal or QUANTITIES, or `width` columns wide for a pipe or file."""
+    """Return a console as wide as the terminal or COLUMNS, or `width` columns wide for a pipe or file."""
     from rich.console import Console
 
-    if sys.stdout.isatty() or "QUANTITIES" in os.environ:
+    if sys.stdout.isatty() or "COLUMNS" in os.environ:
         return Console()
     return Console(width=width)
 
@@ -151,8 +145,19 @@ def destination(
     """
     from stripesim.cli.options import width_inch
 
-    check_out(out, report=report)
-    return Destination(out, report, width_inch(width, out), json_to)
+    width_of_paper = None
+    problems = []
+    try:
+        check_out(out, report=report)
+    except ValueError as error:
+        problems.append(str(error))
+    try:
+        width_of_paper = width_inch(width, out)
+    except ValueError as error:
+        problems.append(str(error))
+    if problems:
+        raise ValueError("\n".join(problems))
+    return Destination(out, report, width_of_paper, json_to)
 
 
 def deliver(answer: Answer, to: Destination, *, unchecked: bool = False) -> None:
@@ -161,30 +166,35 @@ def deliver(answer: Answer, to: Destination, *, unchecked: bool = False) -> None
     Numbers that the audit refuses end the command with status 3, unless they are shown `unchecked`.
     """
     warn_refused(answer.refusals, unchecked=unchecked)
+    for line in answer.alerts:
+        print(line, file=sys.stderr)
     written = []
     if to.out is not None:
         written = answer.save(to.out, report=to.has_report, width_inch=to.width_inch)
     if not write_json(to.json_to, dict(answer.document)):
         _print(answer, to)
         list_written(written)
-    status = audited_status(answer.refusals, unchecked=unchecked) or answer.status
+    # An answer that is not complete says so, whether or not the audit refuses a part of it.
+    status = answer.status or audited_status(answer.refusals, unchecked=unchecked)
     if status:
         raise typer.Exit(status)
 
 
 def _print(answer: Answer, to: Destination) -> None:
     """Print warnings on standard error, then sentences and tables."""
-    from stripesim.scenarios.show.tables import terminal_table
+    from stripesim.scenarios.show.tables import Table, terminal_table
 
     warn_outside(answer.outside, report=to.report)
     for line in answer.warnings:
         print(f"warning: {line}", file=sys.stderr)
-    terminal = console()
     for part in answer.shown:
         if isinstance(part, str):
             print(part)
+        elif isinstance(part, Table):
+            console().print(terminal_table(part))
         else:
-            terminal.print(terminal_table(part))
+            terminal = console(part.file_width)
+            terminal.print(part.lay_out(terminal))
     for line in answer.notes:
         print(line, file=sys.stderr)
 

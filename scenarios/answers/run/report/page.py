@@ -49,7 +49,14 @@ def report_of_run(
     curves: Sequence[LoadCurve] = (),
 ) -> str:
     """Return the self-contained HTML page of a run, with a section for load curves if there are any."""
-    report = gather(scenario, result, engine=engine, progress=progress)
+    contents = gather(scenario, result, engine=engine, progress=progress)
+    return page_of_run(contents, curves)
+
+
+def page_of_run(report: RunReport, curves: Sequence[LoadCurve] = ()) -> str:
+    """Return the page of a run and its rebuilds, with a section for load curves if there are any."""
+    scenario = report.scenario
+    result = report.result
     extra = sections(report)
     warnings = [*result.warnings, *result.holes, *result.refusals]
     if curves:
