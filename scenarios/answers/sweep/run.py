@@ -18,8 +18,7 @@ from stripesim.scenarios.cells.notes import (
     warnings_of_all,
     where_and_when,
 )
-from stripesim.scenarios.show.quantities import QUANTITIES, RESULT_SCHEMA, rows_frame
-from stripesim.scenarios.show.result_table import block_text
+from stripesim.scenarios.show.quantities import RESULT_SCHEMA, rows_frame
 from stripesim.scenarios.work.dask import TIMEOUT_S, run_dask
 from stripesim.scenarios.work.pool import cores_usable, run_pool
 from stripesim.scenarios.work.store import PartStore
@@ -34,9 +33,10 @@ from stripesim.scenarios.work.task import (
     expected_work,
 )
 from stripesim.sim.observe.audit import RatePoint, falls
-from stripesim.sim.observe.limits import resource_name
 from stripesim.sim.observe.result_row import withheld_columns
 
+#: Why a sweep stopped that the user interrupted.
+INTERRUPTED: Final = "interrupted"
 # Columns of a refused row that keep their values: its point, cell and task.
 _OF_TASK: Final = (
     *CELL_COLUMNS,
@@ -158,7 +158,7 @@ def run_sweep(
                 rows[outcome.task.task_id] = outcome.row
                 progress(outcome)
     except KeyboardInterrupt:
-        stopped = "interrupted"
+        stopped = INTERRUPTED
     except WorkLostError as error:
         stopped = str(error)
     order = {task.task_id: index for index, task in enumerate(plan.tasks)}
@@ -298,48 +298,3 @@ def _provenance(plan: SweepPlan, counts: Mapping[str, Any]) -> dict[str, Any]:
         # Swept keys have the values of the first point.
         "configuration": plan.scenario.model_dump(mode="json"),
     }
-
-
-#: Abbreviations and signs of the table.
-NOTE: Final = (
-    "MB = 10⁶ bytes; latency = mean; ± half of the 95 % interval over replications;"
-    " ! no steady state"
-)
-_CELL: Final = ("scheme", "op", "pattern")
-_NUMBERS: Final = tuple(
-    QUANTITIES[key]
-    for key in (
-        "throughput_bytes_per_s",
-        "latency_mean_ns",
-        "latency_p99_ns",
-        "private_net_bytes_per_client_byte",
-    )
-)
-
-
-def aggregated_table(
-    aggregated: pl.DataFrame, keys: Sequence[str]
-) -> tuple[list[str], list[list[str]]]:
-    """Return the headings and the rows of a table of means."""
-    columns = [
-        *keys,
-        *_CELL,
-        "block",
-        *(column.short_heading for column in _NUMBERS),
-        "bottleneck",
-    ]
-    rows = []
-    for row in aggregated.iter_rows(named=True):
-        cells = [str(row[name]) for name in (*keys, *_CELL)]
-        cells.append(block_text(row))
-        for column in _NUMBERS:
-            ends = (f"{column.key}_ci_low", f"{column.key}_ci_high")
-            cells.append(column.padded_text(row, ends))
-        kinds = (row.get("bottleneck") or "–").split(", ")
-        bottleneck = ", ".join(map(resource_name, kinds))
-        if row.get("refused"):
-            bottleneck += f" (refused: {row['refused']} of {row['replications']})"
-        elif not row.get("steady", True):
-            bottleneck += " !"
-        rows.append([*cells, bottleneck])
-    return columns, rows
