@@ -89,7 +89,7 @@ def _parts(
 def _files(result: ScenarioResult) -> Mapping[str, bytes]:
     extra = {"parameters.json": json_text(result.parameters)}
     if result.timelines:
-        extra["timeline.json"] = json_text(result.timelines)
+        extra["timeline.json"] = json_text(result.timelines, indent=None)
     return result_files(result.rows, result.provenance, extra)
 
 
