@@ -135,39 +135,60 @@ def run_sweep(
         Keep the numbers of rows that the audit refuses. The store has them in any case.
     """
     stored = {} if store is None else store.rows
-    rows = {
-        task.task_id: stored[task.task_id]
-        for task in plan.tasks
-        if task.task_id in stored
-    }
-    kept = len(rows)
-    missing = [task for task in plan.tasks if task.task_id not in rows]
+    done = _Done(
+        {
+            task.task_id: stored[task.task_id]
+            for task in plan.tasks
+            if task.task_id in stored
+        }
+    )
+    kept = len(done.rows)
+    missing = [task for task in plan.tasks if task.task_id not in done.rows]
     # So that no worker starts a long task when the others are done.
     missing.sort(key=lambda task: (task.replication, -expected_work(task)))
-    failed: list[Outcome] = []
-    stopped = None
     try:
         with closing(_outcomes(missing, jobs, dask, dask_timeout_s)) as outcomes:
             for outcome in outcomes:
-                if outcome.row is None:
-                    failed.append(outcome)
-                    progress(outcome)
-                    continue
-                if store is not None:
-                    store.add(outcome.task, outcome.row)
-                rows[outcome.task.task_id] = outcome.row
+                done.add(outcome, store)
                 progress(outcome)
     except KeyboardInterrupt:
-        stopped = INTERRUPTED
+        done.stopped = INTERRUPTED
     except WorkLostError as error:
-        stopped = str(error)
+        done.stopped = str(error)
+    damaged = 0 if store is None else store.damaged
+    return _result(plan, done, kept=kept, damaged=damaged, unchecked=unchecked)
+
+
+@dataclass
+class _Done:
+    """The tasks of a sweep that have ended."""
+
+    rows: dict[str, dict[str, Any]]  # by name of the task
+    failed: list[Outcome] = field(default_factory=list)
+    stopped: str | None = None  # Reason why the sweep ended early.
+
+    def add(self, outcome: Outcome, store: PartStore | None) -> None:
+        """Keep the outcome of a task, and store its row if it has one."""
+        if outcome.row is None:
+            self.failed.append(outcome)
+            return
+        if store is not None:
+            store.add(outcome.task, outcome.row)
+        self.rows[outcome.task.task_id] = outcome.row
+
+
+def _result(
+    plan: SweepPlan, done: _Done, *, kept: int, damaged: int, unchecked: bool
+) -> SweepResult:
+    """Build the tables of the tasks that have ended, without the numbers of refused rows."""
     order = {task.task_id: index for index, task in enumerate(plan.tasks)}
-    failed.sort(key=lambda outcome: order[outcome.task.task_id])
+    failed = sorted(done.failed, key=lambda outcome: order[outcome.task.task_id])
     refusals = [
-        f"{task.label}: {rows[task.task_id]['refused']}"
+        f"{task.label}: {done.rows[task.task_id]['refused']}"
         for task in plan.tasks
-        if rows.get(task.task_id, {}).get("refused") is not None
+        if done.rows.get(task.task_id, {}).get("refused") is not None
     ]
+    rows = done.rows
     if not unchecked:
         rows = {
             task_id: withheld_columns(row, others=_OF_TASK)
@@ -182,14 +203,14 @@ def run_sweep(
         "kept": kept,
         "executed": len(rows) - kept,
         "failed": len(failed),
-        "stopped": stopped,
+        "stopped": done.stopped,
     }
     return SweepResult(
         rows=frame,
         aggregated=aggregated,
-        failed=[_failure_row(outcome) for outcome in failed],
-        damaged=0 if store is None else store.damaged,
-        stopped=stopped,
+        failed=list(map(_failure_row, failed)),
+        damaged=damaged,
+        stopped=done.stopped,
         provenance=_provenance(plan, counts),
         warnings=warnings_of_all(task.scenario for task in plan.tasks),
         refusals=refusals,
