@@ -24,6 +24,9 @@ class Answer:
         What ``--json`` writes: JSON values by field.
     shown
         Sentences and tables in the order in which a reader needs them.
+    alerts
+        Lines about what the answer lacks, such as failed or interrupted work. Unlike warnings, they are
+        printed even if the document goes to standard output.
     outside
         Values outside the range that the parameter set was calibrated on, one sentence each.
     warnings
@@ -49,6 +52,7 @@ class Answer:
 
     document: Mapping[str, Any]
     shown: Sequence[str | Table | TerminalPart] = ()
+    alerts: Sequence[str] = ()
     outside: Sequence[str] = ()
     warnings: Sequence[str] = ()
     refusals: Sequence[str] = ()

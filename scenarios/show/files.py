@@ -68,7 +68,9 @@ def result_files(
     return contents
 
 
-def json_text(document: object, *, indent: int = 1, is_ascii: bool = False) -> str:
+def json_text(
+    document: object, *, indent: int | None = 1, is_ascii: bool = False
+) -> str:
     """Write a document as JSON that ends in a newline. NumPy values and paths become JSON values.
 
     Parameters
@@ -76,7 +78,7 @@ def json_text(document: object, *, indent: int = 1, is_ascii: bool = False) -> s
     document
         The document.
     indent
-        Spaces of each level.
+        Spaces of each level. None writes one line.
     is_ascii
         True to escape all other characters, for a terminal that may not show them.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +13,6 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from stripesim.scenarios.show.answer import Answer
 
@@ -39,52 +38,12 @@ def write_json(target: str | None, document: dict[str, Any]) -> bool:
 
 
 def console(width: int = 160) -> Console:
-    """Return a console as wide as the terminal or QUANTITIES, or `width` columns wide for a pipe or file."""
+    """Return a console as wide as the terminal or COLUMNS, or `width` columns wide for a pipe or file."""
     from rich.console import Console
 
-    if sys.stdout.isatty() or "QUANTITIES" in os.environ:
+    if sys.stdout.isatty() or "COLUMNS" in os.environ:
         return Console()
     return Console(width=width)
-
-
-def table(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[str]] = (),
-    *,
-    numbers: Iterable[int] = (),
-    title: str = "",
-    caption: str = "",
-) -> Table:
-    """Lay out rows of text, right-aligning the columns in `numbers` (from 0)."""
-    from rich.box import SIMPLE_HEAD
-    from rich.markup import escape
-    from rich.table import Table
-
-    laid_out = Table(
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-        title=title or None,
-        title_justify="left",
-        caption=caption or None,
-        caption_justify="left",
-    )
-    right = set(numbers)
-    for number, column in enumerate(columns):
-        laid_out.add_column(
-            escape(column),
-            justify="right" if number in right else "left",
-            overflow="fold",
-        )
-    for row in rows:
-        laid_out.add_row(*map(escape, row))
-    return laid_out
-
-
-def table_of(rows: Sequence[Mapping[str, str]], **layout: Any) -> Table:
-    """Lay out mappings from heading to text. `layout` holds the keyword arguments of `table`."""
-    return table(
-        list(rows[0]) if rows else [], (list(row.values()) for row in rows), **layout
-    )
 
 
 def check_out(out: Path | None, *, report: bool = False) -> Path | None:
@@ -142,10 +101,22 @@ def destination(
     """
     from stripesim.cli.options import width_inch
 
-    report_folder = check_out(out, report=report)
+    report_folder = None
+    paper_width_inch = None
+    problems = []
+    try:
+        report_folder = check_out(out, report=report)
+    except ValueError as error:
+        problems.append(str(error))
+    try:
+        paper_width_inch = width_inch(width, out)
+    except ValueError as error:
+        problems.append(str(error))
+    if problems:
+        raise ValueError("\n".join(problems))
     if report_folder is not None:
         page = report_folder / REPORT
-    return Destination(out, page, width_inch(width, out), json_to)
+    return Destination(out, page, paper_width_inch, json_to)
 
 
 def deliver(answer: Answer, to: Destination, *, unchecked: bool = False) -> None:
@@ -154,12 +125,21 @@ def deliver(answer: Answer, to: Destination, *, unchecked: bool = False) -> None
     Numbers that the audit refuses end the command with status 3, unless they are shown `unchecked`.
     """
     warn_refused(answer.refusals, unchecked=unchecked)
-    if not write_json(to.json_to, dict(answer.document)):
-        _print(answer, to)
-    # The answer first: figures and reports take longer than a decision may wait.
-    sys.stdout.flush()
-    list_written(answer.save(to.out, page=to.page, width_inch=to.width_inch))
-    status = audited_status(answer.refusals, unchecked=unchecked) or answer.status
+    for line in answer.alerts:
+        print(line, file=sys.stderr)
+    try:
+        if not write_json(to.json_to, dict(answer.document)):
+            _print(answer, to)
+        # The answer first: figures and reports take longer than a decision may wait.
+        sys.stdout.flush()
+    finally:
+        # A reader such as `head` may close the pipe early. The files are wanted all the same.
+        written = answer.save(to.out, page=to.page, width_inch=to.width_inch)
+    # A program that reads the document knows what it asked for.
+    if to.json_to != "-":
+        list_written(written)
+    # An answer that is not complete says so, whether or not the audit refuses a part of it.
+    status = answer.status or audited_status(answer.refusals, unchecked=unchecked)
     if status:
         raise typer.Exit(status)
 
@@ -168,9 +148,7 @@ def _print(answer: Answer, to: Destination) -> None:
     """Print warnings on standard error, then sentences and tables."""
     from stripesim.scenarios.show.tables import Table, terminal_table
 
-    page = to.page or Path(REPORT)
-    report = None if to.page is None else page.parent
-    warn_outside(answer.outside, report=report, name=page.name)
+    warn_outside(answer.outside, page=to.page)
     for line in answer.warnings:
         print(f"warning: {line}", file=sys.stderr)
     for part in answer.shown:
@@ -221,26 +199,15 @@ def _first_picture(paths: Sequence[Path]) -> Path | None:
 REPORT: Final = "report.html"
 
 
-def write_page(out: Path, page: str, *, name: str = REPORT) -> list[Path]:
-    """Write a page into a folder."""
-    from stripesim.scenarios.show.files import write_files
-
-    return write_files(out, {name: page.encode()})
-
-
-def warn_outside(
-    warnings: Sequence[str], *, report: Path | None = None, name: str = REPORT
-) -> None:
-    """Warn in one line about values outside the calibrated range and name the report with the details."""
+def warn_outside(warnings: Sequence[str], *, page: Path | None = None) -> None:
+    """Warn in one line about values outside the calibrated range and name the page with the details."""
     if not warnings:
         return
     if len(warnings) == 1:
         print(f"warning: outside the calibrated range: {warnings[0]}", file=sys.stderr)
         return
     named = ", ".join(dict.fromkeys(line.split(":")[0] for line in warnings))
-    where = "--out DIR --report, or --json -"
-    if report is not None:
-        where = str(report / name)
+    where = page or "--out DIR --report, or --json -"
     print(
         f"warning: outside the calibrated range in {len(warnings)} respects: {named}; in full: {where}",
         file=sys.stderr,

@@ -28,8 +28,8 @@ image_bytes = "64MiB"
 def interrupted_after(monkeypatch, count):
     real = execute.run_cells
 
-    def some(*args):
-        for index, item in enumerate(real(*args)):
+    def some(*args, **options):
+        for index, item in enumerate(real(*args, **options)):
             if index == count:
                 raise KeyboardInterrupt
             yield item
