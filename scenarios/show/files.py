@@ -15,16 +15,6 @@ from stripesim.scenarios.cells.files import first_line
 from stripesim.scenarios.show.quantities import IDENTITY
 
 
-def write_results(
-    out_dir: str | Path,
-    rows: pl.DataFrame,
-    provenance: Mapping[str, Any],
-    extra: Mapping[str, str | bytes] | None = None,
-) -> list[Path]:
-    """Write the rows of a run and its provenance; ``provenance.json`` is the last file."""
-    return write_files(out_dir, result_files(rows, provenance, extra or {}))
-
-
 def result_files(
     rows: pl.DataFrame,
     provenance: Mapping[str, Any],

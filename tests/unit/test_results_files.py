@@ -4,6 +4,7 @@ import json
 import os
 import re
 import stat
+from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from rich.console import Console
 
 from stripesim.cli import output
 from stripesim.models.problems import AnswerError
-from stripesim.scenarios.show.files import write_files, write_results
+from stripesim.scenarios.show.files import result_files, write_files
 from stripesim.scenarios.show.quantities import RESULT_SCHEMA, rows_frame
 from stripesim.scenarios.show.result_table import result_table
 
@@ -44,6 +45,15 @@ def printed(rows: pl.DataFrame, width: int) -> str:
     console.print(result_table(rows, console))
     assert isinstance(console.file, StringIO)
     return console.file.getvalue()
+
+
+def write_results(
+    folder: Path,
+    rows: pl.DataFrame,
+    provenance: dict[str, Any],
+    extra: Mapping[str, str | bytes] | None = None,
+) -> list[Path]:
+    return write_files(folder, result_files(rows, provenance, extra or {}))
 
 
 def test_rows_have_the_columns_in_order_and_nulls_for_unknown_values() -> None:
