@@ -1,7 +1,7 @@
 """The commands of `stripesim import`, which read existing clusters and measured workloads."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -90,9 +90,11 @@ def fio(
     json_to: JsonOption = None,
 ) -> None:
     """Convert a workload that fio ran, with its measured results."""
+    to = output.destination(None, json_to)
+    from stripesim.scenarios.answers.workloads import answer_of_workloads
     from stripesim.scenarios.clusters.workload import import_fio
 
-    _show_workloads(import_fio(file), json_to)
+    output.deliver(answer_of_workloads(import_fio(file)), to)
 
 
 @import_app.command()
@@ -101,21 +103,8 @@ def cbt(
     json_to: JsonOption = None,
 ) -> None:
     """Convert the workloads that CBT ran, with the results that fio measured."""
+    to = output.destination(None, json_to)
+    from stripesim.scenarios.answers.workloads import answer_of_workloads
     from stripesim.scenarios.clusters.workload import import_cbt
 
-    _show_workloads(import_cbt(folder), json_to)
-
-
-def _show_workloads(rows: list[dict[str, Any]], json_to: str | None) -> None:
-    if output.write_json(json_to, {"workloads": rows}):
-        return
-    for row in rows:
-        measured = row["measured"]
-        line = f"# {row.get('file', row['job'])}: {row['op']}, measured {measured['iops']:.0f} requests/s"
-        for name in ("mean", "p99"):
-            latency_ns = measured[f"latency_{name}_ns"]
-            if latency_ns is not None:
-                line += f", {name} {latency_ns / 1e6:.3f} ms"
-        print(line, "[workload]", sep="\n")
-        for key, value in row["workload"].items():
-            print(f"{key} = {value!r}".replace("'", '"'))
+    output.deliver(answer_of_workloads(import_cbt(folder)), to)
