@@ -1,4 +1,4 @@
-"""Build the tables and sentences that commands print."""
+"""Lay out the summary of a trace."""
 
 from __future__ import annotations
 
