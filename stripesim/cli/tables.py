@@ -1,4 +1,4 @@
-"""Lay out the summary of a trace."""
+"""Build the tables and sentences that commands print."""
 
 from __future__ import annotations
 
