@@ -1,11 +1,6 @@
 """Commands list what they wrote, and of many files the folder and the first picture."""
 
-import json
-
-import pytest
-
-from stripesim.cli.output import MANIFEST, deliver, destination, list_written
-from stripesim.scenarios.show.answer import Answer
+from stripesim.cli.output import MANIFEST, list_written
 
 
 def test_few_files_are_listed_one_by_one(tmp_path, capsys):
@@ -36,17 +31,3 @@ def test_many_files_take_one_line_and_a_manifest(tmp_path, capsys):
 def test_many_files_without_a_picture_name_none(tmp_path, capsys):
     list_written([tmp_path / f"{number}.csv" for number in range(40)])
     assert "picture" not in capsys.readouterr().err
-
-
-def test_a_closed_pipe_does_not_cost_the_files(tmp_path, monkeypatch):
-    # Given a reader that has closed the pipe
-    def closed(*_, **__):
-        raise BrokenPipeError
-
-    monkeypatch.setattr("stripesim.cli.output._print", closed)
-    answer = Answer(document={"a": 1}, saved_as="a.json")
-    # When the answer is delivered
-    with pytest.raises(BrokenPipeError):
-        deliver(answer, destination(tmp_path, None))
-    # Then its files are there
-    assert json.loads((tmp_path / "a.json").read_text("utf-8")) == {"a": 1}
