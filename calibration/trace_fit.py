@@ -1,13 +1,9 @@
 """Fit everything that a block or failure trace allows, for `stripesim trace fit`."""
 
-import json
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-from stripesim.calibration.ssd.drive import LIKE, drive_toml
 from stripesim.calibration.ssd.interference import Interference, fit_interference
-from stripesim.calibration.ssd.plot import plot_fit
 from stripesim.calibration.ssd.result import Operation, Quantity, ServiceFit
 from stripesim.calibration.ssd.time_fit import fit_times
 from stripesim.calibration.survival import State, SurvivalFit, fit_survival
@@ -90,55 +86,6 @@ def fit_trace(trace: BlockTrace | FailureTrace, *, seed: int = 1) -> TraceFit:
     if not (fitted.service or fitted.workload or fitted.survival):
         raise FitError("\n".join(fitted.missing))
     return fitted
-
-
-def write_fit(
-    fitted: TraceFit,
-    trace: BlockTrace | FailureTrace,
-    folder: str | Path,
-    *,
-    like: str = LIKE,
-) -> list[Path]:
-    """Write ``trace-fit.json`` and, for service times, figures and a ``drive.toml`` for ``cluster.drive``.
-
-    Parameters
-    ----------
-    fitted
-        Result of `fit_trace`.
-    trace
-        The same trace.
-    folder
-        Output folder, which is created if needed.
-    like
-        Device parameter set for numbers that the trace does not show.
-
-    Returns
-    -------
-    list of pathlib.Path
-        The files written.
-
-    Raises
-    ------
-    FitError
-        If `like` is a hard disk.
-    ParameterSetError
-        If `like` does not exist.
-    """
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    table = folder / "trace-fit.json"
-    table.write_text(json.dumps(fitted.to_dict(), indent=1) + "\n", encoding="utf-8")
-    written = [table]
-    if isinstance(trace, BlockTrace):
-        if any(fit.quantity == "service" for fit in fitted.service):
-            drive = folder / "drive.toml"
-            drive.write_text(drive_toml(fitted.service, trace, like), encoding="utf-8")
-            written.append(drive)
-        for fit in fitted.service:
-            written += plot_fit(
-                fit, trace, folder / f"{fit.operation}-{fit.quantity}-fit"
-            )
-    return written
 
 
 def _fit_failures(trace: FailureTrace) -> TraceFit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,13 +35,17 @@ from stripesim.sim.observe.client_requests import (
 )
 from stripesim.sim.observe.limits import (
     ResourceUse,
+    RunLimits,
     limits_of_run,
     resource_use,
 )
 from stripesim.sim.observe.processors import processor_use
 from stripesim.sim.observe.recording import account, completions_sha256, describe
 from stripesim.sim.observe.result_row import FaultNumbers, ResultRow
-from stripesim.sim.observe.window import Window, offered_load, window_of
+from stripesim.sim.observe.window import OfferedLoad, Window, offered_load, window_of
+
+if TYPE_CHECKING:
+    from stripesim.sim.ceph.failures.director import FaultDirector
 
 AnyWorkload = Workload | SyntheticLoops
 
@@ -175,6 +179,108 @@ class RunResult:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RunSettings:
+    """How a run starts, when it ends, and what it records.
+
+    Attributes
+    ----------
+    engine
+        One of `ENGINES`.
+    seed
+        Seed of the random service times.
+    prefilled
+        True if objects exist before the run.
+    until_ns
+        End of the run [ns]. None runs until all requests have completed.
+    newest_only
+        True if a closed loop waits for its most recently issued request, as fio's rbd engine does.
+    timeout_ns
+        Time after its issue at which an incomplete request fails [ns], 0 for no timeout.
+    warm_up
+        Part of a closed loop's run to discard at its start. See `window_of`.
+    bin_ns
+        Width of the time bins of the counters [ns], 0 for no bins.
+    followed
+        Numbers of requests of the first stream for which the end of each step is recorded.
+    """
+
+    engine: str = "compiled"
+    seed: int = 0
+    prefilled: bool = True
+    until_ns: int | None = None
+    newest_only: bool = False
+    timeout_ns: int = 0
+    warm_up: float | None = None
+    bin_ns: int = 0
+    followed: IntArray | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedRun:
+    """The streams of a run, ready for an engine.
+
+    Attributes
+    ----------
+    settings
+        How the run starts and ends.
+    pool
+        The pool and its cluster.
+    layout
+        Shards that move while the run goes on, None without faults.
+    book
+        Templates and bindings of the requests.
+    compiled
+        Op graphs of the requests.
+    workloads
+        The workloads.
+    clients
+        The streams of each workload.
+    director
+        Lets OSDs fail and recover, None without faults.
+    background
+        Streams besides those of the clients.
+    """
+
+    settings: RunSettings
+    pool: Pool
+    layout: Layout | None
+    book: Book
+    compiled: CompiledGraphs
+    workloads: Sequence[AnyWorkload]
+    clients: Sequence[Sequence[Foreground]]
+    director: FaultDirector | None
+    background: Sequence[RequestSource]
+
+    @property
+    def own(self) -> list[Foreground]:
+        """The streams of all clients."""
+        return [stream for streams in self.clients for stream in streams]
+
+    @property
+    def newest_only(self) -> bool:
+        """True if closed loops wait for their newest requests. Under faults they wait for all."""
+        return self.settings.newest_only and self.director is None
+
+    @property
+    def is_stationary(self) -> bool:
+        """True if the run repeats itself: neither faults nor the fill of a fresh image change it."""
+        fills = (
+            self.pool.cluster.object_maps is not None and not self.settings.prefilled
+        )
+        return self.director is None and not fills
+
+    @property
+    def is_bounded(self) -> bool:
+        """True if the run ends at a given time."""
+        return self.settings.until_ns is not None
+
+    def background_of(self, run: EngineRun) -> Sequence[StreamRun]:
+        """Return what an engine recorded of the background, without the stream that feeds a director."""
+        feeds = 0 if self.director is None else 1
+        return run.streams[len(self.own) + feeds :]
+
+
+@dataclass(frozen=True, kw_only=True)
 class WorkloadOutcome:
     """The outcome of one workload.
 
@@ -186,10 +292,8 @@ class WorkloadOutcome:
         The requests of all its clients.
     first
         The requests of its first stream.
-    stream
-        The engine's record of its streams.
-    spawned
-        The engine's record of the requests that they spawned.
+    counted
+        Counters of its requests, and of those that they spawned.
     is_closed
         True if clients keep requests in flight, False if they issue them at given times.
     is_drawn
@@ -203,8 +307,7 @@ class WorkloadOutcome:
     sources: tuple[Foreground, ...]
     requested: ClientRequests
     first: ClientRequests
-    stream: StreamRun
-    spawned: StreamRun | None
+    counted: dict[str, int]
     is_closed: bool
     is_drawn: bool
     is_synthetic: bool
@@ -221,8 +324,56 @@ class WorkloadOutcome:
         return max(getattr(source, "timeout_ns", 0) for source in self.sources)
 
 
+class FaultRecord(NamedTuple):
+    """What faults and changes did in a run: for the row, as a timeline, and for the audit."""
+
+    numbers: FaultNumbers
+    timeline: dict[str, Any]
+    totals: FaultTotals
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowScope:
+    """The workloads that a row covers: all of a run, or one of several.
+
+    Attributes
+    ----------
+    loads
+        The workloads.
+    requested
+        Their requests.
+    counted
+        Counters of their requests.
+    offered
+        What their open loops offered.
+    window
+        The part of the run to measure, or None if no request completed.
+    """
+
+    loads: Sequence[WorkloadOutcome]
+    requested: ClientRequests
+    counted: dict[str, int]
+    offered: OfferedLoad
+    window: Window | None
+
+    @property
+    def is_closed(self) -> bool:
+        """True if all clients keep requests in flight."""
+        return all(load.is_closed for load in self.loads)
+
+    @property
+    def depth(self) -> int:
+        """Requests that closed loops keep in flight."""
+        return sum(load.depth for load in self.loads)
+
+    @property
+    def dry_ns(self) -> int:
+        """Time when the first stream issued its last request [ns]."""
+        return min(load.dry_ns for load in self.loads)
+
+
 def engine_named(name: str) -> Callable[[Program], EngineRun]:
-    """WorkloadOutcome an engine's module and return its `run`.
+    """Load the module of an engine and return its `run`.
 
     Parameters
     ----------
@@ -264,19 +415,11 @@ def simulate(
     pool: Pool,
     workload: AnyWorkload | Sequence[AnyWorkload],
     *,
-    prefilled: bool = True,
-    until_ns: int | None = None,
-    seed: int = 0,
-    engine: str = "compiled",
-    bin_ns: int = 0,
-    newest_only: bool = False,
     foreground: Callable[[Pool, Book, Workload], Foreground] | None = None,
     background: Sequence[Callable[[Pool, Book], RequestSource]] = (),
     faults: FaultPlan | None = None,
-    timeout_ns: int = 0,
-    followed: IntArray | None = None,
-    warm_up: float | None = None,
     compiled: CompiledGraphs | None = None,
+    **settings: Any,
 ) -> RunResult:
     """Run workloads on a pool.
 
@@ -286,32 +429,17 @@ def simulate(
         The pool and its cluster.
     workload
         One workload, or several that run at the same time.
-    prefilled
-        True if objects exist before the run.
-    until_ns
-        End of the run [ns]. None runs until all requests have completed.
-    seed
-        Seed of the random service times.
-    engine
-        One of `ENGINES`.
-    bin_ns
-        Width of the time bins of the counters [ns], 0 for no bins.
-    newest_only
-        True if a closed loop waits for its most recently issued request, as fio's rbd engine does.
     foreground
         Creates the client's stream instead of `RequestPlanner`, for a single workload.
     background
         Create further streams.
     faults
         Faults and changes during the run. A director then lets OSDs fail and recover.
-    timeout_ns
-        Time after its issue at which an incomplete request fails [ns], 0 for no timeout.
-    followed
-        Numbers of requests of the first stream for which the end of each step is recorded.
-    warm_up
-        Part of a closed loop's run to discard at its start. See `window_of`.
     compiled
         Graphs of a run with equal parameters, which this run need not build again.
+    **settings
+        Attributes of `RunSettings`: ``engine``, ``seed``, ``prefilled``, ``until_ns``, ``newest_only``,
+        ``timeout_ns``, ``warm_up``, ``bin_ns`` and ``followed``.
 
     Returns
     -------
@@ -323,110 +451,140 @@ def simulate(
     ValueError
         If faults are combined with `foreground` or `background`, or the engine is unknown.
     """
-    execute = engine_named(engine)
-    loads = [workload] if not isinstance(workload, Sequence) else list(workload)
-    layout = None
-    if faults is not None:
-        if foreground is not None or background:
-            raise ValueError(
-                "faults: got further streams, wanted none in a run under faults"
-            )
-        chunk_bytes = faults.model.recovery_chunk_bytes
-        pool = replace(
-            pool, cluster=replace(pool.cluster, recovery_chunk_bytes=chunk_bytes)
+    chosen = RunSettings(**settings)
+    execute = engine_named(chosen.engine)
+    loads = list(workload) if isinstance(workload, Sequence) else [workload]
+    graphs = {} if compiled is None else compiled
+    if faults is None:
+        streams = _CustomStreams(foreground, background)
+        prepared = _prepared(pool, loads, chosen, graphs, streams)
+        run = execute(_program(prepared))
+        return _result(prepared, run, _outcomes(prepared, run))
+    if foreground is not None or background:
+        raise ValueError(
+            "faults: got further streams, wanted none in a run under faults"
         )
-        layout = Layout(pool)
+    prepared = _prepared_for_faults(pool, loads, chosen, graphs, faults)
+    return _result_under_faults(prepared, execute(_program(prepared)))
+
+
+class _CustomStreams(NamedTuple):
+    """Constructors of the streams of a run without faults, as `simulate` gets them."""
+
+    foreground: Callable[[Pool, Book, Workload], Foreground] | None
+    background: Sequence[Callable[[Pool, Book], RequestSource]]
+
+
+def _prepared(
+    pool: Pool,
+    loads: Sequence[AnyWorkload],
+    settings: RunSettings,
+    compiled: CompiledGraphs,
+    streams: _CustomStreams,
+) -> PreparedRun:
+    """Create the streams of a run without faults."""
     book = pool.book()
-    compiled = {} if compiled is None else compiled
-    if foreground is None:
-        planners: list[RequestPlanner] = []
-        for load in loads:
-            planners.append(
-                RequestPlanner(
-                    pool,
-                    book,
-                    load,
-                    prefilled=prefilled,
-                    layout=layout,
-                    timeout_ns=timeout_ns,
-                    beside=planners[0] if planners else None,
-                    compiled=compiled,
-                )
-            )
-        clients = [
-            _streams_of(planner, load)
-            for planner, load in zip(planners, loads, strict=True)
-        ]
+    if streams.foreground is None:
+        planners = _planners(pool, book, loads, settings, compiled)
+        clients = list(map(_streams_of, planners, loads))
     else:
         assert len(loads) == 1, "a custom stream replaces a single workload"
         assert not isinstance(loads[0], SyntheticLoops)
-        clients = [[foreground(pool, book, loads[0])]]
-    own = [stream for streams in clients for stream in streams]
-    director = None
-    background_streams = [make(pool, book) for make in background]
-    if faults is not None and layout is not None:
-        # Most runs have no faults, and start sooner without this.
-        from stripesim.sim.ceph.failures.director import FaultDirector
+        clients = [[streams.foreground(pool, book, loads[0])]]
+    return PreparedRun(
+        settings=settings,
+        pool=pool,
+        layout=None,
+        book=book,
+        compiled=compiled,
+        workloads=loads,
+        clients=clients,
+        director=None,
+        background=[make(pool, book) for make in streams.background],
+    )
 
-        director = FaultDirector(pool, book, faults, layout, own, feed_stream=len(own))
-        background_streams = list(director.feeds)
-    closed = frozenset(
-        index for index, stream in enumerate(own) if newest_only and stream.depth
+
+def _prepared_for_faults(
+    pool: Pool,
+    loads: Sequence[AnyWorkload],
+    settings: RunSettings,
+    compiled: CompiledGraphs,
+    faults: FaultPlan,
+) -> PreparedRun:
+    """Create the streams of a run under faults, and the director that feeds recovery."""
+    # Most runs have no faults, and start sooner without this.
+    from stripesim.sim.ceph.failures.director import FaultDirector
+
+    chunk_bytes = faults.model.recovery_chunk_bytes
+    cluster = replace(pool.cluster, recovery_chunk_bytes=chunk_bytes)
+    pool = replace(pool, cluster=cluster)
+    layout = Layout(pool)
+    book = pool.book()
+    planners = _planners(pool, book, loads, settings, compiled, layout)
+    clients = list(map(_streams_of, planners, loads))
+    own = [stream for streams in clients for stream in streams]
+    director = FaultDirector(pool, book, faults, layout, own, feed_stream=len(own))
+    return PreparedRun(
+        settings=settings,
+        pool=pool,
+        layout=layout,
+        book=book,
+        compiled=compiled,
+        workloads=loads,
+        clients=clients,
+        director=director,
+        background=list(director.feeds),
     )
-    run = execute(
-        Program(
-            resources=pool.cluster.resources,
-            book=book,
-            streams=[*own, *background_streams],
-            groups=layout.engine_groups.count if layout else pool.cluster.groups,
-            seed=seed,
-            factor_tables=factor_tables(pool),
-            until_ns=until_ns,
-            bin_ns=bin_ns,
-            director=director,
-            followed=np.zeros(0, dtype=np.int64) if followed is None else followed,
-            newest_only=frozenset() if director else closed,
-        )
-    )
-    outcomes = _outcomes(pool, clients, run, loads)
-    if director is None:
-        background_runs = run.streams[len(own) :]
-        # The fill of a fresh image is part of the result, not a warm-up.
-        fills = pool.cluster.object_maps is not None and not prefilled
-        return _result(
+
+
+def _planners(
+    pool: Pool,
+    book: Book,
+    loads: Sequence[AnyWorkload],
+    settings: RunSettings,
+    compiled: CompiledGraphs,
+    layout: Layout | None = None,
+) -> list[RequestPlanner]:
+    """Return the planner of each workload. The first one has what all of them share."""
+    planners: list[RequestPlanner] = []
+    for load in loads:
+        planner = RequestPlanner(
             pool,
             book,
-            compiled,
-            outcomes,
-            run,
-            background_runs,
-            warm_up=warm_up,
-            is_stationary=not fills,
-            is_bounded=until_ns is not None,
-            newest_only=newest_only,
+            load,
+            prefilled=settings.prefilled,
+            layout=layout,
+            timeout_ns=settings.timeout_ns,
+            beside=planners[0] if planners else None,
+            compiled=compiled,
         )
-    from stripesim.sim.ceph.failures.results.describe import describe_faults
-    from stripesim.sim.ceph.failures.results.phases import held_ns
-    from stripesim.sim.ceph.failures.results.recovery_results import fault_totals
+        planners.append(planner)
+    return planners
 
-    requested = joined_requests([outcome.requested for outcome in outcomes])
-    fault_run = director.finish(run, requested)
-    fault_numbers, timeline = describe_faults(fault_run)
-    result = _result(
-        pool,
-        book,
-        compiled,
-        outcomes,
-        run,
-        run.streams[len(own) + 1 :],
-        fault_numbers=fault_numbers,
-        timeline=timeline,
-        is_stationary=False,
-        is_bounded=until_ns is not None,
-        fault_totals=fault_totals(fault_run, width=pool.scheme.width),
+
+def _program(prepared: PreparedRun) -> Program:
+    """Return what an engine runs."""
+    settings = prepared.settings
+    cluster = prepared.pool.cluster
+    layout = prepared.layout
+    followed = settings.followed
+    waiting: frozenset[int] = frozenset()
+    if prepared.newest_only:
+        own = enumerate(prepared.own)
+        waiting = frozenset(index for index, stream in own if stream.depth)
+    return Program(
+        resources=cluster.resources,
+        book=prepared.book,
+        streams=[*prepared.own, *prepared.background],
+        groups=cluster.groups if layout is None else layout.engine_groups.count,
+        seed=settings.seed,
+        factor_tables=factor_tables(prepared.pool),
+        until_ns=settings.until_ns,
+        bin_ns=settings.bin_ns,
+        director=prepared.director,
+        followed=np.zeros(0, dtype=np.int64) if followed is None else followed,
+        newest_only=waiting,
     )
-    held = held_ns(fault_run.timeline, requested, run.end_ns)
-    return replace(result, blocked=held.sum(axis=1) > 0)
 
 
 def _streams_of(planner: RequestPlanner, load: AnyWorkload) -> list[Foreground]:
@@ -461,15 +619,11 @@ def _with_ages(pool: Pool, requested: ClientRequests, dry_ns: int) -> ClientRequ
     return replace(requested, ages_ns=ages_ns)
 
 
-def _outcomes(
-    pool: Pool,
-    clients: Sequence[Sequence[Foreground]],
-    run: EngineRun,
-    workloads: Sequence[AnyWorkload],
-) -> list[WorkloadOutcome]:
+def _outcomes(prepared: PreparedRun, run: EngineRun) -> list[WorkloadOutcome]:
+    """Return the outcome of each workload."""
     outcomes = []
     start = 0
-    for sources, workload in zip(clients, workloads, strict=True):
+    for sources, workload in zip(prepared.clients, prepared.workloads, strict=True):
         own = slice(start, start + len(sources))
         start = own.stop
         parts = [
@@ -483,14 +637,16 @@ def _outcomes(
         dry_ns = min(last_issues_ns, default=0)
         requested = joined_requests(parts)
         if _starts_steady(workload):
-            requested = _with_ages(pool, requested, dry_ns)
+            requested = _with_ages(prepared.pool, requested, dry_ns)
+        spawned = joined_streams(run.spawned[own]) if run.spawned else None
         outcomes.append(
             WorkloadOutcome(
                 sources=tuple(sources),
                 requested=requested,
                 first=parts[0],
-                stream=joined_streams(run.streams[own]),
-                spawned=joined_streams(run.spawned[own]) if run.spawned else None,
+                counted=account(
+                    joined_streams(run.streams[own]), prepared.book, spawned=spawned
+                ),
                 is_closed=bool(sources[0].depth),
                 is_drawn=synthetic is not None and synthetic.pattern == "rand",
                 is_synthetic=synthetic is not None,
@@ -500,160 +656,180 @@ def _outcomes(
     return outcomes
 
 
+def _result_under_faults(prepared: PreparedRun, run: EngineRun) -> RunResult:
+    """Return the result of a run under faults, with its timeline and the requests that waited."""
+    from stripesim.sim.ceph.failures.results.describe import describe_faults
+    from stripesim.sim.ceph.failures.results.phases import held_ns
+    from stripesim.sim.ceph.failures.results.recovery_results import fault_totals
+
+    assert prepared.director is not None
+    outcomes = _outcomes(prepared, run)
+    requested = joined_requests([outcome.requested for outcome in outcomes])
+    fault_run = prepared.director.finish(run, requested)
+    numbers, timeline = describe_faults(fault_run)
+    totals = fault_totals(fault_run, width=prepared.pool.scheme.width)
+    result = _result(prepared, run, outcomes, FaultRecord(numbers, timeline, totals))
+    held = held_ns(fault_run.timeline, requested, run.end_ns)
+    return replace(result, blocked=held.sum(axis=1) > 0)
+
+
 def _result(
-    pool: Pool,
-    book: Book,
-    compiled: CompiledGraphs,
-    loads: Sequence[WorkloadOutcome],
+    prepared: PreparedRun,
     run: EngineRun,
-    background: Sequence[StreamRun],
-    *,
-    fault_numbers: FaultNumbers | None = None,
-    timeline: dict[str, Any] | None = None,
-    warm_up: float | None = None,
-    is_stationary: bool = True,
-    is_bounded: bool = False,
-    newest_only: bool = False,
-    fault_totals: FaultTotals | None = None,
+    outcomes: Sequence[WorkloadOutcome],
+    faults: FaultRecord | None = None,
 ) -> RunResult:
-    """Collect the results of a run. A closed loop's start is a warm-up if the run is stationary after it."""
-    counts = [account(load.stream, book, spawned=load.spawned) for load in loads]
-    together = {name: sum(counted[name] for counted in counts) for name in counts[0]}
-    requested = joined_requests([load.requested for load in loads])
-    all_closed = all(load.is_closed for load in loads)
-
-    def window_for(own: ClientRequests, is_closed: bool, dry_ns: int) -> Window | None:
-        """Choose the part of a workload's run to measure, or None if no request completed."""
-        if not own.done.any():
-            return None
-        is_steady = is_closed and is_stationary
-        return window_of(
-            own, run.end_ns, is_steady=is_steady, dry_ns=dry_ns, warm_up=warm_up
-        )
-
-    uses = resource_use(pool.cluster, run, int(requested.latencies_ns.sum()))
-    offered = offered_load(
-        requested, run.end_ns, is_closed=any(load.is_closed for load in loads)
-    )
+    """Collect the results of a run."""
+    whole = _scope(prepared, run, outcomes)
+    parts = []
+    if len(outcomes) > 1:
+        parts = [_scope(prepared, run, [outcome]) for outcome in outcomes]
+    latencies_ns = whole.requested.latencies_ns
+    uses = resource_use(prepared.pool.cluster, run, int(latencies_ns.sum()))
     limits = limits_of_run(
-        uses, is_closed=all_closed, is_saturated=bool(offered.is_saturated)
+        uses,
+        is_closed=whole.is_closed,
+        is_saturated=bool(whole.offered.is_saturated),
     )
-    window = window_for(requested, all_closed, min(load.dry_ns for load in loads))
-    row = describe(
-        pool.cluster,
-        run,
-        requested,
-        together,
-        window,
-        is_drawn=is_stationary and all(load.is_drawn for load in loads),
-        offered=offered,
-        limits=limits,
-        faults=fault_numbers,
+    row = _row(prepared, run, whole, limits, faults)
+    load_rows = [_row(prepared, run, part, limits) for part in parts]
+    background = tuple(
+        account(stream, prepared.book) for stream in prepared.background_of(run)
     )
-    load_rows = []
-    load_windows = [
-        window_for(load.requested, load.is_closed, load.dry_ns) for load in loads
-    ]
-    if len(loads) > 1:
-        for load, counted, load_window in zip(loads, counts, load_windows, strict=True):
-            load_rows.append(
-                describe(
-                    pool.cluster,
-                    run,
-                    load.requested,
-                    counted,
-                    load_window,
-                    is_drawn=is_stationary and load.is_drawn,
-                    offered=offered_load(
-                        load.requested, run.end_ns, is_closed=load.is_closed
-                    ),
-                    limits=limits,
-                )
-            )
-    background_counts = tuple(account(stream, book) for stream in background)
     processors = {}
     refused = None
-    if window is not None:
-        processors = processor_use(pool.cluster, run, row, together)
-        refused = audit_run(
-            run_numbers(
-                pool,
-                run,
-                book,
-                row,
-                requested,
-                together,
-                uses_completed=sum(
-                    counted["uses"] for counted in (*counts, *background_counts)
-                ),
-                factors=factor_tables(pool),
-                is_bounded=is_bounded,
-                is_one_load=len(loads) == 1 and not background,
-                faults=fault_totals,
-            )
-        )
-        is_saturated = any(one.saturated for one in (row, *load_rows))
-        audited = partial(
-            _audited_row,
-            refused=refused,
-            newest_only=newest_only,
-            has_faults=fault_totals is not None,
-            is_bounded=is_bounded,
-        )
+    if whole.window is not None:
+        processors = processor_use(prepared.pool.cluster, run, row, whole.counted)
+        uses_count = sum(one["uses"] for one in (whole.counted, *background))
+        refused = _refusal(prepared, run, row, whole, uses_count, faults)
+        rows = [row, *load_rows]
+        is_saturated = any(one.saturated for one in rows)
+        audited = partial(_audited_row, prepared, refused)
+        row = audited(row, whole, is_saturated=is_saturated)
         load_rows = [
-            audited(load_row, load_window, [load], is_saturated=load_row.saturated)
-            for load_row, load_window, load in zip(
-                load_rows, load_windows, loads, strict=False
-            )
+            audited(load_row, part, is_saturated=bool(load_row.saturated))
+            for load_row, part in zip(load_rows, parts, strict=True)
         ]
-        row = audited(row, window, loads, is_saturated=is_saturated)
     return RunResult(
         row=row,
         load_rows=tuple(load_rows),
-        requested=requested,
-        first=loads[0].first,
+        requested=whole.requested,
+        first=outcomes[0].first,
         engine_run=run,
-        book=book,
-        compiled=compiled,
-        foreground=loads[0].sources[0],
-        background=background_counts,
+        book=prepared.book,
+        compiled=prepared.compiled,
+        foreground=outcomes[0].sources[0],
+        background=background,
         uses=run.uses,
-        sha256=completions_sha256(requested),
+        sha256=completions_sha256(whole.requested),
         resources=uses,
         limits=limits.near,
-        window=window,
-        timeline=timeline,
+        window=whole.window,
+        timeline=None if faults is None else faults.timeline,
         processors=processors,
-        depth=sum(load.depth for load in loads),
+        depth=whole.depth,
         counts_refused=refused,
     )
 
 
-def _audited_row(
-    row: ResultRow,
-    window: Window | None,
-    loads: Sequence[WorkloadOutcome],
-    *,
-    is_saturated: bool | None,
-    refused: str | None,
-    newest_only: bool,
-    has_faults: bool,
-    is_bounded: bool,
+def _scope(
+    prepared: PreparedRun, run: EngineRun, loads: Sequence[WorkloadOutcome]
+) -> RowScope:
+    """Return what a row of some workloads covers."""
+    requested = joined_requests([load.requested for load in loads])
+    names = loads[0].counted
+    offered = offered_load(
+        requested, run.end_ns, is_closed=any(load.is_closed for load in loads)
+    )
+    scope = RowScope(
+        loads=loads,
+        requested=requested,
+        counted={name: sum(load.counted[name] for load in loads) for name in names},
+        offered=offered,
+        window=None,
+    )
+    if not requested.done.any():
+        return scope
+    window = window_of(
+        requested,
+        run.end_ns,
+        # A closed loop's start is a warm-up if the run is stationary after it.
+        is_steady=scope.is_closed and prepared.is_stationary,
+        dry_ns=scope.dry_ns,
+        warm_up=prepared.settings.warm_up,
+    )
+    return replace(scope, window=window)
+
+
+def _row(
+    prepared: PreparedRun,
+    run: EngineRun,
+    scope: RowScope,
+    limits: RunLimits,
+    faults: FaultRecord | None = None,
 ) -> ResultRow:
-    """Return the row of some workloads with the refusal of the audit. `refused` is that of the whole run."""
-    if window is None:
+    """Return the row of some workloads, before its audit."""
+    is_drawn = all(load.is_drawn for load in scope.loads)
+    return describe(
+        prepared.pool.cluster,
+        run,
+        scope.requested,
+        scope.counted,
+        scope.window,
+        is_drawn=prepared.is_stationary and is_drawn,
+        offered=scope.offered,
+        limits=limits,
+        faults=None if faults is None else faults.numbers,
+    )
+
+
+def _refusal(
+    prepared: PreparedRun,
+    run: EngineRun,
+    row: ResultRow,
+    whole: RowScope,
+    uses_count: int,
+    faults: FaultRecord | None,
+) -> str | None:
+    """Return why the audit refuses all rows of a run, or None."""
+    numbers = run_numbers(
+        prepared.pool,
+        run,
+        prepared.book,
+        row,
+        whole.requested,
+        whole.counted,
+        uses_completed=uses_count,
+        factors=factor_tables(prepared.pool),
+        is_bounded=prepared.is_bounded,
+        is_one_load=len(whole.loads) == 1 and not prepared.background_of(run),
+        faults=None if faults is None else faults.totals,
+    )
+    return audit_run(numbers)
+
+
+def _audited_row(
+    prepared: PreparedRun,
+    refused: str | None,
+    row: ResultRow,
+    scope: RowScope,
+    *,
+    is_saturated: bool,
+) -> ResultRow:
+    """Return a row with the refusal of the audit. `refused` is that of the whole run."""
+    if scope.window is None:
         return row
-    is_closed = all(load.is_closed for load in loads)
     numbers = row_numbers(
         row,
-        joined_requests([load.requested for load in loads]),
-        window,
-        depth=sum(load.depth for load in loads) if is_closed else 0,
-        newest_only=newest_only,
-        dry_ns=min(load.dry_ns for load in loads),
-        timeout_ns=max(load.timeout_ns for load in loads),
-        has_faults=has_faults,
-        is_stationary=all(load.is_synthetic for load in loads) and not is_saturated,
-        is_bounded=is_bounded,
+        scope.requested,
+        scope.window,
+        depth=scope.depth if scope.is_closed else 0,
+        newest_only=prepared.newest_only,
+        dry_ns=scope.dry_ns,
+        timeout_ns=max(load.timeout_ns for load in scope.loads),
+        has_faults=prepared.director is not None,
+        is_stationary=all(load.is_synthetic for load in scope.loads)
+        and not is_saturated,
+        is_bounded=prepared.is_bounded,
     )
     return replace(row, refused=audit_row(numbers) or refused)

@@ -52,7 +52,7 @@ from stripesim.sim.run import simulate as _simulate
 
 if TYPE_CHECKING:
     from stripesim.calibration.ledger.verdicts import Claim, Ledger
-    from stripesim.calibration.trace_fit import TraceFit, fit_trace, write_fit
+    from stripesim.calibration.trace_fit import TraceFit, fit_trace
     from stripesim.scenarios.answers.explain.draw import draw_timelines
     from stripesim.scenarios.answers.explain.request import explain
     from stripesim.scenarios.answers.explain.text import table_rows
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint
     from stripesim.scenarios.answers.sweep.figures import draw_sweep
     from stripesim.scenarios.answers.sweep.run import SweepResult
+    from stripesim.scenarios.answers.trace import write_fit
     from stripesim.scenarios.schema.keys import (
         ClientSpec,
         ClusterSpec,
@@ -174,7 +175,7 @@ _LATE = {
     "load_trace": "stripesim.traces",
     "save_figures": "stripesim.scenarios.show.figures.results",
     "table_rows": "stripesim.scenarios.answers.explain.text",
-    "write_fit": "stripesim.calibration.trace_fit",
+    "write_fit": "stripesim.scenarios.answers.trace",
 }
 _NAMES_THERE = {"describe_trace": "describe", "load_trace": "load"}
 
@@ -553,7 +554,7 @@ def durability(
     ValueError
         If the scenario has no ``[durability]`` table, or the method does not apply to a scheme.
     """
-    from stripesim.scenarios.answers.durability import answer
+    from stripesim.scenarios.answers.durability.durability import answer
 
     rows: list[dict[str, Any]] = answer(
         _loaded(scenario, sets, seed), method, walks=walks

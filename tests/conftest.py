@@ -144,7 +144,7 @@ def quick_rebuilds() -> Iterator[None]:
     """Rebuild a small sample in reports, for tests that do not check the rate."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "stripesim.scenarios.answers.run.page_data.idle_rebuild",
+            "stripesim.scenarios.answers.run.report.contents.idle_rebuild",
             partial(idle_rebuild, sample_objects=50),
         )
         yield

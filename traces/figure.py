@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +36,8 @@ _DOTS_MAX = 20_000
 Values = npt.NDArray[Any]
 
 
-def figure_sheet(trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
-    """Draw a trace on one sheet, as `path`.svg and `path`.png.
+def figure_sheet(trace: BlockTrace) -> tuple[bytes, bytes]:
+    """Draw a trace on one sheet, as SVG and PNG.
 
     A panel for a quantity that the format does not record says so.
     """
@@ -58,29 +59,27 @@ def figure_sheet(trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
         Path(trace.source).name, fontsize=14, fontweight="bold", parse_math=False
     )
     figure.supxlabel(caption(summary), fontsize=10.5, x=0.01, ha="left")
-    return save_figure(figure, path, dpi=130)
+    return picture_bytes(figure, dpi=130)
 
 
-def save_figure(figure: Figure, path: str | Path, dpi: int) -> tuple[Path, Path]:
-    """Write a figure reproducibly as `.svg` and `.png`, without a date and random identifiers.
+def picture_bytes(figure: Figure, dpi: int) -> tuple[bytes, bytes]:
+    """Return a figure as SVG and PNG, reproducibly, without a date and random identifiers.
 
     Parameters
     ----------
     figure
         The figure.
-    path
-        Path of both files, with any suffix.
     dpi
-        Resolution of the PNG file [1/inch].
+        Resolution of the PNG picture [1/inch].
     """
     from matplotlib import rc_context
 
-    svg = Path(path).with_suffix(".svg")
-    png = Path(path).with_suffix(".png")
+    svg = BytesIO()
+    png = BytesIO()
     with rc_context({"svg.hashsalt": "stripesim"}):
-        figure.savefig(svg, metadata={"Date": None})
-    figure.savefig(png, dpi=dpi)
-    return svg, png
+        figure.savefig(svg, format="svg", metadata={"Date": None})
+    figure.savefig(png, format="png", dpi=dpi)
+    return svg.getvalue(), png.getvalue()
 
 
 def caption(row: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any, Literal
 
 import polars as pl
-from rich.console import Console
+from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
@@ -401,14 +401,14 @@ class Ledger:
         entries = tuple(e for e in self.entries if e.simulated is not None)
         return replace(self, entries=entries)
 
-    def print_ledger(self, console: Console, *, everything: bool = False) -> None:
-        """Print the counted rows and the summary; `everything` adds rows that do not count."""
+    def laid_out(self, *, everything: bool = False) -> Group:
+        """Lay out counted rows and the summary for a terminal; `everything` adds rows that do not count."""
+        parts: list[RenderableType] = []
         for title, roles in SECTIONS:
             entries = [entry for entry in self.entries if entry.claim.role in roles]
             if entries and (everything or roles[0] in COUNTED_ROLES):
-                console.print(_table(title, entries))
-        for line in _summary_lines(self.summary()):
-            console.print(line)
+                parts.append(_table(title, entries))
+        return Group(*parts, *_summary_lines(self.summary()))
 
 
 def _is_fitted(provenance: object) -> bool:

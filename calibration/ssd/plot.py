@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from stripesim.calibration.ssd.result import Floats, ServiceFit
 from stripesim.calibration.ssd.time_fit import model_times_ns, sample_of
 from stripesim.traces import BlockTrace
-from stripesim.traces.figure import save_figure
+from stripesim.traces.figure import picture_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,8 +22,8 @@ _FITTED = "first half (fitted)"
 _NEVER_SEEN = "second half (held out)"
 
 
-def plot_fit(fit: ServiceFit, trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
-    """Draw a fit against its trace, as `path`.svg and `path`.png, and return both paths."""
+def plot_fit(fit: ServiceFit, trace: BlockTrace) -> tuple[bytes, bytes]:
+    """Draw a fit against its trace, as SVG and PNG."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -50,7 +49,7 @@ def plot_fit(fit: ServiceFit, trace: BlockTrace, path: str | Path) -> tuple[Path
         low, high = fit.concurrency.channels_ci95
         overall += f"; {fit.concurrency.channels:.1f} effective channels (95 % {low:.1f} to {high:.1f})"
     figure.suptitle(overall, fontsize=13, fontweight="bold")
-    return save_figure(figure, path, dpi=160)
+    return picture_bytes(figure, dpi=160)
 
 
 def _draw_line(axes: Axes, fit: ServiceFit, size: Floats, times_us: Floats) -> None:

@@ -21,6 +21,7 @@ from stripesim._version import __version__
 from stripesim.calibration.parameters.sets import ParameterSet, names
 from stripesim.models.generations import generations
 from stripesim.models.problems import AnswerError
+from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.latex import LATEX_SIGNS
 
 Role = Literal["tool", "parameters", "code", "source"]
@@ -109,6 +110,19 @@ class _Used:
     releases: tuple[str, ...] = ()
     studies: tuple[str, ...] = ()
     codes: tuple[tuple[str, str], ...] = ()  # File and SHA-256 of each.
+
+
+def answer_of_citation(folder: str | Path | None = None) -> Answer:
+    """Return the answer of `stripesim cite`: the entries of a run, or without a folder that of the tool."""
+    entries = cite_tool() if folder is None else cite_run(folder)
+    document = {
+        "run": None if folder is None else str(folder),
+        "entries": [entry.to_json() for entry in entries],
+    }
+    return Answer(
+        document=document,
+        shown=["\n\n".join(entry.bibtex() for entry in entries)],
+    )
 
 
 def cite_tool() -> list[Citation]:

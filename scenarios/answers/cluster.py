@@ -1,19 +1,98 @@
-"""Write the page of an imported cluster: capacity, stranded bytes, room to heal, and all sources."""
+"""The answer of `stripesim import ceph-report`: capacity, stranded bytes, room to heal, and all sources."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 from stripesim._version import __version__
+from stripesim.scenarios.clusters.scenario import ImportedScenario
 from stripesim.scenarios.clusters.usage import BASIS_TEXT
 from stripesim.scenarios.schema.units import bytes_text
+from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.figures.captions import scheme_label
 from stripesim.scenarios.show.page.render import Section, render
 from stripesim.scenarios.show.tables import Cell, Table
 
 #: Maximum number of domains and OSDs to list. The rest is only counted.
 _ROWS_MAX: Final = 40
+#: Longest list of failure domains that cannot heal. The number of others is printed.
+_STUCK_MAX: Final = 8
 
 Row = Mapping[str, Any]
+
+
+def answer_of_cluster(
+    document: Row, scenarios: Mapping[Path, ImportedScenario]
+) -> Answer:
+    """Return the answer of an imported cluster.
+
+    Parameters
+    ----------
+    document
+        First part of what `stripesim.scenarios.clusters.summary.answer` returns.
+    scenarios
+        Scenarios to write, by file. All files have the same folder.
+    """
+    outside = document["outside_calibrated_range"]
+
+    def files() -> dict[str, bytes]:
+        contents: dict[str, bytes] = {}
+        for file, scenario in scenarios.items():
+            contents |= scenario.files(file.name)
+        return contents
+
+    return Answer(
+        document=document,
+        shown=[
+            *_printed_tables(document),
+            *_sentences(document),
+            *document["hardware"],
+        ],
+        outside=outside,
+        warnings=[line for line in document["warnings"] if line not in outside],
+        files=files,
+        page=lambda: report_of_cluster(document),
+    )
+
+
+def _printed_tables(document: Row) -> Iterator[Table]:
+    """Yield the tables of the first sections: the waterfall, pools and balance."""
+    for section in sections_of(document)[:3]:
+        for table in section.tables:
+            yield replace(table, caption_shown=True)
+
+
+def _sentences(document: Row) -> Iterator[str]:
+    """Yield bytes in use, the failure domains that cannot heal, and how many OSDs agree with Ceph."""
+    capacity = document["capacity"]
+    for row in capacity["classes"]:
+        used = bytes_text(row["used_bytes"])
+        yield f"In use, {row['class']}: {used}: {use_text(row)}"
+    domains = capacity["domains"]
+    stuck = [row for row in domains if not row["heals"]]
+    healing = len(domains) - len(stuck)
+    yield f"Room to heal: {healing} of {len(domains)} failure domains"
+    for row in stuck[:_STUCK_MAX]:
+        held = bytes_text(row["held_bytes"])
+        room = bytes_text(row["room_bytes"])
+        why = row["reason"] or f"holds {held}, the other domains have room for {room}"
+        yield f"  {row['domain']} ({row['class']}): {why}"
+    counts = document["pgs_by_osd"]
+    if _is_counted(counts):
+        keys = ("acting_pgs", "primary_pgs")
+        equal = sum(_agrees(row, *keys) for row in counts)
+        yield f"Placement groups: as the cluster counts them on {equal} of {len(counts)} OSDs"
+
+
+def _is_counted(counts: Sequence[Row]) -> bool:
+    """Return True if the cluster counts the placement groups of its OSDs."""
+    return bool(counts) and "reported_acting_pgs" in counts[0]
+
+
+def _agrees(row: Row, *keys: str) -> bool:
+    """Return True if an OSD has as many placement groups as the cluster counts."""
+    return all(row[key] == row[f"reported_{key}"] for key in keys)
 
 
 def report_of_cluster(document: Row) -> str:
@@ -32,8 +111,8 @@ def report_of_cluster(document: Row) -> str:
             "failure domains whose loss the others can absorb",
         ),
     ]
-    if counts and "reported_acting_pgs" in counts[0]:
-        equal = sum(row["acting_pgs"] == row["reported_acting_pgs"] for row in counts)
+    if _is_counted(counts):
+        equal = sum(_agrees(row, "acting_pgs") for row in counts)
         tiles.append(
             (
                 f"{equal} of {len(counts)}",

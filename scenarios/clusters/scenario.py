@@ -30,6 +30,7 @@ from stripesim.scenarios.clusters.usage import data_by_osd
 from stripesim.scenarios.schema.keys import FULL_RATIO, NEARFULL_RATIO
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.schema.toml import toml_value
+from stripesim.scenarios.show.files import write_files
 
 # Reports print ratios as 0.94999998807907104.
 _RATIO_DIGITS: Final = 4
@@ -120,6 +121,13 @@ class ImportedScenario:
                     f"# {escaped(line)}\n" for line in self.comments.get(name, ())
                 )
         return text
+
+    def files(self, name: str) -> dict[str, bytes]:
+        """Return the scenario under a file name, and its CRUSH map if it has one."""
+        files = {name: self.toml().encode()}
+        if self.crush_text is not None:
+            files[self.tables["cluster"]["crush_map"]] = self.crush_text.encode()
+        return files
 
 
 def _is_table(value: object) -> bool:
@@ -430,21 +438,20 @@ def _group(members: Sequence[PoolHost], usual_cores: int) -> dict[str, Any]:
 
 def write_scenario(scenario: ImportedScenario, path: Path) -> list[Path]:
     """Write a scenario and its CRUSH map, then load it as `stripesim run` does."""
-    files = {path: scenario.toml()}
-    if scenario.crush_text is not None:
-        files[path.parent / scenario.tables["cluster"]["crush_map"]] = (
-            scenario.crush_text
-        )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for file, text in files.items():
-            file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ClusterImportError(
-            f"--out: {error.filename}: got {error.strerror}, wanted a file"
-        ) from None
+    written = write_files(path.parent, scenario.files(path.name))
+    check_written(scenario, path)
+    return written
+
+
+def check_written(scenario: ImportedScenario, path: Path) -> None:
+    """Load a scenario that was written, as `stripesim run` does.
+
+    Raises
+    ------
+    ClusterImportError
+        If the scenario cannot run.
+    """
     try:
         load_scenario(str(path))
     except ScenarioError as error:
         raise ClusterImportError(f"pool {scenario.pool}: {error}") from None
-    return list(files)

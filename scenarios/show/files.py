@@ -1,10 +1,9 @@
 """Write the files of answers: tables as Parquet and CSV, provenance as JSON, all atomically."""
 
-import csv
 import json
 import secrets
 from collections.abc import Iterable, Mapping
-from io import BytesIO, StringIO
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,18 @@ from stripesim.scenarios.cells.files import first_line
 from stripesim.scenarios.show.quantities import IDENTITY
 
 
-def write_results(
-    out_dir: str | Path,
+def result_files(
     rows: pl.DataFrame,
     provenance: Mapping[str, Any],
-    extra: Mapping[str, str | bytes] | None = None,
-) -> list[Path]:
-    """Write the rows of a run and its provenance; ``provenance.json`` is the last file."""
+    extra: Mapping[str, str | bytes],
+) -> dict[str, bytes]:
+    """Return the files of result rows by name: tables, further files, and the provenance as the last one.
+
+    Raises
+    ------
+    stripesim.models.problems.AnswerError
+        If a column or a name cannot be written.
+    """
     missing = [name for name in IDENTITY if name not in rows.columns]
     if missing:
         raise AnswerError(
@@ -34,55 +38,71 @@ def write_results(
             f"result rows: got lists in {', '.join(nested)}, wanted one value a cell"
         )
     parquet = BytesIO()
-    csv_file = BytesIO()
     rows.write_parquet(parquet)
-    rows.write_csv(csv_file)
     contents = {
         "results.parquet": parquet.getvalue(),
-        "results.csv": csv_file.getvalue(),
+        "results.csv": csv_text(rows).encode(),
     }
-    for name, content in (extra or {}).items():
+    for name, content in extra.items():
         if name in (*contents, "provenance.json") or Path(name).name != name:
             raise AnswerError(
                 f"extra file: got {name!r}, wanted a plain file name that is not taken"
             )
         contents[name] = content.encode() if isinstance(content, str) else content
-    contents["provenance.json"] = _json_bytes(provenance)
-    return write_files(out_dir, contents)
-
-
-def _json_bytes(provenance: Mapping[str, Any]) -> bytes:
-    def plain(value: object) -> object:
-        if isinstance(value, np.generic):
-            return value.item()
-        if isinstance(value, Path):
-            return str(value)
-        raise TypeError(f"a {type(value).__name__}")
-
     try:
-        text = json.dumps(
-            dict(provenance),
-            indent=2,
-            ensure_ascii=False,
-            allow_nan=False,
-            default=plain,
-        )
+        contents["provenance.json"] = json_text(dict(provenance), indent=2).encode()
     except (TypeError, ValueError) as error:
         raise AnswerError(
             f"provenance: got {first_line(error)}, wanted JSON values"
         ) from None
-    return (text + "\n").encode()
+    return contents
 
 
-def csv_text(rows: Iterable[Mapping[str, object]]) -> str:
-    """Write mappings as CSV, one per line. The columns are all keys, in the order of their first use."""
-    listed = list(rows)
-    names = list(dict.fromkeys(key for row in listed for key in row))
-    text = StringIO()
-    writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(listed)
-    return text.getvalue()
+def json_text(
+    document: object, *, indent: int | None = 1, is_ascii: bool = False
+) -> str:
+    """Write a document as JSON that ends in a newline. NumPy values and paths become JSON values.
+
+    Parameters
+    ----------
+    document
+        The document.
+    indent
+        Spaces of each level. None writes one line.
+    is_ascii
+        True to escape all other characters, for a terminal that may not show them.
+
+    Raises
+    ------
+    TypeError
+        If a value has no form in JSON.
+    ValueError
+        If a number is not finite.
+    """
+    text = json.dumps(
+        document,
+        indent=indent,
+        ensure_ascii=is_ascii,
+        allow_nan=False,
+        default=_json_value,
+    )
+    return text + "\n"
+
+
+def _json_value(value: object) -> object:
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"a {type(value).__name__}")
+
+
+def csv_text(rows: pl.DataFrame | Iterable[Mapping[str, object]]) -> str:
+    """Write rows as CSV. The columns of mappings are all keys, in the order of their first use."""
+    if isinstance(rows, pl.DataFrame):
+        return rows.write_csv()
+    # All rows decide the type of a column, because the first ones may have no value.
+    return pl.DataFrame(list(rows), infer_schema_length=None, strict=False).write_csv()
 
 
 def write_files(out_dir: str | Path, contents: Mapping[str, bytes]) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Print result rows as a table that fits the terminal."""
+"""Lay out result rows as a table that fits the terminal."""
 
 import html
 from collections.abc import Callable, Mapping, Sequence
@@ -136,34 +136,36 @@ def with_phases(rows: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(listed, infer_schema_length=None)
 
 
-def print_table(rows: pl.DataFrame, console: Console) -> None:
-    """Print result rows as a table.
+def result_table(rows: pl.DataFrame, console: Console) -> Table:
+    """Lay out result rows as a table that fits a console, without the least important columns if need be.
 
     The percentage after the bottleneck is its utilisation. In the phase "recovering" the bottleneck is the
     limit of the recovery. Requests blocked by peering, leases or `min_size` have their own column. Missing
     values show as "–".
     """
     rows = with_phases(rows)
-    optional = {"workload", "phase", "blocked"} - set(rows.columns)
-    columns = every = [column for column in _SHOWN if column.header not in optional]
+    columns = every = _columns_of(rows)
     unlimited = console.options.update(width=10_000)
     while True:
         table = _table(rows, columns, left_out=len(every) - len(columns))
         rank = max(column.rank for column in columns)
-        if (
-            rank == 0
-            or Measurement.get(console, unlimited, table).maximum <= console.width
-        ):
-            break
+        if rank == 0:
+            return table
+        if Measurement.get(console, unlimited, table).maximum <= console.width:
+            return table
         columns = [column for column in columns if column.rank != rank]
-    console.print(table)
+
+
+def _columns_of(rows: pl.DataFrame) -> list[_Shown]:
+    """Return the columns of the table, without the optional ones that the rows lack."""
+    missing = {"workload", "phase", "blocked"} - set(rows.columns)
+    return [column for column in _SHOWN if column.header not in missing]
 
 
 def html_table(rows: pl.DataFrame, sentence: str) -> str:
     """Write result rows as a sentence and an HTML table, for notebooks."""
     rows = with_phases(rows)
-    optional = {"workload", "phase", "blocked"} - set(rows.columns)
-    columns = [column for column in _SHOWN if column.header not in optional]
+    columns = _columns_of(rows)
     heads = "".join(f"<th>{html.escape(column.header)}</th>" for column in columns)
     lines = [
         "".join(f"<td>{html.escape(column.write(row))}</td>" for column in columns)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
     from rich.table import Table as TerminalTable
 
 #: Maximum number of schemes that fit side by side on a phone.
@@ -39,6 +40,12 @@ class Table:
     numeric: bool = True  # True if all columns except the first are numbers
     caption_shown: bool = False
     words: Sequence[int] = ()  # columns with words in a table of numbers, from 0
+    first_is_number: bool = (
+        False  # True if the first column holds numbers, such as times
+    )
+    groups: Collection[
+        int
+    ] = ()  # rows that a line separates from the row above, from 0
     note: str = ""  # below the table
 
     @classmethod
@@ -72,7 +79,16 @@ class Table:
         """Columns of numbers, from 0."""
         if not self.numeric:
             return set()
-        return set(range(1, len(self.columns))) - set(self.words)
+        first = 0 if self.first_is_number else 1
+        return set(range(first, len(self.columns))) - set(self.words)
+
+
+@dataclass(frozen=True)
+class TerminalPart:
+    """A part of an answer whose layout on a terminal depends on the terminal's width."""
+
+    lay_out: Callable[[Console], RenderableType]
+    file_width: int = 160  # Width in a pipe or file [characters].
 
 
 def terminal_table(table: Table) -> TerminalTable:
@@ -96,6 +112,8 @@ def terminal_table(table: Table) -> TerminalTable:
             justify="right" if number in table.numbers else "left",
             overflow="fold",
         )
-    for row in table.body:
+    for number, row in enumerate(table.body):
+        if number in table.groups:
+            laid_out.add_section()
         laid_out.add_row(*(escape(cell.text) for cell in row))
     return laid_out

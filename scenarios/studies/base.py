@@ -6,9 +6,16 @@ Start here, then read `stripesim.scenarios.studies.dachary2013.study`, the short
 from __future__ import annotations
 
 import difflib
-import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,8 +28,10 @@ from stripesim.scenarios.cells.notes import where_and_when
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.schema.toml import toml_value
-from stripesim.scenarios.show.files import write_files, write_results
+from stripesim.scenarios.show.answer import Answer
+from stripesim.scenarios.show.files import csv_text, result_files
 from stripesim.scenarios.show.quantities import rows_frame
+from stripesim.scenarios.show.tables import Table, TerminalPart
 from stripesim.scenarios.studies.claim_rules import claim_rules, simulate_claims
 from stripesim.scenarios.studies.description import StudyDescription, study_description
 from stripesim.scenarios.studies.lookup import claims_of
@@ -37,9 +46,6 @@ from stripesim.sim.observe.progress import OnStep, silent
 
 if TYPE_CHECKING:
     from stripesim.scenarios.show.figures.results import CaptionedFigure
-
-#: Column names, and rows of text.
-Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 #: Selects every figure, experiment or ablation.
 ALL = "all"
@@ -60,11 +66,16 @@ Experiment = Callable[[Setting], Iterable[Row]]
 
 @dataclass(frozen=True, kw_only=True)
 class StudyResult:
-    """Outcome of a study; a study with more to return derives from it."""
+    """Outcome of a study."""
 
     ledger: Ledger  #: Claims and verdicts
     rows: pl.DataFrame  #: One row per run, or per measured case
     provenance: dict[str, Any]  #: Of the rows, as JSON values
+    setting: Setting = field(default_factory=Setting)  #: Arguments of the run
+    #: Further rows by name, each written as a CSV file of this name
+    frames: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    #: Further fields of the JSON document
+    fields: Mapping[str, Any] = field(default_factory=dict)
     sets: Mapping[str, Any] = field(default_factory=dict)  #: Changed values, by key
     #: The same study under each requested ablation
     ablated: Mapping[str, StudyResult] = field(default_factory=dict)
@@ -82,11 +93,7 @@ class StudyResult:
                 for name, result in self.ablated.items()
                 for row in self._changed(result)
             ]
-        return document
-
-    def terminal_tables(self) -> list[Table]:
-        """Return the tables that are printed below the ledger."""
-        return [self.ablation_table()] if self.ablated else []
+        return {**document, **self.fields}
 
     def ablation_table(self) -> Table:
         """Return, for each ablation, the verdicts and the claims that change most."""
@@ -103,7 +110,7 @@ class StudyResult:
             moved.sort(key=lambda row: -abs(row["ratio"] - 1))
             most = "; ".join(f"{row['id']} × {row['ratio']:.3g}" for row in moved[:3])
             rows.append((name, _count(result), f"{len(moved)} of {len(changed)}", most))
-        return columns, rows
+        return Table("Ablations", columns, rows, form="stack", numeric=False)
 
     def _changed(self, ablated: StudyResult) -> list[Row]:
         """Compare every claim that is one number with its value under an ablation."""
@@ -141,6 +148,7 @@ class Study:
     name: ClassVar[str]  #: Of the study, its folder and its sub-command
     experiments: ClassVar[Mapping[str, Experiment]] = {}
     needed: ClassVar[Sequence[str]] = ()  #: Experiments that the ledger needs
+    prints_tables: ClassVar[bool] = False  #: True to print the report's tables too
 
     @property
     def description(self) -> StudyDescription:
@@ -231,13 +239,9 @@ class Study:
         """Return the judged claims that are drawn next to each figure, by file stem."""
         return {}
 
-    def tables(self, result: StudyResult) -> Mapping[str, Table]:
-        """Return further tables for the report, by heading."""
-        return {}
-
-    def files(self, result: StudyResult) -> Mapping[str, bytes]:
-        """Return further files to write, by name."""
-        return {}
+    def tables(self, result: StudyResult) -> Sequence[Table]:
+        """Return further tables for the report."""
+        return ()
 
     def run(
         self,
@@ -295,6 +299,7 @@ class Study:
             tasks = self.tasks(setting)
             rows = run_tasks(tasks, jobs=jobs, changes=changes, progress=progress)
             result = self.result(setting, tasks, rows)
+        result = replace(result, setting=setting)
         if not sets:
             return result
         provenance = {**result.provenance, "changed": _set_texts(sets)}
@@ -360,23 +365,66 @@ class Study:
 
         A width lays out the figures for a paper; see `save_figures`.
         """
-        from stripesim.scenarios.show.figures.results import save_figures
+        answer = self.answer(result)
+        return answer.save(out, page=out / "report.html", width_inch=width_inch)
 
-        ledgers = {
-            "ledger.json": json.dumps(result.to_json(), indent=1),
-            "ledger.csv": _csv(result.ledger),
-        }
-        written = write_results(out, result.rows, result.provenance, ledgers)
+    def answer(self, result: StudyResult, *, everything: bool = False) -> Answer:
+        """Return the answer of a result: ledger and tables, files, figures, report, and its ablations.
+
+        Parameters
+        ----------
+        result
+            What `run` returns.
+        everything
+            Also show claims that do not count. Otherwise a comparison with ablations is shown alone, and a
+            part of a study shows only the claims that its runs compute.
+        """
+
+        @cache
+        def figures() -> Mapping[str, CaptionedFigure]:
+            with changes_applied(self.changes(result.sets)):
+                return self.figures(result)
+
+        return Answer(
+            document=result.to_json(),
+            shown=list(self._shown(result, everything=everything)),
+            saved_as="ledger.json",
+            files=lambda: _files(result),
+            figures=figures,
+            page=lambda: self._page(result, figures()),
+            parts={name: self.answer(one) for name, one in result.ablated.items()},
+        )
+
+    def _shown(
+        self, result: StudyResult, *, everything: bool
+    ) -> Iterator[str | Table | TerminalPart]:
+        """Yield the ledger, further tables, and how many claims are left out."""
+        compares = bool(result.ablated)
+        ledger = result.ledger
+        if result.is_partial and not everything:
+            ledger = ledger.computed()
+        if result.rows.height and (everything or not compares):
+            yield TerminalPart(lambda _: ledger.laid_out(everything=everything))
+        if compares:
+            yield result.ablation_table()
+        if self.prints_tables:
+            yield from self.tables(result)
+        left_out = len(result.ledger.entries) - len(ledger.entries)
+        if compares and not everything:
+            yield "--all also prints the claims as calibrated."
+        elif left_out:
+            yield f"{left_out} claims need runs that were left out. --all lists them."
+
+    def _page(self, result: StudyResult, figures: Mapping[str, CaptionedFigure]) -> str:
         introduction = self.description.introduction
         if result.sets:
             changed = ", ".join(_set_texts(result.sets))
             introduction += f" Changed for this run: {changed}."
         with changes_applied(self.changes(result.sets)):
-            tables = dict(self.tables(result))
+            tables = [*self.tables(result)]
             if result.ablated:
-                tables["Ablations"] = result.ablation_table()
-            figures = self.figures(result)
-            page = report_page(
+                tables.append(result.ablation_table())
+            return report_page(
                 title=self.description.title,
                 introduction=introduction,
                 ledger=result.ledger,
@@ -384,23 +432,21 @@ class Study:
                 provenance=result.provenance,
                 tables=tables,
             )
-            written += save_figures(figures, out, width_inch=width_inch)
-        written += write_files(
-            out, {"report.html": page.encode(), **self.files(result)}
-        )
-        for name, ablated in result.ablated.items():
-            written += self.save(ablated, out / name, width_inch=width_inch)
-        return written
+
+
+def _files(result: StudyResult) -> dict[str, bytes]:
+    """Return the rows, the ledger as CSV, and further rows."""
+    # A range or a list becomes its numbers, separated by spaces.
+    texts = cs.list().cast(pl.List(pl.String)).list.join(" ")
+    files = {"ledger.csv": csv_text(result.ledger.to_frame().with_columns(texts))}
+    for name, frame in result.frames.items():
+        if frame.width:
+            files[f"{name}.csv"] = csv_text(frame)
+    return result_files(result.rows, result.provenance, files)
 
 
 def _set_texts(sets: Mapping[str, Any]) -> list[str]:
     return [f"{key}={toml_value(value)}" for key, value in sets.items()]
-
-
-def _csv(ledger: Ledger) -> str:
-    """Return a ledger as CSV; a range or a list becomes its numbers, separated by spaces."""
-    texts = cs.list().cast(pl.List(pl.String)).list.join(" ")
-    return ledger.to_frame().with_columns(texts).write_csv()
 
 
 def study_provenance(name: str, engine: str, **more: Any) -> dict[str, Any]:

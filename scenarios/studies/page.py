@@ -35,9 +35,9 @@ def report_page(
     ledger: Ledger,
     figures: Mapping[str, CaptionedFigure],
     provenance: Mapping[str, Any],
-    tables: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str]]]] | None = None,
+    tables: Sequence[Table] = (),
 ) -> str:
-    """Return a study's report, an HTML page without scripts. `tables` maps headings to columns and rows."""
+    """Return a study's report, an HTML page without scripts. `tables` follow the ledger's summary."""
     summary = ledger.summary()
     sections = [
         (
@@ -70,10 +70,7 @@ def report_page(
         if worst is None
         else f"Worst row: {worst['id']} ({worst['error']:+.0%}).",
         figures=figure_blocks(figures),
-        tables=[
-            (heading, Table(heading, columns, rows, form="stack", numeric=False))
-            for heading, (columns, rows) in (tables or {}).items()
-        ],
+        tables=[(table.caption, table) for table in tables],
         sections=sections,
         parameters=parameter_table(ledger.parameters),
         fitted=", ".join(ledger.fitted_parameters),

@@ -88,8 +88,8 @@ _BATCH_TASKS_MAX: Final = 64
 _TRIALS_PER_WORKER: Final = 4
 
 
-class Answer(NamedTuple):
-    """A worker's answer to a batch: the row of each task, or the reason why it failed."""
+class CompletedBatch(NamedTuple):
+    """A batch that a worker has run: the row of each task, or the reason why it failed."""
 
     rows: list[dict[str, Any] | None]
     reasons: list[str | None]
@@ -240,7 +240,7 @@ def attempt(task: SweepTask) -> Outcome:
         return Outcome(task, None, f"{type(error).__name__}: {first_line(error)}")
 
 
-def attempt_batch(batch: Batch) -> Answer:
+def attempt_batch(batch: Batch) -> CompletedBatch:
     """Run the tasks of a batch one after another."""
     rows = []
     reasons = []
@@ -251,7 +251,7 @@ def attempt_batch(batch: Batch) -> Answer:
         longest_s = max(longest_s, perf_counter() - start_s)
         rows.append(outcome.row)
         reasons.append(outcome.reason)
-    return Answer(rows, reasons, longest_s)
+    return CompletedBatch(rows, reasons, longest_s)
 
 
 def _narrowed(scenario: Scenario, cell: Cell, replication: int) -> Scenario:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +13,6 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from stripesim.scenarios.show.answer import Answer
 
@@ -23,12 +21,14 @@ def write_json(target: str | None, document: dict[str, Any]) -> bool:
     """Write a JSON document if requested. Return True if it went to standard output."""
     if target is None:
         return False
-    text = json.dumps(document, indent=1, allow_nan=False, default=_plain)
+    from stripesim.scenarios.show.files import json_text
+
+    text = json_text(document, is_ascii=True)
     if target == "-":
-        print(text)
+        print(text, end="")
         return True
     try:
-        Path(target).write_text(text + "\n", encoding="utf-8")
+        Path(target).write_text(text, encoding="utf-8")
     except OSError as error:
         reason = error.strerror or error
         raise ValueError(
@@ -37,60 +37,13 @@ def write_json(target: str | None, document: dict[str, Any]) -> bool:
     return False
 
 
-def _plain(value: object) -> object:
-    """Convert NumPy scalars and arrays, which the json module does not know."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    raise TypeError(f"no JSON form for {type(value).__name__}")
-
-
 def console(width: int = 160) -> Console:
-    """Return a console as wide as the terminal or QUANTITIES, or `width` columns wide for a pipe or file."""
+    """Return a console as wide as the terminal or COLUMNS, or `width` columns wide for a pipe or file."""
     from rich.console import Console
 
-    if sys.stdout.isatty() or "QUANTITIES" in os.environ:
+    if sys.stdout.isatty() or "COLUMNS" in os.environ:
         return Console()
     return Console(width=width)
-
-
-def table(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[str]] = (),
-    *,
-    numbers: Iterable[int] = (),
-    title: str = "",
-    caption: str = "",
-) -> Table:
-    """Lay out rows of text, right-aligning the columns in `numbers` (from 0)."""
-    from rich.box import SIMPLE_HEAD
-    from rich.markup import escape
-    from rich.table import Table
-
-    laid_out = Table(
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-        title=title or None,
-        title_justify="left",
-        caption=caption or None,
-        caption_justify="left",
-    )
-    right = set(numbers)
-    for number, column in enumerate(columns):
-        laid_out.add_column(
-            escape(column),
-            justify="right" if number in right else "left",
-            overflow="fold",
-        )
-    for row in rows:
-        laid_out.add_row(*map(escape, row))
-    return laid_out
-
-
-def table_of(rows: Sequence[Mapping[str, str]], **layout: Any) -> Table:
-    """Lay out mappings from heading to text. `layout` holds the keyword arguments of `table`."""
-    return table(
-        list(rows[0]) if rows else [], (list(row.values()) for row in rows), **layout
-    )
 
 
 def check_out(out: Path | None, *, report: bool = False) -> Path | None:
@@ -109,30 +62,24 @@ def check_out(out: Path | None, *, report: bool = False) -> Path | None:
     return None
 
 
-def check_page(page: Path | None) -> None:
-    """Reject a path that cannot hold a page, before the simulation starts."""
-    if page is None:
+def check_file(option: str, path: Path | None, wanted: str) -> None:
+    """Reject a path that no file can have, before any work starts."""
+    if path is None:
         return
-    wanted = "the file to write the page to"
-    if str(page) == "-":
-        raise ValueError(f"--html: got -, wanted {wanted}")
-    if page.is_dir():
-        raise ValueError(f"--html: got the folder {page}, wanted {wanted}")
+    if str(path) == "-":
+        raise ValueError(f"{option}: got -, wanted {wanted}")
+    if path.is_dir():
+        raise ValueError(f"{option}: got the folder {path}, wanted {wanted}")
 
 
 @dataclass(frozen=True)
 class Destination:
     """Where an answer goes besides the terminal, checked before any work starts."""
 
-    out: Path | None  # Folder of files, figures and the report.
-    has_report: bool
+    out: Path | None  # Folder of files and figures.
+    page: Path | None  # File of the report or another page.
     width_inch: float | None  # Width of figures for a paper.
     json_to: str | None  # File of the JSON document, or "-".
-
-    @property
-    def report(self) -> Path | None:
-        """Return the folder of the report, or None without one."""
-        return self.out if self.has_report else None
 
 
 def destination(
@@ -140,9 +87,12 @@ def destination(
     json_to: str | None,
     *,
     report: bool = False,
+    page: Path | None = None,
     width: str | None = None,
 ) -> Destination:
     """Check the options that say where an answer goes.
+
+    A `report` is a page in the folder. `page` names a file elsewhere.
 
     Raises
     ------
@@ -151,40 +101,64 @@ def destination(
     """
     from stripesim.cli.options import width_inch
 
-    check_out(out, report=report)
-    return Destination(out, report, width_inch(width, out), json_to)
+    report_folder = None
+    paper_width_inch = None
+    problems = []
+    try:
+        report_folder = check_out(out, report=report)
+    except ValueError as error:
+        problems.append(str(error))
+    try:
+        paper_width_inch = width_inch(width, out)
+    except ValueError as error:
+        problems.append(str(error))
+    if problems:
+        raise ValueError("\n".join(problems))
+    if report_folder is not None:
+        page = report_folder / REPORT
+    return Destination(out, page, paper_width_inch, json_to)
 
 
 def deliver(answer: Answer, to: Destination, *, unchecked: bool = False) -> None:
-    """Write an answer's files and JSON document, or print it, and end with its exit status.
+    """Print an answer or write its JSON document, then write its files, and end with its exit status.
 
     Numbers that the audit refuses end the command with status 3, unless they are shown `unchecked`.
     """
     warn_refused(answer.refusals, unchecked=unchecked)
-    written = []
-    if to.out is not None:
-        written = answer.save(to.out, report=to.has_report, width_inch=to.width_inch)
-    if not write_json(to.json_to, dict(answer.document)):
-        _print(answer, to)
+    for line in answer.alerts:
+        print(line, file=sys.stderr)
+    try:
+        if not write_json(to.json_to, dict(answer.document)):
+            _print(answer, to)
+        # The answer first: figures and reports take longer than a decision may wait.
+        sys.stdout.flush()
+    finally:
+        # A reader such as `head` may close the pipe early. The files are wanted all the same.
+        written = answer.save(to.out, page=to.page, width_inch=to.width_inch)
+    # A program that reads the document knows what it asked for.
+    if to.json_to != "-":
         list_written(written)
-    status = audited_status(answer.refusals, unchecked=unchecked) or answer.status
+    # An answer that is not complete says so, whether or not the audit refuses a part of it.
+    status = answer.status or audited_status(answer.refusals, unchecked=unchecked)
     if status:
         raise typer.Exit(status)
 
 
 def _print(answer: Answer, to: Destination) -> None:
     """Print warnings on standard error, then sentences and tables."""
-    from stripesim.scenarios.show.tables import terminal_table
+    from stripesim.scenarios.show.tables import Table, terminal_table
 
-    warn_outside(answer.outside, report=to.report)
+    warn_outside(answer.outside, page=to.page)
     for line in answer.warnings:
         print(f"warning: {line}", file=sys.stderr)
-    terminal = console()
     for part in answer.shown:
         if isinstance(part, str):
             print(part)
+        elif isinstance(part, Table):
+            console().print(terminal_table(part))
         else:
-            terminal.print(terminal_table(part))
+            terminal = console(part.file_width)
+            terminal.print(part.lay_out(terminal), crop=False)
     for line in answer.notes:
         print(line, file=sys.stderr)
 
@@ -225,26 +199,15 @@ def _first_picture(paths: Sequence[Path]) -> Path | None:
 REPORT: Final = "report.html"
 
 
-def write_page(out: Path, page: str, *, name: str = REPORT) -> list[Path]:
-    """Write a page into a folder."""
-    from stripesim.scenarios.show.files import write_files
-
-    return write_files(out, {name: page.encode()})
-
-
-def warn_outside(
-    warnings: Sequence[str], *, report: Path | None = None, name: str = REPORT
-) -> None:
-    """Warn in one line about values outside the calibrated range and name the report with the details."""
+def warn_outside(warnings: Sequence[str], *, page: Path | None = None) -> None:
+    """Warn in one line about values outside the calibrated range and name the page with the details."""
     if not warnings:
         return
     if len(warnings) == 1:
         print(f"warning: outside the calibrated range: {warnings[0]}", file=sys.stderr)
         return
     named = ", ".join(dict.fromkeys(line.split(":")[0] for line in warnings))
-    where = "--out DIR --report, or --json -"
-    if report is not None:
-        where = str(report / name)
+    where = page or "--out DIR --report, or --json -"
     print(
         f"warning: outside the calibrated range in {len(warnings)} respects: {named}; in full: {where}",
         file=sys.stderr,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
@@ -17,10 +15,6 @@ if TYPE_CHECKING:
 
     from stripesim.scenarios.answers.load.results import LoadCurve
     from stripesim.scenarios.schema.keys import Scenario
-    from stripesim.scenarios.schema.tables import PlanSpec
-
-# Candidates whose unmet requirements are printed. All are in the files.
-_MISSING_MAX: Final = 12
 
 
 def plan(
@@ -35,82 +29,32 @@ def plan(
     json_to: options.JsonOption = None,
 ) -> None:
     """Recommend a cluster to buy, listing the candidates and the goals that each one misses."""
-    report_folder = output.check_out(out, report=report)
+    to = output.destination(out, json_to, report=report)
+    from stripesim.scenarios.answers.plan.answer import answer_of_plan
     from stripesim.scenarios.answers.plan.plan import make_plan
     from stripesim.scenarios.schema.loader import load_scenario
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     with output.progress(loaded.name, None) as step:
         document = make_plan(loaded, engine=engine, progress=step, unchecked=unchecked)
-    output.warn_refused(document["refusals"], unchecked=unchecked)
-    status = output.audited_status(document["refusals"], unchecked=unchecked)
-    # The answer first: figures, load curves and the report take longer than the decision may wait.
-    if not output.write_json(json_to, document):
-        _print_plan(document, report_folder)
-    sys.stdout.flush()
-    written = [] if out is None else _write_plan(out, loaded.plan, document)
-    if report_folder is not None:
-        written += _write_plan_report(report_folder, loaded, document, engine)
-    output.list_written(written)
-    raise typer.Exit(status)
+    answer = answer_of_plan(
+        loaded, document, load_curves=lambda: _curves_of(loaded, document, engine)
+    )
+    output.deliver(answer, to, unchecked=unchecked)
 
 
-def _print_plan(document: Mapping[str, Any], report_folder: Path | None) -> None:
-    """Print the recommendation, then all candidates and what each of the others misses."""
-    from stripesim.scenarios.answers.plan.candidates import line_name
-    from stripesim.scenarios.answers.plan.page import rows_of
-
-    best = document["recommended"]
-    print("recommended:" if best else "no recommendation:")
-    for line in document["reasons"]:
-        print(f"  {line}")
-    outside = [
-        line for line in document["warnings"] if line not in document["refusals"]
-    ]
-    output.warn_outside(outside, report=report_folder)
-    output.console().print(output.table_of(rows_of(document)))
-    missing = [one for one in document["candidates"] if not one["meets"]]
-    for one in missing[:_MISSING_MAX]:
-        print(f"{line_name(one, document['varied'])}: {'; '.join(one['fails'])}")
-    if len(missing) > _MISSING_MAX:
-        where = "--out DIR or --json -"
-        print(
-            f"{len(missing) - _MISSING_MAX} more miss a requirement; in full: {where}"
-        )
-    for line in document["assumptions"]:
-        print(f"assumes: {line}")
-
-
-def _write_plan_report(
-    folder: Path, loaded: Scenario, document: Mapping[str, Any], engine: str
-) -> list[Path]:
+def _curves_of(
+    loaded: Scenario, document: Mapping[str, Any], engine: str
+) -> list[LoadCurve]:
+    """Simulate the load curves of the report. The answer of the plan stands without them."""
     from stripesim.scenarios.answers.plan.curves import curves_of_plan
-    from stripesim.scenarios.answers.plan.page import report_of_plan
 
-    curves: list[LoadCurve] = []
     try:
         with output.progress(loaded.name, None) as step:
-            curves = curves_of_plan(loaded, document, engine=engine, progress=step)
+            return curves_of_plan(loaded, document, engine=engine, progress=step)
     except ValueError as error:
-        # The answer of the plan stands without them.
         print(f"no load curves: {error}", file=sys.stderr)
-    return output.write_page(folder, report_of_plan(loaded, document, curves))
-
-
-def _write_plan(
-    out: Path, asked: PlanSpec | None, document: Mapping[str, Any]
-) -> list[Path]:
-    from stripesim.scenarios.answers.plan.figures import draw_plan
-    from stripesim.scenarios.answers.plan.page import csv_of
-    from stripesim.scenarios.show.figures.results import save_figures
-    from stripesim.scenarios.show.files import write_files
-
-    files = {
-        "plan.json": json.dumps(document, indent=1, default=str).encode(),
-        "plan.csv": csv_of(document).encode(),
-    }
-    figures = {} if asked is None else draw_plan(asked, document)
-    return write_files(out, files) + save_figures(figures, out)
+        return []
 
 
 def durability(
@@ -142,7 +86,9 @@ def durability(
     json_to: options.JsonOption = None,
 ) -> None:
     """Estimate the probability of any data loss within a horizon (in nines), and its likely path."""
-    from stripesim.scenarios.answers.durability import answer
+    to = output.destination(out, json_to)
+    from stripesim.scenarios.answers.durability.answer import answer_of_durability
+    from stripesim.scenarios.answers.durability.durability import answer as estimate
     from stripesim.scenarios.schema.loader import load_scenario
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
@@ -152,7 +98,7 @@ def durability(
 
         spread = partial(map_dask, dask)
     with output.progress(loaded.name, None) as step:
-        document = answer(
+        document = estimate(
             loaded,
             method,
             walks=walks,
@@ -160,88 +106,7 @@ def durability(
             progress=step,
             unchecked=unchecked,
         )
-    written = [] if out is None else _write_nines(out, document)
-    output.warn_refused(document["refusals"], unchecked=unchecked)
-    status = output.audited_status(document["refusals"], unchecked=unchecked)
-    if output.write_json(json_to, document):
-        raise typer.Exit(status)
-    rows = document["rows"]
-    output.console().print(
-        output.table_of([_cells(row) for row in rows], numbers=range(2, 10))
-    )
-    for line in (line for row in rows for line in _lines(row)):
-        print(line)
-    for line in document["skipped"]:
-        print(f"left out: {line}")
-    for scheme, choice in document["recommended"].items():
-        print(
-            f"recommended for {scheme}: {choice['method']}, because {choice['reason']}"
-        )
-    output.list_written(written)
-    raise typer.Exit(status)
-
-
-def _write_nines(out: Path, document: Mapping[str, Any]) -> list[Path]:
-    from stripesim.scenarios.show.figures.faults import draw_nines
-    from stripesim.scenarios.show.figures.results import save_figures
-    from stripesim.scenarios.show.files import write_results
-    from stripesim.scenarios.show.quantities import rows_frame
-
-    rows = document["rows"]
-    flat = [
-        {key: value for key, value in row.items() if not isinstance(value, list)}
-        for row in rows
-    ]
-    extra = {"durability.json": json.dumps(document, indent=1)}
-    written = write_results(out, rows_frame(flat), document["provenance"], extra)
-    return written + save_figures({"nines": draw_nines(rows)}, out)
-
-
-def _cells(row: Mapping[str, Any]) -> dict[str, str]:
-    def number(value: float | None, form: str = ".3g") -> str:
-        return "–" if value is None else f"{value:{form}}"
-
-    interval = f"{number(row['nines_low'], '.3f')} … {number(row['nines_high'], '.3f')}"
-    if row["refused"] is not None:
-        interval = f"refused: {row['refused'].partition(':')[0]}"
-    elif row["nines_low"] == row["nines_high"]:
-        interval = "exact" if row["exact"] else "approximation"
-    return {
-        "scheme": row["scheme"],
-        "method": row["method"],
-        "nines": number(row["nines"], ".3f"),
-        "95 % interval": interval,
-        "P(any loss)": number(row["loss_probability"]),
-        "MTTDL [h]": number(row["mttdl_hours"]),
-        "lost [B/year]": number(row["bytes_lost_per_year"]),
-        "unavailable": number(row["unavailability"]),
-        "walks": f"{row['trajectories']:,}",
-        "time [s]": f"{row['wall_s']:.2f}",
-    }
-
-
-def _lines(row: Mapping[str, Any]) -> list[str]:
-    """Describe how data is lost, and list the assumptions."""
-    where = f"{row['scheme']} {row['method']}"
-    path = []
-    if row["dominant_path"] is not None:
-        path = [f"{where}: {row['dominant_path']}"]
-    if row["nines"] is None and row["nines_low"] is not None:
-        least = row["nines_low"]
-        path = [
-            f"{where}: no loss seen: less than {10**-least:.1e} within the horizon, {least:.1f} nines or more"
-        ]
-    bursts = [
-        f"{where}: burst {burst['name']} ({_struck(burst)}, {burst['per_year']:g} a year) "
-        f"loses data with probability {burst['loss_probability']:.4g}"
-        for burst in row["bursts"]
-    ]
-    return [*path, *bursts, f"{where}: assumes: {' '.join(row['assumptions'])}"]
-
-
-def _struck(burst: Mapping[str, Any]) -> str:
-    plural = "" if burst["units"] == 1 else "s"
-    return f"{burst['units']} {burst['unit']}{plural}"
+    output.deliver(answer_of_durability(document), to, unchecked=unchecked)
 
 
 def rehearse(
@@ -257,47 +122,15 @@ def rehearse(
     json_to: options.JsonOption = None,
 ) -> None:
     """Predict what planned changes move, their duration, the fill of OSDs, and the effect on clients."""
-    report_folder = output.check_out(out, report=report)
+    to = output.destination(out, json_to, report=report)
+    from stripesim.scenarios.answers.rehearse.answer import answer_of_rehearsal
     from stripesim.scenarios.answers.rehearse.rehearse import rehearse as answer
-    from stripesim.scenarios.answers.rehearse.tables import (
-        table_of_changes,
-        table_of_settings,
-    )
     from stripesim.scenarios.schema.loader import load_scenario
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     with output.progress(loaded.name, None) as step:
         document = answer(loaded, engine=engine, progress=step)
-    written = [] if out is None else _write_rehearsal(out, document)
-    if report_folder is not None:
-        from stripesim.scenarios.answers.rehearse.page import report_of_rehearsal
-
-        page = report_of_rehearsal(loaded.name, loaded.description, document)
-        written += output.write_page(report_folder, page)
-    if output.write_json(json_to, document):
-        return
-    for line in document["warnings"]:
-        print(f"warning: {line}", file=sys.stderr)
-    terminal = output.console()
-    rows = table_of_changes(document)
-    terminal.print(output.table_of(rows, numbers=range(1, 10)))
-    terminal.print(output.table_of(table_of_settings(document), numbers=range(2, 9)))
-    weighed = document["trade_off"]
-    if weighed is not None:
-        print(f"{weighed['sentence']}.")
-        print(f"rule: {weighed['rule']}")
-        for line in weighed["commands"]:
-            print(f"  {line}")
-    output.list_written(written)
-
-
-def _write_rehearsal(out: Path, document: Mapping[str, Any]) -> list[Path]:
-    from stripesim.scenarios.show.figures.rehearsal import draw_rehearsal
-    from stripesim.scenarios.show.figures.results import save_figures
-    from stripesim.scenarios.show.files import write_files
-
-    files = {"rehearsal.json": json.dumps(document, indent=1).encode()}
-    return write_files(out, files) + save_figures(draw_rehearsal(document), out)
+    output.deliver(answer_of_rehearsal(loaded, document), to)
 
 
 #: Largest number of browser connections that `serve` accepts.

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +13,7 @@ from stripesim.cli import options, output
 if TYPE_CHECKING:
     from stripesim.scenarios.answers.load.results import LoadCurve
     from stripesim.scenarios.answers.run.execute import ScenarioResult
+    from stripesim.scenarios.answers.run.report.contents import RunReport
     from stripesim.scenarios.schema.keys import Scenario
 
 
@@ -60,15 +59,15 @@ def run(
     json_to: options.JsonOption = None,
 ) -> None:
     """Simulate a scenario: each scheme under each workload pattern."""
-    report_folder = output.check_out(out, report=report)
-    width_inch = options.width_inch(width, out)
+    to = output.destination(out, json_to, report=report, width=width)
+    from stripesim.scenarios.answers.run.answer import answer_of_run
     from stripesim.scenarios.answers.run.execute import run_scenario
     from stripesim.scenarios.schema.keys import cells
     from stripesim.scenarios.schema.loader import load_scenario
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     if load:
-        _check_load(loaded, report_folder)
+        _check_load(loaded, has_report=report)
     # The breakdown by step takes a second run, so compute it only if it will be shown or saved.
     wanted = costs
     if wanted is None:
@@ -82,42 +81,20 @@ def run(
             first_full=wanted or cores is not None,
             unchecked=unchecked,
         )
-    output.warn_refused(result.refusals, unchecked=unchecked)
-    status = output.audited_status(result.refusals, unchecked=unchecked)
-    if advise and not result.stopped and not status:
-        from stripesim.scenarios.answers.run import advise as advice
-
-        with output.progress(
-            f"{loaded.name}: purchases", advice.simulations(loaded)
-        ) as step:
-            gains = advice.advise(loaded, engine=engine, progress=step)
-        result = replace(result, advice=[gain.to_dict() for gain in gains])
-    written = [] if out is None else _write(out, result, width_inch)
-    if report_folder is not None:
-        from stripesim.scenarios.answers.run.page import report_of_run
-
-        curves: list[LoadCurve] = []
-        if load and not result.stopped:
-            curves = _load_curves(loaded, engine)
-        with output.progress(f"{loaded.name}: report", len(loaded.schemes)) as step:
-            page = report_of_run(
-                loaded, result, engine=engine, progress=step, curves=curves
-            )
-        written += output.write_page(report_folder, page)
-    if result.stopped:
-        print("stopped: results cover the finished cells only", file=sys.stderr)
-    if not output.write_json(json_to, result.to_json()):
-        output.warn_outside(result.warnings, report=report_folder)
-        for line in result.holes:
-            print(f"warning: {line}", file=sys.stderr)
-        _print(result, costs=bool(costs))
-        if cores is not None:
-            from stripesim.cli.tables import print_processors
-
-            print_processors(result.processors, cores)
-        output.list_written(written)
-    # Exit status 130 marks incomplete results.
-    raise typer.Exit(130 if result.stopped else status)
+    is_accepted = unchecked or not result.refusals
+    if advise and is_accepted and not result.stopped:
+        result = replace(result, advice=_advice(loaded, engine))
+    curves = []
+    if load and not result.stopped:
+        curves = _load_curves(loaded, engine)
+    answer = answer_of_run(
+        result,
+        costs=bool(costs),
+        cores_at_iops=cores,
+        report=_report(loaded, result, engine) if report else None,
+        curves=curves,
+    )
+    output.deliver(answer, to, unchecked=unchecked)
 
 
 def cite(
@@ -132,24 +109,37 @@ def cite(
     json_to: options.JsonOption = None,
 ) -> None:
     """Print BibTeX of the tool, and of the parameter sets, codes and sources that a run used."""
-    from stripesim.scenarios.answers.cite import cite_run, cite_tool
+    to = output.destination(None, json_to)
+    from stripesim.scenarios.answers.cite import answer_of_citation
 
-    entries = cite_tool() if folder is None else cite_run(folder)
-    document = {
-        "run": None if folder is None else str(folder),
-        "entries": [entry.to_json() for entry in entries],
-    }
-    if not output.write_json(json_to, document):
-        print("\n\n".join(entry.bibtex() for entry in entries))
+    output.deliver(answer_of_citation(folder), to)
 
 
-def _check_load(scenario: Scenario, report_folder: Path | None) -> None:
+def _check_load(scenario: Scenario, *, has_report: bool) -> None:
     """Reject a load curve that no report shows, or that the scenario cannot have, before the run."""
     from stripesim.scenarios.answers.load.curves import check_load
 
-    if report_folder is None:
+    if not has_report:
         raise ValueError("--load: got no --report, wanted a report to show the curve")
     check_load(scenario)
+
+
+def _advice(scenario: Scenario, engine: str) -> list[dict[str, Any]]:
+    """Simulate the gains of purchases."""
+    from stripesim.scenarios.answers.run.advise import advise, simulations
+
+    title = f"{scenario.name}: purchases"
+    with output.progress(title, simulations(scenario)) as step:
+        gains = advise(scenario, engine=engine, progress=step)
+    return [gain.to_dict() for gain in gains]
+
+
+def _report(scenario: Scenario, result: ScenarioResult, engine: str) -> RunReport:
+    """Simulate what the report shows besides the result: a rebuild for each scheme."""
+    from stripesim.scenarios.answers.run.report.contents import gather
+
+    with output.progress(f"{scenario.name}: report", len(scenario.schemes)) as step:
+        return gather(scenario, result, engine=engine, progress=step)
 
 
 def _load_curves(scenario: Scenario, engine: str) -> list[LoadCurve]:
@@ -163,58 +153,3 @@ def _load_curves(scenario: Scenario, engine: str) -> list[LoadCurve]:
             engine=engine,
             on_point=lambda curve, point: step(curve.cell.scheme),
         )
-
-
-def _write(out: Path, result: ScenarioResult, width_inch: float | None) -> list[Path]:
-    """Write tables, parameters and figures."""
-    from stripesim.scenarios.show.figures.costs import draw_costs
-    from stripesim.scenarios.show.figures.latencies import draw_latencies
-    from stripesim.scenarios.show.figures.results import draw_all, save_figures
-    from stripesim.scenarios.show.files import write_results
-
-    extra = {"parameters.json": json.dumps(result.parameters, indent=1)}
-    figures = {
-        **draw_all(result.accepted_rows),
-        **draw_costs(result.accepted_rows),
-        **draw_latencies(result.latencies),
-    }
-    if result.timelines:
-        from stripesim.scenarios.show.figures.faults import draw_timelines
-
-        extra["timeline.json"] = json.dumps(result.timelines)
-        figures |= draw_timelines(result.timelines)
-    written = write_results(out, result.rows, result.provenance, extra)
-    return written + save_figures(figures, out, width_inch=width_inch)
-
-
-def _print(result: ScenarioResult, *, costs: bool) -> None:
-    """Print the tables and the sentences below them."""
-    from stripesim.cli.costs import print_costs
-    from stripesim.cli.tables import (
-        advice_table,
-        fault_lines,
-        recorded_lines,
-        repair_lines,
-        timeline_table,
-    )
-    from stripesim.scenarios.answers.run.advise import notable
-    from stripesim.scenarios.cells.notes import load_sentences
-    from stripesim.scenarios.show.result_table import print_table
-
-    terminal = output.console()
-    print_table(result.rows, output.console(100))
-    rows = result.rows.to_dicts()
-    if costs:
-        print_costs(rows, terminal)
-    if result.advice:
-        terminal.print(advice_table(notable(result.advice)))
-    for timeline in result.timelines:
-        terminal.print(timeline_table(timeline))
-    faults = [line for row in rows for line in fault_lines(row)]
-    for line in [
-        *faults,
-        *load_sentences(rows),
-        *repair_lines(rows),
-        *recorded_lines(rows),
-    ]:
-        print(line)

@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import typer.core
 
+from stripesim.cli import output
 from stripesim.cli.options import (
     EngineOption,
     JsonOption,
     OutOption,
     SetOption,
     WidthOption,
-    width_inch,
 )
-from stripesim.cli.output import console, list_written, progress, table, write_json
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.studies.base import StudyResult
     from stripesim.scenarios.studies.description import Option, StudyDescription
 
 
@@ -95,10 +93,14 @@ def _command(name: str, description: StudyDescription) -> Callable[..., None]:
 
         study = study_named(name)
         out = options.pop("out")
-        width = width_inch(options.pop("width"), out)
-        json_to = options.pop("json_to")
+        to = output.destination(
+            out,
+            options.pop("json_to"),
+            report=out is not None,
+            width=options.pop("width"),
+        )
         everything = options.pop("everything")
-        with progress(f"study {name}", None) as step:
+        with output.progress(f"study {name}", None) as step:
             result = study.run(
                 engine=options.pop("engine"),
                 sets=parse_sets(options.pop("sets") or ()),
@@ -107,12 +109,7 @@ def _command(name: str, description: StudyDescription) -> Callable[..., None]:
                 progress=step,
                 **options,
             )
-        written = []
-        if out is not None:
-            written = study.save(result, out, width_inch=width)
-        if not write_json(json_to, result.to_json()):
-            _show(result, everything=everything)
-            list_written(written)
+        output.deliver(study.answer(result, everything=everything), to)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -163,27 +160,3 @@ def _shared(description: StudyDescription) -> Iterator[tuple[str, Any, Any]]:
     yield "out", OutOption, None
     yield "width", WidthOption, None
     yield "json_to", JsonOption, None
-
-
-def _show(result: StudyResult, *, everything: bool) -> None:
-    """Print the ledger and any further tables of the study.
-
-    Without `everything`, a comparison with ablations is printed alone, and a part of a study shows only the
-    claims that its runs compute.
-    """
-    terminal = console()
-    compares = bool(result.ablated)
-    ledger = result.ledger
-    if result.is_partial and not everything:
-        ledger = ledger.computed()
-    if result.rows.height and (everything or not compares):
-        ledger.print_ledger(terminal, everything=everything)
-    for columns, rows in result.terminal_tables():
-        terminal.print(table(columns, rows))
-    left_out = len(result.ledger.entries) - len(ledger.entries)
-    if compares and not everything:
-        terminal.print("--all also prints the claims as calibrated.")
-    elif left_out:
-        terminal.print(
-            f"{left_out} claims need runs that were left out. --all lists them."
-        )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,6 +15,7 @@ from stripesim.cli import options, output
 if TYPE_CHECKING:
     from stripesim.scenarios.answers.sweep.plan import SweepPlan
     from stripesim.scenarios.answers.sweep.run import SweepResult
+    from stripesim.scenarios.work.store import PartStore
 
 
 def sweep(
@@ -72,10 +71,9 @@ def sweep(
     """Simulate a scenario at each point of a grid or list on all cores, saving each row as it finishes."""
     from stripesim.scenarios.work.pool import cores_usable, prepare_workers
 
-    problems = list(_problems(out, report=report, resume=resume, jobs=jobs, dask=dask))
-    width_inch = None
+    problems = list(_problems(out, resume=resume, jobs=jobs, dask=dask))
     try:
-        width_inch = options.width_inch(width, out)
+        to = output.destination(out, json_to, report=report, width=width)
     except ValueError as error:
         problems.append(str(error))
     if not problems and dask is None and (jobs or cores_usable()) > 1:
@@ -99,59 +97,57 @@ def sweep(
         raise SweepError("\n".join([*problems, *str(error).splitlines()])) from None
     if problems:
         raise SweepError("\n".join(problems))
-    from stripesim.scenarios.answers.sweep.run import run_sweep
+    from stripesim.scenarios.answers.sweep.answer import answer_of_sweep
     from stripesim.scenarios.work.store import PartStore
 
     with ExitStack() as stack:
         store = None
         if out is not None:
             store = stack.enter_context(PartStore(out, resume=resume))
-        missing = sum(
-            store is None or task.task_id not in store.rows for task in plan.tasks
-        )
-        kept = len(plan.tasks) - missing
-        title = f"{plan.name} (+{kept} kept)" if kept else plan.name
-        with (
-            _on_signal(signal.SIGTERM, _interrupt),
-            _on_signal(signal.SIGINT, _interrupt),
-            output.progress(title, missing) as step,
-        ):
-            result = run_sweep(
-                plan,
-                jobs=jobs,
-                dask=dask,
-                dask_timeout_s=dask_timeout_s,
-                store=store,
-                unchecked=unchecked,
-                progress=lambda done: step(
-                    ("" if done.reason is None else "failed: ") + done.task.label
-                ),
-            )
+        result = _run(plan, store, jobs, dask, dask_timeout_s, unchecked=unchecked)
         # Ignore a second Ctrl-C while writing the results that the first one left.
         with _on_signal(signal.SIGINT, signal.SIG_IGN):
-            written = []
-            if out is not None:
-                written = _write(
-                    out, plan, result, report=report, width_inch=width_inch
-                )
-    _warn(plan, result, out, unchecked=unchecked)
-    if not output.write_json(json_to, result.to_json()):
-        output.warn_outside(result.warnings, report=out if report else None)
-        _print(plan, result)
-        output.list_written(written)
-    raise typer.Exit(_status(result, unchecked=unchecked))
+            answer = answer_of_sweep(plan, result, folder=out, unchecked=unchecked)
+            output.deliver(answer, to, unchecked=unchecked)
 
 
-def _status(result: SweepResult, *, unchecked: bool) -> int:
-    if result.stopped == "interrupted":
-        return 130
-    if result.failed or result.stopped:
-        return 1
-    return output.audited_status(result.refusals, unchecked=unchecked)
+def _run(
+    plan: SweepPlan,
+    store: PartStore | None,
+    jobs: int | None,
+    dask: str | None,
+    dask_timeout_s: float,
+    *,
+    unchecked: bool,
+) -> SweepResult:
+    """Run the tasks without stored rows, and stop with what is done on a signal."""
+    from stripesim.scenarios.answers.sweep.run import run_sweep
+
+    missing = sum(
+        store is None or task.task_id not in store.rows for task in plan.tasks
+    )
+    kept = len(plan.tasks) - missing
+    title = f"{plan.name} (+{kept} kept)" if kept else plan.name
+    with (
+        _on_signal(signal.SIGTERM, _interrupt),
+        _on_signal(signal.SIGINT, _interrupt),
+        output.progress(title, missing) as step,
+    ):
+        return run_sweep(
+            plan,
+            jobs=jobs,
+            dask=dask,
+            dask_timeout_s=dask_timeout_s,
+            store=store,
+            unchecked=unchecked,
+            progress=lambda done: step(
+                ("" if done.reason is None else "failed: ") + done.task.label
+            ),
+        )
 
 
 def _problems(
-    out: Path | None, *, report: bool, resume: bool, jobs: int | None, dask: str | None
+    out: Path | None, *, resume: bool, jobs: int | None, dask: str | None
 ) -> Iterator[str]:
     """Yield the problems with the options, which are reported together with those of the scenario."""
     if jobs is not None and jobs < 1:
@@ -160,88 +156,6 @@ def _problems(
         yield "--dask: got --jobs too, wanted only one of them: a Dask cluster has its own workers"
     if resume and out is None:
         yield "--resume: got no --out, wanted the folder of the sweep to continue"
-    try:
-        output.check_out(out, report=report)
-    except ValueError as error:
-        yield str(error)
-
-
-def _write(
-    out: Path,
-    plan: SweepPlan,
-    result: SweepResult,
-    *,
-    report: bool,
-    width_inch: float | None,
-) -> list[Path]:
-    """Write tables, provenance, figures and optionally the report, even if the sweep ended early."""
-    from stripesim.scenarios.answers.sweep.figures import draw_sweep
-    from stripesim.scenarios.show.figures.results import save_figures
-    from stripesim.scenarios.show.files import write_results
-
-    extra = {
-        "aggregated.csv": result.aggregated.write_csv(),
-        "failed.json": json.dumps(result.failed, indent=1) + "\n",
-    }
-    written = write_results(out, result.rows, result.provenance, extra)
-    figure = draw_sweep(result.aggregated, plan.keys)
-    if report:
-        from stripesim.scenarios.answers.sweep.report import report_of_sweep
-
-        written += output.write_page(out, report_of_sweep(plan, result, figure))
-    if figure is not None:
-        # Fitting a width changes the figure, so the page comes first.
-        written += save_figures({"sweep": figure}, out, width_inch=width_inch)
-    return written
-
-
-def _warn(
-    plan: SweepPlan, result: SweepResult, out: Path | None, *, unchecked: bool
-) -> None:
-    """Warn on standard error about damaged, refused, unsteady, failed and missing rows."""
-    output.warn_refused(result.refusals, unchecked=unchecked)
-    lines = [f"warning: {line}" for line in result.falls]
-    if result.refusals and not unchecked:
-        lines.append(
-            f"refused: {result.refused} of {result.rows.height} rows; --unchecked shows their numbers"
-        )
-    done = result.rows.height
-    if result.damaged:
-        lines.append(
-            f"warning: skipped {result.damaged} damaged rows in {out} and simulated their cells again"
-        )
-    unsteady = []
-    if not result.rows.is_empty():
-        # The audit gives its own reason for the rows that it refuses.
-        checked = result.rows.filter(result.rows["refused"].is_null())
-        unsteady = checked.filter(~checked["steady"]).to_dicts()
-    if unsteady:
-        first = unsteady[0]
-        where = [
-            str(first[key])
-            for key in ("scheme", "op", "pattern", "block_size_bytes")
-            if first[key]
-        ]
-        where += [f"{key}={first[key]}" for key in plan.keys]
-        lines.append(
-            f"warning: {len(unsteady)} of {done} rows did not reach a steady state; the first: "
-            f"{' '.join(where)}: {first['unsteady_reason']}"
-        )
-    for failed in result.failed:
-        where = [
-            f"{key}={value}"
-            for key, value in failed.items()
-            if key not in ("task", "reason")
-        ]
-        lines.append(f"failed: {' '.join(where)}: {failed['reason']}")
-    if result.stopped:
-        lines.append(
-            f"stopped: {result.stopped}; {done} of {len(plan.tasks)} rows are done"
-        )
-        if out is not None:
-            lines.append(f"repeat the command with --resume to continue from {out}")
-    for line in lines:
-        print(line, file=sys.stderr)
 
 
 def _interrupt(*_: object) -> None:
@@ -256,20 +170,3 @@ def _on_signal(number: signal.Signals, handler: Any) -> Iterator[None]:
         yield
     finally:
         signal.signal(number, before)
-
-
-def _print(plan: SweepPlan, result: SweepResult) -> None:
-    """Print the means at each point."""
-    from stripesim.scenarios.answers.sweep.run import NOTE, aggregated_table
-
-    columns, rows = aggregated_table(result.aggregated, plan.keys)
-    # Put units below names. Every column with a unit holds numbers.
-    numbers = [number for number, name in enumerate(columns) if " [" in name]
-    output.console().print(
-        output.table(
-            [name.replace(" [", "\n[") for name in columns],
-            rows,
-            numbers=numbers,
-            caption=NOTE,
-        )
-    )

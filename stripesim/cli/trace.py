@@ -1,14 +1,13 @@
 """The commands of `stripesim trace`: summarise, fit and convert traces."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from stripesim.cli import output
 from stripesim.cli.options import JsonOption, OutOption
-from stripesim.cli.output import console, list_written, write_json
 
 trace_app = typer.Typer(
     help="Summarise, fit or convert block and failure traces.", no_args_is_help=True
@@ -46,29 +45,11 @@ def info(
     json_to: JsonOption = None,
 ) -> None:
     """Summarise a trace, and with --out also draw it."""
-    from stripesim.traces import BlockTrace, describe
+    to = output.destination(out, json_to)
+    from stripesim.scenarios.answers.trace import answer_of_trace
 
     trace = _load(file, form, columns, strict)
-    summary = describe(trace)
-    written: list[Path] = []
-    if out is not None:
-        from stripesim.scenarios.show.files import write_files
-
-        written += write_files(
-            out, {"trace-info.json": json.dumps(summary, indent=1).encode()}
-        )
-        if isinstance(trace, BlockTrace):
-            from stripesim.traces.figure import figure_sheet
-
-            written += figure_sheet(trace, out / "trace-info")
-    if write_json(json_to, summary):
-        return
-    from stripesim.cli.tables import summary_tables
-
-    terminal = console()
-    for table in summary_tables(summary):
-        terminal.print(table)
-    list_written(written)
+    output.deliver(answer_of_trace(trace), to)
 
 
 @trace_app.command()
@@ -95,15 +76,13 @@ def fit(
     for service times, drive.toml. A scenario uses it with
     cluster.drive = "./drive.toml".
     """
-    from stripesim.calibration.trace_fit import fit_trace, write_fit
+    to = output.destination(out, json_to)
+    from stripesim.calibration.trace_fit import fit_trace
+    from stripesim.scenarios.answers.trace import answer_of_fit
 
     trace = _load(file, form, columns, strict)
     fitted = fit_trace(trace, seed=seed)
-    written = [] if out is None else write_fit(fitted, trace, out, like=like)
-    if write_json(json_to, fitted.to_dict()):
-        return
-    print(fitted.summary())
-    list_written(written)
+    output.deliver(answer_of_fit(fitted, trace, like=like), to)
 
 
 @trace_app.command()
@@ -126,8 +105,10 @@ def convert(
     folder.mkdir(parents=True, exist_ok=True)
     written = write(trace, folder / f"{file.name.split('.')[0]}.{to}")
     counts = {"format": trace.format, "rows": len(trace), "faults": trace.faults.count}
-    if not write_json(json_to, {**counts, "written": [str(path) for path in written]}):
-        list_written(written)
+    if not output.write_json(
+        json_to, {**counts, "written": [str(path) for path in written]}
+    ):
+        output.list_written(written)
 
 
 def _load(file: Path, form: str | None, columns: str | None, strict: bool) -> Any:

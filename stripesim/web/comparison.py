@@ -1,13 +1,12 @@
 """Compare two options: their numbers next to each other, their simulations, CSV and a report to share."""
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from stripesim._version import __version__
 from stripesim.scenarios.forms.bound import resource_words
 from stripesim.scenarios.schema.units import number_text
+from stripesim.scenarios.show.files import csv_text
 from stripesim.scenarios.show.page.render import render
 from stripesim.scenarios.show.tables import Table
 from stripesim.sim.observe.intervals import student_interval
@@ -144,16 +143,15 @@ def _verdict(rows: Sequence[Mapping[str, Any]], arrivals: str) -> str:
 
 def csv_of_options(options: Mapping[str, PlanOption], job: Job | None) -> str:
     """Write the fields and numbers of both options as CSV."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["number", "A", "B", "difference", "why"])
+    names = ("number", "A", "B", "difference", "why")
+    lines = []
     for control in controls():
         values = [
             _escape_formula(option.values[control.name]) for option in options.values()
         ]
-        writer.writerow([control.name, *values, "", "the form"])
-    writer.writerows(_lines(options, job))
-    return text.getvalue()
+        lines.append([control.name, *values, "", "the form"])
+    lines += _lines(options, job)
+    return csv_text(dict(zip(names, line, strict=True)) for line in lines)
 
 
 def _escape_formula(text: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from stripesim.models.coding import parse_scheme
-from stripesim.scenarios.answers.durability import DETECTION_S
+from stripesim.scenarios.answers.durability.durability import DETECTION_S
 from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.answers.plan.candidates import candidate_scenario
 from stripesim.scenarios.answers.plan.plan import nines_of

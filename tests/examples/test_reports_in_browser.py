@@ -22,7 +22,7 @@ from stripesim.scenarios.answers.rehearse import samples
 from stripesim.scenarios.answers.rehearse.page import report_of_rehearsal
 from stripesim.scenarios.answers.rehearse.rehearse import rehearse
 from stripesim.scenarios.answers.run.execute import run_scenario
-from stripesim.scenarios.answers.run.page import report_of_run
+from stripesim.scenarios.answers.run.report.page import report_of_run
 from stripesim.scenarios.answers.sweep.figures import draw_sweep
 from stripesim.scenarios.answers.sweep.plan import plan_sweep
 from stripesim.scenarios.answers.sweep.report import report_of_sweep

@@ -275,10 +275,10 @@ def test_a_failing_cell_leaves_other_cells_alone_and_is_retried(
     with monkeypatch.context() as patch:
         run_cell = sweep_task.run_cell
 
-        def fail_on_codes(scenario: Any, cell: Any, *rest: Any, **more: Any) -> Any:
+        def fail_on_codes(scenario: Any, cell: Any, *rest: Any, **options: Any) -> Any:
             if cell.scheme == "rs:6,3":
                 raise RuntimeError("a fault of ours")
-            return run_cell(scenario, cell, *rest, **more)
+            return run_cell(scenario, cell, *rest, **options)
 
         patch.setattr(sweep_task, "run_cell", fail_on_codes)
         printed = sweep(tiny, *arguments, status=1)

@@ -113,5 +113,5 @@ def test_figures_show_the_judged_values(result, tmp_path):
         "captions.md",
         "phases.csv",
     } <= names
-    assert len(result.phases) == 15
+    assert len(result.frames["phases"]) == 15
     assert "Phases of the repairs" in (tmp_path / "report.html").read_text()

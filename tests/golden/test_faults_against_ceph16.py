@@ -61,6 +61,7 @@ def test_a_phase_whose_end_was_not_measured_has_no_duration(data):
     repair = load(data / "ceph16").repairs[1]
     times = {name: time_s for name, time_s in repair.times_s.items() if name != "clean"}
     repair = replace(repair, times_s=times)
-    _, rows = phase_table(frame_of_phases(phases_of(repair, simulate_repair(repair))))
+    phases = frame_of_phases(phases_of(repair, simulate_repair(repair)))
+    rows = phase_table(phases).rows
     assert rows[2][3] == "–" and rows[2][4].endswith(" s")
     assert all(row[3].endswith(" s") for row in rows if row[2] != "out to clean")

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from stripesim.models.problems import NotComputedError, StudyError
+from stripesim.scenarios.studies.base import StudyResult
 from stripesim.scenarios.studies.claim_rules import simulate_claims
 from stripesim.scenarios.studies.koh2017 import ablations as what_if
 from stripesim.scenarios.studies.koh2017.ablations import ABLATIONS, CHANGES
@@ -31,7 +32,7 @@ from stripesim.scenarios.studies.koh2017.series import (
     dips_of,
     pristine_over_overwrites,
 )
-from stripesim.scenarios.studies.koh2017.study import STUDY, KohResult
+from stripesim.scenarios.studies.koh2017.study import STUDY
 from stripesim.scenarios.studies.page import report_page, seen_by_fits
 from stripesim.scenarios.studies.tasks import run_tasks
 from stripesim.sim.ceph.clients.workload import Replay, Requests
@@ -42,7 +43,7 @@ MS_NS = 1_000_000
 
 
 @pytest.fixture(scope="module")
-def bare() -> KohResult:
+def bare() -> StudyResult:
     """The bare device's runs: the only figure that takes seconds in all, less its cluster runs."""
     return STUDY.run(figures=["13"], jobs=1)
 
@@ -304,7 +305,7 @@ def test_no_claim_that_a_fit_has_seen_is_held_out(bare):
 
 
 def test_figures_and_report_come_from_the_data(bare, ablated):
-    result = replace(bare, ablations=ablated)
+    result = replace(bare, frames={**bare.frames, "ablations": ablated})
     figures = STUDY.figures(result)
     # The runs of Figure 13 allow Figures 5, 9 and 11 too, but those were not asked for.
     assert set(figures) == {"fig13", "ablations", "stripe-width"}

@@ -6,7 +6,7 @@ from stripesim.calibration.parameters import sets as parameter_sets
 from stripesim.calibration.parameters.calibrated_range import calibrated_range
 from stripesim.calibration.parameters.sets import ParameterSet, names
 from stripesim.models.problems import ParameterSetError
-from stripesim.scenarios.answers.durability import answer
+from stripesim.scenarios.answers.durability.durability import answer
 from stripesim.scenarios.answers.plan.candidates import candidates_of
 from stripesim.scenarios.cells.notes import warnings_of, warnings_of_all
 from stripesim.scenarios.schema.keys import Scenario

@@ -94,9 +94,10 @@ def test_one_warning_is_printed_in_full_and_several_refer_to_the_report(
     warn_outside(["repair: never seen"])
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith(": repair: never seen")
-    warn_outside(["repair: one", "repair: two", "faults: three"], report=tmp_path)
+    page = tmp_path / "report.html"
+    warn_outside(["repair: one", "repair: two", "faults: three"], page=page)
     (line,) = capsys.readouterr().err.splitlines()
-    assert states(line, f"3 ... repair, faults ... {tmp_path / 'report.html'}")
+    assert states(line, f"3 ... repair, faults ... {page}")
 
 
 def test_a_sweep_has_a_report_too(run, refused, tmp_path):

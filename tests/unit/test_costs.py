@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from stripesim.cli.costs import ROWS_MAX, print_costs
+from stripesim.scenarios.answers.run.cost_table import ROWS_MAX, cost_parts
 from stripesim.scenarios.answers.run.costs import SAMPLE_MAX, cell_costs
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.models import build_models
@@ -318,7 +318,8 @@ def test_every_step_that_can_take_time_has_its_phase(generation):
 
 def shown(rows) -> str:
     console = Console(width=100, file=StringIO(), color_system=None)
-    print_costs(rows, console)
+    for part in cost_parts(rows):
+        console.print(part.lay_out(console))
     return console.file.getvalue()
 
 

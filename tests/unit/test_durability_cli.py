@@ -6,7 +6,7 @@ import math
 import pytest
 
 from stripesim.models.problems import ScenarioError
-from stripesim.scenarios.answers.durability import (
+from stripesim.scenarios.answers.durability.durability import (
     DETECTION_S,
     answer,
     lifetime_of,

@@ -355,7 +355,7 @@ def test_printing_shows_verdicts_and_escapes_markup():
     ledger = judge(
         [claim("a"), claim("b", role="given")], {"a": 500.0}, reasons={"b": "see [III]"}
     )
-    ledger.print_ledger(console, everything=True)
+    console.print(ledger.laid_out(everything=True))
     text = console.export_text()
     assert "wrong" in text
     assert "+400%" in text

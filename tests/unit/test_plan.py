@@ -7,16 +7,17 @@ import numpy as np
 import pytest
 
 from stripesim.models.problems import ScenarioError
-from stripesim.scenarios.answers.durability import DescribedSystem
+from stripesim.scenarios.answers.durability.durability import DescribedSystem
 from stripesim.scenarios.answers.plan import plan as planning
+from stripesim.scenarios.answers.plan.answer import answer_of_plan
 from stripesim.scenarios.answers.plan.candidates import (
     candidates_of,
     judge,
     line_name,
 )
 from stripesim.scenarios.answers.plan.curves import curves_of_plan
-from stripesim.scenarios.answers.plan.figures import draw_plan, front_of
-from stripesim.scenarios.answers.plan.page import csv_of, report_of_plan, rows_of
+from stripesim.scenarios.answers.plan.figure import draw_plan, front_of
+from stripesim.scenarios.answers.plan.page import report_of_plan, rows_of
 from stripesim.scenarios.answers.plan.plan import make_plan
 from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.sim.durability.system import (
@@ -126,7 +127,8 @@ def test_page_and_table_hold_every_candidate(document):
     assert 'class="stack numeric"' in page
     for stem in ("plan-cost", "plan-p99", "plan-rebuild"):
         assert f'<figure id="{stem}"' in page
-    assert len(csv_of(document).splitlines()) == 5
+    table = answer_of_plan(scenario, document).files()["plan.csv"]
+    assert len(table.splitlines()) == 5
 
 
 def test_growth_is_drawn_until_each_candidate_is_full(document):

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from stripesim.__main__ import main
-from stripesim.cli.tables import recorded_lines
+from stripesim.scenarios.answers.run.words import recorded_lines
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.replay import recorded_latency, replay_of
 from stripesim.scenarios.schema.keys import cells

@@ -11,7 +11,7 @@ import pytest
 from stripesim.scenarios.answers.explain.play import play_page
 from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.answers.run.execute import run_scenario
-from stripesim.scenarios.answers.run.page import report_of_run
+from stripesim.scenarios.answers.run.report.page import report_of_run
 from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
 from stripesim.scenarios.show.figures.results import CaptionedFigure, new_figure, styled
 from stripesim.scenarios.show.page.render import (

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import stat
+from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,11 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+from stripesim.cli import output
 from stripesim.models.problems import AnswerError
-from stripesim.scenarios.show.files import write_files, write_results
+from stripesim.scenarios.show.files import result_files, write_files
 from stripesim.scenarios.show.quantities import RESULT_SCHEMA, rows_frame
-from stripesim.scenarios.show.result_table import print_table
+from stripesim.scenarios.show.result_table import result_table
 
 
 def row(**changes: Any) -> dict[str, Any]:
@@ -40,9 +42,18 @@ def printed(rows: pl.DataFrame, width: int) -> str:
     console = Console(
         width=width, file=StringIO(), color_system=None, legacy_windows=False
     )
-    print_table(rows, console)
+    console.print(result_table(rows, console))
     assert isinstance(console.file, StringIO)
     return console.file.getvalue()
+
+
+def write_results(
+    folder: Path,
+    rows: pl.DataFrame,
+    provenance: dict[str, Any],
+    extra: Mapping[str, str | bytes] | None = None,
+) -> list[Path]:
+    return write_files(folder, result_files(rows, provenance, extra or {}))
 
 
 def test_rows_have_the_columns_in_order_and_nulls_for_unknown_values() -> None:
@@ -218,3 +229,13 @@ def test_a_narrow_table_omits_columns_and_lists_them() -> None:
     assert "columns left out: " in " ".join(text.split())
     assert "private network 90 %" in text
     assert "…" not in text
+
+
+@pytest.mark.parametrize(("columns", "width"), [("72", 72), (None, 100)])
+def test_a_pipe_is_as_wide_as_the_shell_says(
+    monkeypatch: pytest.MonkeyPatch, columns: str | None, width: int
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", columns)
+    assert output.console(100).width == width

@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 from stripesim.calibration.ledger.verdicts import judge
-from stripesim.cli.study import _show, parse_sets
+from stripesim.cli.output import deliver, destination
+from stripesim.cli.study import parse_sets
 from stripesim.models.problems import StudyError
 from stripesim.scenarios.studies.base import (
     Study,
@@ -135,13 +136,14 @@ def test_an_ablation_is_shown_next_to_the_full_run():
     assert (simulated(result), simulated(result.ablated["none"])) == (20, 1)
     (row,) = (row for row in result.to_json()["ablations"] if row["id"] == CLAIM)
     assert (row["ablation"], row["baseline"], row["ratio"]) == ("none", 20, 1 / 20)
-    (columns, rows), *_ = result.terminal_tables()
-    assert len(rows) == 2 and len(rows[0]) == len(columns)
+    table = result.ablation_table()
+    assert len(table.rows) == 2 and len(table.rows[0]) == len(table.columns)
 
 
 def printed(capsys, result, *, everything=False):
     """Return what the command prints of a result."""
-    _show(result, everything=everything)
+    answer = Small().answer(result, everything=everything)
+    deliver(answer, destination(None, None))
     return capsys.readouterr().out
 
 

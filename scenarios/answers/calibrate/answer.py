@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +34,7 @@ def answer_of_calibration(calibration: Calibration) -> Answer:
             _values(calibration),
             *_sentences(calibration),
         ],
+        saved_as="calibration.json",
         files=lambda: _files(calibration),
         figures=figures,
     )
@@ -73,11 +73,8 @@ def document_of(calibration: Calibration) -> dict[str, Any]:
 
 
 def _files(calibration: Calibration) -> dict[str, bytes]:
-    """Return the parameter set, the document, and a scenario that uses the set."""
-    files = {
-        FILE: parameter_text(calibration).encode(),
-        "calibration.json": json.dumps(document_of(calibration), indent=1).encode(),
-    }
+    """Return the parameter set, and a scenario that uses it."""
+    files = {FILE: parameter_text(calibration).encode()}
     if calibration.scenario.cluster.crush_map is None:
         files["scenario.toml"] = scenario_text(calibration).encode()
     return files

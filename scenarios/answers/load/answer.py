@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -32,10 +31,8 @@ def answer_of_load(
         outside=[line for line in document["warnings"] if line not in audited],
         warnings=document["falls"],
         refusals=document["refusals"],
-        files=lambda: {
-            "load.json": json.dumps(document, indent=1).encode(),
-            "load.csv": csv_text(_points(document)).encode(),
-        },
+        saved_as="load.json",
+        files=lambda: {"load.csv": csv_text(_points(document)).encode()},
         figures=lambda: draw_load(curves),
         page=lambda: report_of_load(scenario, curves, document),
     )

@@ -7,7 +7,7 @@ from stripesim.scenarios.answers.load.page import load_section
 from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.load.words import sentence_of
 from stripesim.scenarios.answers.plan.candidates import line_name
-from stripesim.scenarios.answers.plan.figures import candidate_name, draw_plan
+from stripesim.scenarios.answers.plan.figure import candidate_name, draw_plan
 from stripesim.scenarios.forms.bound import stated_words
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.units import (
@@ -16,7 +16,6 @@ from stripesim.scenarios.schema.units import (
     number_text,
     rate_text,
 )
-from stripesim.scenarios.show.files import csv_text
 from stripesim.scenarios.show.page.render import figure_blocks, render
 from stripesim.scenarios.show.tables import Table
 
@@ -83,24 +82,6 @@ def failing_keys(one: Mapping[str, Any]) -> list[str]:
     """List the keys of the requirements that a candidate misses, or the key for which it cannot be built."""
     failed = [each["key"] for each in one["verdicts"] if each["state"] == "failed"]
     return failed or [one["fails"][0].partition(":")[0]]
-
-
-def csv_of(document: Mapping[str, Any]) -> str:
-    """Return the candidates as CSV, one per line, with plain numbers for bytes and seconds."""
-    flat = []
-    for one in document["candidates"]:
-        plain = {
-            key: value
-            for key, value in one.items()
-            if not isinstance(value, dict | list)
-        }
-        held = {
-            key: value
-            for key, value in one["capacity"].items()
-            if not isinstance(value, list)
-        }
-        flat.append({**plain, **held, "fails": "; ".join(one["fails"])})
-    return csv_text(flat)
 
 
 def report_of_plan(

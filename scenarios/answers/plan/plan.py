@@ -7,7 +7,10 @@ from typing import Any, Final, NamedTuple
 
 from stripesim.models.drive import drive_writes_per_day
 from stripesim.models.problems import RefusedError
-from stripesim.scenarios.answers.durability import DETECTION_S, described_system
+from stripesim.scenarios.answers.durability.durability import (
+    DETECTION_S,
+    described_system,
+)
 from stripesim.scenarios.answers.plan.candidates import (
     Candidate,
     Verdict,

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from stripesim.scenarios.answers.rehearse.tables import interval_text
-from stripesim.scenarios.answers.run.page import Finding
+from stripesim.scenarios.answers.run.report.page import Finding
 from stripesim.scenarios.schema.units import (
     bytes_text,
     duration_text,

@@ -7,11 +7,15 @@ from typing import Any
 
 import polars as pl
 
-from stripesim.scenarios.answers.run.costs import cell_costs
-from stripesim.scenarios.cells.failures import limits_of, recovery_warnings
+from stripesim.scenarios.answers.run.collect import (
+    Collected,
+    Rows,
+    Wanted,
+    collect_cell,
+)
+from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import (
-    burst_warnings,
     hole_warnings,
     kernel_warnings,
     load_sentences,
@@ -21,21 +25,16 @@ from stripesim.scenarios.cells.notes import (
     repair_warnings,
     warnings_of,
 )
-from stripesim.scenarios.cells.run import load_rows_of, row_of, run_cells
-from stripesim.scenarios.forms.bound import Bound, bounds_of_cell, within_bound
+from stripesim.scenarios.cells.run import run_cells
 from stripesim.scenarios.forms.capacity import drives_of, storage_warnings
 from stripesim.scenarios.schema.checks import NO_BOUND, WANTED_BOUND
 from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.geometry import loads_with_keys
-from stripesim.scenarios.schema.keys import Cell, Scenario
+from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.show.quantities import rows_frame
 from stripesim.scenarios.show.result_table import html_table
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.progress import OnStep, silent
-from stripesim.sim.observe.window import QUANTILES, latency_quantiles
-from stripesim.sim.run import RunResult
-
-Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -154,6 +153,51 @@ def run_scenario(
     ValueError
         If a scheme does not fit on the cluster, or the run does not fit in memory.
     """
+    _check_has_end(scenario)
+    models = build_models(scenario)
+    # Rejects images that do not fit, before the run.
+    no_room = storage_warnings(scenario, models)
+    wanted = Wanted(
+        engine=engine, costs=costs, first_full=first_full, unchecked=unchecked
+    )
+    collected = Collected()
+    stopped = False
+    try:
+        for cell, measured in run_cells(scenario, engine, models, unchecked=True):
+            collected += collect_cell(scenario, cell, measured, models, wanted)
+            progress(" ".join(str(part) for part in cell if part is not None))
+    except KeyboardInterrupt:
+        # Keep the cells that are complete, if there are any.
+        if not collected.rows:
+            raise
+        stopped = True
+    return ScenarioResult(
+        rows=rows_frame(collected.rows),
+        provenance=provenance_of(scenario, models, engine),
+        completions_sha256=hashlib.sha256(collected.fingerprints).hexdigest(),
+        requests=collected.requests,
+        uses=collected.uses,
+        engine_wall_s=collected.engine_wall_s,
+        parameters=[
+            *parameters_of(models),
+            *recovery_parameters(scenario, models),
+            *drives_of(scenario, models).parameters(),
+        ],
+        warnings=warnings_of(scenario),
+        resources=collected.resources,
+        timelines=collected.timelines,
+        processors=collected.processors,
+        latencies=collected.latencies,
+        holes=_holes(scenario, models, collected, no_room),
+        stopped=stopped,
+        limits=collected.limits,
+        refusals=collected.refusals,
+        unchecked=unchecked,
+    )
+
+
+def _check_has_end(scenario: Scenario) -> None:
+    """Reject a scenario without a workload, or with one that never ends."""
     if stands_alone(scenario):
         wanted = "a table [workload], or `stripesim durability` for [durability]"
         raise scenario.problem("workload", "nothing", wanted)
@@ -161,131 +205,23 @@ def run_scenario(
         is_bounded = load.requests is not None or load.duration_s is not None
         if not is_bounded and load.kind != "trace":
             raise scenario.problem(f"{place}.requests", NO_BOUND, WANTED_BOUND)
-    models = build_models(scenario)
-    no_room = storage_warnings(scenario, models)
-    resources: Rows = []
-    rows: Rows = []
-    timelines: Rows = []
-    processors: Rows = []
-    latencies: Rows = []
-    limits: list[tuple[dict[str, Any], ...]] = []
-    bursts: list[str] = []
-    refusals: list[str] = []
-    fingerprint = hashlib.sha256()
-    requests = uses = 0
-    wall_s = 0.0
-    stopped = False
-    unfinished: list[str] = []
-    try:
-        for cell, measured in run_cells(scenario, engine, models, unchecked=True):
-            bounds: tuple[Bound, ...] = ()
-            if first_full or models.deferral is not None:
-                bounds = _bounds(scenario, cell, measured, models)
-            result = within_bound(
-                scenario,
-                measured,
-                bounds,
-                defers_writes=models.deferral is not None,
-            )
-            own_rows = [
-                *load_rows_of(scenario, cell, result),
-                row_of(scenario, cell, result),
-            ]
-            cell_rows = [row.as_dict(unchecked=unchecked) for row in own_rows]
-            refusals += [text for row in own_rows if (text := row.refusal())]
-            requests += result.row.requests
-            fingerprint.update(bytes.fromhex(result.sha256))
-            uses += result.uses
-            wall_s += result.row.engine_wall_s
-            is_shown = unchecked or result.refused is None
-            if is_shown and costs:
-                # Requests of the first client are followed, which belong to the first workload.
-                cell_rows[0] |= cell_costs(scenario, cell, result, engine, models)
-            rows += cell_rows
-            limits += [result.limits if is_shown else ()] * len(cell_rows)
-            if is_shown:
-                resources += [
-                    {**cell._asdict(), **vars(use)} for use in result.resources
-                ]
-                use = {**cell._asdict(), **result.processors}
-                saturates = _first_full(result, bounds)
-                bursts += burst_warnings(cell, saturates, models)
-                unfinished += recovery_warnings(scenario, cell.scheme, result.row)
-                if first_full:
-                    use["saturates_first"] = saturates
-                processors.append(use)
-            if is_shown and result.window is not None:
-                latencies.append({**cell._asdict(), **_distribution(result)})
-            if is_shown and result.timeline is not None:
-                timelines.append({**cell._asdict(), **result.timeline})
-            progress(" ".join(str(part) for part in cell if part is not None))
-    except KeyboardInterrupt:
-        # Keep the cells that are complete, if there are any.
-        if not rows:
-            raise
-        stopped = True
-    return ScenarioResult(
-        rows=rows_frame(rows),
-        provenance=provenance_of(scenario, models, engine),
-        completions_sha256=fingerprint.hexdigest(),
-        requests=requests,
-        uses=uses,
-        engine_wall_s=wall_s,
-        parameters=[
-            *parameters_of(models),
-            *recovery_parameters(scenario, models),
-            *drives_of(scenario, models).parameters(),
-        ],
-        warnings=warnings_of(scenario),
-        resources=resources,
-        timelines=timelines,
-        processors=processors,
-        latencies=latencies,
-        holes=(
-            *hole_warnings(scenario),
-            *no_room,
-            *kernel_warnings(scenario),
-            *(repair_warnings(scenario, models) if scenario.changes_during_run else ()),
-            *pristine_warnings(scenario),
-            *object_map_warnings(scenario),
-            *dict.fromkeys(unfinished),
-            *bursts,
-        ),
-        stopped=stopped,
-        limits=tuple(limits),
-        refusals=tuple(refusals),
-        unchecked=unchecked,
+
+
+def _holes(
+    scenario: Scenario, models: Models, collected: Collected, no_room: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the warnings besides those of the calibrated range."""
+    repairs = repair_warnings(scenario, models) if scenario.changes_during_run else ()
+    return (
+        *hole_warnings(scenario),
+        *no_room,
+        *kernel_warnings(scenario),
+        *repairs,
+        *pristine_warnings(scenario),
+        *object_map_warnings(scenario),
+        *dict.fromkeys(collected.unfinished),
+        *collected.bursts,
     )
-
-
-def _distribution(result: RunResult) -> dict[str, Any]:
-    """Return the latencies of a run's requests as fractions and times [ns]."""
-    assert result.window is not None
-    latency_ns = latency_quantiles(result.window, result.requested)
-    return {"fractions": list(QUANTILES), "latency_ns": latency_ns}
-
-
-def _bounds(
-    scenario: Scenario, cell: Cell, result: RunResult, models: Models
-) -> tuple[Bound, ...]:
-    """Return the rate that each resource sustains for the requests of a run, lowest first."""
-    if result.row.iops is None:
-        # No request completed, so the utilisation is unknown.
-        return ()
-    rates = [row.iops or 0.0 for row in result.load_rows] or None
-    return bounds_of_cell(scenario, cell, models, rates=rates)
-
-
-def _first_full(result: RunResult, bounds: Sequence[Bound]) -> dict[str, Any] | None:
-    """Return the resource that saturates first as the rate of requests grows, and that rate [1/s]."""
-    if not bounds or result.row.iops is None:
-        return None
-    first = bounds[0]
-    return {
-        "resource": first.resource,
-        "utilisation": result.row.iops / first.iops,
-        "iops": first.iops,
-    }
 
 
 def parameters_of(models: Models) -> list[dict[str, Any]]:

@@ -138,29 +138,19 @@ def plan_sweep(
         If the sweep cannot run; the message lists every fault.
     """
     faults: list[str] = []
-    axes: list[_Axis | None]
-    if isinstance(over, Mapping):
-        axes = [_axis_of_values(key, values, faults) for key, values in over.items()]
-        over = [text for axis in axes if axis is not None for text in axis.texts]
-    else:
-        axes = [_axis([item], "--over", faults) for item in over]
+    grid = _grid(over, faults)
+    axes = [*grid, *_other_axes(zipped, list_file, faults)]
     if isinstance(sets, Mapping):
         sets = [Override(key, value) for key, value in sets.items()]
-    axes.append(_axis(zipped, "--zip", faults))
-    if list_file is not None:
-        axes.append(_read_list(Path(list_file), faults))
-    listed = [axis for axis in axes if axis is not None and axis.keys]
-    keys = tuple(key for axis in listed for key in axis.keys)
-    faults += _clashes(listed, sets)
+    faults += _clashes(axes, sets)
     if replications < 1:
         faults.append(
             f"--replications: got {replications}, wanted a number of at least 1"
         )
-    if math.prod(len(axis.steps) for axis in listed) > _POINTS_MAX:
+    if math.prod(len(axis.steps) for axis in axes) > _POINTS_MAX:
         faults.append(f"--over: got more than {_POINTS_MAX:,} points, wanted fewer")
         raise SweepError("\n".join(faults))
-    scenarios = _load(scenario, listed, sets, seed, faults)
-    values = _swept_columns(keys, scenarios)
+    scenarios = _load(scenario, axes, sets, seed, faults)
     first = scenarios[0].seed if scenarios else 0
     if first + replications - 1 > _SEED_MAX:
         faults.append(
@@ -168,6 +158,55 @@ def plan_sweep(
         )
     if faults:
         raise SweepError("\n".join(dict.fromkeys(faults)))
+    keys = tuple(key for axis in axes for key in axis.keys)
+    tasks = _tasks(scenarios, keys, replications, engine)
+    _refuse_repeats(tasks, keys)
+    asked = {
+        "over": _texts_of(grid) if isinstance(over, Mapping) else list(over),
+        "zip": list(zipped),
+        "list": None if list_file is None else str(list_file),
+        "set": [_set_text(item) for item in sets],
+    }
+    return SweepPlan(
+        scenarios[0].name,
+        keys,
+        len(scenarios),
+        tuple(tasks),
+        scenarios[0],
+        replications,
+        asked,
+    )
+
+
+def _grid(
+    over: Mapping[str, Sequence[Any]] | Sequence[str], faults: list[str]
+) -> list[_Axis]:
+    """Return the axes of keys that form a grid, and add the faults of the others."""
+    if isinstance(over, Mapping):
+        axes = [_axis_of_values(key, values, faults) for key, values in over.items()]
+    else:
+        axes = [_axis([item], "--over", faults) for item in over]
+    return [axis for axis in axes if axis is not None and axis.keys]
+
+
+def _other_axes(
+    zipped: Sequence[str], list_file: str | Path | None, faults: list[str]
+) -> list[_Axis]:
+    """Return the axis of keys that change together and that of a file, and add their faults."""
+    axes = [_axis(zipped, "--zip", faults)]
+    if list_file is not None:
+        axes.append(_read_list(Path(list_file), faults))
+    return [axis for axis in axes if axis is not None and axis.keys]
+
+
+def _texts_of(axes: Sequence[_Axis]) -> list[str]:
+    return [text for axis in axes for text in axis.texts]
+
+
+def _tasks(
+    scenarios: Sequence[Scenario], keys: tuple[str, ...], replications: int, engine: str
+) -> list[SweepTask]:
+    """Return the tasks of all points, unless there are too many."""
     forget_models()
     count = replications * sum(len(cells(point)) for point in scenarios)
     if count > TASKS_MAX:
@@ -175,7 +214,8 @@ def plan_sweep(
             f"--replications: got {replications:,}, that is {count:,} runs of cells, wanted at most "
             f"{TASKS_MAX:,}"
         )
-    tasks = [
+    values = _swept_columns(keys, scenarios)
+    return [
         make_task(
             point,
             cell,
@@ -189,23 +229,6 @@ def plan_sweep(
         for cell in cells(point)
         for replication in range(replications)
     ]
-    _refuse_repeats(tasks, keys)
-    file = None if list_file is None else str(list_file)
-    asked = {
-        "over": list(over),
-        "zip": list(zipped),
-        "list": file,
-        "set": [_set_text(item) for item in sets],
-    }
-    return SweepPlan(
-        scenarios[0].name,
-        keys,
-        len(scenarios),
-        tuple(tasks),
-        scenarios[0],
-        replications,
-        asked,
-    )
 
 
 def _set_text(item: str | Override) -> str:

@@ -6,7 +6,8 @@ from typing import Final
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.answers.sweep.explorer import explorer_of
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
-from stripesim.scenarios.answers.sweep.run import NOTE, SweepResult, aggregated_table
+from stripesim.scenarios.answers.sweep.run import SweepResult
+from stripesim.scenarios.answers.sweep.table import NOTE, means_table
 from stripesim.scenarios.cells.placement import domain_type
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.show.figures.captions import scheme_label
@@ -15,9 +16,6 @@ from stripesim.scenarios.show.page.provenance import pretty
 from stripesim.scenarios.show.page.render import figure_blocks, render
 from stripesim.scenarios.show.tables import Table
 from stripesim.scenarios.show.words import moment_text
-
-# Number of text columns after the keys: scheme, op, pattern, block.
-_CELL_COLUMNS = 4
 
 #: More rows in a table make a page slow, and nobody reads them. The explorer has all.
 _TABLE_ROWS_MAX: Final = 500
@@ -83,8 +81,7 @@ def report_of_sweep(
     explorer = explorer_of(result.aggregated, plan.keys, result.failed)
     if explorer is not None:
         contents.insert(0, ("explorer", "Explore"))
-    columns, rows = aggregated_table(result.aggregated.head(_TABLE_ROWS_MAX), plan.keys)
-    text_columns = [*range(len(plan.keys) + _CELL_COLUMNS), len(columns) - 1]
+    means = means_table(result.aggregated.head(_TABLE_ROWS_MAX), plan.keys)
     about = plan.scenario.description or f"Swept: {keys}."
     introduction = " ".join(filter(None, (about, _host_failures(plan))))
     return render(
@@ -103,10 +100,8 @@ def report_of_sweep(
         explorer=explorer,
         explorer_heading="Explore",
         figures=figure_blocks(figures),
-        results=Table(
-            "Means of every point and cell", columns, rows, words=text_columns
-        ),
-        left_out=result.aggregated.height - len(rows),
+        results=means,
+        left_out=result.aggregated.height - len(means.rows),
         note=NOTE,
         failed=failed,
         provenance=pretty({k: v for k, v in source.items() if k != "configuration"}),

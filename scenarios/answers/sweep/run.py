@@ -18,14 +18,13 @@ from stripesim.scenarios.cells.notes import (
     warnings_of_all,
     where_and_when,
 )
-from stripesim.scenarios.show.quantities import QUANTITIES, RESULT_SCHEMA, rows_frame
-from stripesim.scenarios.show.result_table import block_text
+from stripesim.scenarios.show.quantities import RESULT_SCHEMA, rows_frame
 from stripesim.scenarios.work.dask import TIMEOUT_S, run_dask
 from stripesim.scenarios.work.pool import cores_usable, run_pool
 from stripesim.scenarios.work.store import PartStore
 from stripesim.scenarios.work.task import (
-    Answer,
     Batches,
+    CompletedBatch,
     Outcome,
     SweepTask,
     attempt,
@@ -34,9 +33,10 @@ from stripesim.scenarios.work.task import (
     expected_work,
 )
 from stripesim.sim.observe.audit import RatePoint, falls
-from stripesim.sim.observe.limits import resource_name
 from stripesim.sim.observe.result_row import withheld_columns
 
+#: Why a sweep stopped that the user interrupted.
+INTERRUPTED: Final = "interrupted"
 # Columns of a refused row that keep their values: its point, cell and task.
 _OF_TASK: Final = (
     *CELL_COLUMNS,
@@ -135,39 +135,60 @@ def run_sweep(
         Keep the numbers of rows that the audit refuses. The store has them in any case.
     """
     stored = {} if store is None else store.rows
-    rows = {
-        task.task_id: stored[task.task_id]
-        for task in plan.tasks
-        if task.task_id in stored
-    }
-    kept = len(rows)
-    missing = [task for task in plan.tasks if task.task_id not in rows]
+    done = _Done(
+        {
+            task.task_id: stored[task.task_id]
+            for task in plan.tasks
+            if task.task_id in stored
+        }
+    )
+    kept = len(done.rows)
+    missing = [task for task in plan.tasks if task.task_id not in done.rows]
     # So that no worker starts a long task when the others are done.
     missing.sort(key=lambda task: (task.replication, -expected_work(task)))
-    failed: list[Outcome] = []
-    stopped = None
     try:
         with closing(_outcomes(missing, jobs, dask, dask_timeout_s)) as outcomes:
             for outcome in outcomes:
-                if outcome.row is None:
-                    failed.append(outcome)
-                    progress(outcome)
-                    continue
-                if store is not None:
-                    store.add(outcome.task, outcome.row)
-                rows[outcome.task.task_id] = outcome.row
+                done.add(outcome, store)
                 progress(outcome)
     except KeyboardInterrupt:
-        stopped = "interrupted"
+        done.stopped = INTERRUPTED
     except WorkLostError as error:
-        stopped = str(error)
+        done.stopped = str(error)
+    damaged = 0 if store is None else store.damaged
+    return _result(plan, done, kept=kept, damaged=damaged, unchecked=unchecked)
+
+
+@dataclass
+class _Done:
+    """The tasks of a sweep that have ended."""
+
+    rows: dict[str, dict[str, Any]]  # by name of the task
+    failed: list[Outcome] = field(default_factory=list)
+    stopped: str | None = None  # Reason why the sweep ended early.
+
+    def add(self, outcome: Outcome, store: PartStore | None) -> None:
+        """Keep the outcome of a task, and store its row if it has one."""
+        if outcome.row is None:
+            self.failed.append(outcome)
+            return
+        if store is not None:
+            store.add(outcome.task, outcome.row)
+        self.rows[outcome.task.task_id] = outcome.row
+
+
+def _result(
+    plan: SweepPlan, done: _Done, *, kept: int, damaged: int, unchecked: bool
+) -> SweepResult:
+    """Build the tables of the tasks that have ended, without the numbers of refused rows."""
     order = {task.task_id: index for index, task in enumerate(plan.tasks)}
-    failed.sort(key=lambda outcome: order[outcome.task.task_id])
+    failed = sorted(done.failed, key=lambda outcome: order[outcome.task.task_id])
     refusals = [
-        f"{task.label}: {rows[task.task_id]['refused']}"
+        f"{task.label}: {done.rows[task.task_id]['refused']}"
         for task in plan.tasks
-        if rows.get(task.task_id, {}).get("refused") is not None
+        if done.rows.get(task.task_id, {}).get("refused") is not None
     ]
+    rows = done.rows
     if not unchecked:
         rows = {
             task_id: withheld_columns(row, others=_OF_TASK)
@@ -182,14 +203,14 @@ def run_sweep(
         "kept": kept,
         "executed": len(rows) - kept,
         "failed": len(failed),
-        "stopped": stopped,
+        "stopped": done.stopped,
     }
     return SweepResult(
         rows=frame,
         aggregated=aggregated,
-        failed=[_failure_row(outcome) for outcome in failed],
-        damaged=0 if store is None else store.damaged,
-        stopped=stopped,
+        failed=list(map(_failure_row, failed)),
+        damaged=damaged,
+        stopped=done.stopped,
         provenance=_provenance(plan, counts),
         warnings=warnings_of_all(task.scenario for task in plan.tasks),
         refusals=refusals,
@@ -262,7 +283,7 @@ def _outcomes(
     waiting = deque(batches.first)
     with closing(run_pool(attempt_batch, waiting, jobs=processes)) as answers:
         for batch, answer in answers:
-            if isinstance(answer, Answer):
+            if isinstance(answer, CompletedBatch):
                 yield from answer.outcomes(batch)
                 waiting.extend(batches.rest_after(answer.duration_s))
             else:
@@ -298,48 +319,3 @@ def _provenance(plan: SweepPlan, counts: Mapping[str, Any]) -> dict[str, Any]:
         # Swept keys have the values of the first point.
         "configuration": plan.scenario.model_dump(mode="json"),
     }
-
-
-#: Abbreviations and signs of the table.
-NOTE: Final = (
-    "MB = 10⁶ bytes; latency = mean; ± half of the 95 % interval over replications;"
-    " ! no steady state"
-)
-_CELL: Final = ("scheme", "op", "pattern")
-_NUMBERS: Final = tuple(
-    QUANTITIES[key]
-    for key in (
-        "throughput_bytes_per_s",
-        "latency_mean_ns",
-        "latency_p99_ns",
-        "private_net_bytes_per_client_byte",
-    )
-)
-
-
-def aggregated_table(
-    aggregated: pl.DataFrame, keys: Sequence[str]
-) -> tuple[list[str], list[list[str]]]:
-    """Return the headings and the rows of a table of means."""
-    columns = [
-        *keys,
-        *_CELL,
-        "block",
-        *(column.short_heading for column in _NUMBERS),
-        "bottleneck",
-    ]
-    rows = []
-    for row in aggregated.iter_rows(named=True):
-        cells = [str(row[name]) for name in (*keys, *_CELL)]
-        cells.append(block_text(row))
-        for column in _NUMBERS:
-            ends = (f"{column.key}_ci_low", f"{column.key}_ci_high")
-            cells.append(column.padded_text(row, ends))
-        kinds = (row.get("bottleneck") or "–").split(", ")
-        bottleneck = ", ".join(map(resource_name, kinds))
-        if row.get("refused"):
-            bottleneck += f" (refused: {row['refused']} of {row['replications']})"
-        elif not row.get("steady", True):
-            bottleneck += " !"
-        rows.append([*cells, bottleneck])
-    return columns, rows

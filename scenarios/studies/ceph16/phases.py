@@ -1,6 +1,6 @@
 """The phases of repairs, measured and simulated: from an OSD's death to a clean cluster."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +9,7 @@ import polars as pl
 from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import recovery_model
 from stripesim.models.recovery import SECOND_NS
+from stripesim.scenarios.show.tables import Table
 from stripesim.scenarios.studies.ceph16 import cluster
 from stripesim.scenarios.studies.ceph16.measured import MeasuredRepair
 from stripesim.sim.ceph.clients.workload import Synthetic
@@ -23,7 +24,7 @@ PHASES = {
     "restart to up": ("restarted", "up"),
     "up to clean again": ("up", "clean_again"),
 }
-HEADING = "Phases of the repairs, measured and simulated (no claims: the machine was small and shared)"
+_HEADING = "Phases of the repairs, measured and simulated (no claims: the machine was small and shared)"
 # Processor time per byte of a message, on each side. The two replicated repairs took 2.41 s for 442 MB and
 # 4.47 s for 820 MB (cpu_s and rec_net_cl_bytes of repair.csv), of which 0.39 s and 0.72 s is other work. It
 # includes copies and checksums of messenger and store, and the work of the loopback and the loop devices. The
@@ -166,19 +167,21 @@ def frame_of_phases(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
     )
 
 
-def phase_table(phases: pl.DataFrame) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-    """Return the phases as column names and rows of text, for the study's page."""
+def phase_table(phases: pl.DataFrame) -> Table:
+    """Return the phases as a table for the study's page."""
 
     def text(value: float | None) -> str:
         return "–" if value is None else f"{value:.2f} s"
 
-    return (
+    columns = (
         "scheme",
         "the OSD was",
         "phase of the repair (no claim)",
         "measured",
         "simulated",
-    ), [
+    )
+    rows = [
         (scheme, how, phase, text(measured), text(simulated))
         for scheme, how, phase, measured, simulated in phases.iter_rows()
     ]
+    return Table(_HEADING, columns, rows, form="stack", numeric=False)

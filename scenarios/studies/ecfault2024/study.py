@@ -8,7 +8,8 @@ import polars as pl
 from stripesim.models.placement.pg_autoscale import pg_autoscale_model
 from stripesim.scenarios.answers.run.execute import parameters_of, recovery_parameters
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.studies.base import Setting, Study, StudyResult, Table
+from stripesim.scenarios.show.tables import Table
+from stripesim.scenarios.studies.base import Setting, Study, StudyResult
 from stripesim.scenarios.studies.claim_rules import public_methods
 from stripesim.scenarios.studies.ecfault2024.amplification import amplification_rows
 from stripesim.scenarios.studies.ecfault2024.parameters import cache_model, study_model
@@ -113,7 +114,7 @@ class Ecfault2024(Study):
             "profiles": "scenarios/studies/ecfault2024/profiles.toml",
         }
 
-    def tables(self, result: StudyResult) -> Mapping[str, Table]:
+    def tables(self, result: StudyResult) -> Sequence[Table]:
         """Return the parts of the stored bytes, the effect of padding, and every profile."""
         return tables(result.rows)
 

@@ -1,26 +1,20 @@
 """Tables of the report: parts of the stored bytes, effect of padding, every profile."""
 
-from collections.abc import Mapping
-
 import polars as pl
 
 from stripesim.models.coding import padded_amplification, parse_scheme
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.show.figures.captions import scheme_label
-from stripesim.scenarios.studies.base import Table
+from stripesim.scenarios.show.tables import Table
 from stripesim.scenarios.studies.ecfault2024.parameters import study_model
 from stripesim.scenarios.studies.ecfault2024.profiles import CODES
 
 PERCENT = 100.0
 
 
-def tables(rows: pl.DataFrame) -> Mapping[str, Table]:
-    """Return all tables by heading."""
-    return {
-        "Parts of the stored bytes": mechanism_table(rows),
-        "Effect of padding by the source's own shares": implied_table(),
-        "Every profile": profile_table(rows),
-    }
+def tables(rows: pl.DataFrame) -> list[Table]:
+    """Return all tables."""
+    return [mechanism_table(rows), implied_table(), profile_table(rows)]
 
 
 def mechanism_table(rows: pl.DataFrame) -> Table:
@@ -40,10 +34,12 @@ def mechanism_table(rows: pl.DataFrame) -> Table:
         "bytes stored per byte written",
         *(scheme_label(row["scheme"]) for row in stored),
     )
-    return columns, [
+    lines = [
         (words, *(f"{row[f'stored_{name}']:.4f}" for row in stored))
         for name, words in names.items()
     ]
+    heading = "Parts of the stored bytes"
+    return Table(heading, columns, lines, form="stack", numeric=False)
 
 
 def implied_effect(share: float) -> float:
@@ -78,10 +74,12 @@ def implied_table() -> Table:
         "published",
     )
     published = "up to 426 %"
-    return columns, [
+    lines = [
         (f"{share:.1%}", f"{implied_effect(share):.0%}", published)
         for share in (0.41, 0.537, 0.58)
     ]
+    heading = "Effect of padding by the source's own shares"
+    return Table(heading, columns, lines, form="stack", numeric=False)
 
 
 def profile_table(rows: pl.DataFrame) -> Table:
@@ -99,7 +97,7 @@ def profile_table(rows: pl.DataFrame) -> Table:
         "sent [B/B]",
     )
     profiles = rows.filter(pl.col("experiment") == "profiles")
-    return columns, [
+    lines = [
         (
             row["dimension"],
             row["label"],
@@ -114,3 +112,4 @@ def profile_table(rows: pl.DataFrame) -> Table:
         )
         for row in profiles.iter_rows(named=True)
     ]
+    return Table("Every profile", columns, lines, form="stack", numeric=False)

@@ -5,8 +5,9 @@ from typing import Any
 
 import polars as pl
 
+from stripesim.scenarios.show.tables import Table
 from stripesim.scenarios.studies import kernels
-from stripesim.scenarios.studies.base import Setting, Study, StudyResult, Table
+from stripesim.scenarios.studies.base import Setting, Study, StudyResult
 from stripesim.scenarios.studies.erasurebench2016 import runs
 from stripesim.scenarios.studies.erasurebench2016.experiment_numbers import (
     ExperimentNumbers,
@@ -68,7 +69,7 @@ class Erasurebench2016(Study):
         """Return the numbers behind the source's figures."""
         return {"plotted": plotted_table()}
 
-    def tables(self, result: StudyResult) -> Mapping[str, Table]:
+    def tables(self, result: StudyResult) -> Sequence[Table]:
         """Return encoders then and now, and decoders compared with the published LRC."""
         return tables(result.rows)
 

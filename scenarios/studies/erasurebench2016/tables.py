@@ -3,7 +3,7 @@
 import polars as pl
 
 from stripesim.scenarios.schema.units import number_text
-from stripesim.scenarios.studies.base import Table
+from stripesim.scenarios.show.tables import Table
 from stripesim.scenarios.studies.erasurebench2016.codes import codes, explanations
 from stripesim.scenarios.studies.erasurebench2016.experiment_numbers import size_bytes
 from stripesim.scenarios.studies.erasurebench2016.sequences import ARCHIVES, MEGABYTE
@@ -11,14 +11,9 @@ from stripesim.scenarios.studies.erasurebench2016.source import STUDY, plotted
 from stripesim.scenarios.studies.lookup import claims_of, select
 
 
-def tables(rows: pl.DataFrame) -> dict[str, Table]:
-    """Return all tables by heading."""
-    return {
-        "Table II: encoders then, kernels now": encoder_table(rows),
-        "Decoders as explanations of the published LRC in Figure 4": decoder_table(
-            rows
-        ),
-    }
+def tables(rows: pl.DataFrame) -> list[Table]:
+    """Return all tables."""
+    return [encoder_table(rows), decoder_table(rows)]
 
 
 def encoder_table(rows: pl.DataFrame) -> Table:
@@ -36,7 +31,9 @@ def encoder_table(rows: pl.DataFrame) -> Table:
         )
         size = claim.block_size.replace("MB", " MB")
         lines.append((claim.scheme, size, f"{claim.published}", kernels or "–"))
-    return ("code", "data", "source, Java [MB/s]", "measured here [MB/s]"), lines
+    columns = ("code", "data", "source, Java [MB/s]", "measured here [MB/s]")
+    heading = "Table II: encoders then, kernels now"
+    return Table(heading, columns, lines, form="stack", numeric=False)
 
 
 def decoder_distances(rows: pl.DataFrame) -> dict[str, dict[str, float]]:
@@ -66,4 +63,6 @@ def decoder_table(rows: pl.DataFrame) -> Table:
         words = "any decodable pattern (ours)" if name == "LRC" else name
         lines.append((words, survived, *map(number_text, distances.values())))
     heads = [f"largest distance, {archive}" for archive in ARCHIVES]
-    return ("decoder", "sets of 2 … 6 losses survived", *heads), lines
+    columns = ("decoder", "sets of 2 … 6 losses survived", *heads)
+    heading = "Decoders as explanations of the published LRC in Figure 4"
+    return Table(heading, columns, lines, form="stack", numeric=False)

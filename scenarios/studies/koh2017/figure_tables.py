@@ -13,6 +13,7 @@ from stripesim.scenarios.show.figures.captions import (
     kind_words,
     scheme_label,
 )
+from stripesim.scenarios.show.tables import Table
 from stripesim.scenarios.studies.claims_panel import claims_caption
 from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.koh2017.ablations import (
@@ -472,10 +473,8 @@ def _factors_text(factors: pl.DataFrame, op: str, pattern: str, image: str) -> s
     return f"{kind_words(op, pattern).lower()} {' and '.join(texts)}"
 
 
-def ablation_table(
-    ablations: pl.DataFrame,
-) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-    """Return column names and rows: means over the block sizes, and throughput over the baseline's."""
+def ablation_table(ablations: pl.DataFrame) -> Table:
+    """Return means over the block sizes, and throughput over the baseline's."""
     columns = (
         "ablation",
         "scheme",
@@ -499,4 +498,4 @@ def ablation_table(
         )
         for row in compared(ablations).iter_rows(named=True)
     ]
-    return columns, rows
+    return Table("Ablations", columns, rows, form="stack", numeric=False)

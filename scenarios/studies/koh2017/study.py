@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Entry
 from stripesim.scenarios.answers.run.execute import parameters_of, provenance_of
 from stripesim.scenarios.show.quantities import rows_frame
-from stripesim.scenarios.studies.base import Setting, Study, StudyResult, Table
+from stripesim.scenarios.show.tables import Table
+from stripesim.scenarios.studies.base import Setting, Study, StudyResult
 from stripesim.scenarios.studies.koh2017.cells import RowNumbers
 from stripesim.scenarios.studies.koh2017.claims import vocabulary
 from stripesim.scenarios.studies.koh2017.runs import (
@@ -26,27 +26,11 @@ if TYPE_CHECKING:
     from stripesim.scenarios.show.figures.results import CaptionedFigure
 
 
-@dataclass(frozen=True, kw_only=True)
-class KohResult(StudyResult):
-    """Outcome of the study. A row of ``rows`` is a cell. Tables that were not requested are empty."""
-
-    series: pl.DataFrame  #: One row per second of each time series
-    ablations: pl.DataFrame  #: One row per cell and ablation
-    figures: tuple[str, ...]  #: Numbers of the paper's figures that were asked for
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the ledger's document with the ablations."""
-        return {**super().to_json(), "ablations": self.ablations.to_dicts()}
-
-    def terminal_tables(self) -> list[Table]:
-        """Return the study's tables."""
-        return list(STUDY.tables(self).values())
-
-
 class Koh2017(Study):
     """Erasure coding on SSD arrays under Ceph. Ablations run their own cells."""
 
     name = "koh2017"
+    prints_tables = True
 
     def parameters(self) -> list[Row]:
         """List the numbers of the cluster's models, the run's length and the heartbeats."""
@@ -62,7 +46,7 @@ class Koh2017(Study):
 
     def result(
         self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]
-    ) -> KohResult:
+    ) -> StudyResult:
         """Judge the claims."""
         by_kind: dict[str, list[Row]] = {}
         for task, part in zip(tasks, rows, strict=True):
@@ -81,12 +65,12 @@ class Koh2017(Study):
         words = vocabulary(
             RowNumbers(cells), series if series.width else None, heartbeat_bytes_per_s
         )
-        return KohResult(
+        return StudyResult(
             ledger=self.judged(words),
             rows=cells,
-            series=series,
-            ablations=ablations,
-            figures=chosen_figures(setting.options.get("figures"), setting.ablate),
+            # One row per second of each time series, and one per cell and ablation.
+            frames={"series": series, "ablations": ablations},
+            fields={"ablations": ablations.to_dicts()},
             provenance=provenance_of(*base_models(), setting.engine),
         )
 
@@ -95,8 +79,9 @@ class Koh2017(Study):
         from stripesim.scenarios.studies.koh2017.figure_tables import paper_stem
         from stripesim.scenarios.studies.koh2017.paper import PAPER_FIGURES
 
-        assert isinstance(result, KohResult)
-        others = set(PAPER_FIGURES).difference(result.figures)
+        setting = result.setting
+        asked = chosen_figures(setting.options.get("figures"), setting.ablate)
+        others = set(PAPER_FIGURES).difference(asked)
         left_out = set(map(paper_stem, others))
         drawn = super().figures(result)
         return {stem: one for stem, one in drawn.items() if stem not in left_out}
@@ -105,9 +90,9 @@ class Koh2017(Study):
         """Return the tables behind the paper's figures, the time series and the ablations."""
         from stripesim.scenarios.studies.koh2017.figure_tables import tables_for
 
-        assert isinstance(result, KohResult)
+        frames = result.frames
         entries = result.ledger.entries
-        return tables_for(result.rows, result.series, result.ablations, entries)
+        return tables_for(result.rows, frames["series"], frames["ablations"], entries)
 
     def figure_claims(self, result: StudyResult) -> Mapping[str, Sequence[Entry]]:
         """Return the claims that each figure of the paper answers."""
@@ -115,26 +100,16 @@ class Koh2017(Study):
 
         return claims_of_figures(result.ledger.entries)
 
-    def tables(self, result: StudyResult) -> Mapping[str, Table]:
+    def tables(self, result: StudyResult) -> Sequence[Table]:
         """Return measurements of a real Ceph where this study is wrong, and the ablations."""
         from stripesim.scenarios.studies.koh2017.figure_tables import ablation_table
-        from stripesim.scenarios.studies.koh2017.witness import HEADING, witness_table
+        from stripesim.scenarios.studies.koh2017.witness import witness_table
 
-        assert isinstance(result, KohResult)
-        tables = {HEADING: witness_table(result.ledger)}
-        if result.ablations.width:
-            tables["Ablations"] = ablation_table(result.ablations)
+        tables = [witness_table(result.ledger)]
+        ablations = result.frames["ablations"]
+        if ablations.width:
+            tables.append(ablation_table(ablations))
         return tables
-
-    def files(self, result: StudyResult) -> Mapping[str, bytes]:
-        """Return the time series and the ablations as CSV."""
-        assert isinstance(result, KohResult)
-        frames = {"series.csv": result.series, "ablations.csv": result.ablations}
-        return {
-            name: frame.write_csv().encode()
-            for name, frame in frames.items()
-            if frame.width
-        }
 
 
 STUDY = Koh2017()

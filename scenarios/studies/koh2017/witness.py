@@ -4,13 +4,13 @@ import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Ledger
 from stripesim.scenarios.schema.units import number_text
-from stripesim.scenarios.studies.base import Table
+from stripesim.scenarios.show.tables import Table
 from stripesim.scenarios.studies.ceph16.measured import load
 from stripesim.scenarios.studies.ceph16.runs import COLUMNS, CPU_COLUMNS
 from stripesim.scenarios.studies.koh2017.cells import KEYS
 from stripesim.scenarios.studies.koh2017.claims import koh_claims
 
-HEADING = "Wrong rows, with measurements of a real Ceph 16.2"
+_HEADING = "Wrong rows, with measurements of a real Ceph 16.2"
 # Only counts compare: processor time is a share of another machine, and rates and latencies are noise there.
 _COUNTED = {
     **COLUMNS,
@@ -55,4 +55,4 @@ def witness_table(ledger: Ledger) -> Table:
         numbers = (entry.simulated, measured.get(claim.id))
         texts = [number_text(n) if isinstance(n, float) else "–" for n in numbers]
         rows.append((claim.id, quantity, claim.scheme, published, *texts))
-    return columns, rows
+    return Table(_HEADING, columns, rows, form="stack", numeric=False)

@@ -30,7 +30,7 @@ class Issuer(Protocol):
     def call_at(
         self, time_ns: int, priority: int, action: Callable[[], None]
     ) -> ScheduledCall:
-        """ScheduledCall a function at a time."""
+        """Schedule a call of `action`."""
 
     def cancel(self, moment: Moment) -> None:
         """Take a moment out of the calendar."""

@@ -1,15 +1,16 @@
-"""Print the cost table of `stripesim run`, which breaks latencies down by step."""
+"""Lay out the costs of each cell: its mean latency by step."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from stripesim.scenarios.answers.run.words import cell_name
 from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.scenarios.show.figures.captions import STEP_LOOKS
+from stripesim.scenarios.show.tables import TerminalPart
 from stripesim.sim.observe.critical_path import (
     COST_KEYS,
     cost_key,
@@ -28,11 +29,16 @@ _NOTE: Final = (
 )
 
 
-def print_costs(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
-    """Print the latency breakdown of each row; a large grid is shown at one block size only."""
+def cost_parts(rows: Sequence[Mapping[str, Any]]) -> list[TerminalPart]:
+    """Return the table of latencies by step, or nothing if no row has them."""
     costed = [row for row in rows if row.get(COST_KEYS[0]) is not None]
     if not costed:
-        return
+        return []
+    return [TerminalPart(lambda _: _cost_table(costed))]
+
+
+def _cost_table(costed: Sequence[Mapping[str, Any]]) -> Table:
+    """Lay out the latency breakdown of each row; a large grid is shown at one block size only."""
     title = "Cost by step [%]"
     sizes = sorted({row.get("block_size_bytes") or 0 for row in costed})
     if len(costed) > ROWS_MAX and len(sizes) > 1:
@@ -57,18 +63,10 @@ def print_costs(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
     for row in costed:
         latency = number_text(row["cost_latency_mean_ns"] * 1e-6)
         in_service = (_share(row, step) for step in steps)
-        table.add_row(escape(_requests(row)), latency, *in_service)
+        table.add_row(escape(cell_name(row)), latency, *in_service)
         waiting = (_share(row, step, waiting=True) for step in steps)
         table.add_row("  waiting", "", *waiting, style="dim")
-    console.print(table)
-
-
-def _requests(row: Mapping[str, Any]) -> str:
-    """Name the cell of a row."""
-    size = row.get("block_size_bytes")
-    parts = [row[key] for key in ("scheme", "op", "pattern")]
-    parts.append(None if size is None else format_size(size))
-    return " ".join(part for part in parts if part is not None)
+    return table
 
 
 def _share(row: Mapping[str, Any], step: str, *, waiting: bool = False) -> str:

@@ -1,15 +1,16 @@
 """Write optional sections of a run's report: purchases, composition of latency, failures."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from stripesim.scenarios.answers.run.advise import gain_text, notable
-from stripesim.scenarios.answers.run.page_data import Kind, RunReport
+from stripesim.scenarios.answers.run.report.contents import Kind, Row, RunReport
 from stripesim.scenarios.schema.units import bytes_text, duration_text, number_text
 from stripesim.scenarios.show.figures.captions import STEP_LOOKS, scheme_label
 from stripesim.scenarios.show.figures.costs import draw_costs
 from stripesim.scenarios.show.figures.faults import draw_timelines
 from stripesim.scenarios.show.page.render import Section, figure_blocks
+from stripesim.scenarios.show.result_table import PHASES
 from stripesim.scenarios.show.tables import Cell, Table
 from stripesim.scenarios.show.words import request_words, row_words, span
 from stripesim.sim.observe.critical_path import COST_KEYS, cost_key
@@ -31,7 +32,7 @@ def sections(report: RunReport) -> list[Section]:
 def _advice(report: RunReport) -> Section | None:
     if not report.result.advice:
         return None
-    rows: dict[str, list[list[str | Cell]]] = {}
+    rows: dict[str, list[Row]] = {}
     for row in notable(report.result.advice):
         changes = (
             gain_text(row, name) for name in ("iops", "latency_mean", "latency_p99")
@@ -71,7 +72,7 @@ def _costs(report: RunReport) -> Section | None:
 
 
 def _costs_table(report: RunReport, kind: Kind) -> Table:
-    rows: list[list[str | Cell]] = []
+    rows: list[Row] = []
     for step, look in STEP_LOOKS.items():
         cells = [
             _cost_cell(report.rows_of(kind, scheme), step) for scheme in report.schemes
@@ -173,27 +174,33 @@ def _faults(report: RunReport) -> Section | None:
     )
 
 
-def _fault_rows(
-    rows: Sequence[Mapping[str, Any]], left_out: Set[str]
-) -> list[list[str | Cell]]:
-    lines: list[list[str | Cell]] = [
+def _fault_rows(rows: Sequence[Mapping[str, Any]], left_out: Set[str]) -> list[Row]:
+    lines: list[Row] = [
         [words, *(write(row.get(column)) for row in rows)]
         for column, words, write in _PHASES
         if column not in left_out and any(column in row for row in rows)
     ]
-    for phase in ("before", "slow", "degraded", "recovery", "after"):
-        rates = [row.get(f"iops_{phase}") for row in rows]
-        if any(rate is not None for rate in rates):
-            words = f"requests per second, {phase}"
-            lines.append([words, *(number_text(rate) for rate in rates)])
-        values = [row.get(f"latency_p99_{phase}_ns") for row in rows]
-        if any(value is not None for value in values):
-            words = f"99th percentile of latency [ms], {phase}"
-            lines.append([words, *(number_text(value, 1e-6) for value in values)])
-        if any(row.get(f"blocked_{phase}") for row in rows):
-            words = f"requests blocked, {phase}: reason, and longest time [s]"
-            lines.append([words, *(_blocked(row, phase) for row in rows)])
+    for phase in PHASES:
+        lines += _phase_rows(rows, phase)
     return lines
+
+
+def _phase_rows(rows: Sequence[Mapping[str, Any]], phase: str) -> Iterator[Row]:
+    """Yield rate, latency and blocked requests in a phase, unless no scheme has a value."""
+    rates = [row.get(f"iops_{phase}") for row in rows]
+    if _has_value(rates):
+        yield [f"requests per second, {phase}", *map(number_text, rates)]
+    p99s_ns = [row.get(f"latency_p99_{phase}_ns") for row in rows]
+    if _has_value(p99s_ns):
+        words = f"99th percentile of latency [ms], {phase}"
+        yield [words, *(number_text(p99_ns, 1e-6) for p99_ns in p99s_ns)]
+    if any(row.get(f"blocked_{phase}") for row in rows):
+        words = f"requests blocked, {phase}: reason, and longest time [s]"
+        yield [words, *(_blocked(row, phase) for row in rows)]
+
+
+def _has_value(values: Sequence[float | None]) -> bool:
+    return any(value is not None for value in values)
 
 
 def _blocked(row: Mapping[str, Any], phase: str) -> str:

@@ -7,11 +7,15 @@ from typing import Any, NamedTuple
 from stripesim.scenarios.answers.load.page import load_section
 from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.load.words import load_warnings, sentence_of
-from stripesim.scenarios.answers.run import page_tables as tables
 from stripesim.scenarios.answers.run.execute import ScenarioResult
-from stripesim.scenarios.answers.run.page_data import Kind, RunReport, gather
-from stripesim.scenarios.answers.run.page_extra import sections
-from stripesim.scenarios.answers.run.page_tables import storage_notes, storage_tables
+from stripesim.scenarios.answers.run.report import tables
+from stripesim.scenarios.answers.run.report.comparison import (
+    comparison,
+    comparison_notes,
+)
+from stripesim.scenarios.answers.run.report.contents import Kind, RunReport, gather
+from stripesim.scenarios.answers.run.report.sections import sections
+from stripesim.scenarios.answers.run.report.storage import storage_notes, storage_tables
 from stripesim.scenarios.cells.notes import client_notes, load_sentences
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
 from stripesim.scenarios.schema.units import (
@@ -45,7 +49,14 @@ def report_of_run(
     curves: Sequence[LoadCurve] = (),
 ) -> str:
     """Return the self-contained HTML page of a run, with a section for load curves if there are any."""
-    report = gather(scenario, result, engine=engine, progress=progress)
+    contents = gather(scenario, result, engine=engine, progress=progress)
+    return page_of_run(contents, curves)
+
+
+def page_of_run(report: RunReport, curves: Sequence[LoadCurve] = ()) -> str:
+    """Return the page of a run and its rebuilds, with a section for load curves if there are any."""
+    scenario = report.scenario
+    result = report.result
     extra = sections(report)
     warnings = [*result.warnings, *result.holes, *result.refusals]
     if curves:
@@ -81,8 +92,8 @@ def report_of_run(
             ("parameters", "Parameters"),
             ("provenance", "Provenance"),
         ],
-        comparison=tables.comparison(report),
-        comparison_notes=tables.comparison_notes(report),
+        comparison=comparison(report),
+        comparison_notes=comparison_notes(report),
         bottlenecks=tables.bottlenecks(report),
         utilisation=tables.utilisation(report),
         extra=extra,

@@ -1,0 +1,1 @@
+"""How likely data is lost, and how. Start with `durability`."""

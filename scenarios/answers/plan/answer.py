@@ -1,0 +1,82 @@
+"""The answer of `stripesim plan`: the recommendation first, then all candidates and what they miss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from stripesim.scenarios.answers.load.results import LoadCurve
+from stripesim.scenarios.answers.plan.candidates import line_name
+from stripesim.scenarios.answers.plan.figure import draw_plan
+from stripesim.scenarios.answers.plan.page import report_of_plan, rows_of
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.show.answer import Answer
+from stripesim.scenarios.show.files import csv_text
+from stripesim.scenarios.show.tables import Table
+
+# Candidates whose unmet requirements are printed. All are in the files.
+_MISSING_MAX: Final = 12
+
+
+def answer_of_plan(
+    scenario: Scenario,
+    document: Mapping[str, Any],
+    *,
+    load_curves: Callable[[], Sequence[LoadCurve]] = tuple,
+) -> Answer:
+    """Return the answer of a plan.
+
+    Parameters
+    ----------
+    scenario
+        The scenario, with its table ``[plan]``.
+    document
+        What `stripesim.scenarios.answers.plan.plan.make_plan` returns.
+    load_curves
+        Return load curves of the recommended candidates. Called only for the report.
+    """
+    assert scenario.plan is not None
+    plan = scenario.plan
+    refusals = document["refusals"]
+    return Answer(
+        document=document,
+        shown=[
+            "recommended:" if document["recommended"] else "no recommendation:",
+            *(f"  {line}" for line in document["reasons"]),
+            Table.of("Candidates", rows_of(document), numeric=False),
+            *_missed(document),
+            *(f"assumes: {line}" for line in document["assumptions"]),
+        ],
+        outside=[line for line in document["warnings"] if line not in refusals],
+        refusals=refusals,
+        saved_as="plan.json",
+        files=lambda: {"plan.csv": csv_text(_flat_candidates(document)).encode()},
+        figures=lambda: draw_plan(plan, document),
+        page=lambda: report_of_plan(scenario, document, load_curves()),
+    )
+
+
+def _missed(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the unmet requirements of the other candidates, and the number of those left out."""
+    missing = [one for one in document["candidates"] if not one["meets"]]
+    for one in missing[:_MISSING_MAX]:
+        yield f"{line_name(one, document['varied'])}: {'; '.join(one['fails'])}"
+    more = len(missing) - _MISSING_MAX
+    if more > 0:
+        yield f"{more} more miss a requirement; in full: --out DIR or --json -"
+
+
+def _flat_candidates(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the candidates without nested values, with plain numbers for bytes and seconds."""
+    for one in document["candidates"]:
+        plain = {
+            key: value
+            for key, value in one.items()
+            if not isinstance(value, dict | list)
+        }
+        held = {
+            key: value
+            for key, value in one["capacity"].items()
+            if not isinstance(value, list)
+        }
+        yield {**plain, **held, "fails": "; ".join(one["fails"])}

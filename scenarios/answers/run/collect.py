@@ -1,0 +1,132 @@
+"""Collect what each cell contributes to the result of a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from stripesim.scenarios.answers.run.costs import cell_costs
+from stripesim.scenarios.cells.failures import recovery_warnings
+from stripesim.scenarios.cells.notes import burst_warnings
+from stripesim.scenarios.cells.run import load_rows_of, row_of
+from stripesim.scenarios.forms.bound import Bound, bounds_of_cell, within_bound
+from stripesim.scenarios.schema.keys import Cell, Scenario
+from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.observe.window import QUANTILES, latency_quantiles
+from stripesim.sim.run import RunResult
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What to compute for each cell. `run_scenario` describes the fields."""
+
+    engine: str
+    costs: bool
+    first_full: bool
+    unchecked: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collected:
+    """What cells contribute to the result of their scenario. The contributions of several cells add up."""
+
+    #: Completion times of each cell, as the bytes of their SHA-256
+    fingerprints: bytes = b""
+    requests: int = 0
+    uses: int = 0
+    engine_wall_s: float = 0.0
+    rows: Rows = field(default_factory=list)
+    #: Resources near their limit, by row
+    limits: tuple[tuple[dict[str, Any], ...], ...] = ()
+    refusals: tuple[str, ...] = ()
+    resources: Rows = field(default_factory=list)
+    processors: Rows = field(default_factory=list)
+    latencies: Rows = field(default_factory=list)
+    timelines: Rows = field(default_factory=list)
+    #: Warnings of recoveries that the run ends before
+    unfinished: tuple[str, ...] = ()
+    bursts: tuple[str, ...] = ()
+
+    def __add__(self, other: Collected) -> Collected:
+        """Return the contributions of the cells of both."""
+        names = [one.name for one in fields(self)]
+        sums = {name: getattr(self, name) + getattr(other, name) for name in names}
+        return Collected(**sums)
+
+
+def collect_cell(
+    scenario: Scenario, cell: Cell, measured: RunResult, models: Models, wanted: Wanted
+) -> Collected:
+    """Return what a cell contributes. A run that the audit refuses contributes its name and its check."""
+    defers_writes = models.deferral is not None
+    bounds: tuple[Bound, ...] = ()
+    if wanted.first_full or defers_writes:
+        bounds = _bounds(scenario, cell, measured, models)
+    result = within_bound(scenario, measured, bounds, defers_writes=defers_writes)
+    own_rows = [*load_rows_of(scenario, cell, result), row_of(scenario, cell, result)]
+    refusals = [row.refusal() for row in own_rows]
+    collected = Collected(
+        fingerprints=bytes.fromhex(result.sha256),
+        requests=result.row.requests,
+        uses=result.uses,
+        engine_wall_s=result.row.engine_wall_s,
+        rows=[row.as_dict(unchecked=wanted.unchecked) for row in own_rows],
+        limits=((),) * len(own_rows),
+        refusals=tuple(text for text in refusals if text),
+    )
+    if result.refused is not None and not wanted.unchecked:
+        return collected
+    if wanted.costs:
+        # Requests of the first client are followed, which belong to the first workload.
+        collected.rows[0].update(
+            cell_costs(scenario, cell, result, wanted.engine, models)
+        )
+    name = cell._asdict()
+    saturates = _first_full(result, bounds)
+    processors = {**name, **result.processors}
+    if wanted.first_full:
+        processors["saturates_first"] = saturates
+    return replace(
+        collected,
+        limits=(result.limits,) * len(own_rows),
+        resources=[{**name, **vars(use)} for use in result.resources],
+        processors=[processors],
+        latencies=[{**name, **one} for one in _distributions(result)],
+        timelines=[{**name, **one} for one in (result.timeline,) if one is not None],
+        unfinished=tuple(recovery_warnings(scenario, cell.scheme, result.row)),
+        bursts=tuple(burst_warnings(cell, saturates, models)),
+    )
+
+
+def _distributions(result: RunResult) -> Rows:
+    """Return the latencies of a run's requests as fractions and times [ns], unless none completed."""
+    if result.window is None:
+        return []
+    latency_ns = latency_quantiles(result.window, result.requested)
+    return [{"fractions": list(QUANTILES), "latency_ns": latency_ns}]
+
+
+def _bounds(
+    scenario: Scenario, cell: Cell, result: RunResult, models: Models
+) -> tuple[Bound, ...]:
+    """Return the rate that each resource sustains for the requests of a run, lowest first."""
+    if result.row.iops is None:
+        # No request completed, so the utilisation is unknown.
+        return ()
+    rates = [row.iops or 0.0 for row in result.load_rows] or None
+    return bounds_of_cell(scenario, cell, models, rates=rates)
+
+
+def _first_full(result: RunResult, bounds: Sequence[Bound]) -> dict[str, Any] | None:
+    """Return the resource that saturates first as the rate of requests grows, and that rate [1/s]."""
+    if not bounds or result.row.iops is None:
+        return None
+    first = bounds[0]
+    return {
+        "resource": first.resource,
+        "utilisation": result.row.iops / first.iops,
+        "iops": first.iops,
+    }

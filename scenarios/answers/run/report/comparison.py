@@ -1,0 +1,241 @@
+"""Compare the schemes of a run: storage, then each kind of request."""
+
+from collections.abc import Callable, Sequence
+from statistics import fmean
+from typing import Literal
+
+from stripesim.scenarios.answers.run.report.contents import Kind, Row, RunReport
+from stripesim.scenarios.forms.capacity import SECONDS_PER_YEAR
+from stripesim.scenarios.schema.units import (
+    bytes_text,
+    duration_text,
+    number_text,
+)
+from stripesim.scenarios.show.figures.captions import scheme_label
+from stripesim.scenarios.show.quantities import QUANTITIES, Quantity
+from stripesim.scenarios.show.tables import Cell, Table
+from stripesim.scenarios.show.words import (
+    RESOURCE_WORDS,
+    request_words,
+    span,
+    times,
+)
+
+# Columns of the result rows for the comparison of schemes.
+_MEASURES = (
+    "throughput_bytes_per_s",
+    "iops",
+    "latency_p50_ns",
+    "latency_p99_ns",
+    "cpu_ns_per_op",
+    "cpu_utilisation",
+    "private_net_bytes_per_client_byte",
+    "public_net_bytes_per_client_byte",
+    "device_read_bytes_per_client_byte",
+    "device_write_bytes_per_client_byte",
+)
+#: Relative differences below this are insignificant.
+_NOTABLE = 0.02
+
+
+def comparison(report: RunReport) -> Table:
+    """Compare the schemes: capacity, repair, then each kind of request."""
+    rows: list[Row] = [["Storage"], *_storage_rows(report)]
+    for kind in report.kinds:
+        rows.append([request_words(*kind, report.sizes_of(kind))])
+        rows += [
+            row
+            for key in _MEASURES
+            if (row := _measure_row(report, kind, QUANTITIES[key])) is not None
+        ]
+        rows += _wear_rows(report, kind)
+        rows.append(
+            [
+                "bottleneck",
+                *(_bottleneck_cell(report, kind, scheme) for scheme in report.schemes),
+            ]
+        )
+    return Table("Schemes compared", report.columns(""), rows, form="compare")
+
+
+def comparison_notes(report: RunReport) -> list[str]:
+    """Explain the comparison."""
+    kinds = report.kinds
+    schemes = report.schemes
+    sized = any(len(report.sizes_of(kind)) > 1 for kind in kinds)
+    worn = any(report.wear(kind, scheme) for kind in kinds for scheme in schemes)
+    notes = (
+        (
+            len(schemes) > 1,
+            f"Factors are relative to {scheme_label(schemes[0])}. Bold: best of its row, "
+            f"if schemes differ by {_NOTABLE:.0%} or more. All schemes get the same requests and random "
+            "numbers.",
+        ),
+        (
+            report.result.timelines,
+            "Rates and latencies cover the whole run, including failures and recovery. "
+            "“Failures and repair as simulated” shows them by phase.",
+        ),
+        (
+            True,
+            "MB = 10⁶ bytes. B/B = bytes moved per byte that clients read or write.",
+        ),
+        (
+            sized,
+            "Two numbers are the range over the block sizes. “All results” shows each size.",
+        ),
+        (
+            worn,
+            "Drive writes per day assume that the simulated rate continues all day and spreads evenly over "
+            "drives. Like ratings, they count host writes.",
+        ),
+    )
+    return [note for holds, note in notes if holds]
+
+
+def _storage_rows(report: RunReport) -> list[Row]:
+    held = [report.capacities[scheme] for scheme in report.schemes]
+    rows: list[Row] = []
+    usable = [one.usable_bytes_full for one in held]
+    if None not in usable:
+        texts = [bytes_text(value) for value in usable]
+        rows.append(
+            ["usable capacity", *_judged([[value] for value in usable], texts, "more")]
+        )
+    stored = [one.stored_per_client_byte for one in held]
+    texts = [f"{number_text(value)} B" for value in stored]
+    rows.append(
+        [
+            "stored per client byte",
+            *_judged([[value] for value in stored], texts, "less"),
+        ]
+    )
+    rows.append(
+        ["shard losses survived", *(str(one.failures_tolerated) for one in held)]
+    )
+    seconds = [report.repair_seconds(scheme) for scheme in report.schemes]
+    if any(seconds):
+        name = "repair of one OSD, idle cluster"
+        if report.scenario.repair:
+            name = "repair of one OSD, under load"
+        rows.append([name, *_longest(seconds)])
+    if report.scenario.faults is not None:
+        healed_s = [_healed_s(report, scheme) for scheme in report.schemes]
+        name = "the scenario’s faults, until all data is rebuilt"
+        rows.append([name, *_longest(healed_s)])
+    return rows
+
+
+def _healed_s(report: RunReport, scheme: str) -> list[float]:
+    """Return the times from failure to clean in the rows of a scheme [s]."""
+    times_s = [
+        row.get("failure_to_clean_s") for row in report.rows if row["scheme"] == scheme
+    ]
+    return [time_s for time_s in times_s if time_s is not None]
+
+
+def _longest(seconds: Sequence[Sequence[float]]) -> list[Cell]:
+    """Return cells with the times of each scheme, compared by the longest."""
+    texts = [_ends(some, duration_text) for some in seconds]
+    return _judged([[max(some, default=None)] for some in seconds], texts, "less")
+
+
+def _ends(values: Sequence[float], write: Callable[[float], str]) -> str:
+    """Write the smallest and the largest value."""
+    if not values:
+        return "–"
+    ends = (write(min(values)), write(max(values)))
+    return " … ".join(dict.fromkeys(ends))
+
+
+def _judged(
+    values: Sequence[Sequence[float | None]],
+    texts: Sequence[str],
+    better: Literal["less", "more"],
+) -> list[Cell]:
+    """Return the cells of one row, with ratios to the first scheme and the best value marked."""
+    means = [_mean_of_known(of_scheme) for of_scheme in values]
+    known = [mean for mean in means if mean is not None]
+    best = _notably_best(known, better)
+    cells = []
+    for index, (of_scheme, text) in enumerate(zip(values, texts, strict=True)):
+        note = ""
+        if index > 0 and len(of_scheme) == len(values[0]):
+            note = times(of_scheme, values[0])
+        is_best = best is not None and means[index] == best
+        cells.append(Cell(text, note, tone="best" if is_best else ""))
+    return cells
+
+
+def _mean_of_known(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    return fmean(known)
+
+
+def _notably_best(
+    means: Sequence[float], better: Literal["less", "more"]
+) -> float | None:
+    """Return the best mean, or None if all are nearly equal."""
+    if not means or max(means) <= (1 + _NOTABLE) * min(means):
+        return None
+    if better == "less":
+        return min(means)
+    return max(means)
+
+
+def _measure_row(report: RunReport, kind: Kind, column: Quantity) -> Row | None:
+    values = [report.values(kind, scheme, column.key) for scheme in report.schemes]
+    if not any(value for some in values for value in some):
+        return None
+    return [
+        column.heading,
+        *_judged(values, [span(some, column.factor) for some in values], column.better),
+    ]
+
+
+def _wear_rows(report: RunReport, kind: Kind) -> list[Row]:
+    wears = [report.wear(kind, scheme) for scheme in report.schemes]
+    every = [wear for some in wears for wear in some]
+    rows: list[Row] = []
+    if any(wear.drive_writes_per_day is not None for wear in every):
+        rated = every[0].rated_drive_writes_per_day
+        cells: Row = []
+        for some in wears:
+            per_day = [
+                wear.drive_writes_per_day
+                for wear in some
+                if wear.drive_writes_per_day is not None
+            ]
+            text = _ends(per_day, number_text)
+            if rated is not None and max(per_day, default=0.0) > rated:
+                cells.append(Cell(text, "above rating", tone="warn"))
+            else:
+                cells.append(text)
+        words = "drive writes per day"
+        if rated is not None:
+            words += f" (rated: {number_text(rated)})"
+        rows.append([words, *cells])
+    lives = [
+        [
+            SECONDS_PER_YEAR * one.life_years
+            for one in some
+            if one.life_years is not None
+        ]
+        for some in wears
+    ]
+    if any(lives):
+        rows.append(
+            [
+                "rated writes used up after",
+                *(_ends(some, duration_text) for some in lives),
+            ]
+        )
+    return rows
+
+
+def _bottleneck_cell(report: RunReport, kind: Kind, scheme: str) -> Cell:
+    rows = [row for row in report.rows_of(kind, scheme) if row["bottleneck"]]
+    names = dict.fromkeys(row["bottleneck"] for row in rows)
+    return Cell("; ".join(RESOURCE_WORDS.get(name, name) for name in names) or "–")

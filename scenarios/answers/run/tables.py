@@ -1,0 +1,123 @@
+"""Lay out the tables of a run for the terminal: purchases, timelines and processors."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from stripesim.scenarios.answers.run.advise import gain_text, notable
+from stripesim.scenarios.answers.run.words import cell_name
+from stripesim.scenarios.show.tables import Table
+
+#: Longest list of events with equal time and kind.
+_TEXTS_MAX: Final = 2
+
+
+def timeline_table(timeline: Mapping[str, Any]) -> Table:
+    """Lay out the events of one run under faults. Events of equal time and kind share a line."""
+    parts = (timeline.get(key) for key in ("scheme", "op", "pattern"))
+    name = " ".join(str(part) for part in parts if part)
+    rows = [
+        [time, what, _joined([event["text"] for event in alike])]
+        for (time, what), alike in groupby(timeline["events"], _time_and_kind)
+    ]
+    return Table(
+        f"{name}: timeline",
+        ("time [s]", "event", "what happened"),
+        rows,
+        caption_shown=True,
+        first_is_number=True,
+        words=(1, 2),
+    )
+
+
+def _time_and_kind(event: Mapping[str, Any]) -> tuple[str, str]:
+    return f"{event['time_s']:,.3f}", event["what"]
+
+
+def _joined(texts: Sequence[str]) -> str:
+    """Join the first texts and count the others."""
+    text = "; ".join(texts[:_TEXTS_MAX])
+    if len(texts) > _TEXTS_MAX:
+        text += f" and {len(texts) - _TEXTS_MAX} more"
+    return text
+
+
+def advice_table(advice: Sequence[Mapping[str, Any]]) -> Table:
+    """Lay out the simulated gain of each notable purchase, by cell."""
+    rows: list[list[str]] = []
+    starts = []
+    for cell, gains in groupby(notable(advice), cell_name):
+        starts.append(len(rows))
+        for row in gains:
+            name = cell if len(rows) == starts[-1] else ""
+            changes = (
+                gain_text(row, key) for key in ("iops", "latency_mean", "latency_p99")
+            )
+            rows.append([name, row["words"], *changes])
+    return Table(
+        "Effect of doubling a resource [%]",
+        ("cell", "twice the", "requests per second", "mean latency", "99th percentile"),
+        rows,
+        caption_shown=True,
+        words=(1,),
+        groups=starts[1:],
+        note="Each simulated alone. Pairs are shown if they gain more than either resource alone. "
+        "± is half of a 95 % interval over replications.",
+    )
+
+
+def processor_parts(
+    cells: Sequence[Mapping[str, Any]], iops: float
+) -> Iterator[str | Table]:
+    """Yield a table of processor use for each cell, and the cores that a request rate keeps busy."""
+    for cell in cells:
+        if cell.get("threads"):
+            yield _processor_table(cell)
+            yield _busy_words(cell, iops)
+
+
+def _processor_table(cell: Mapping[str, Any]) -> Table:
+    keys = ("scheme", "op", "pattern", "block_size_bytes")
+    rows = [
+        [
+            thread["thread"],
+            str(thread["count_per_osd"] or "–"),
+            _cpu_text(thread),
+            _percent(thread["in_use_mean"]),
+            _percent(thread["in_use_highest"]),
+        ]
+        for thread in cell["threads"]
+    ]
+    used = [host["utilisation"] for host in cell["hosts"]]
+    mean = sum(used) / len(used)
+    rows.append(
+        ["cores of hosts", "", _cpu_text(cell), _percent(mean), _percent(max(used))]
+    )
+    return Table(
+        "Use of processors",
+        ("threads", "per OSD", "CPU [µs/request]", "in use", "busiest"),
+        rows,
+        note=" ".join(str(cell[key]) for key in keys if cell.get(key)),
+    )
+
+
+def _cpu_text(use: Mapping[str, Any]) -> str:
+    """Write the processor time of a request [µs]."""
+    return f"{use['cpu_ns_per_op'] / 1e3:.1f}"
+
+
+def _percent(share: float | None) -> str:
+    if share is None:
+        return "–"
+    return f"{100 * share:.0f} %"
+
+
+def _busy_words(cell: Mapping[str, Any], iops: float) -> str:
+    """Say how many cores a rate keeps busy, and at which rate the first resource saturates."""
+    busy_cores = iops * cell["cpu_ns_per_op"] / 1e9
+    words = f"{iops:,.0f} requests/s keep {busy_cores:.1f} cores busy"
+    first = cell.get("saturates_first")
+    if not first:
+        return words
+    rate = f"{first['iops']:,.0f} requests/s"
+    return f"{words}; first to saturate: {first['resource']}, at {rate}"

@@ -1,0 +1,78 @@
+"""Lay out the means of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from stripesim.scenarios.show.quantities import QUANTITIES
+from stripesim.scenarios.show.result_table import block_text
+from stripesim.scenarios.show.tables import Table
+from stripesim.sim.observe.limits import resource_name
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: Abbreviations and signs of the table.
+NOTE: Final = (
+    "MB = 10⁶ bytes; latency = mean; ± half of the 95 % interval over replications;"
+    " ! no steady state"
+)
+_CELL: Final = ("scheme", "op", "pattern")
+_NUMBERS: Final = tuple(
+    QUANTITIES[key]
+    for key in (
+        "throughput_bytes_per_s",
+        "latency_mean_ns",
+        "latency_p99_ns",
+        "private_net_bytes_per_client_byte",
+    )
+)
+
+
+def means_table(aggregated: pl.DataFrame, keys: Sequence[str]) -> Table:
+    """Lay out the means of every point and cell.
+
+    Parameters
+    ----------
+    aggregated
+        Means and intervals, as `stripesim.scenarios.answers.sweep.stats.aggregate` returns them.
+    keys
+        Swept keys.
+    """
+    names = [*keys, *_CELL]
+    headings = [quantity.short_heading for quantity in _NUMBERS]
+    columns = [*names, "block", *headings, "bottleneck"]
+    return Table(
+        "Means of every point and cell",
+        columns,
+        [_row(row, names) for row in aggregated.iter_rows(named=True)],
+        words=(*range(len(names) + 1), len(columns) - 1),
+    )
+
+
+def for_terminal(table: Table) -> Table:
+    """Return a table with its units below the names, and a note."""
+    columns = [name.replace(" [", "\n[") for name in table.columns]
+    return replace(table, columns=columns, note=NOTE)
+
+
+def _row(row: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    cells = [str(row[name]) for name in names]
+    cells.append(block_text(row))
+    for quantity in _NUMBERS:
+        ends = (f"{quantity.key}_ci_low", f"{quantity.key}_ci_high")
+        cells.append(quantity.padded_text(row, ends))
+    return [*cells, _bottleneck(row)]
+
+
+def _bottleneck(row: Mapping[str, Any]) -> str:
+    """Name the bottlenecks of a mean, and mark refused rows and those without a steady state."""
+    kinds = (row.get("bottleneck") or "–").split(", ")
+    names = ", ".join(map(resource_name, kinds))
+    if row.get("refused"):
+        return f"{names} (refused: {row['refused']} of {row['replications']})"
+    if not row.get("steady", True):
+        return f"{names} !"
+    return names

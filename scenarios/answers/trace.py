@@ -1,0 +1,165 @@
+"""The answers of `stripesim trace`: a summary of a trace, and what was fitted to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from stripesim.calibration.ssd.drive import LIKE, drive_toml
+from stripesim.calibration.trace_fit import TraceFit
+from stripesim.scenarios.schema.units import number_text
+from stripesim.scenarios.show.answer import Answer
+from stripesim.scenarios.show.tables import Table
+from stripesim.traces import BlockTrace, describe
+from stripesim.traces.failures.columns import FailureTrace
+
+#: Headings for the keys of mappings in a summary.
+_KEYS_OF: Final = {
+    "dispersion": "window [s]",
+    "hit_ratio": "cache / footprint",
+    "counts": "lines",
+    "reasons": "reason",
+}
+
+
+def answer_of_trace(trace: BlockTrace | FailureTrace) -> Answer:
+    """Summarise a trace, and draw a block trace."""
+
+    def files() -> dict[str, bytes]:
+        if not isinstance(trace, BlockTrace):
+            return {}
+        from stripesim.traces.figure import figure_sheet
+
+        return _pictures("trace-info", figure_sheet(trace))
+
+    summary = describe(trace)
+    return Answer(
+        document=summary,
+        shown=summary_tables(summary),
+        saved_as="trace-info.json",
+        files=files,
+    )
+
+
+def answer_of_fit(
+    fitted: TraceFit, trace: BlockTrace | FailureTrace, *, like: str = LIKE
+) -> Answer:
+    """Return the answer of a fit.
+
+    Parameters
+    ----------
+    fitted
+        Result of `stripesim.calibration.trace_fit.fit_trace`.
+    trace
+        The same trace.
+    like
+        Device parameter set for numbers that the trace does not show.
+    """
+
+    def files() -> dict[str, bytes]:
+        if isinstance(trace, BlockTrace):
+            return _drive_and_plots(fitted, trace, like)
+        return {}
+
+    return Answer(
+        document=fitted.to_dict(),
+        shown=[fitted.summary()],
+        saved_as="trace-fit.json",
+        files=files,
+    )
+
+
+def write_fit(
+    fitted: TraceFit,
+    trace: BlockTrace | FailureTrace,
+    folder: str | Path,
+    *,
+    like: str = LIKE,
+) -> list[Path]:
+    """Write ``trace-fit.json`` and, for service times, figures and a ``drive.toml`` for ``cluster.drive``.
+
+    Parameters
+    ----------
+    fitted
+        Result of `fit_trace`.
+    trace
+        The same trace.
+    folder
+        Output folder, which is created if needed.
+    like
+        Device parameter set for numbers that the trace does not show.
+
+    Returns
+    -------
+    list of pathlib.Path
+        The files written.
+
+    Raises
+    ------
+    FitError
+        If `like` is a hard disk.
+    ParameterSetError
+        If `like` does not exist.
+    """
+    return answer_of_fit(fitted, trace, like=like).save(Path(folder))
+
+
+def _drive_and_plots(
+    fitted: TraceFit, trace: BlockTrace, like: str
+) -> dict[str, bytes]:
+    """Return the file of a drive whose service times are known, and the figures of times."""
+    from stripesim.calibration.ssd.plot import plot_fit
+
+    files = {}
+    if any(fit.quantity == "service" for fit in fitted.service):
+        files["drive.toml"] = drive_toml(fitted.service, trace, like).encode()
+    for fit in fitted.service:
+        stem = f"{fit.operation}-{fit.quantity}-fit"
+        files |= _pictures(stem, plot_fit(fit, trace))
+    return files
+
+
+def _pictures(stem: str, pictures: tuple[bytes, bytes]) -> dict[str, bytes]:
+    svg, png = pictures
+    return {f"{stem}.svg": svg, f"{stem}.png": png}
+
+
+def summary_tables(summary: Mapping[str, Any]) -> list[Table]:
+    """Lay out a summary by `stripesim.traces.describe`: single values first, then lists and groups.
+
+    Values that the trace does not have are left out.
+    """
+    single = {
+        key: value
+        for key, value in summary.items()
+        if value is not None and not isinstance(value, dict | list)
+    }
+    tables = [_table("", ("property", "value"), single.items())]
+    for key, value in summary.items():
+        heading = key.replace("_", " ")
+        if isinstance(value, dict) and value:
+            columns = (_KEYS_OF.get(key, ""), "value")
+            tables.append(_table(heading, columns, value.items()))
+        elif isinstance(value, list) and value:
+            rows = (row.values() for row in value)
+            tables.append(_table(heading, list(value[0]), rows))
+    return tables
+
+
+def _table(
+    heading: str, columns: Sequence[str], rows: Iterable[Iterable[Any]]
+) -> Table:
+    texts = [[_cell(value) for value in row] for row in rows]
+    return Table(heading, columns, texts, caption_shown=bool(heading))
+
+
+def _cell(value: Any) -> str:
+    """Format a value of a summary: four digits of a fraction, all digits of a count."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool | str):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    return number_text(value, digits=4)
