@@ -14,16 +14,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.problems import MeasuredError
-from stripesim.scenarios.answers.calibrate.rows import CalibrationRow, Load, ModelChange
+from stripesim.scenarios.answers.calibrate.rows import CalibrationRow, Load
+from stripesim.scenarios.cells.measured import (
+    REQUESTS_MIN,
+    ROUNDS,
+    ModelChange,
+    request_count,
+)
 from stripesim.scenarios.cells.models import build_models, device_set
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.loader import load_scenario
-from stripesim.scenarios.studies.nvme.runs import (
-    REQUESTS_MIN,
-    ROUNDS,
-    request_count,
-)
 from stripesim.sim.ceph.cluster import Models
 
 #: Operation and pattern of each fio load type (``rw``).
