@@ -184,7 +184,7 @@ class Capacity:
     domain: str  # their type: osd, host, rack, …
     shards: int  # of an object, each in a failure domain of its own
     min_size: int  # shards below which a placement group serves no clients
-    steps: tuple[Step, ...]  # from raw to usable
+    steps: tuple[CapacityStep, ...]  # from raw to usable
 
     @property
     def spare_domains(self) -> int:
@@ -268,7 +268,7 @@ def imbalance_of(held: Mapping[int, float], sizes: Mapping[int, float]) -> float
     return max(fills) * sum(sizes.values()) / total
 
 
-class Step(NamedTuple):
+class CapacityStep(NamedTuple):
     """One step from raw to usable capacity: the bytes left after it [B], and its formula."""
 
     name: str
@@ -285,7 +285,7 @@ def waterfall(
     *,
     imbalance: float = 1.0,
     placement: str = "",
-) -> tuple[Step, ...]:
+) -> tuple[CapacityStep, ...]:
     """Return the steps from raw to usable capacity.
 
     Bytes are those of all OSDs and of the largest failure domain. A client byte takes `overhead` bytes by the
@@ -303,29 +303,29 @@ def waterfall(
     near = alive * fill.nearfull_ratio
     even = near / imbalance
     return (
-        Step("raw", raw_bytes, "all OSDs"),
-        Step(
+        CapacityStep("raw", raw_bytes, "all OSDs"),
+        CapacityStep(
             "full",
             raw_bytes * fill.full_ratio,
             f"raw × {fill.full_ratio:g}: Ceph refuses writes there",
         ),
-        Step(
+        CapacityStep(
             "largest domain gone",
             alive,
             "raw without the largest failure domain: room to heal",
         ),
-        Step("nearfull", near, f"× {fill.nearfull_ratio:g}: Ceph warns there"),
-        Step(
+        CapacityStep("nearfull", near, f"× {fill.nearfull_ratio:g}: Ceph warns there"),
+        CapacityStep(
             "imbalance",
             even,
             f"/ {imbalance:.3f}: how full the fullest OSD is, over the mean{placement}",
         ),
-        Step(
+        CapacityStep(
             "overhead",
             even / overhead,
             f"/ {overhead:g}: bytes stored per client byte",
         ),
-        Step(
+        CapacityStep(
             "padding",
             even / padded,
             f"/ {padded / overhead:.4g}: objects are padded to whole stripes",
@@ -371,7 +371,7 @@ def capacity_of(
         after = _after_loss(scenario, scheme, acting, sizes, of_osds)
     raw = None if drives.osd_bytes is None else sum(sizes.values())
     usable_full = usable_safe = None
-    steps: tuple[Step, ...] = ()
+    steps: tuple[CapacityStep, ...] = ()
     if raw is not None and fill is not None:
         usable_full = usable_bytes(raw, fill.full_ratio, overhead, imbalance)
         if after is not None:

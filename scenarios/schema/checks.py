@@ -24,7 +24,7 @@ from stripesim.scenarios.schema.keys import (
     ClusterSpec,
     Scenario,
 )
-from stripesim.scenarios.schema.problems import Problem, problem
+from stripesim.scenarios.schema.problems import KeyProblem, problem
 from stripesim.scenarios.schema.tables import PlanSpec
 from stripesim.scenarios.schema.toml import shorten
 from stripesim.scenarios.schema.units import format_size
@@ -40,7 +40,9 @@ _ONE: Final = "only one of them"
 _PATH_CHARACTERS_MAX: Final = 200
 
 
-def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[Problem]:
+def cross_check(
+    scenario: Scenario, schemes: Sequence[NumberedScheme]
+) -> list[KeyProblem]:
     """Apply every rule that spans several keys."""
     too_much = list(budget_rules(scenario, schemes))
     if too_much:
@@ -82,7 +84,7 @@ WANTED_BOUND: Final = (
 )
 
 
-def _loads(scenario: Scenario) -> Iterator[Problem]:
+def _loads(scenario: Scenario) -> Iterator[KeyProblem]:
     """Check that each workload has one bound, and that no two keys contradict each other."""
     for place, load in loads_with_keys(scenario):
         requests, duration, rate, kind = (
@@ -128,7 +130,7 @@ def _loads(scenario: Scenario) -> Iterator[Problem]:
             )
 
 
-def _several(scenario: Scenario) -> Iterator[Problem]:
+def _several(scenario: Scenario) -> Iterator[KeyProblem]:
     """Check that concurrent workloads have distinct names, one cell each, and the same duration."""
     names = [load.name for load in scenario.workloads]
     repeated = set(_repeated_positions(names))
@@ -157,7 +159,7 @@ def _several(scenario: Scenario) -> Iterator[Problem]:
             yield problem(f"{place}.duration_s", load.duration_s, wanted)
 
 
-def _trace(scenario: Scenario) -> Iterator[Problem]:
+def _trace(scenario: Scenario) -> Iterator[KeyProblem]:
     load = scenario.workload
     if load.kind != "trace":
         wanted = f'this key only with workload.kind = "trace" (it is "{load.kind}")'
@@ -172,7 +174,7 @@ def _trace(scenario: Scenario) -> Iterator[Problem]:
         yield problem("workload.trace", "nothing", wanted, "workload.kind")
 
 
-def _files(scenario: Scenario) -> Iterator[Problem]:
+def _files(scenario: Scenario) -> Iterator[KeyProblem]:
     """Check that named files exist, except those of a plan, which each candidate checks."""
     for path, name in scenario.files():
         used = path[0] != "plan" and (
@@ -182,7 +184,7 @@ def _files(scenario: Scenario) -> Iterator[Problem]:
             wanted = "an existing file, relative to the scenario file"
             if path[-1] == "drive":
                 wanted = "an existing file, relative to the scenario file, or the name of a shipped set"
-            yield Problem(
+            yield KeyProblem(
                 path, f"{shorten(name, _PATH_CHARACTERS_MAX)} (no such file)", wanted
             )
     cluster = scenario.cluster
@@ -193,7 +195,7 @@ def _files(scenario: Scenario) -> Iterator[Problem]:
         )
 
 
-def _fill_ratios(scenario: Scenario) -> Iterator[Problem]:
+def _fill_ratios(scenario: Scenario) -> Iterator[KeyProblem]:
     """Check that nearfull_ratio is at most full_ratio, with Ceph's defaults for missing ones."""
     full = scenario.cluster.full_ratio or FULL_RATIO
     nearfull = scenario.cluster.nearfull_ratio or NEARFULL_RATIO
@@ -207,7 +209,7 @@ def _fill_ratios(scenario: Scenario) -> Iterator[Problem]:
         yield problem(key, nearfull, f"at most {other} ({full:g})", other)
 
 
-def _sizes(scenario: Scenario) -> Iterator[Problem]:
+def _sizes(scenario: Scenario) -> Iterator[KeyProblem]:
     unit = scenario.cluster.stripe_unit_bytes
     most = scenario.cluster.object_bytes
     if unit > most:
@@ -228,7 +230,7 @@ def _sizes(scenario: Scenario) -> Iterator[Problem]:
                 yield problem(key, format_size(size), wanted, f"{place}.image_bytes")
 
 
-def _plan(scenario: Scenario) -> Iterator[Problem]:
+def _plan(scenario: Scenario) -> Iterator[KeyProblem]:
     """Check requirements of a plan that depend on other keys."""
     plan = scenario.plan
     cluster = scenario.cluster
@@ -258,7 +260,7 @@ def _plan(scenario: Scenario) -> Iterator[Problem]:
         )
 
 
-def _drive_prices(scenario: Scenario, plan: PlanSpec) -> Iterator[Problem]:
+def _drive_prices(scenario: Scenario, plan: PlanSpec) -> Iterator[KeyProblem]:
     """Check that every drive has a price, and its own price if the plan compares several drives."""
     prices = plan.prices
     if prices is None:
@@ -273,7 +275,7 @@ def _drive_prices(scenario: Scenario, plan: PlanSpec) -> Iterator[Problem]:
         yield problem("plan.prices.drives", got, wanted, "plan.drive")
 
 
-def _repeats(scenario: Scenario) -> Iterator[Problem]:
+def _repeats(scenario: Scenario) -> Iterator[KeyProblem]:
     load = scenario.workload
     lists: dict[str, Sequence[Hashable]] = {
         "schemes": scenario.schemes,
@@ -299,7 +301,7 @@ def _repeated_positions(values: Sequence[Hashable]) -> Iterator[int]:
         seen.add(value)
 
 
-def _groups(scenario: Scenario) -> Iterator[Problem]:
+def _groups(scenario: Scenario) -> Iterator[KeyProblem]:
     """Reject keys that host groups replace."""
     cluster = scenario.cluster
     if isinstance(cluster.hosts, int):
@@ -313,7 +315,7 @@ def _groups(scenario: Scenario) -> Iterator[Problem]:
         yield problem(f"cluster.hosts.{named.index(False)}", "no rack", wanted)
 
 
-def _map(scenario: Scenario) -> Iterator[Problem]:
+def _map(scenario: Scenario) -> Iterator[KeyProblem]:
     """Reject keys that a CRUSH map replaces."""
     cluster = scenario.cluster
     plan = scenario.plan
@@ -355,7 +357,9 @@ def _replaced_by_map(cluster: ClusterSpec) -> list[str]:
     return keys
 
 
-def _layout(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
+def _layout(
+    scenario: Scenario, schemes: Sequence[NumberedScheme]
+) -> Iterator[KeyProblem]:
     """Check that there are enough failure domains for each scheme."""
     cluster = scenario.cluster
     durability = scenario.durability
@@ -404,7 +408,7 @@ _NEEDED_FEATURES: Final = {
 
 def _image_features(
     scenario: Scenario, schemes: Sequence[NumberedScheme]
-) -> Iterator[Problem]:
+) -> Iterator[KeyProblem]:
     features = scenario.workload.image_features or ()
     key = "workload.image_features"
     for feature, needed in _NEEDED_FEATURES.items():
@@ -422,7 +426,7 @@ def _dead_osds(scenario: Scenario) -> dict[str, tuple[int, ...]]:
 
 def _failures(
     scenario: Scenario, schemes: Sequence[NumberedScheme]
-) -> Iterator[Problem]:
+) -> Iterator[KeyProblem]:
     cluster = scenario.cluster
     by_key = _dead_osds(scenario)
     lost = set(by_key["repair.lost_osds"])
@@ -465,7 +469,7 @@ def _failures(
 
 def _tolerance(
     item: NumberedScheme, loss: DomainLoss, domain: str, key: str, domain_key: str
-) -> Iterator[Problem]:
+) -> Iterator[KeyProblem]:
     """Reject losses that destroy data, or that leave too few domains to rebuild it."""
     most = item.scheme.failures_tolerated
     width = item.scheme.width

@@ -10,7 +10,7 @@ from stripesim.scenarios.schema.geometry import (
     failure_domain,
 )
 from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
-from stripesim.scenarios.schema.problems import Problem, problem
+from stripesim.scenarios.schema.problems import KeyProblem, problem
 from stripesim.scenarios.schema.tables import (
     CHANGE_KEYS,
     AgeingSpec,
@@ -40,7 +40,7 @@ def stands_alone(scenario: Scenario) -> bool:
 
 def fault_rules(
     scenario: Scenario, schemes: Sequence[NumberedScheme]
-) -> Iterator[Problem]:
+) -> Iterator[KeyProblem]:
     """Check that failing OSDs exist, return after they fail, and fail only once at a time."""
     faults = scenario.faults
     cluster = scenario.cluster
@@ -63,7 +63,7 @@ def fault_rules(
         yield from overlaps or _room(scenario, faults, schemes)
 
 
-def change_rules(scenario: Scenario) -> Iterator[Problem]:
+def change_rules(scenario: Scenario) -> Iterator[KeyProblem]:
     """Apply every rule about planned changes: each has the keys of its kind, and names what exists."""
     changes = scenario.changes
     if not changes:
@@ -92,7 +92,7 @@ def change_rules(scenario: Scenario) -> Iterator[Problem]:
             yield from _numbers(f"{where}.hosts", change.hosts, hosts_count, "a host")
 
 
-def _keys_of_change(where: str, change: ChangeSpec) -> Iterator[Problem]:
+def _keys_of_change(where: str, change: ChangeSpec) -> Iterator[KeyProblem]:
     """Refuse keys that a kind of change does not have, and lists where it wants a number."""
     needed, optional = CHANGE_KEYS[change.kind]
     given = {
@@ -117,7 +117,7 @@ def _keys_of_change(where: str, change: ChangeSpec) -> Iterator[Problem]:
 
 def _numbers(
     where: str, numbers: Sequence[int | str] | None, count: int, name: str
-) -> Iterator[Problem]:
+) -> Iterator[KeyProblem]:
     """Refuse numbers of things that do not exist. The code that reads the CRUSH map checks names."""
     for place, number in enumerate(numbers or ()):
         if isinstance(number, int) and number >= count:
@@ -125,7 +125,7 @@ def _numbers(
             yield problem(f"{where}.{place}", number, wanted, *_COUNTS)
 
 
-def _alone(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
+def _alone(scenario: Scenario, faults: FaultsSpec) -> Iterator[KeyProblem]:
     for key in ("repair", "degraded"):
         if getattr(scenario, key) is not None:
             yield problem("faults", f"both [faults] and [{key}]", _ONE, key)
@@ -142,7 +142,7 @@ def _alone(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
         yield problem("faults", "several of events, drawn and replay", _ONE)
 
 
-def _after_the_end(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
+def _after_the_end(scenario: Scenario, faults: FaultsSpec) -> Iterator[KeyProblem]:
     """Reject faults that the run ends before."""
     duration_s = scenario.duration_s
     if duration_s is None:
@@ -158,7 +158,7 @@ def _after_the_end(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
             yield problem(f"{where}.at_s", f"{at_s:g} s", wanted, "workload.duration_s")
 
 
-def _targets(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
+def _targets(scenario: Scenario, faults: FaultsSpec) -> Iterator[KeyProblem]:
     cluster = scenario.cluster
     counts = {
         "osds": (cluster.osd_count, "an OSD"),
@@ -194,7 +194,7 @@ def _targets(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
             )
 
 
-def _keys_of_event(where: str, event: EventSpec) -> Iterator[Problem]:
+def _keys_of_event(where: str, event: EventSpec) -> Iterator[KeyProblem]:
     """Check that a slow drive has a factor and keeps its data, and that nothing else has a factor."""
     kind = f"{where}.kind"
     if event.kind != "slow" and event.factor is not None:
@@ -208,7 +208,7 @@ def _keys_of_event(where: str, event: EventSpec) -> Iterator[Problem]:
         yield problem(f"{where}.data", '"lost"', wanted, kind)
 
 
-def _drawn(scenario: Scenario, drawn: DrawnSpec) -> Iterator[Problem]:
+def _drawn(scenario: Scenario, drawn: DrawnSpec) -> Iterator[KeyProblem]:
     where = "faults.drawn"
     if (drawn.trace is None) == (drawn.lifetime is None):
         got = "both lifetime and trace"
@@ -230,7 +230,7 @@ def _drawn(scenario: Scenario, drawn: DrawnSpec) -> Iterator[Problem]:
         yield problem("workload.duration_s", "nothing", length, where)
 
 
-def _overlaps(cluster: ClusterSpec, faults: FaultsSpec) -> Iterator[Problem]:
+def _overlaps(cluster: ClusterSpec, faults: FaultsSpec) -> Iterator[KeyProblem]:
     """Report OSDs that fail while they are down already, and drives that are slow already."""
     from stripesim.models.problems import FaultError
     from stripesim.scenarios.schema.topology import Topology
@@ -258,7 +258,7 @@ def _overlaps(cluster: ClusterSpec, faults: FaultsSpec) -> Iterator[Problem]:
 
 def _room(
     scenario: Scenario, faults: FaultsSpec, schemes: Sequence[NumberedScheme]
-) -> Iterator[Problem]:
+) -> Iterator[KeyProblem]:
     """Reject permanent failures that leave too few failure domains for a scheme."""
     from stripesim.scenarios.schema.topology import Topology
 
@@ -290,7 +290,7 @@ def _room(
 
 def durability_rules(
     scenario: Scenario, schemes: Sequence[NumberedScheme]
-) -> Iterator[Problem]:
+) -> Iterator[KeyProblem]:
     """Check all rules of `[durability]`."""
     spec = scenario.durability
     if spec is None:
@@ -351,7 +351,7 @@ def durability_rules(
     yield from _bursts(scenario, spec)
 
 
-def _lifetime(spec: AgeingSpec) -> Iterator[Problem]:
+def _lifetime(spec: AgeingSpec) -> Iterator[KeyProblem]:
     needed = _NUMBERS[spec.distribution]
     of = f'a lifetime "{spec.distribution}"'
     optional = {"distribution", "age_s"}
@@ -383,7 +383,7 @@ def _lifetime(spec: AgeingSpec) -> Iterator[Problem]:
             )
 
 
-def _bursts(scenario: Scenario, spec: DurabilitySpec) -> Iterator[Problem]:
+def _bursts(scenario: Scenario, spec: DurabilitySpec) -> Iterator[KeyProblem]:
     cluster = scenario.cluster
     crush = spec.placement == "crush"
     for index, burst in enumerate(spec.bursts):

@@ -35,10 +35,10 @@ from stripesim.scenarios.schema.types import (
     Pattern,
     PositiveFloat,
     PositiveInt,
+    ScenarioTable,
     SchemeText,
     SizeBytes,
     SpanS,
-    Table,
 )
 
 #: Keys, in any table, whose values are paths of files that a run reads.
@@ -74,7 +74,7 @@ FillRatio = Annotated[float, Field(gt=0, le=1)]
 DeviceNs = Annotated[float, Field(ge=0, le=1e12)]
 
 
-class DriveSpec(Table):
+class DriveSpec(ScenarioTable):
     """Custom values for a drive. Missing keys come from the parameter set that `cluster.drive` names."""
 
     channels: Count | None = None
@@ -109,7 +109,7 @@ class DriveSpec(Table):
     """Lognormal spread of write times: standard deviation of the logarithm [1]."""
 
 
-class ReweightSpec(Table):
+class ReweightSpec(ScenarioTable):
     """An OSD that takes only a share of its PGs (``ceph osd reweight``)."""
 
     osd: OsdId
@@ -118,7 +118,7 @@ class ReweightSpec(Table):
     """Share of its PGs that it takes [0 to 1]."""
 
 
-class UpmapSpec(Table):
+class UpmapSpec(ScenarioTable):
     """OSDs of one PG that the balancer has replaced (``ceph osd pg-upmap-items``)."""
 
     pg: str = Field(pattern=r"^(0|[1-9a-f][0-9a-f]{0,7})$")
@@ -127,7 +127,7 @@ class UpmapSpec(Table):
     """OSD that CRUSH names, and the one that replaces it, of each."""
 
 
-class HostGroup(Table):
+class HostGroup(ScenarioTable):
     """A group of identical hosts, for clusters whose hosts differ. Missing keys come from `[cluster]`."""
 
     count: Count = 1
@@ -158,7 +158,7 @@ Hosts = Annotated[
 ]
 
 
-class ClusterSpec(Table):
+class ClusterSpec(ScenarioTable):
     """The machines, their network, and the placement of objects on them.
 
     Defaults of drive, cores and networks are those of the cluster that the default parameter set was measured
@@ -338,7 +338,7 @@ ImageFeature = Literal[
 ]
 
 
-class WorkloadSpec(Table):
+class WorkloadSpec(ScenarioTable):
     """Client load. Each combination of op, pattern and block size is one cell."""
 
     kind: Literal["closed", "open", "trace"] = "closed"
@@ -401,7 +401,7 @@ class LoadSpec(WorkloadSpec):
     """Name of the workload in results."""
 
 
-class ClientSpec(Table):
+class ClientSpec(ScenarioTable):
     """The machines that issue requests."""
 
     threads: PositiveInt | None = None
@@ -423,14 +423,14 @@ class RepairSpec(Throttles):
     """Numbers of the lost OSDs."""
 
 
-class DegradedSpec(Table):
+class DegradedSpec(ScenarioTable):
     """OSDs that are down for the whole run, without repair."""
 
     missing_osds: tuple[OsdId, ...] = Field(min_length=1)
     """Numbers of the OSDs that are down."""
 
 
-class Scenario(Table):
+class Scenario(ScenarioTable):
     """One question for the simulator: a cluster, a workload, and the schemes to compare.
 
     Use `stripesim.scenarios.schema.loader.load_scenario` to build one. It also applies the rules that
@@ -600,7 +600,7 @@ class Scenario(Table):
     def files(self) -> list[tuple[KeyPath, str]]:
         """List the files that the scenario names, with their keys. Their content affects a run."""
 
-        def walk(table: Table, above: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+        def walk(table: ScenarioTable, above: KeyPath) -> Iterator[tuple[KeyPath, str]]:
             for name in type(table).model_fields:
                 value = getattr(table, name)
                 items: list[tuple[KeyPath, Any]] = [((*above, name), value)]
@@ -610,7 +610,7 @@ class Scenario(Table):
                         for index, item in enumerate(value)
                     ]
                 for path, item in items:
-                    if isinstance(item, Table):
+                    if isinstance(item, ScenarioTable):
                         yield from walk(item, path)
                     elif names_file(name, item):
                         yield path, item

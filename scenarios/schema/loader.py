@@ -24,7 +24,7 @@ from stripesim.scenarios.schema.keys import (
     Scenario,
 )
 from stripesim.scenarios.schema.problems import (
-    Problem,
+    KeyProblem,
     is_list_key,
     problem_from_pydantic,
     value_at,
@@ -67,7 +67,7 @@ class _Document:
     label: str
     values: dict[str, Any]
     lines: dict[KeyPath, int]
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[KeyProblem] = field(default_factory=list)
     overrides: dict[KeyPath, str] = field(default_factory=dict)
     loose: list[str] = field(default_factory=list)  # messages that belong to no key
     faulty_paths: set[KeyPath] = field(default_factory=set)
@@ -79,7 +79,7 @@ class _Document:
         """Locations of all keys."""
         return KeyPlaces(self.label, self.lines, self.overrides, self.has_lines)
 
-    def add(self, problem: Problem) -> None:
+    def add(self, problem: KeyProblem) -> None:
         """Record a problem with a key."""
         self.problems.append(problem)
         self.faulty_paths.add(problem.path)
@@ -297,7 +297,7 @@ def _load_codes(document: _Document, base: Path) -> None:
             load_code_file(path)
         except OwnCodeError as error:
             wanted = f"a file of codes ({error})"
-            document.add(Problem(("codes", index), value_text(name), wanted))
+            document.add(KeyProblem(("codes", index), value_text(name), wanted))
 
 
 def _rename_keys(document: _Document) -> None:
@@ -412,7 +412,7 @@ def _override_from_text(document: _Document, item: str) -> None:
     except ValueError:
         wanted = 'a TOML value, such as 2000, 4k or ["rs:6,3"]'
         document.overrides[written] = "--set"
-        document.add(Problem(written, value_text(value), wanted))
+        document.add(KeyProblem(written, value_text(value), wanted))
         return
     path = current_path(written, new, "--set")
     document.overrides[path] = "--set"
@@ -433,7 +433,7 @@ def _replace(document: _Document, path: KeyPath, value: Any) -> None:
         if not isinstance(table, dict):
             above = key_text(path[:depth])
             got = f"a key inside {above}"
-            document.add(Problem(path, got, f"{above} alone, which is not a table"))
+            document.add(KeyProblem(path, got, f"{above} alone, which is not a table"))
             return
     if is_list_key(path) and not isinstance(value, list):
         value = [value]

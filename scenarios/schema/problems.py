@@ -27,7 +27,7 @@ _SUGGESTIONS_MAX: Final = 3
 
 
 @dataclass(frozen=True)
-class Problem:
+class KeyProblem:
     """A problem of a scenario. It is dropped if a key that it `involves` is invalid."""
 
     path: KeyPath
@@ -41,9 +41,9 @@ class Problem:
         return f"{place}: {key_text(self.path)}: got {got}, wanted {self.wanted}"
 
 
-def problem(key: str, got: object, wanted: str, *involves: str) -> Problem:
+def problem(key: str, got: object, wanted: str, *involves: str) -> KeyProblem:
     """Create a problem from dotted keys. Digits are list indices: ``workloads.0.name``."""
-    return Problem(_path(key), str(got), wanted, tuple(map(_path, involves)))
+    return KeyProblem(_path(key), str(got), wanted, tuple(map(_path, involves)))
 
 
 def _path(key: str) -> KeyPath:
@@ -143,7 +143,7 @@ def is_list_key(path: KeyPath) -> bool:
     return _known_keys().get(tuple(map(str, path)), False)
 
 
-def _unknown_key(path: KeyPath) -> Problem:
+def _unknown_key(path: KeyPath) -> KeyProblem:
     """Suggest keys that the author may have meant, or list the keys of the table."""
     name = shorten(str(path[-1]), KEY_CHARACTERS_MAX)
     # The path of a table in a list contains its index, the key does not.
@@ -152,9 +152,9 @@ def _unknown_key(path: KeyPath) -> Problem:
     siblings = [key for key in _known_keys() if key[:-1] == table]
     meant = _meant_keys(name, siblings)
     if not meant:
-        return Problem(path, got, "one of " + ", ".join(key[-1] for key in siblings))
+        return KeyProblem(path, got, "one of " + ", ".join(key[-1] for key in siblings))
     wanted = " or ".join(_suggestion(key, table) for key in meant)
-    return Problem(path, got, wanted)
+    return KeyProblem(path, got, wanted)
 
 
 def _meant_keys(name: str, siblings: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -206,14 +206,16 @@ _TABLES: Final[Mapping[KeyPath, str]] = {
 }
 
 
-def problem_from_pydantic(error: ErrorDetails, document: Mapping[str, Any]) -> Problem:
+def problem_from_pydantic(
+    error: ErrorDetails, document: Mapping[str, Any]
+) -> KeyProblem:
     """Convert an error of pydantic to a problem."""
     path: KeyPath = error["loc"]
     if error["type"] == "extra_forbidden":
         return _unknown_key(path)
     if error["type"] == "missing":
         key = str(path[-1])
-        return Problem(
+        return KeyProblem(
             path, "nothing", _EXAMPLES.get(key, f"{key}, which has no default")
         )
     wanted = _WANTED.get(
@@ -223,4 +225,4 @@ def problem_from_pydantic(error: ErrorDetails, document: Mapping[str, Any]) -> P
     wanted = wanted.format_map(error.get("ctx", {})).replace("'", '"')
     if wanted == "a table":
         wanted = _TABLES.get(path, wanted)
-    return Problem(path, value_text(value_at(document, path)), wanted)
+    return KeyProblem(path, value_text(value_at(document, path)), wanted)

@@ -130,8 +130,8 @@ Op = Literal["read", "write"]
 Pattern = Literal["seq", "rand"]
 
 
-class Table(BaseModel):
-    """A scenario table: immutable, and it rejects unknown keys."""
+class ScenarioTable(BaseModel):
+    """A table of a scenario: immutable, and it rejects unknown keys."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -160,7 +160,7 @@ def meanings(table: type[BaseModel]) -> dict[str, str]:
     """
     inherited: dict[str, str] = {}
     for base in table.__bases__:
-        if issubclass(base, Table):  # Not Pydantic's own class.
+        if issubclass(base, ScenarioTable):  # Not Pydantic's own class.
             inherited |= meanings(base)
     module = ast.parse(inspect.getsource(sys.modules[table.__module__]))
     definition = next(

@@ -51,7 +51,7 @@ class _Direction(_FioTable):
     clat_ns: _Latency = Field(default_factory=_Latency)
 
 
-class _Job(_FioTable):
+class _FioJob(_FioTable):
     jobname: str = ""
     options: dict[str, Any] = Field(default_factory=dict, alias="job options")
     read: _Direction = Field(default_factory=_Direction)
@@ -60,7 +60,7 @@ class _Job(_FioTable):
 
 class _FioOutput(_FioTable):
     options: dict[str, Any] = Field(default_factory=dict, alias="global options")
-    jobs: list[_Job] = Field(min_length=1)
+    jobs: list[_FioJob] = Field(min_length=1)
 
 
 @dataclass(frozen=True)
