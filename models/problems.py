@@ -3,6 +3,7 @@
 A line reads ``place: key: got …, wanted …``, as far as the parts are known.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -38,6 +39,15 @@ class ProblemsError(ValueError):
     def faults(self) -> list[str]:
         """The problems as text, one line each."""
         return [str(problem) for problem in self.problems]
+
+    def rewrite(self, change: Callable[[str], str]) -> None:
+        """Change the texts of all problems, such as the names of options."""
+        self.problems = tuple(
+            Problem(**{name: change(text) for name, text in vars(problem).items()})
+            for problem in self.problems
+        )
+        if all(isinstance(part, str | Problem) for part in self.args):
+            self.args = self.problems
 
     def __str__(self) -> str:
         return "\n".join(self.faults)
