@@ -288,8 +288,8 @@ class ClusterSpec(ScenarioTable):
             "cores": self.cores_per_host,
         }
         return tuple(
-            group.model_copy(
-                update={
+            group.replaced(
+                **{
                     key: value
                     for key, value in common.items()
                     if getattr(group, key) is None
@@ -393,6 +393,22 @@ class WorkloadSpec(ScenarioTable):
     """Time after which the client abandons a request [s] (rados_osd_op_timeout). Default: never, as in
     Ceph. Only with [faults]."""
 
+    def at_rate(self, rate_per_s: float, *, requests: int | None = None) -> Self:
+        """Return the workload with Poisson arrivals, as long as it was or for a number of requests."""
+        load = self.replaced(kind="open", rate_per_s=rate_per_s, completions="each")
+        return load if requests is None else load.lasting(requests)
+
+    def closed(self, queue_depth: int, *, requests: int) -> Self:
+        """Return the workload as a closed loop of a number of requests."""
+        load = self.replaced(
+            kind="closed", queue_depth=queue_depth, rate_per_s=None, completions="each"
+        )
+        return load.lasting(requests)
+
+    def lasting(self, requests: int) -> Self:
+        """Return the workload with a number of requests."""
+        return self.replaced(requests=requests, duration_s=None)
+
 
 class LoadSpec(WorkloadSpec):
     """One of several concurrent workloads. Missing keys come from `[workload]`."""
@@ -428,6 +444,27 @@ class DegradedSpec(ScenarioTable):
 
     missing_osds: tuple[OsdId, ...] = Field(min_length=1)
     """Numbers of the OSDs that are down."""
+
+
+class Cell(NamedTuple):
+    """Scheme and kind of request of one result row.
+
+    Attributes
+    ----------
+    scheme
+        Scheme as the scenario writes it.
+    op
+        ``read``, ``write``, ``mixed`` with a read fraction or several workloads, or ``trace``.
+    pattern
+        ``seq``, ``rand``, ``mixed`` with several workloads, or ``trace``.
+    block_size_bytes
+        Request size [bytes]; None for traces and several workloads.
+    """
+
+    scheme: str
+    op: Literal["read", "write", "mixed", "trace"]
+    pattern: Literal["seq", "rand", "trace", "mixed"]
+    block_size_bytes: int | None
 
 
 class Scenario(ScenarioTable):
@@ -526,8 +563,54 @@ class Scenario(ScenarioTable):
         """Return the scenario with clients that do not limit the rate, or itself if it states clients."""
         if self.states_clients:
             return self
-        client = self.client.model_copy(update={"unlimited": True})
-        return self.model_copy(update={"client": client})
+        return self.replaced(client=self.client.replaced(unlimited=True))
+
+    def with_cluster(self, **keys: Any) -> Self:
+        """Return the scenario with some keys of `[cluster]` replaced."""
+        return self.replaced(cluster=self.cluster.replaced(**keys))
+
+    def with_workload(self, **keys: Any) -> Self:
+        """Return the scenario with some keys of `[workload]` replaced."""
+        return self.replaced(workload=self.workload.replaced(**keys))
+
+    def at_rate(self, rate_per_s: float) -> Self:
+        """Return the scenario with Poisson arrivals at a rate [requests/s]."""
+        return self.replaced(workload=self.workload.at_rate(rate_per_s))
+
+    def closed(self, in_flight: int, *, requests: int) -> Self:
+        """Return the scenario as a closed loop that keeps at least this many requests in flight."""
+        each = -(-in_flight // self.workload.clients)
+        return self.replaced(workload=self.workload.closed(each, requests=requests))
+
+    def seeded(self, number: int) -> Self:
+        """Return the scenario with the seed of one of its runs, counted from 0."""
+        return self.replaced(seed=self.seed + number)
+
+    def of_cell(self, cell: Cell) -> Self:
+        """Return the scenario reduced to one cell."""
+        coordinates = {
+            "ops": cell.op,
+            "patterns": cell.pattern,
+            "block_sizes_bytes": cell.block_size_bytes,
+        }
+        only = {
+            key: (value,)
+            for key, value in coordinates.items()
+            if value not in ("mixed", "trace", None)
+        }
+        return self.with_workload(**only).replaced(schemes=(cell.scheme,))
+
+    def without_osd(self, osd: int, load: WorkloadSpec) -> Self:
+        """Return the scenario with an OSD lost at the start and rebuilt under a load, equally throttled.
+
+        The pool holds the images of the load and nothing else.
+        """
+        repair = RepairSpec(lost_osds=(osd,))
+        if self.repair is not None:
+            repair = self.repair.replaced(lost_osds=(osd,))
+        return self.with_cluster(stored_bytes=None).replaced(
+            repair=repair, workload=load, workloads=(), faults=None
+        )
 
     @property
     def in_flight_count(self) -> int | None:
@@ -660,27 +743,6 @@ class Scenario(ScenarioTable):
         return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-class Cell(NamedTuple):
-    """Scheme and kind of request of one result row.
-
-    Attributes
-    ----------
-    scheme
-        Scheme as the scenario writes it.
-    op
-        ``read``, ``write``, ``mixed`` with a read fraction or several workloads, or ``trace``.
-    pattern
-        ``seq``, ``rand``, ``mixed`` with several workloads, or ``trace``.
-    block_size_bytes
-        Request size [bytes]; None for traces and several workloads.
-    """
-
-    scheme: str
-    op: Literal["read", "write", "mixed", "trace"]
-    pattern: Literal["seq", "rand", "trace", "mixed"]
-    block_size_bytes: int | None
-
-
 def cells(scenario: Scenario) -> list[Cell]:
     """List the cells of a scenario."""
     workload = scenario.workload
@@ -715,7 +777,7 @@ def _with_defaults(load: LoadSpec, common: WorkloadSpec) -> LoadSpec:
         if own_keys & set(pair):
             own_keys |= set(pair)
     taken = {key: getattr(common, key) for key in common.model_fields_set - own_keys}
-    return load.model_copy(update=taken)
+    return load.replaced(**taken)
 
 
 def load_cell(scheme: str, load: WorkloadSpec) -> Cell:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -139,6 +139,10 @@ class ScenarioTable(BaseModel):
         strict=True,
         allow_inf_nan=False,
     )
+
+    def replaced(self, **values: Any) -> Self:
+        """Return a copy with some keys replaced by valid values, which are not checked again."""
+        return self.model_copy(update=values)
 
     @classmethod
     def __get_pydantic_json_schema__(

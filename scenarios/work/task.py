@@ -149,7 +149,7 @@ def make_task(
     files: tuple[str, ...] | None = None,
 ) -> SweepTask:
     """Return the task of a cell and replication, given `files_sha256` of the scenario if it is known."""
-    narrowed = _narrowed(scenario, cell, replication)
+    narrowed = scenario.of_cell(cell).seeded(replication)
     code = code_sha256()
     models = _models_sha256(_models_key(scenario, cell.scheme))
     if files is None:
@@ -254,27 +254,6 @@ def attempt_batch(batch: Batch) -> Answer:
     return Answer(rows, reasons, longest_s)
 
 
-def _narrowed(scenario: Scenario, cell: Cell, replication: int) -> Scenario:
-    """Return the scenario reduced to one cell."""
-    coordinates = {
-        "ops": cell.op,
-        "patterns": cell.pattern,
-        "block_sizes_bytes": cell.block_size_bytes,
-    }
-    narrowed = {
-        key: (value,)
-        for key, value in coordinates.items()
-        if value not in ("mixed", "trace", None)
-    }
-    return scenario.model_copy(
-        update={
-            "schemes": (cell.scheme,),
-            "seed": scenario.seed + replication,
-            "workload": scenario.workload.model_copy(update=narrowed),
-        }
-    )
-
-
 @cache
 def code_sha256() -> str:
     """Return a hash of the source that affects rows, since different checkouts may share a version."""
@@ -330,9 +309,7 @@ def _models_key(scenario: Scenario, scheme: str) -> _ModelsKey:
         if names_file(key, name := getattr(cluster, key))
     }
     if paths:
-        cluster = cluster.model_copy(
-            update={key: str(path) for key, path in paths.items()}
-        )
+        cluster = cluster.replaced(**{key: str(path) for key, path in paths.items()})
     # A code of one's own may state its costs.
     every = [*paths.values(), *map(scenario.resolve, scenario.codes)]
     contents = tuple(file_sha256(path) for path in every)

@@ -258,8 +258,7 @@ def _with_few_osds(scenario: Scenario) -> Scenario:
         "hosts": min(cluster.host_count, hosts),
         "osds_per_host": min(cluster.osds_per_host, _LONE_OSDS_PER_HOST),
     }
-    smaller = cluster.model_copy(update=few)
-    return scenario.model_copy(update={"cluster": smaller})
+    return scenario.with_cluster(**few)
 
 
 def _capacity_numbers(capacity: Capacity, drives: Drives) -> list[Number]:

@@ -178,8 +178,7 @@ def read_parameters(content: bytes, tables: Mapping[str, Any]) -> Upload:
             device = {"drive": str(path)}
         cluster = {"parameters": str(path)} if "client" in tables else {}
         shipped = load_scenario("plan")
-        changed = shipped.cluster.model_copy(update={**device, **cluster})
-        build_models(shipped.model_copy(update={"cluster": changed}))
+        build_models(shipped.with_cluster(**device, **cluster))
     return Upload(None, [], tuple(tables))
 
 

@@ -29,7 +29,6 @@ from stripesim.scenarios.forms.rebuild import (
     RATE_OBJECTS,
     Rebuild,
     idle_rebuild,
-    without_osd,
 )
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
@@ -367,13 +366,11 @@ def _at_rate(scenario: Scenario, rate_per_s: float | None) -> Scenario:
     """Return the scenario with Poisson arrivals at a rate, or unchanged if no rate is required."""
     if rate_per_s is None:
         return scenario
-    open_loop = {"kind": "open", "rate_per_s": rate_per_s, "completions": "each"}
-    load = scenario.workload.model_copy(update=open_loop)
-    return scenario.model_copy(update={"workload": load})
+    return scenario.at_rate(rate_per_s)
 
 
 def _seeded(scenario: Scenario, number: int) -> Scenario:
-    return scenario.model_copy(update={"seed": scenario.seed + number})
+    return scenario.seeded(number)
 
 
 def _recovering(scenario: Scenario) -> Scenario:
@@ -381,7 +378,7 @@ def _recovering(scenario: Scenario) -> Scenario:
     load = scenario.workload.model_copy(
         update={"image": "prefilled", "completions": "each"}
     )
-    return without_osd(scenario, 0, load)
+    return scenario.without_osd(0, load)
 
 
 def _worst(
