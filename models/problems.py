@@ -3,8 +3,11 @@
 A line reads ``place: key: got …, wanted …``, as far as the parts are known.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+
+_ADVICE = re.compile(r"\. Please inspect .*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,9 +34,7 @@ class ProblemsError(ValueError):
 
     def __init__(self, *problems: Problem | str) -> None:
         super().__init__(*problems)
-        self.problems = tuple(
-            part for problem in problems for part in _problems_of(problem)
-        )
+        self.problems = tuple(part for problem in problems for part in _split(problem))
 
     @property
     def faults(self) -> list[str]:
@@ -53,21 +54,37 @@ class ProblemsError(ValueError):
         return "\n".join(self.faults)
 
 
-def _problems_of(problem: Problem | str) -> list[Problem]:
+def _split(problem: Problem | str) -> list[Problem]:
     """Return a problem as it is, and each line of a text as a problem without parts."""
     if isinstance(problem, Problem):
         return [problem]
     return [Problem(detail=line) for line in problem.splitlines()]
 
 
+def problems_of(error: BaseException) -> tuple[Problem, ...]:
+    """Return the problems of an error. One of another library has a line of text for each."""
+    if isinstance(error, ProblemsError):
+        return error.problems
+    return tuple(_split(str(error)))
+
+
 def first_problem(error: BaseException | None) -> str:
     """Return the first problem of an error in one line, or the name of its class if it has no text.
 
-    Errors of other libraries have no parts, so their messages are shortened to the first line.
+    Errors of other libraries have no parts, so their messages are shortened to the first line, without
+    the advice of liberasurecode to read a system log.
     """
-    if isinstance(error, ProblemsError):
-        return error.faults[0] if error.faults else type(error).__name__
-    return next(iter(str(error).splitlines()), type(error).__name__)
+    problems = [] if error is None else problems_of(error)
+    if not problems:
+        return type(error).__name__
+    return _ADVICE.sub("", str(problems[0]))
+
+
+def one_line(error: BaseException) -> str:
+    """Return the whole message of an error of another library in one line."""
+    return " ".join(
+        word for problem in problems_of(error) for word in str(problem).split()
+    )
 
 
 class SchemeError(ProblemsError):

@@ -20,6 +20,7 @@ from stripesim.models.drive import (
     drive_writes_per_day,
 )
 from stripesim.models.placement import OsdWeights
+from stripesim.models.problems import ScenarioError
 from stripesim.models.provenance import Provenance
 from stripesim.models.recovery import min_size
 from stripesim.scenarios.cells.build import build_pool
@@ -493,14 +494,18 @@ def storage_warnings(scenario: Scenario, models: Models) -> list[str]:
         limit = held.usable_bytes_full
         if limit is not None and images > limit:
             problems.append(
-                f"{scenario.where('workload', 'image_bytes')}: got {bytes_text(images)} of images, wanted "
-                f"at most {bytes_text(limit)}, the capacity of {scheme.name} on "
-                f"{held.osds} OSDs at the full ratio"
+                scenario.located(
+                    "workload",
+                    "image_bytes",
+                    got=f"{bytes_text(images)} of images",
+                    wanted=f"at most {bytes_text(limit)}, the capacity of {scheme.name} on "
+                    f"{held.osds} OSDs at the full ratio",
+                )
             )
         if scheme.width > 1 and held.spare_domains < 1:
             warnings.append(spare_words(held))
     if problems:
-        raise ValueError("\n".join(problems))
+        raise ScenarioError(*problems)
     return warnings
 
 

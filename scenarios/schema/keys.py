@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
 from pydantic import Discriminator, Field, PrivateAttr, Tag
 
+from stripesim.models.problems import Problem, ScenarioError
 from stripesim.scenarios.schema.tables import (
     CHANGES_MAX,
     ChangeSpec,
@@ -22,7 +23,7 @@ from stripesim.scenarios.schema.tables import (
     PlanSpec,
     Throttles,
 )
-from stripesim.scenarios.schema.toml import KeyPath, KeyPlaces
+from stripesim.scenarios.schema.toml import KeyPath, KeyPlaces, key_text
 from stripesim.scenarios.schema.types import (
     INT_MAX,
     Bytes,
@@ -668,13 +669,25 @@ class Scenario(ScenarioTable):
         overrides = self._places.overrides
         return any(path[:length] in overrides for length in range(1, len(path) + 1))
 
-    def problem(self, path: str, got: str, wanted: str) -> ValueError:
+    def located(
+        self, *path: str | int, got: str = "", wanted: str = "", detail: str = ""
+    ) -> Problem:
+        """Return a problem of a key, with its file and line where they are known."""
+        return Problem(
+            place=self._places.place(path),
+            key=key_text(path),
+            got=got,
+            wanted=wanted,
+            detail=detail,
+        )
+
+    def problem(self, path: str, got: str, wanted: str) -> ScenarioError:
         """Return the error for a dotted key: ``file:line: key: got …, wanted …``.
 
         Digits in the key are list indices.
         """
         parts = [int(part) if part.isdigit() else part for part in path.split(".")]
-        return ValueError(f"{self.where(*parts)}: got {got}, wanted {wanted}")
+        return ScenarioError(self.located(*parts, got=got, wanted=wanted))
 
     def resolve(self, path: str) -> Path:
         """Return a path of the scenario relative to the scenario file's folder."""

@@ -11,6 +11,7 @@ from typing import Any, Final, get_args, get_origin
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from stripesim.models.problems import Problem
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.toml import (
     KEY_CHARACTERS_MAX,
@@ -35,10 +36,11 @@ class KeyProblem:
     wanted: str
     involves: tuple[KeyPath, ...] = ()
 
-    def line(self, place: str) -> str:
-        """Write the problem in one line."""
+    def at(self, place: str) -> Problem:
+        """Return the problem at its place."""
         got = shorten(self.got, _GOT_CHARACTERS_MAX)
-        return f"{place}: {key_text(self.path)}: got {got}, wanted {self.wanted}"
+        key = key_text(self.path)
+        return Problem(place=place, key=key, got=got, wanted=self.wanted)
 
 
 def problem(key: str, got: object, wanted: str, *involves: str) -> KeyProblem:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stripesim.models.problems import AnswerError
-from stripesim.scenarios.cells.files import first_line
+from stripesim.models.problems import AnswerError, first_problem
 from stripesim.scenarios.show.quantities import IDENTITY
 
 
@@ -69,7 +68,7 @@ def _json_bytes(provenance: Mapping[str, Any]) -> bytes:
         )
     except (TypeError, ValueError) as error:
         raise AnswerError(
-            f"provenance: got {first_line(error)}, wanted JSON values"
+            f"provenance: got {first_problem(error)}, wanted JSON values"
         ) from None
     return (text + "\n").encode()
 

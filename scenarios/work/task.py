@@ -16,7 +16,8 @@ from typing import Any, Final, NamedTuple
 from stripesim._version import __version__
 from stripesim.models.coding import parse_scheme
 from stripesim.models.kernel.cost import KernelTable
-from stripesim.scenarios.cells.files import file_sha256, first_line
+from stripesim.models.problems import first_problem
+from stripesim.scenarios.cells.files import file_sha256
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import row_of, run_cell
 from stripesim.scenarios.schema.keys import (
@@ -234,10 +235,10 @@ def attempt(task: SweepTask) -> Outcome:
     try:
         return Outcome(task, run_task(task), None)
     except (ValueError, OSError) as error:
-        return Outcome(task, None, first_line(error))
+        return Outcome(task, None, first_problem(error))
     except Exception as error:
         # A bug in one cell must not lose the rows of the others.
-        return Outcome(task, None, f"{type(error).__name__}: {first_line(error)}")
+        return Outcome(task, None, f"{type(error).__name__}: {first_problem(error)}")
 
 
 def attempt_batch(batch: Batch) -> Answer:

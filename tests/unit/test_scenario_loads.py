@@ -203,7 +203,7 @@ def test_a_key_that_is_not_given_leaves_the_hash_alone() -> None:
 def test_variants_of_a_scenario_change_only_their_keys() -> None:
     scenario = parse_scenario(
         'schemes = ["rep:3", "rs:4,2"]\nseed = 5\n'
-        "[cluster]\nstored_bytes = 1_000_000_000\n"
+        "[cluster]\nhosts = 8\nstored_bytes = 1_000_000_000\n"
         "[workload]\nclients = 3\nduration_s = 2.0\n"
     )
     assert scenario.seeded(2).seed == 7
