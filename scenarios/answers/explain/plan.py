@@ -140,7 +140,7 @@ def place_request(
         up = up_sets(scenario, pool.scheme, OsdWeights(out=(lost_osd,)))[group]
     elif question.state == "degraded":
         down = DegradedSpec(missing_osds=(_lost_osd(question, pool, group),))
-        degraded = scenario.model_copy(update={"degraded": down})
+        degraded = scenario.replaced(degraded=down)
         pool = _pool(question, degraded, models)
     cluster = replace(pool.cluster, acting=pool.cluster.acting[[group]])
     return PlacedRequest(question, replace(pool, cluster=cluster), up)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from stripesim.models.drive import drive_writes_per_day
-from stripesim.models.problems import RefusedError
+from stripesim.models.problems import RefusedError, first_problem
 from stripesim.scenarios.answers.durability import DETECTION_S, described_system
 from stripesim.scenarios.answers.plan.candidates import (
     Candidate,
@@ -220,7 +220,7 @@ def simulate(
         candidate.problem = f"refused: {error}"
         return
     except ValueError as error:
-        candidate.problem = str(error).splitlines()[0]
+        candidate.problem = first_problem(error)
         return
     refusals = [one.refused for one in (*worst, *(recovering_worst or ()))]
     candidate.refused = next((text for text in refusals if text is not None), None)
@@ -332,9 +332,7 @@ def _judge_nines(candidate: Candidate, plan: PlanSpec, rebuild: Rebuild) -> None
         row = nines_of(candidate.scenario, candidate.scheme, rebuild)
     except ValueError as error:
         if plan.nines is not None:
-            candidate.verdicts.append(
-                Verdict("nines", "failed", str(error).splitlines()[0])
-            )
+            candidate.verdicts.append(Verdict("nines", "failed", first_problem(error)))
         return
     candidate.results["nines"] = row["nines"]
     nines = None
@@ -353,7 +351,7 @@ def nines_of(
     asked = scenario
     if scenario.durability is None:
         spec = DurabilitySpec(afr=AFR, detection_s=DETECTION_S)
-        asked = scenario.model_copy(update={"durability": spec})
+        asked = scenario.replaced(durability=spec)
     system, notes, rebuild_rate = described_system(asked, scheme, rebuild)
     method = recommended_method(system).method
     row = assess(system, method, seed=scenario.seed, walks=_WALKS)
@@ -375,9 +373,7 @@ def _seeded(scenario: Scenario, number: int) -> Scenario:
 
 def _recovering(scenario: Scenario) -> Scenario:
     """Return the scenario with its first OSD lost at the start and rebuilt under load."""
-    load = scenario.workload.model_copy(
-        update={"image": "prefilled", "completions": "each"}
-    )
+    load = scenario.workload.replaced(image="prefilled", completions="each")
     return scenario.without_osd(0, load)
 
 
