@@ -89,7 +89,7 @@ _BATCH_TASKS_MAX: Final = 64
 _TRIALS_PER_WORKER: Final = 4
 
 
-class Answer(NamedTuple):
+class BatchRows(NamedTuple):
     """A worker's answer to a batch: the row of each task, or the reason why it failed."""
 
     rows: list[dict[str, Any] | None]
@@ -241,7 +241,7 @@ def attempt(task: SweepTask) -> Outcome:
         return Outcome(task, None, f"{type(error).__name__}: {first_problem(error)}")
 
 
-def attempt_batch(batch: Batch) -> Answer:
+def attempt_batch(batch: Batch) -> BatchRows:
     """Run the tasks of a batch one after another."""
     rows = []
     reasons = []
@@ -252,7 +252,7 @@ def attempt_batch(batch: Batch) -> Answer:
         longest_s = max(longest_s, perf_counter() - start_s)
         rows.append(outcome.row)
         reasons.append(outcome.reason)
-    return Answer(rows, reasons, longest_s)
+    return BatchRows(rows, reasons, longest_s)
 
 
 @cache

@@ -12,7 +12,7 @@ from stripesim.scenarios.answers.sweep import run as sweep_run
 from stripesim.scenarios.answers.sweep.plan import plan_sweep
 from stripesim.scenarios.answers.sweep.run import run_sweep
 from stripesim.scenarios.work.pool import Death
-from stripesim.scenarios.work.task import Answer, Batch, Batches, SweepTask
+from stripesim.scenarios.work.task import Batch, Batches, BatchRows, SweepTask
 
 TINY = """schemes = ["rep:3"]
 [workload]
@@ -68,7 +68,7 @@ def test_a_batch_that_kills_its_worker_is_tried_task_by_task(
     refused: list[int] = []
 
     def pool(
-        do: Callable[[Batch], Answer], waiting: deque[Batch], *, jobs: int
+        do: Callable[[Batch], BatchRows], waiting: deque[Batch], *, jobs: int
     ) -> Iterator[tuple[Batch, Any]]:
         while waiting:
             batch = waiting.popleft()
@@ -79,7 +79,7 @@ def test_a_batch_that_kills_its_worker_is_tried_task_by_task(
             rows: list[dict[str, Any] | None] = [
                 {"scheme": task.cell.scheme} for task in batch
             ]
-            yield batch, Answer(rows, [None] * len(batch), 0.0099)
+            yield batch, BatchRows(rows, [None] * len(batch), 0.0099)
 
     monkeypatch.setattr(sweep_run, "run_pool", pool)
     outcomes = list(sweep_run._outcomes(tasks, 2, None, 1.0))

@@ -10,7 +10,7 @@ from stripesim.scenarios.show.figures.captions import STEP_LOOKS, scheme_label
 from stripesim.scenarios.show.figures.costs import draw_costs
 from stripesim.scenarios.show.figures.faults import draw_timelines
 from stripesim.scenarios.show.page.render import Section, figure_blocks
-from stripesim.scenarios.show.tables import Cell, Table
+from stripesim.scenarios.show.tables import Table, TableCell
 from stripesim.scenarios.show.words import request_words, row_words, span
 from stripesim.sim.observe.critical_path import COST_KEYS, cost_key
 from stripesim.sim.observe.limits import resource_name
@@ -31,7 +31,7 @@ def sections(report: RunReport) -> list[Section]:
 def _advice(report: RunReport) -> Section | None:
     if not report.result.advice:
         return None
-    rows: dict[str, list[list[str | Cell]]] = {}
+    rows: dict[str, list[list[str | TableCell]]] = {}
     for row in notable(report.result.advice):
         changes = (
             gain_text(row, name) for name in ("iops", "latency_mean", "latency_p99")
@@ -71,7 +71,7 @@ def _costs(report: RunReport) -> Section | None:
 
 
 def _costs_table(report: RunReport, kind: Kind) -> Table:
-    rows: list[list[str | Cell]] = []
+    rows: list[list[str | TableCell]] = []
     for step, look in STEP_LOOKS.items():
         cells = [
             _cost_cell(report.rows_of(kind, scheme), step) for scheme in report.schemes
@@ -85,7 +85,7 @@ def _costs_table(report: RunReport, kind: Kind) -> Table:
     )
 
 
-def _cost_cell(rows: list[dict[str, Any]], step: str) -> Cell:
+def _cost_cell(rows: list[dict[str, Any]], step: str) -> TableCell:
     shares = []
     waits = []
     for row in rows:
@@ -94,11 +94,11 @@ def _cost_cell(rows: list[dict[str, Any]], step: str) -> Cell:
             waits.append((row.get(cost_key(step, waiting=True)) or 0.0) / total_ns)
             shares.append(waits[-1] + (row.get(cost_key(step)) or 0.0) / total_ns)
     if not shares:
-        return Cell("–")
+        return TableCell("–")
     percent, waiting = (
         span([float(round(100 * share)) for share in some]) for some in (shares, waits)
     )
-    return Cell(
+    return TableCell(
         percent,
         "" if waiting == "0" else f"waiting {waiting}",
         share=sum(shares) / len(shares),
@@ -175,8 +175,8 @@ def _faults(report: RunReport) -> Section | None:
 
 def _fault_rows(
     rows: Sequence[Mapping[str, Any]], left_out: Set[str]
-) -> list[list[str | Cell]]:
-    lines: list[list[str | Cell]] = [
+) -> list[list[str | TableCell]]:
+    lines: list[list[str | TableCell]] = [
         [words, *(write(row.get(column)) for row in rows)]
         for column, words, write in _PHASES
         if column not in left_out and any(column in row for row in rows)

@@ -21,7 +21,7 @@ from stripesim.scenarios.schema.units import (
 )
 from stripesim.scenarios.show.figures.captions import scheme_label
 from stripesim.scenarios.show.quantities import QUANTITIES, Quantity
-from stripesim.scenarios.show.tables import Cell, Table
+from stripesim.scenarios.show.tables import Table, TableCell
 from stripesim.scenarios.show.words import (
     RESOURCE_WORDS,
     request_words,
@@ -55,7 +55,7 @@ _EACH = (
     "cpu_ns_per_op",
 )
 
-Row = list[str | Cell]
+Row = list[str | TableCell]
 
 #: Relative differences below this are insignificant.
 _NOTABLE = 0.02
@@ -160,7 +160,7 @@ def _storage_rows(report: RunReport) -> list[Row]:
     return rows
 
 
-def _longest(seconds: Sequence[Sequence[float]]) -> list[Cell]:
+def _longest(seconds: Sequence[Sequence[float]]) -> list[TableCell]:
     """Return cells with the times of each scheme, compared by the longest."""
     texts = [_ends(some, duration_text) for some in seconds]
     return _judged([[max(some, default=None)] for some in seconds], texts, "less")
@@ -178,7 +178,7 @@ def _judged(
     values: Sequence[Sequence[float | None]],
     texts: Sequence[str],
     better: Literal["less", "more"],
-) -> list[Cell]:
+) -> list[TableCell]:
     """Return the cells of one row, with ratios to the first scheme and the best value marked."""
     means = [_mean_of_known(of_scheme) for of_scheme in values]
     known = [mean for mean in means if mean is not None]
@@ -189,7 +189,7 @@ def _judged(
         if index > 0 and len(of_scheme) == len(values[0]):
             note = times(of_scheme, values[0])
         is_best = best is not None and means[index] == best
-        cells.append(Cell(text, note, tone="best" if is_best else ""))
+        cells.append(TableCell(text, note, tone="best" if is_best else ""))
     return cells
 
 
@@ -236,7 +236,7 @@ def _wear_rows(report: RunReport, kind: Kind) -> list[Row]:
             ]
             text = _ends(per_day, number_text)
             if rated is not None and max(per_day, default=0.0) > rated:
-                cells.append(Cell(text, "above rating", tone="warn"))
+                cells.append(TableCell(text, "above rating", tone="warn"))
             else:
                 cells.append(text)
         words = "drive writes per day"
@@ -261,10 +261,10 @@ def _wear_rows(report: RunReport, kind: Kind) -> list[Row]:
     return rows
 
 
-def _bottleneck_cell(report: RunReport, kind: Kind, scheme: str) -> Cell:
+def _bottleneck_cell(report: RunReport, kind: Kind, scheme: str) -> TableCell:
     rows = [row for row in report.rows_of(kind, scheme) if row["bottleneck"]]
     names = dict.fromkeys(row["bottleneck"] for row in rows)
-    return Cell("; ".join(RESOURCE_WORDS.get(name, name) for name in names) or "–")
+    return TableCell("; ".join(RESOURCE_WORDS.get(name, name) for name in names) or "–")
 
 
 def bottlenecks(report: RunReport) -> Table:
@@ -308,10 +308,10 @@ def bottlenecks(report: RunReport) -> Table:
     )
 
 
-def _bottleneck_names(rows: Sequence[dict[str, Any]]) -> Cell:
+def _bottleneck_names(rows: Sequence[dict[str, Any]]) -> TableCell:
     """Return the common bottleneck of some rows, with other resources near their limit."""
     if not rows or rows[0]["bottleneck"] is None:
-        return Cell("–")
+        return TableCell("–")
     name = rows[0]["bottleneck"]
     near = list(dict.fromkeys(row["limits"] for row in rows if row.get("limits")))
     note = f"near the limit: {' or '.join(near)}" if near else ""
@@ -320,7 +320,7 @@ def _bottleneck_names(rows: Sequence[dict[str, Any]]) -> Cell:
             [float(round(100 * row["bottleneck_mean_utilisation"])) for row in rows]
         )
         note = f"{used} % in use on average; {note}"
-    return Cell(RESOURCE_WORDS.get(name, name), note)
+    return TableCell(RESOURCE_WORDS.get(name, name), note)
 
 
 def utilisation(report: RunReport) -> list[Table]:
@@ -362,12 +362,12 @@ def utilisation(report: RunReport) -> list[Table]:
     return tables
 
 
-def _share_cell(share: float | None) -> Cell:
+def _share_cell(share: float | None) -> TableCell:
     if share is None:
-        return Cell("–")
+        return TableCell("–")
     if 0 < share < 0.005:
-        return Cell("< 1 %", share=share)
-    return Cell(f"{100 * share:.0f} %", share=share)
+        return TableCell("< 1 %", share=share)
+    return TableCell(f"{100 * share:.0f} %", share=share)
 
 
 def results(report: RunReport) -> Table:
@@ -488,7 +488,7 @@ def _waterfall_table(report: RunReport) -> Table:
     rows: list[Row] = [
         [
             steps[0].name,
-            *(Cell(bytes_text(step.left_bytes), step.why) for step in steps),
+            *(TableCell(bytes_text(step.left_bytes), step.why) for step in steps),
         ]
         for steps in zip(*held, strict=False)
     ]
@@ -507,7 +507,10 @@ def _repair_table(report: RunReport) -> Table:
             )
         for under, rebuild in rebuilds:
             rows.append(
-                [Cell(scheme_label(scheme), under), *_repair_cells(report, rebuild)]
+                [
+                    TableCell(scheme_label(scheme), under),
+                    *_repair_cells(report, rebuild),
+                ]
             )
     osd_bytes = report.rebuild_bytes
     end = "a whole OSD"
@@ -524,22 +527,22 @@ def _repair_table(report: RunReport) -> Table:
     return Table("Repair of one OSD", columns, rows, form="stack")
 
 
-def _repair_cells(report: RunReport, rebuild: Rebuild) -> list[str | Cell]:
+def _repair_cells(report: RunReport, rebuild: Rebuild) -> list[str | TableCell]:
     if rebuild.reason is not None:
-        return [Cell("–", rebuild.reason.partition(";")[0]), "–", "–", "–", "–"]
-    sample = Cell(bytes_text(rebuild.lost_bytes), f"{rebuild.objects:,} objects")
+        return [TableCell("–", rebuild.reason.partition(";")[0]), "–", "–", "–", "–"]
+    sample = TableCell(bytes_text(rebuild.lost_bytes), f"{rebuild.objects:,} objects")
     if rebuild.seconds is None:
         return [sample, "not finished", "–", "–", "–"]
     rate = number_text(rebuild.bytes_per_s, 1e-6)
     if rebuild.half_bytes_per_s is not None:
         rate += f" ({number_text(rebuild.half_bytes_per_s, 1e-6)})"
     held = report.rebuild_bytes
-    osd_cell = Cell("–")
+    osd_cell = TableCell("–")
     if held is not None:
         ends = rebuild.seconds_interval(held)
         note = f"limited by {rebuild.limited_by or 'throttles: no resource is near its limit'}"
         if ends is not None:
             note = f"{duration_text(ends[0])} to {duration_text(ends[1])}; {note}"
-        osd_cell = Cell(f"about {duration_text(rebuild.seconds_for(held))}", note)
+        osd_cell = TableCell(f"about {duration_text(rebuild.seconds_for(held))}", note)
     network = number_text(rebuild.network_bytes_per_lost_byte)
     return [sample, duration_text(rebuild.seconds), rate, network, osd_cell]

@@ -24,8 +24,8 @@ from stripesim.scenarios.work.dask import TIMEOUT_S, run_dask
 from stripesim.scenarios.work.pool import cores_usable, run_pool
 from stripesim.scenarios.work.store import PartStore
 from stripesim.scenarios.work.task import (
-    Answer,
     Batches,
+    BatchRows,
     Outcome,
     SweepTask,
     attempt,
@@ -262,7 +262,7 @@ def _outcomes(
     waiting = deque(batches.first)
     with closing(run_pool(attempt_batch, waiting, jobs=processes)) as answers:
         for batch, answer in answers:
-            if isinstance(answer, Answer):
+            if isinstance(answer, BatchRows):
                 yield from answer.outcomes(batch)
                 waiting.extend(batches.rest_after(answer.duration_s))
             else:
