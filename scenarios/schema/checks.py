@@ -1,6 +1,6 @@
 """Check rules that span several keys of a scenario."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Final
 
 from stripesim.scenarios.schema.budget import budget_rules
@@ -23,6 +23,7 @@ from stripesim.scenarios.schema.keys import (
     NEARFULL_RATIO,
     ClusterSpec,
     Scenario,
+    WorkloadSpec,
 )
 from stripesim.scenarios.schema.problems import KeyProblem, problem
 from stripesim.scenarios.schema.tables import PlanSpec
@@ -87,47 +88,51 @@ WANTED_BOUND: Final = (
 def _loads(scenario: Scenario) -> Iterator[KeyProblem]:
     """Check that each workload has one bound, and that no two keys contradict each other."""
     for place, load in loads_with_keys(scenario):
-        requests, duration, rate, kind = (
-            f"{place}.{key}" for key in ("requests", "duration_s", "rate_per_s", "kind")
-        )
-        bounds = (load.requests is not None) + (load.duration_s is not None)
-        if bounds == 2:
-            yield problem(duration, "both requests and duration_s", _ONE, requests)
-        # A trace ends by itself. All other kinds run until stopped.
-        # A rehearsal of planned changes needs no bound: its clients work until the last change is done.
-        needs_bound = not (stands_alone(scenario) or scenario.changes)
-        if bounds == 0 and load.kind != "trace" and needs_bound:
-            # A scenario with an invalid change is one for a rehearsal.
-            involved = (duration, kind, "changes")
-            yield problem(requests, NO_BOUND, WANTED_BOUND, *involved)
-        if load.read_fraction is not None and "ops" in load.model_fields_set:
-            wanted = f"{_ONE}: ops for separate cells, read_fraction for one mixed cell"
-            yield problem(
-                f"{place}.read_fraction",
-                "both ops and read_fraction",
-                wanted,
-                f"{place}.ops",
-            )
-        for table in ("faults", "repair"):
-            # Resent requests are not modelled for clients that wait for their newest request.
-            if load.completions == "newest" and getattr(scenario, table) is not None:
-                yield problem(
-                    f"{place}.completions", f'"newest" with [{table}]', '"each"', table
-                )
-        if load.kind == "open" and load.rate_per_s is None:
-            yield problem(
-                rate,
-                "nothing",
-                'an arrival rate, because workload.kind is "open"',
-                kind,
-            )
-        if load.kind != "open" and load.rate_per_s is not None:
-            yield problem(
-                rate,
-                load.rate_per_s,
-                f'no rate, because workload.kind is "{load.kind}"',
-                kind,
-            )
+        yield from _bound_of_load(scenario, place, load)
+        yield from _contradictions(scenario, place, load)
+        yield from _arrivals(place, load)
+
+
+def _bound_of_load(
+    scenario: Scenario, place: str, load: WorkloadSpec
+) -> Iterator[KeyProblem]:
+    requests = f"{place}.requests"
+    duration = f"{place}.duration_s"
+    bounds = (load.requests is not None) + (load.duration_s is not None)
+    if bounds == 2:
+        yield problem(duration, "both requests and duration_s", _ONE, requests)
+    # A trace ends by itself. All other kinds run until stopped.
+    # A rehearsal of planned changes needs no bound: its clients work until the last change is done.
+    needs_bound = not (stands_alone(scenario) or scenario.changes)
+    if bounds == 0 and load.kind != "trace" and needs_bound:
+        # A scenario with an invalid change is one for a rehearsal.
+        involved = (duration, f"{place}.kind", "changes")
+        yield problem(requests, NO_BOUND, WANTED_BOUND, *involved)
+
+
+def _contradictions(
+    scenario: Scenario, place: str, load: WorkloadSpec
+) -> Iterator[KeyProblem]:
+    if load.read_fraction is not None and "ops" in load.model_fields_set:
+        wanted = f"{_ONE}: ops for separate cells, read_fraction for one mixed cell"
+        got = "both ops and read_fraction"
+        yield problem(f"{place}.read_fraction", got, wanted, f"{place}.ops")
+    for table in ("faults", "repair"):
+        # Resent requests are not modelled for clients that wait for their newest request.
+        if load.completions == "newest" and getattr(scenario, table) is not None:
+            got = f'"newest" with [{table}]'
+            yield problem(f"{place}.completions", got, '"each"', table)
+
+
+def _arrivals(place: str, load: WorkloadSpec) -> Iterator[KeyProblem]:
+    rate = f"{place}.rate_per_s"
+    kind = f"{place}.kind"
+    if load.kind == "open" and load.rate_per_s is None:
+        wanted = 'an arrival rate, because workload.kind is "open"'
+        yield problem(rate, "nothing", wanted, kind)
+    if load.kind != "open" and load.rate_per_s is not None:
+        wanted = f'no rate, because workload.kind is "{load.kind}"'
+        yield problem(rate, load.rate_per_s, wanted, kind)
 
 
 def _several(scenario: Scenario) -> Iterator[KeyProblem]:
@@ -361,17 +366,9 @@ def _layout(
     scenario: Scenario, schemes: Sequence[NumberedScheme]
 ) -> Iterator[KeyProblem]:
     """Check that there are enough failure domains for each scheme."""
-    cluster = scenario.cluster
-    durability = scenario.durability
-    each_by_itself = scenario.plan is not None and scenario.plan.varies_domains
-    pooled = (
-        durability is not None
-        and durability.placement != "crush"
-        and stands_alone(scenario)
-    )
-    # The code that reads a CRUSH map checks the width, because the map defines the domains.
-    if each_by_itself or pooled or cluster.crush_map is not None:
+    if _domains_are_checked_elsewhere(scenario):
         return
+    cluster = scenario.cluster
     if cluster.racks is not None and cluster.rack_names is None:
         wanted = f"a divisor of cluster.hosts ({cluster.host_count}), for racks of equal size"
         yield problem(
@@ -383,19 +380,40 @@ def _layout(
     rackless = set()
     for item in schemes:
         domain, key = failure_domain(scenario, item.scheme)
-        count = counts[domain]
-        width = item.scheme.width
-        if domain == "rack" and not count and width > 1:
+        if domain == "rack" and not counts[domain] and item.scheme.width > 1:
             rackless.add(key)
-        elif width > max(1, count):
-            wanted = f"at most {count} shards"
-            if domain != "osd" and width <= counts["osd"]:
-                wanted += f' or {key} = "osd"'
-            got = f"{item.text} ({width} shards) with failure_domain {domain} ({count} {domain}s)"
-            yield problem(f"schemes.{item.number}", got, wanted, *_GEOMETRY, key)
+        elif item.scheme.width > max(1, counts[domain]):
+            yield _too_wide(item, domain, key, counts)
     for key in sorted(rackless):
         wanted = "cluster.racks, too: the number of racks is missing"
         yield problem(key, '"rack"', wanted, *_GEOMETRY, key)
+
+
+def _domains_are_checked_elsewhere(scenario: Scenario) -> bool:
+    durability = scenario.durability
+    each_by_itself = scenario.plan is not None and scenario.plan.varies_domains
+    pooled = (
+        durability is not None
+        and durability.placement != "crush"
+        and stands_alone(scenario)
+    )
+    # The code that reads a CRUSH map checks the width, because the map defines the domains.
+    return each_by_itself or pooled or scenario.cluster.crush_map is not None
+
+
+def _too_wide(
+    item: NumberedScheme, domain: str, key: str, counts: Mapping[str, int]
+) -> KeyProblem:
+    """Describe a scheme with more shards than failure domains."""
+    count = counts[domain]
+    width = item.scheme.width
+    wanted = f"at most {count} shards"
+    if domain != "osd" and width <= counts["osd"]:
+        wanted += f' or {key} = "osd"'
+    got = (
+        f"{item.text} ({width} shards) with failure_domain {domain} ({count} {domain}s)"
+    )
+    return problem(f"schemes.{item.number}", got, wanted, *_GEOMETRY, key)
 
 
 #: Features of an image, each with the feature that it needs.
