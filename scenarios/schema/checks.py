@@ -457,32 +457,43 @@ def _failures(
     if scenario.repair is not None and scenario.workload.image == "pristine":
         wanted = '"prefilled": a pristine image has nothing to repair'
         yield problem("workload.image", '"pristine" with [repair]', wanted)
-    count = cluster.osd_count
-    dead = [
-        (key, index, osd)
+    dead = {
+        f"{key}.{index}": osd
         for key, osds in by_key.items()
         for index, osd in enumerate(osds)
-    ]
+    }
     if cluster.crush_map is not None or not dead:
         return
-    outside = [(f"{key}.{index}", osd) for key, index, osd in dead if osd >= count]
-    if outside:
-        hosts = f"{cluster.host_count} hosts: cluster.hosts, cluster.osds_per_host"
-        wanted = f"an OSD from 0 to {count - 1} ({hosts})"
-        for key, osd in outside:
+    outside = list(_outside(scenario, dead))
+    yield from outside
+    if not outside:
+        first_key = next(key for key, osds in by_key.items() if osds)
+        yield from _losses(scenario, schemes, set(dead.values()), first_key)
+
+
+def _outside(scenario: Scenario, dead: Mapping[str, int]) -> Iterator[KeyProblem]:
+    """Describe OSDs that the cluster does not have."""
+    cluster = scenario.cluster
+    hosts = f"{cluster.host_count} hosts: cluster.hosts, cluster.osds_per_host"
+    wanted = f"an OSD from 0 to {cluster.osd_count - 1} ({hosts})"
+    for key, osd in dead.items():
+        if osd >= cluster.osd_count:
             yield problem(key, osd, wanted, *_GEOMETRY)
-        return
-    dead_osds = {osd for _, _, osd in dead}
-    dead_key = dead[0][0]
+
+
+def _losses(
+    scenario: Scenario, schemes: Sequence[NumberedScheme], dead: set[int], key: str
+) -> Iterator[KeyProblem]:
+    """Check that each scheme tolerates the OSDs that are down."""
     losses = {
-        domain: domain_loss(scenario, domain, dead_osds)
+        domain: domain_loss(scenario, domain, dead)
         for domain in ("osd", "host", "rack")
     }
     for item in schemes:
         domain, domain_key = failure_domain(scenario, item.scheme)
         loss = losses[domain]
         if loss is not None:
-            yield from _tolerance(item, loss, domain, dead_key, domain_key)
+            yield from _tolerance(item, loss, domain, key, domain_key)
 
 
 def _tolerance(
