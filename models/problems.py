@@ -3,8 +3,91 @@
 A line reads ``place: key: got …, wanted …``, as far as the parts are known.
 """
 
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
 
-class SchemeError(ValueError):
+_ADVICE = re.compile(r"\. Please inspect .*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One problem, in parts until it is printed."""
+
+    place: str = ""  #: File and line, or option
+    key: str = ""
+    got: str = ""
+    wanted: str = ""
+    detail: str = ""  #: Replaces got and wanted in the message, if not empty
+
+    @property
+    def said(self) -> str:
+        """The problem without its place and key."""
+        return self.detail or f"got {self.got}, wanted {self.wanted}"
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.place, self.key, self.said) if part)
+
+
+class ProblemsError(ValueError):
+    """An error that keeps its problems in parts, at least one. The message has a line for each."""
+
+    def __init__(self, *problems: Problem | str) -> None:
+        super().__init__(*problems)
+        self.problems = tuple(part for problem in problems for part in _split(problem))
+
+    @property
+    def faults(self) -> list[str]:
+        """The problems as text, one line each."""
+        return [str(problem) for problem in self.problems]
+
+    def rewrite(self, change: Callable[[str], str]) -> None:
+        """Change the texts of all problems, such as the names of options."""
+        self.problems = tuple(
+            Problem(**{name: change(text) for name, text in vars(problem).items()})
+            for problem in self.problems
+        )
+        if all(isinstance(part, str | Problem) for part in self.args):
+            self.args = self.problems
+
+    def __str__(self) -> str:
+        return "\n".join(self.faults)
+
+
+def _split(problem: Problem | str) -> list[Problem]:
+    """Return a problem as it is, and each line of a text as a problem without parts."""
+    if isinstance(problem, Problem):
+        return [problem]
+    return [Problem(detail=line) for line in problem.splitlines()]
+
+
+def problems_of(error: BaseException) -> tuple[Problem, ...]:
+    """Return the problems of an error. One of another library has a line of text for each."""
+    if isinstance(error, ProblemsError):
+        return error.problems
+    return tuple(_split(str(error)))
+
+
+def first_problem(error: BaseException | None) -> str:
+    """Return the first problem of an error in one line, or the name of its class if it has no text.
+
+    Errors of other libraries have no parts, so their messages are shortened to the first line, without
+    the advice of liberasurecode to read a system log.
+    """
+    problems = [] if error is None else problems_of(error)
+    if not problems:
+        return type(error).__name__
+    return _ADVICE.sub("", str(problems[0]))
+
+
+def one_line(error: BaseException) -> str:
+    """Return the whole message of an error of another library in one line."""
+    return " ".join(
+        word for problem in problems_of(error) for word in str(problem).split()
+    )
+
+
+class SchemeError(ProblemsError):
     """An invalid scheme, geometry or request. The message states the value and the valid ones."""
 
 
@@ -16,36 +99,31 @@ class OwnCodeError(SchemeError):
     """A description that makes no code. The message has the file, the line and what is wrong."""
 
 
-class CodecError(ValueError):
+class CodecError(ProblemsError):
     """The encode library is missing, or rejects a backend, a shape or a set of fragments."""
 
 
-class KernelError(ValueError):
+class KernelError(ProblemsError):
     """Costs of kernels that cannot be measured, read or found."""
 
 
-class PlacementError(ValueError):
+class PlacementError(ProblemsError):
     """An impossible placement. The message states the value and the valid ones."""
 
 
 class CrushMapError(PlacementError):
     """An invalid CRUSH map, with one line per problem: ``file:line: got …, wanted …``."""
 
-    @property
-    def problems(self) -> list[str]:
-        """The problems, one string each."""
-        return str(self).splitlines()
 
-
-class ParameterSetError(ValueError):
+class ParameterSetError(ProblemsError):
     """A missing or invalid parameter set. The message names file and key."""
 
 
-class ProgramError(ValueError):
+class ProgramError(ProblemsError):
     """An engine's program, or a system that makes one, that contradicts itself."""
 
 
-class StepsError(ValueError):
+class StepsError(ProblemsError):
     """A graph with more steps than an engine accepts.
 
     Attributes
@@ -57,16 +135,16 @@ class StepsError(ValueError):
     """
 
     def __init__(self, name: str, steps: int, most: int) -> None:
-        super().__init__(name, steps, most)
+        super().__init__(
+            Problem(place=name, got=f"{steps} steps", wanted=f"at most {most}")
+        )
+        self.args = (name, steps, most)
         self.name = name
         self.steps = steps
         self.most = most
 
-    def __str__(self) -> str:
-        return f"{self.name}: got {self.steps} steps, wanted at most {self.most}"
 
-
-class FaultError(ValueError):
+class FaultError(ProblemsError):
     """A plan of faults that contradicts itself or the cluster.
 
     Attributes
@@ -80,37 +158,35 @@ class FaultError(ValueError):
     """
 
     def __init__(self, event: int, got: str, wanted: str, key: str = "") -> None:
-        super().__init__(event, got, wanted, key)
+        super().__init__(Problem(place=f"fault {event}", got=got, wanted=wanted))
+        self.args = (event, got, wanted, key)
         self.event = event
         self.got = got
         self.wanted = wanted
         self.key = key
 
-    def __str__(self) -> str:
-        return f"fault {self.event}: got {self.got}, wanted {self.wanted}"
 
-
-class UnavailableError(ValueError):
+class UnavailableError(ProblemsError):
     """A placement group has lost more shards than its scheme tolerates."""
 
 
-class TraceError(ValueError):
+class TraceError(ProblemsError):
     """A trace that cannot be used, with one line per problem up to a limit, and a summary."""
 
 
-class FitError(ValueError):
+class FitError(ProblemsError):
     """A trace that lacks the data for a fit. The message states what it has and what is needed."""
 
 
-class MeasuredError(ValueError):
+class MeasuredError(ProblemsError):
     """Measurements that cannot be used, with one line for each problem."""
 
 
-class SizeError(ValueError):
+class SizeError(ProblemsError):
     """A size that cannot be read. The message has the form ``got …, wanted …``."""
 
 
-class TomlBoundError(ValueError):
+class TomlBoundError(ProblemsError):
     """A TOML document that exceeds a bound.
 
     Attributes
@@ -122,39 +198,35 @@ class TomlBoundError(ValueError):
     """
 
     def __init__(self, line: int, got: str, wanted: str) -> None:
-        super().__init__(f"line {line}: got {got}, wanted {wanted}")
+        super().__init__(Problem(place=f"line {line}", got=got, wanted=wanted))
+        self.args = (line, got, wanted)
         self.line = line
         self.got = got
         self.wanted = wanted
 
 
-class ScenarioError(ValueError):
+class ScenarioError(ProblemsError):
     """An invalid scenario, with a line ``place: key: got …, wanted …`` for each problem.
 
     The place is ``file:line`` or, for overrides, ``--set``.
     """
 
-    @property
-    def faults(self) -> list[str]:
-        """Lines of the message, one for each problem."""
-        return str(self).splitlines()
 
-
-class ClusterImportError(ValueError):
+class ClusterImportError(ProblemsError):
     """A file that cannot be imported, with a line ``file: key: got …, wanted …`` for each problem."""
 
 
-class RefusedError(ValueError):
+class RefusedError(ProblemsError):
     """Numbers that fail the audit."""
 
     exit_status = 3  #: Of a command that ends with it
 
 
-class AnswerError(ValueError):
+class AnswerError(ProblemsError):
     """A question that cannot be answered, or an answer that cannot be shown or stored."""
 
 
-class StudyError(ValueError):
+class StudyError(ProblemsError):
     """A study that cannot run, or whose claims or parameters are invalid, with one line per problem."""
 
 
@@ -162,11 +234,11 @@ class NotComputedError(Exception):
     """A claim without a value. The text is the reason; if empty, the file's ``not_computed`` has it."""
 
 
-class SweepError(ValueError):
+class SweepError(ProblemsError):
     """A sweep that cannot run, with one line per problem."""
 
 
-class WorkError(ValueError):
+class WorkError(ProblemsError):
     """Work on other processes that cannot start or end."""
 
 

@@ -347,7 +347,7 @@ def _since(rows: Any, first_ns: int) -> Any:
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """A table of text, displayed without quotation marks around its cells."""
 
     columns: Mapping[str, Sequence[str]]  #: Cells by heading
@@ -372,7 +372,7 @@ class Table:
         return f"<table><thead><tr>{heading}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def table(rows: Any, *columns: str) -> Table:
+def table(rows: Any, *columns: str) -> TextTable:
     """Format columns of result rows for people, with units in the headings.
 
     Parameters
@@ -408,7 +408,7 @@ def table(rows: Any, *columns: str) -> Table:
         else:
             texts = [number_text(value) for value in values]
         shown[heading] = texts
-    return Table(shown)
+    return TextTable(shown)
 
 
 def show(item: Any, description: str = "") -> None:

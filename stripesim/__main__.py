@@ -71,7 +71,9 @@ def main() -> None:
         if os.environ.get("STRIPESIM_DEBUG"):
             raise
         # NumPy's message states the size of the allocation that failed.
-        reason = " ".join(str(error).split()) or "no details"
+        from stripesim.models.problems import one_line
+
+        reason = one_line(error) or "no details"
         print(
             f"out of memory ({reason}): simulate a smaller cluster or fewer requests",
             file=sys.stderr,

@@ -7,8 +7,10 @@ Errors of the simulator cite options such as ``--set`` or ``--lost-shard``. A ca
 import inspect
 import re
 from collections.abc import Callable, Collection
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Final, ParamSpec, TypeVar
+
+from stripesim.models.problems import ProblemsError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,11 +39,14 @@ def citing_arguments(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **keywords)
         except ValueError as error:
-            names = {*parameters, *keywords}
-            error.args = tuple(
-                _with_arguments(part, names) if isinstance(part, str) else part
-                for part in error.args
-            )
+            rename = partial(_with_arguments, names={*parameters, *keywords})
+            if isinstance(error, ProblemsError):
+                error.rewrite(rename)
+            else:
+                error.args = tuple(
+                    rename(part) if isinstance(part, str) else part
+                    for part in error.args
+                )
             raise
 
     return citing

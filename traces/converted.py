@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from stripesim.models.problems import TraceError
+from stripesim.models.problems import TraceError, first_problem
 from stripesim.traces.budget import RowBudget
 from stripesim.traces.columns import ORDER_COLUMN
 from stripesim.traces.lines import has_columns, rows_under_heading
@@ -92,7 +92,7 @@ class ConvertedTable:
                 numbers = pl.int_range(first + 1, first + 1 + part.height)
                 yield part.with_columns(numbers.alias(ORDER_COLUMN))
         except _BROKEN as error:
-            reason = str(error).partition("\n")[0]
+            reason = first_problem(error)
             raise TraceError(
                 f"{path}: got {shown(reason)}, wanted a complete Parquet file"
             ) from None

@@ -18,7 +18,7 @@ from stripesim.calibration.kernels.store import CEPH_TABLE
 from stripesim.calibration.kernels.timing import row_of
 from stripesim.models.coding.parse import parse_scheme
 from stripesim.models.kernel.cost import KernelTable
-from stripesim.models.problems import KernelError
+from stripesim.models.problems import KernelError, first_problem
 
 _LINE = re.compile(
     r"(?P<seconds>\d+\.\d+)\s+(?P<kb>\d+)\s+(?P<plugin>\S+)\s+(?P<k>\d+)\s+(?P<m>\d+)\s+"
@@ -259,9 +259,7 @@ def ceph_rows(path: Path) -> list[dict[str, Any]]:
     try:
         frame = pl.read_csv(path)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise KernelError(
-            f"{path}: cannot read: {str(error).splitlines()[0]}"
-        ) from None
+        raise KernelError(f"{path}: cannot read: {first_problem(error)}") from None
     absent = [column for column in _COLUMNS if column not in frame.columns]
     if absent:
         raise KernelError(f"{path}: columns: missing {', '.join(absent)}")

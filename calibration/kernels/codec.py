@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from stripesim.models.kernel.cost import Op
-from stripesim.models.problems import CodecError
+from stripesim.models.problems import CodecError, first_problem
 
 #: Size of liberasurecode's header in front of every fragment [B].
 HEADER_BYTES: Final = 80
@@ -224,9 +224,8 @@ class Codec:
                 fragments = ""
             else:
                 fragments = f" of {len(args[0])} fragments (k = {self.k})"
-            reason = str(error).split(". Please inspect")[0]
             raise CodecError(
-                f"codec: {self.backend}: {op}{fragments} failed: {reason}"
+                f"codec: {self.backend}: {op}{fragments} failed: {first_problem(error)}"
             ) from None
 
 

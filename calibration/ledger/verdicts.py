@@ -161,41 +161,56 @@ def judge(
 
 
 def _judge_one(claim: Claim, simulated: Simulated, reason: str) -> Entry:
-    numbers, text, holds = (
-        (None, None, None) if simulated is None else _split(simulated)
-    )
-    error = None
-    kind = None
-    tolerance = claim.tolerance
-    verdict: Verdict = "not-derivable"
+    if simulated is None:
+        return _without_value(claim, reason)
+    numbers, text, holds = _split(simulated)
     if numbers is None and text is None:
-        return Entry(claim, None, None, None, None, tolerance, verdict, reason)
+        return _without_value(claim, reason)
     if claim.compare in ("ordering", "trend", "text"):
-        if holds is None:
-            same_words = (
-                text is not None and text.casefold() == claim.published_text.casefold()
-            )
-            holds = same_words or (text is None and numbers == claim.published)
-        right = holds
-    elif claim.published is None or numbers is None or holds is not None:
+        right = _same_words(claim, numbers, text) if holds is None else holds
+        verdict, why = _verdict(claim, right, None, None, claim.tolerance)
+        return Entry(claim, numbers, text, None, None, claim.tolerance, verdict, why)
+    if claim.published is None or numbers is None or holds is not None:
         raise StudyError(
             f"got {simulated!r}, wanted a number for the comparison {claim.compare}"
         )
-    else:
-        error, kind = _error(claim, numbers)
-        if kind == "absolute" and tolerance is not None:
-            tolerance = SMALL_TOLERANCE
-        size = error if claim.compare == "at-most" else abs(error)
-        right = tolerance is not None and size <= tolerance + ROUNDING
-    why = None
+    error, kind = _error(claim, numbers)
+    tolerance = claim.tolerance
+    if kind == "absolute" and tolerance is not None:
+        tolerance = SMALL_TOLERANCE
+    size = error if claim.compare == "at-most" else abs(error)
+    right = tolerance is not None and size <= tolerance + ROUNDING
+    verdict, why = _verdict(claim, right, error, kind, tolerance)
+    return Entry(claim, numbers, text, error, kind, tolerance, verdict, why)
+
+
+def _without_value(claim: Claim, reason: str) -> Entry:
+    tolerance = claim.tolerance
+    return Entry(claim, None, None, None, None, tolerance, "not-derivable", reason)
+
+
+def _same_words(claim: Claim, numbers: object, text: str | None) -> bool:
+    if text is None:
+        return numbers == claim.published
+    return text.casefold() == claim.published_text.casefold()
+
+
+def _verdict(
+    claim: Claim,
+    right: bool,
+    error: float | None,
+    kind: ErrorKind | None,
+    tolerance: float | None,
+) -> tuple[Verdict, str | None]:
+    """Return the verdict on a simulated value, and the reason for it where there is one."""
     if error is not None and tolerance is None:
         why = "no tolerance is given for this row: the error is shown, not judged"
-    elif claim.role == "not-derivable":
-        why = "the source does not say enough to derive this row"
-    else:
-        verdict = "right" if right else "wrong"
-        why = _exceeded_bound(claim, error, kind, tolerance) if right else None
-    return Entry(claim, numbers, text, error, kind, tolerance, verdict, why)
+        return "not-derivable", why
+    if claim.role == "not-derivable":
+        return "not-derivable", "the source does not say enough to derive this row"
+    if not right:
+        return "wrong", None
+    return "right", _exceeded_bound(claim, error, kind, tolerance)
 
 
 def _exceeded_bound(

@@ -31,7 +31,7 @@ KS_CRITICAL_5_PERCENT = 1.358
 
 
 @dataclass(frozen=True)
-class Sample:
+class TimedCommands:
     """Times to fit, ordered by start."""
 
     # Shape (commands,), float64 [ns], [ns], [B].
@@ -127,7 +127,9 @@ def fit_times(
     )
 
 
-def sample_of(trace: BlockTrace, operation: Operation, quantity: Quantity) -> Sample:
+def sample_of(
+    trace: BlockTrace, operation: Operation, quantity: Quantity
+) -> TimedCommands:
     """Return the completed commands (service) or requests (response) of one direction with non-zero times.
 
     Raises
@@ -158,7 +160,7 @@ def sample_of(trace: BlockTrace, operation: Operation, quantity: Quantity) -> Sa
         rows[name].to_numpy().astype(np.float64)
         for name in (start, "complete_ns", "length_bytes")
     ]
-    return Sample(*columns)
+    return TimedCommands(*columns)
 
 
 def factor_table(factor: Floats, points: int = TABLE_POINTS) -> Floats:
@@ -289,7 +291,7 @@ def _score(
     )
 
 
-def _isolated(trace: BlockTrace, sample: Sample) -> npt.NDArray[np.bool_]:
+def _isolated(trace: BlockTrace, sample: TimedCommands) -> npt.NDArray[np.bool_]:
     """Mark the commands of the sample that never shared the device with another command."""
     assert trace.commands is not None
     spans = trace.commands.drop_nulls("dispatch_ns")

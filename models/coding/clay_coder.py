@@ -91,7 +91,7 @@ class ClayShape:
         return [((run * self.q + x) * count, count) for run in range(self.q**y)]
 
 
-class _Step(NamedTuple):
+class _ScorePlanes(NamedTuple):
     """The planes of one intersection score, and the sources of their uncoupled symbols.
 
     `own`, `both` and `mixed` hold flat indices (node * planes + plane) of symbols that are unpaired, whose
@@ -344,7 +344,7 @@ class ClayCoder:
 
     def _make_schedule(
         self, gone: tuple[int, ...], planes: tuple[int, ...]
-    ) -> list[_Step]:
+    ) -> list[_ScorePlanes]:
         """Group planes by intersection score, and the symbols of each group by how they are uncoupled."""
         inside = np.zeros(self.shape.sub_chunks, dtype=bool)
         inside[list(planes)] = True
@@ -358,7 +358,7 @@ class ClayCoder:
             wanted = ~is_gone[:, None] & scored[None, :]
             pair = wanted & ~self._alone
             steps.append(
-                _Step(
+                _ScorePlanes(
                     planes=np.flatnonzero(scored),
                     own=np.flatnonzero(wanted & self._alone),
                     both=np.flatnonzero(pair & ~partner_gone),

@@ -24,7 +24,7 @@ from stripesim.models.coding.galois import (
 from stripesim.models.coding.geometry import StripeGeometry
 from stripesim.models.coding.protocol import ObjectRepair, ShardExtent
 from stripesim.models.coding.reed_solomon import ReedSolomon
-from stripesim.models.problems import OwnCodeError
+from stripesim.models.problems import OwnCodeError, one_line
 
 #: Largest number of rows of a generator matrix: shards times sub-chunks.
 ROWS_MAX: Final = 1024
@@ -308,7 +308,7 @@ def called(function: Callable[..., Result], where: str, *arguments: Any) -> Resu
 
 def raised_at(error: BaseException) -> str:
     """Describe an error by its class, message and line in the author's file."""
-    message = " ".join(str(error).split())
+    message = one_line(error)
     package = str(Path(__file__).parent)
     frames = [
         frame

@@ -11,7 +11,7 @@ from stripesim.models.coding.protocol import RedundancyScheme
 from stripesim.models.coding.reed_solomon import ReedSolomon
 from stripesim.models.coding.replication import Replication
 from stripesim.models.coding.shec import Shec
-from stripesim.models.problems import OwnCodeError, SchemeError
+from stripesim.models.problems import OwnCodeError, Problem, SchemeError
 
 _NUMBERS = re.compile(r"[0-9]{1,6}(,[0-9]{1,6})*")
 
@@ -64,14 +64,18 @@ def parse_scheme(text: str) -> RedundancyScheme:
     family, colon, numbers = stripped.partition(":")
     form, build = _family(family if colon else "", text)
     if not _NUMBERS.fullmatch(numbers) or numbers.count(",") != form.count(","):
-        raise SchemeError(f"scheme: got {text!r}, wanted the form {form}")
+        raise SchemeError(
+            Problem(key="scheme", got=repr(text), wanted=f"the form {form}")
+        )
     try:
         return build(*(int(number) for number in numbers.split(",")))
     except OwnCodeError:
         # Its message names the author's file.
         raise
     except SchemeError as error:
-        raise SchemeError(f"scheme: got {text!r}: {error}") from None
+        detail = f"got {text!r}: {error}"
+        wanted = error.problems[0].wanted
+        raise SchemeError(Problem(key="scheme", detail=detail, wanted=wanted)) from None
 
 
 def _family(name: str, text: str) -> tuple[str, Callable[..., RedundancyScheme]]:
@@ -81,5 +85,7 @@ def _family(name: str, text: str) -> tuple[str, Callable[..., RedundancyScheme]]
     own = own_family(name) if name else None
     if own is None:
         forms = ", ".join([*(form for form, _ in _FAMILIES.values()), *own_forms()])
-        raise SchemeError(f"scheme: got {text!r}, wanted one of {forms}, none")
+        raise SchemeError(
+            Problem(key="scheme", got=repr(text), wanted=f"one of {forms}, none")
+        )
     return own.form, partial(build_own_code, own)

@@ -12,7 +12,7 @@ from stripesim.scenarios.schema.units import bytes_text
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.figures.captions import scheme_label
 from stripesim.scenarios.show.page.render import Section, render
-from stripesim.scenarios.show.tables import Cell, Table
+from stripesim.scenarios.show.tables import Table, TableCell
 
 #: Maximum number of domains and OSDs to list. The rest is only counted.
 _ROWS_MAX: Final = 40
@@ -149,7 +149,7 @@ def sections_of(document: Row) -> list[Section]:
 
 def _waterfall(capacity: Row) -> Section:
     classes = capacity["classes"]
-    rows: list[list[str | Cell]] = []
+    rows: list[list[str | TableCell]] = []
     for same in zip(
         *(_steps(row, capacity["full_ratio"]) for row in classes), strict=True
     ):
@@ -158,7 +158,7 @@ def _waterfall(capacity: Row) -> Section:
             for row, (_, size, _) in zip(classes, same, strict=True)
         ]
         cells = [
-            Cell(bytes_text(size), why, share)
+            TableCell(bytes_text(size), why, share)
             for (_, size, why), share in zip(same, shares, strict=True)
         ]
         rows.append([same[0][0], *cells])
@@ -230,7 +230,7 @@ def _pools(document: Row) -> Section:
     capacity = document["capacity"]
     full = capacity["full_ratio"]
     near = capacity["nearfull_ratio"]
-    rows: list[Mapping[str, str | Cell]] = []
+    rows: list[Mapping[str, str | TableCell]] = []
     for pool, room in zip(document["pools"], capacity["pools"], strict=True):
         overhead = room["overhead"]
         domain = pool["failure_domain"]
@@ -246,17 +246,19 @@ def _pools(document: Row) -> Section:
                 f"{room['imbalance_after_loss']:.3f}"
             )
         why_more = "until its first OSD is full, other pools unchanged"
-        row: dict[str, str | Cell] = {
-            "pool": Cell(pool["name"], f"rule {pool['rule']}"),
-            "scheme": Cell(
+        row: dict[str, str | TableCell] = {
+            "pool": TableCell(pool["name"], f"rule {pool['rule']}"),
+            "scheme": TableCell(
                 scheme_label(pool["scheme"]), f"{overhead:.4g} bytes per client byte"
             ),
             "groups": f"{pool['pg_num']:,}",
             "domains": f"{room['failure_domains']} × {domain}",
             "holds": bytes_text(room["stored_bytes"]),
-            "usable, full ratio": Cell(bytes_text(room["usable_bytes_full"]), why_full),
-            "usable, one domain lost": Cell(safe, why_safe),
-            "takes more": Cell(bytes_text(room["more_bytes"]), why_more),
+            "usable, full ratio": TableCell(
+                bytes_text(room["usable_bytes_full"]), why_full
+            ),
+            "usable, one domain lost": TableCell(safe, why_safe),
+            "takes more": TableCell(bytes_text(room["more_bytes"]), why_more),
         }
         rows.append(row)
     return Section(
@@ -271,7 +273,7 @@ def _pools(document: Row) -> Section:
 
 
 def _balance(document: Row) -> Section:
-    classes: list[Mapping[str, str | Cell]] = []
+    classes: list[Mapping[str, str | TableCell]] = []
     for row in document["capacity"]["classes"]:
         for words, state in (("now", row["now"]), ("after upmap", row["after_upmap"])):
             over = state["fullest_over_mean"]
@@ -290,17 +292,17 @@ def _balance(document: Row) -> Section:
         if sizes.get(row["osd"], {}).get("size_bytes")
     ]
     loads.sort(key=lambda pair: (-pair[0], pair[1]["osd"]))
-    rows: list[Mapping[str, str | Cell]] = []
+    rows: list[Mapping[str, str | TableCell]] = []
     for load, row in loads[:10]:
         held = sizes[row["osd"]]
-        entry: dict[str, str | Cell] = {
+        entry: dict[str, str | TableCell] = {
             "OSD": f"osd.{row['osd']}",
             "host": str(held["host"] or "–"),
             "class": str(held["class"] or "–"),
             "size": bytes_text(held["size_bytes"]),
             "groups": f"{row['acting_pgs']:,}",
             "primaries": f"{row['primary_pgs']:,}",
-            "groups per TB": Cell(
+            "groups per TB": TableCell(
                 f"{load:,.1f}", share=load / loads[0][0] if loads[0][0] else 0.0
             ),
         }
@@ -326,16 +328,21 @@ def _healing(capacity: Row) -> Section:
     domains: Sequence[Row] = sorted(
         capacity["domains"], key=lambda row: row["room_bytes"] - row["held_bytes"]
     )
-    rows: list[list[str | Cell]] = []
+    rows: list[list[str | TableCell]] = []
     for row in domains[:_ROWS_MAX]:
-        verdict = Cell("heals", row["reason"])
+        verdict = TableCell("heals", row["reason"])
         if not row["heals"]:
             why = row["reason"] or "too much for the others"
-            verdict = Cell("does not heal", why, tone="warn")
+            verdict = TableCell("does not heal", why, tone="warn")
         held = bytes_text(row["held_bytes"])
         room = bytes_text(row["room_bytes"])
         rows.append(
-            [Cell(row["domain"], f"{row['type']}, {row['class']}"), held, room, verdict]
+            [
+                TableCell(row["domain"], f"{row['type']}, {row['class']}"),
+                held,
+                room,
+                verdict,
+            ]
         )
     more = ""
     if len(domains) > _ROWS_MAX:
@@ -361,7 +368,7 @@ def _healing(capacity: Row) -> Section:
 
 
 def _hardware(document: Row) -> Section:
-    rows: list[list[str | Cell]] = []
+    rows: list[list[str | TableCell]] = []
     for line in document["hardware"]:
         key, _, rest = line.partition(": ")
         how, _, value = rest.rpartition(" -> ")

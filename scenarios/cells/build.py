@@ -14,7 +14,13 @@ from stripesim.models.coding import (
 )
 from stripesim.models.generations import generation
 from stripesim.models.placement import OsdWeights
-from stripesim.models.problems import KernelError, UnavailableError
+from stripesim.models.problems import (
+    KernelError,
+    Problem,
+    ScenarioError,
+    UnavailableError,
+    problems_of,
+)
 from stripesim.models.throttle import ThrottleModel
 from stripesim.scenarios.cells.failures import plan_of, repair_plan
 from stripesim.scenarios.cells.models import build_models
@@ -183,7 +189,7 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
         load.kind == "trace" or load.read_fraction is not None or "write" in load.ops
         for load in scenario.loads
     )
-    problems: list[str] = []
+    problems: list[Problem] = []
     for name in scenario.schemes:
         scheme = parse_scheme(name)
         try:
@@ -194,16 +200,14 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
                 models.encode_ns(scheme.name, views[0].geometry.stripe_bytes)
         except KernelError as error:
             measure = f"`stripesim kernel --scheme {name} --save` measures it here"
-            problems.append(f"{scenario.where('schemes')}: {error}; {measure}")
+            problems.append(scenario.located("schemes", detail=f"{error}; {measure}"))
         except UnavailableError as error:
             wanted = "an OSD for each, or more failure domains for CRUSH to find one"
-            problems.append(
-                f"{scenario.where('schemes')}: got {error}, wanted {wanted}"
-            )
+            problems.append(scenario.located("schemes", got=str(error), wanted=wanted))
         except ValueError as error:
-            problems.append(str(error))
+            problems += problems_of(error)
     if problems:
-        raise ValueError("\n".join(dict.fromkeys(problems)))
+        raise ScenarioError(*dict.fromkeys(problems))
 
 
 def check_optimised(scheme: RedundancyScheme, scenario: Scenario) -> None:

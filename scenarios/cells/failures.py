@@ -9,7 +9,7 @@ import numpy as np
 
 from stripesim.models.generations import recovery_model
 from stripesim.models.placement import OsdWeights
-from stripesim.models.problems import FaultError
+from stripesim.models.problems import FaultError, ScenarioError
 from stripesim.models.recovery import RecoveryModel
 from stripesim.scenarios.cells.changes import planned_changes
 from stripesim.scenarios.cells.files import cached_by_content
@@ -113,8 +113,10 @@ def plan_of(
     try:
         plan.check(osd_hosts)
     except FaultError as error:
-        where = scenario.where(*_key_of(faults, error, len(failures)))
-        raise ValueError(f"{where}: got {error.got}, wanted {error.wanted}") from error
+        key = _key_of(faults, error, len(failures))
+        raise ScenarioError(
+            scenario.located(*key, got=error.got, wanted=error.wanted)
+        ) from error
     return plan
 
 

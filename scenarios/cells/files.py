@@ -61,8 +61,3 @@ def cached_by_content(maxsize: int) -> Callable[[F], F]:
         return cast("F", cached)
 
     return decorate
-
-
-def first_line(error: BaseException | None) -> str:
-    """Return the first line of an error's message, or the name of its class."""
-    return (str(error).splitlines() or [type(error).__name__])[0]

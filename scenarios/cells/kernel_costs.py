@@ -114,8 +114,9 @@ def _named_table(scenario: Scenario) -> KernelTable:
     try:
         return named_table(name) if name else default_table()
     except KernelError as error:
-        place = scenario.where("cluster", "kernel_table")
-        raise KernelError(f"{place}: {error}") from None
+        raise KernelError(
+            scenario.located("cluster", "kernel_table", detail=str(error))
+        ) from None
 
 
 def _lacking(scenario: Scenario, table: KernelTable) -> list[str]:

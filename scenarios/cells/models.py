@@ -26,7 +26,7 @@ from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
-from stripesim.models.problems import ParameterSetError
+from stripesim.models.problems import ParameterSetError, ScenarioError
 from stripesim.models.qos import Device
 from stripesim.models.threads import ThreadModel
 from stripesim.scenarios.cells.kernel_costs import kernel_table
@@ -97,8 +97,8 @@ def _op_queue(scenario: Scenario, drive: DeviceModel, queues: int) -> OpQueue | 
                 measured_iops=iops,
             )
         except ValueError as error:
-            raise ValueError(
-                f"{scenario.where('cluster', 'op_queue')}: {error}"
+            raise ScenarioError(
+                scenario.located("cluster", "op_queue", detail=str(error))
             ) from None
     if profile:
         got = f'"{profile}" with op_queue "{kind}"'
@@ -198,8 +198,9 @@ def _parameter_set(scenario: Scenario, key: str, *tables: str) -> ParameterSet:
     wanted = f"{what}: {', '.join(fitting)}"
     if key == "parameters":
         wanted = REPLACED.get(name, wanted)
-    where = scenario.where("cluster", key)
-    raise ParameterSetError(f"{where}: got {value_text(name)}, wanted {wanted}")
+    raise ParameterSetError(
+        scenario.located("cluster", key, got=value_text(name), wanted=wanted)
+    )
 
 
 def cluster_set(scenario: Scenario) -> ParameterSet:
@@ -223,8 +224,7 @@ def _device(scenario: Scenario) -> DeviceModel:
     try:
         return device_set(scenario).device(given)
     except ParameterSetError as error:
-        where = scenario.where("cluster", "drive_numbers" if given else "drive")
-        message = str(error)
-        if where not in message:
-            message = f"{where}: {message}"
-        raise ParameterSetError(message) from None
+        path = ("cluster", "drive_numbers" if given else "drive")
+        if scenario.where(*path) in str(error):
+            raise
+        raise ParameterSetError(scenario.located(*path, detail=str(error))) from None

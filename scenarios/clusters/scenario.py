@@ -15,7 +15,12 @@ from stripesim.models.placement import (
     pg_mappings,
 )
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
-from stripesim.models.problems import ClusterImportError, PlacementError, ScenarioError
+from stripesim.models.problems import (
+    ClusterImportError,
+    PlacementError,
+    ScenarioError,
+    first_problem,
+)
 from stripesim.scenarios.clusters.cluster import (
     ImportedCluster,
     ImportedOsd,
@@ -381,7 +386,7 @@ def _map_of(cluster: ImportedCluster, pool: ImportedPool) -> tuple[CrushMap, str
         )
     except PlacementError as error:
         raise ClusterImportError(
-            f"{key}: got a map that `run` refuses: {str(error).splitlines()[0]}"
+            f"{key}: got a map that `run` refuses: {first_problem(error)}"
         ) from None
     placed = (rows != NONE).sum(axis=1).max()
     if placed < width:

@@ -20,6 +20,7 @@ from stripesim.models.drive import (
     drive_writes_per_day,
 )
 from stripesim.models.placement import OsdWeights
+from stripesim.models.problems import ScenarioError
 from stripesim.models.provenance import Provenance
 from stripesim.models.recovery import min_size
 from stripesim.scenarios.cells.build import build_pool
@@ -184,7 +185,7 @@ class Capacity:
     domain: str  # their type: osd, host, rack, …
     shards: int  # of an object, each in a failure domain of its own
     min_size: int  # shards below which a placement group serves no clients
-    steps: tuple[Step, ...]  # from raw to usable
+    steps: tuple[CapacityStep, ...]  # from raw to usable
 
     @property
     def spare_domains(self) -> int:
@@ -268,7 +269,7 @@ def imbalance_of(held: Mapping[int, float], sizes: Mapping[int, float]) -> float
     return max(fills) * sum(sizes.values()) / total
 
 
-class Step(NamedTuple):
+class CapacityStep(NamedTuple):
     """One step from raw to usable capacity: the bytes left after it [B], and its formula."""
 
     name: str
@@ -285,7 +286,7 @@ def waterfall(
     *,
     imbalance: float = 1.0,
     placement: str = "",
-) -> tuple[Step, ...]:
+) -> tuple[CapacityStep, ...]:
     """Return the steps from raw to usable capacity.
 
     Bytes are those of all OSDs and of the largest failure domain. A client byte takes `overhead` bytes by the
@@ -303,29 +304,29 @@ def waterfall(
     near = alive * fill.nearfull_ratio
     even = near / imbalance
     return (
-        Step("raw", raw_bytes, "all OSDs"),
-        Step(
+        CapacityStep("raw", raw_bytes, "all OSDs"),
+        CapacityStep(
             "full",
             raw_bytes * fill.full_ratio,
             f"raw × {fill.full_ratio:g}: Ceph refuses writes there",
         ),
-        Step(
+        CapacityStep(
             "largest domain gone",
             alive,
             "raw without the largest failure domain: room to heal",
         ),
-        Step("nearfull", near, f"× {fill.nearfull_ratio:g}: Ceph warns there"),
-        Step(
+        CapacityStep("nearfull", near, f"× {fill.nearfull_ratio:g}: Ceph warns there"),
+        CapacityStep(
             "imbalance",
             even,
             f"/ {imbalance:.3f}: how full the fullest OSD is, over the mean{placement}",
         ),
-        Step(
+        CapacityStep(
             "overhead",
             even / overhead,
             f"/ {overhead:g}: bytes stored per client byte",
         ),
-        Step(
+        CapacityStep(
             "padding",
             even / padded,
             f"/ {padded / overhead:.4g}: objects are padded to whole stripes",
@@ -371,7 +372,7 @@ def capacity_of(
         after = _after_loss(scenario, scheme, acting, sizes, of_osds)
     raw = None if drives.osd_bytes is None else sum(sizes.values())
     usable_full = usable_safe = None
-    steps: tuple[Step, ...] = ()
+    steps: tuple[CapacityStep, ...] = ()
     if raw is not None and fill is not None:
         usable_full = usable_bytes(raw, fill.full_ratio, overhead, imbalance)
         if after is not None:
@@ -493,14 +494,18 @@ def storage_warnings(scenario: Scenario, models: Models) -> list[str]:
         limit = held.usable_bytes_full
         if limit is not None and images > limit:
             problems.append(
-                f"{scenario.where('workload', 'image_bytes')}: got {bytes_text(images)} of images, wanted "
-                f"at most {bytes_text(limit)}, the capacity of {scheme.name} on "
-                f"{held.osds} OSDs at the full ratio"
+                scenario.located(
+                    "workload",
+                    "image_bytes",
+                    got=f"{bytes_text(images)} of images",
+                    wanted=f"at most {bytes_text(limit)}, the capacity of {scheme.name} on "
+                    f"{held.osds} OSDs at the full ratio",
+                )
             )
         if scheme.width > 1 and held.spare_domains < 1:
             warnings.append(spare_words(held))
     if problems:
-        raise ValueError("\n".join(problems))
+        raise ScenarioError(*problems)
     return warnings
 
 

@@ -78,9 +78,8 @@ def with_next_domain(candidate: Scenario, domain: str) -> Scenario:
     cluster = candidate.cluster
     *others, last = cluster.host_groups
     added = hosts_of_domain(cluster, domain)
-    more = last.model_copy(update={"count": last.count + added})
-    larger = cluster.model_copy(update={"hosts": (*others, more)})
-    return candidate.model_copy(update={"cluster": larger})
+    more = last.replaced(count=last.count + added)
+    return candidate.with_cluster(hosts=(*others, more))
 
 
 def hosts_of_domain(cluster: ClusterSpec, domain: str) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.schema.keys import Cell, RepairSpec, Scenario, WorkloadSpec
+from stripesim.scenarios.schema.keys import Cell, Scenario, WorkloadSpec
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.intervals import student_interval
 from stripesim.sim.run import simulate
@@ -109,7 +109,7 @@ def idle_rebuild(
                 max(1, round(wanted / shares)) * scenario.cluster.object_bytes
             )
             load = WorkloadSpec(requests=1, image_bytes=max(bytes_in_all, _BLOCK_BYTES))
-            small = without_osd(scenario, lost, load)
+            small = scenario.without_osd(lost, load)
             runs.append(
                 _rebuild(
                     small, Cell(scheme, "read", "rand", _BLOCK_BYTES), models, engine
@@ -181,7 +181,7 @@ class _SameRecovery:
             "name": "",
             "description": "",
         }
-        self._key = scenario.model_copy(update=bare).hash()
+        self._key = scenario.replaced(**bare).hash()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _SameRecovery) and self._key == other._key
@@ -194,26 +194,6 @@ class _SameRecovery:
 def _idle_rebuild(same: _SameRecovery, scheme: str) -> Rebuild:
     """Rebuild an OSD once for all scenarios with the same cluster and recovery."""
     return idle_rebuild(same.scenario, scheme, sample_objects=RATE_OBJECTS)
-
-
-def without_osd(scenario: Scenario, osd: int, load: WorkloadSpec) -> Scenario:
-    """Return a scenario that loses an OSD at the start and rebuilds it under load, equally throttled.
-
-    The pool holds the images of the load and nothing else.
-    """
-    repair = RepairSpec(lost_osds=(osd,))
-    if scenario.repair is not None:
-        repair = scenario.repair.model_copy(update={"lost_osds": (osd,)})
-    cluster = scenario.cluster.model_copy(update={"stored_bytes": None})
-    return scenario.model_copy(
-        update={
-            "cluster": cluster,
-            "repair": repair,
-            "workload": load,
-            "workloads": (),
-            "faults": None,
-        }
-    )
 
 
 def _pace(runs: Sequence[Rebuild]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from stripesim.scenarios.schema.geometry import (
 )
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec, names_file
 from stripesim.scenarios.schema.memory import BINS_MAX, known_requests, memory_problem
-from stripesim.scenarios.schema.problems import Problem, problem
+from stripesim.scenarios.schema.problems import KeyProblem, problem
 from stripesim.scenarios.schema.tables import EventSpec, FaultsSpec
 from stripesim.scenarios.schema.units import duration_text, format_size
 
@@ -101,7 +101,7 @@ def _submission_of(name: str, path: Path | None) -> tuple[float, float]:
 
 def budget_rules(
     scenario: Scenario, schemes: Sequence[NumberedScheme]
-) -> Iterator[Problem]:
+) -> Iterator[KeyProblem]:
     """Report sizes that are out of bounds, with what they would take."""
     problems = [
         *_cluster(scenario, schemes),
@@ -120,7 +120,7 @@ def budget_rules(
 
 def _cluster(
     scenario: Scenario, schemes: Sequence[NumberedScheme]
-) -> Iterator[Problem]:
+) -> Iterator[KeyProblem]:
     cluster = scenario.cluster
     osds = cluster.osd_count
     each = cluster.osds_per_host
@@ -150,7 +150,7 @@ def _cluster(
         )
 
 
-def _requests(scenario: Scenario) -> Iterator[Problem]:
+def _requests(scenario: Scenario) -> Iterator[KeyProblem]:
     for place, load in loads_with_keys(scenario):
         expected = requests_of(scenario, load)
         if expected > REQUESTS_MAX:
@@ -167,7 +167,7 @@ def _requests(scenario: Scenario) -> Iterator[Problem]:
             yield problem(f"{place}.rate_per_s", got, wanted, f"{place}.requests")
 
 
-def _too_many_requests(place: str, load: WorkloadSpec, expected: float) -> Problem:
+def _too_many_requests(place: str, load: WorkloadSpec, expected: float) -> KeyProblem:
     if load.requests is not None:
         key = "requests"
         bound = f"{load.requests:,}"
@@ -185,7 +185,7 @@ def _too_many_requests(place: str, load: WorkloadSpec, expected: float) -> Probl
     return problem(f"{place}.{key}", got, wanted, *involved)
 
 
-def _faults(scenario: Scenario) -> Iterator[Problem]:
+def _faults(scenario: Scenario) -> Iterator[KeyProblem]:
     """Reject too many failures, too long series and too many scrubs."""
     faults = scenario.faults
     if faults is None:
@@ -214,7 +214,7 @@ def _failing_osds(scenario: Scenario, events: Sequence[EventSpec]) -> int:
     return failing
 
 
-def _series(faults: FaultsSpec, duration_s: float) -> Iterator[Problem]:
+def _series(faults: FaultsSpec, duration_s: float) -> Iterator[KeyProblem]:
     bins = duration_s / faults.series_s
     if bins > BINS_MAX:
         wanted = (
@@ -226,7 +226,7 @@ def _series(faults: FaultsSpec, duration_s: float) -> Iterator[Problem]:
 
 def _scrubs(
     scenario: Scenario, faults: FaultsSpec, duration_s: float
-) -> Iterator[Problem]:
+) -> Iterator[KeyProblem]:
     """Reject scrubs that would take hours to compute."""
     interval_s = faults.scrub_interval_s
     if interval_s is None:
@@ -251,7 +251,7 @@ def _scrubs(
 
 def _recovery_pause(
     scenario: Scenario, schemes: Sequence[NumberedScheme]
-) -> Iterator[Problem]:
+) -> Iterator[KeyProblem]:
     """Reject recovery pauses, one per object on each OSD, whose sum overflows the clock."""
     table = "repair" if scenario.repair is not None else "faults"
     limits = scenario.repair or scenario.faults

@@ -1,6 +1,6 @@
 """Check rules that span several keys of a scenario."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Final
 
 from stripesim.scenarios.schema.budget import budget_rules
@@ -23,8 +23,9 @@ from stripesim.scenarios.schema.keys import (
     NEARFULL_RATIO,
     ClusterSpec,
     Scenario,
+    WorkloadSpec,
 )
-from stripesim.scenarios.schema.problems import Problem, problem
+from stripesim.scenarios.schema.problems import KeyProblem, problem
 from stripesim.scenarios.schema.tables import PlanSpec
 from stripesim.scenarios.schema.toml import shorten
 from stripesim.scenarios.schema.units import format_size
@@ -40,7 +41,9 @@ _ONE: Final = "only one of them"
 _PATH_CHARACTERS_MAX: Final = 200
 
 
-def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[Problem]:
+def cross_check(
+    scenario: Scenario, schemes: Sequence[NumberedScheme]
+) -> list[KeyProblem]:
     """Apply every rule that spans several keys."""
     too_much = list(budget_rules(scenario, schemes))
     if too_much:
@@ -82,53 +85,57 @@ WANTED_BOUND: Final = (
 )
 
 
-def _loads(scenario: Scenario) -> Iterator[Problem]:
+def _loads(scenario: Scenario) -> Iterator[KeyProblem]:
     """Check that each workload has one bound, and that no two keys contradict each other."""
     for place, load in loads_with_keys(scenario):
-        requests, duration, rate, kind = (
-            f"{place}.{key}" for key in ("requests", "duration_s", "rate_per_s", "kind")
-        )
-        bounds = (load.requests is not None) + (load.duration_s is not None)
-        if bounds == 2:
-            yield problem(duration, "both requests and duration_s", _ONE, requests)
-        # A trace ends by itself. All other kinds run until stopped.
-        # A rehearsal of planned changes needs no bound: its clients work until the last change is done.
-        needs_bound = not (stands_alone(scenario) or scenario.changes)
-        if bounds == 0 and load.kind != "trace" and needs_bound:
-            # A scenario with an invalid change is one for a rehearsal.
-            involved = (duration, kind, "changes")
-            yield problem(requests, NO_BOUND, WANTED_BOUND, *involved)
-        if load.read_fraction is not None and "ops" in load.model_fields_set:
-            wanted = f"{_ONE}: ops for separate cells, read_fraction for one mixed cell"
-            yield problem(
-                f"{place}.read_fraction",
-                "both ops and read_fraction",
-                wanted,
-                f"{place}.ops",
-            )
-        for table in ("faults", "repair"):
-            # Resent requests are not modelled for clients that wait for their newest request.
-            if load.completions == "newest" and getattr(scenario, table) is not None:
-                yield problem(
-                    f"{place}.completions", f'"newest" with [{table}]', '"each"', table
-                )
-        if load.kind == "open" and load.rate_per_s is None:
-            yield problem(
-                rate,
-                "nothing",
-                'an arrival rate, because workload.kind is "open"',
-                kind,
-            )
-        if load.kind != "open" and load.rate_per_s is not None:
-            yield problem(
-                rate,
-                load.rate_per_s,
-                f'no rate, because workload.kind is "{load.kind}"',
-                kind,
-            )
+        yield from _bound_of_load(scenario, place, load)
+        yield from _contradictions(scenario, place, load)
+        yield from _arrivals(place, load)
 
 
-def _several(scenario: Scenario) -> Iterator[Problem]:
+def _bound_of_load(
+    scenario: Scenario, place: str, load: WorkloadSpec
+) -> Iterator[KeyProblem]:
+    requests = f"{place}.requests"
+    duration = f"{place}.duration_s"
+    bounds = (load.requests is not None) + (load.duration_s is not None)
+    if bounds == 2:
+        yield problem(duration, "both requests and duration_s", _ONE, requests)
+    # A trace ends by itself. All other kinds run until stopped.
+    # A rehearsal of planned changes needs no bound: its clients work until the last change is done.
+    needs_bound = not (stands_alone(scenario) or scenario.changes)
+    if bounds == 0 and load.kind != "trace" and needs_bound:
+        # A scenario with an invalid change is one for a rehearsal.
+        involved = (duration, f"{place}.kind", "changes")
+        yield problem(requests, NO_BOUND, WANTED_BOUND, *involved)
+
+
+def _contradictions(
+    scenario: Scenario, place: str, load: WorkloadSpec
+) -> Iterator[KeyProblem]:
+    if load.read_fraction is not None and "ops" in load.model_fields_set:
+        wanted = f"{_ONE}: ops for separate cells, read_fraction for one mixed cell"
+        got = "both ops and read_fraction"
+        yield problem(f"{place}.read_fraction", got, wanted, f"{place}.ops")
+    for table in ("faults", "repair"):
+        # Resent requests are not modelled for clients that wait for their newest request.
+        if load.completions == "newest" and getattr(scenario, table) is not None:
+            got = f'"newest" with [{table}]'
+            yield problem(f"{place}.completions", got, '"each"', table)
+
+
+def _arrivals(place: str, load: WorkloadSpec) -> Iterator[KeyProblem]:
+    rate = f"{place}.rate_per_s"
+    kind = f"{place}.kind"
+    if load.kind == "open" and load.rate_per_s is None:
+        wanted = 'an arrival rate, because workload.kind is "open"'
+        yield problem(rate, "nothing", wanted, kind)
+    if load.kind != "open" and load.rate_per_s is not None:
+        wanted = f'no rate, because workload.kind is "{load.kind}"'
+        yield problem(rate, load.rate_per_s, wanted, kind)
+
+
+def _several(scenario: Scenario) -> Iterator[KeyProblem]:
     """Check that concurrent workloads have distinct names, one cell each, and the same duration."""
     names = [load.name for load in scenario.workloads]
     repeated = set(_repeated_positions(names))
@@ -157,7 +164,7 @@ def _several(scenario: Scenario) -> Iterator[Problem]:
             yield problem(f"{place}.duration_s", load.duration_s, wanted)
 
 
-def _trace(scenario: Scenario) -> Iterator[Problem]:
+def _trace(scenario: Scenario) -> Iterator[KeyProblem]:
     load = scenario.workload
     if load.kind != "trace":
         wanted = f'this key only with workload.kind = "trace" (it is "{load.kind}")'
@@ -172,7 +179,7 @@ def _trace(scenario: Scenario) -> Iterator[Problem]:
         yield problem("workload.trace", "nothing", wanted, "workload.kind")
 
 
-def _files(scenario: Scenario) -> Iterator[Problem]:
+def _files(scenario: Scenario) -> Iterator[KeyProblem]:
     """Check that named files exist, except those of a plan, which each candidate checks."""
     for path, name in scenario.files():
         used = path[0] != "plan" and (
@@ -182,7 +189,7 @@ def _files(scenario: Scenario) -> Iterator[Problem]:
             wanted = "an existing file, relative to the scenario file"
             if path[-1] == "drive":
                 wanted = "an existing file, relative to the scenario file, or the name of a shipped set"
-            yield Problem(
+            yield KeyProblem(
                 path, f"{shorten(name, _PATH_CHARACTERS_MAX)} (no such file)", wanted
             )
     cluster = scenario.cluster
@@ -193,7 +200,7 @@ def _files(scenario: Scenario) -> Iterator[Problem]:
         )
 
 
-def _fill_ratios(scenario: Scenario) -> Iterator[Problem]:
+def _fill_ratios(scenario: Scenario) -> Iterator[KeyProblem]:
     """Check that nearfull_ratio is at most full_ratio, with Ceph's defaults for missing ones."""
     full = scenario.cluster.full_ratio or FULL_RATIO
     nearfull = scenario.cluster.nearfull_ratio or NEARFULL_RATIO
@@ -207,7 +214,7 @@ def _fill_ratios(scenario: Scenario) -> Iterator[Problem]:
         yield problem(key, nearfull, f"at most {other} ({full:g})", other)
 
 
-def _sizes(scenario: Scenario) -> Iterator[Problem]:
+def _sizes(scenario: Scenario) -> Iterator[KeyProblem]:
     unit = scenario.cluster.stripe_unit_bytes
     most = scenario.cluster.object_bytes
     if unit > most:
@@ -228,7 +235,7 @@ def _sizes(scenario: Scenario) -> Iterator[Problem]:
                 yield problem(key, format_size(size), wanted, f"{place}.image_bytes")
 
 
-def _plan(scenario: Scenario) -> Iterator[Problem]:
+def _plan(scenario: Scenario) -> Iterator[KeyProblem]:
     """Check requirements of a plan that depend on other keys."""
     plan = scenario.plan
     cluster = scenario.cluster
@@ -258,7 +265,7 @@ def _plan(scenario: Scenario) -> Iterator[Problem]:
         )
 
 
-def _drive_prices(scenario: Scenario, plan: PlanSpec) -> Iterator[Problem]:
+def _drive_prices(scenario: Scenario, plan: PlanSpec) -> Iterator[KeyProblem]:
     """Check that every drive has a price, and its own price if the plan compares several drives."""
     prices = plan.prices
     if prices is None:
@@ -273,7 +280,7 @@ def _drive_prices(scenario: Scenario, plan: PlanSpec) -> Iterator[Problem]:
         yield problem("plan.prices.drives", got, wanted, "plan.drive")
 
 
-def _repeats(scenario: Scenario) -> Iterator[Problem]:
+def _repeats(scenario: Scenario) -> Iterator[KeyProblem]:
     load = scenario.workload
     lists: dict[str, Sequence[Hashable]] = {
         "schemes": scenario.schemes,
@@ -299,7 +306,7 @@ def _repeated_positions(values: Sequence[Hashable]) -> Iterator[int]:
         seen.add(value)
 
 
-def _groups(scenario: Scenario) -> Iterator[Problem]:
+def _groups(scenario: Scenario) -> Iterator[KeyProblem]:
     """Reject keys that host groups replace."""
     cluster = scenario.cluster
     if isinstance(cluster.hosts, int):
@@ -313,7 +320,7 @@ def _groups(scenario: Scenario) -> Iterator[Problem]:
         yield problem(f"cluster.hosts.{named.index(False)}", "no rack", wanted)
 
 
-def _map(scenario: Scenario) -> Iterator[Problem]:
+def _map(scenario: Scenario) -> Iterator[KeyProblem]:
     """Reject keys that a CRUSH map replaces."""
     cluster = scenario.cluster
     plan = scenario.plan
@@ -355,19 +362,13 @@ def _replaced_by_map(cluster: ClusterSpec) -> list[str]:
     return keys
 
 
-def _layout(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
+def _layout(
+    scenario: Scenario, schemes: Sequence[NumberedScheme]
+) -> Iterator[KeyProblem]:
     """Check that there are enough failure domains for each scheme."""
-    cluster = scenario.cluster
-    durability = scenario.durability
-    each_by_itself = scenario.plan is not None and scenario.plan.varies_domains
-    pooled = (
-        durability is not None
-        and durability.placement != "crush"
-        and stands_alone(scenario)
-    )
-    # The code that reads a CRUSH map checks the width, because the map defines the domains.
-    if each_by_itself or pooled or cluster.crush_map is not None:
+    if _domains_are_checked_elsewhere(scenario):
         return
+    cluster = scenario.cluster
     if cluster.racks is not None and cluster.rack_names is None:
         wanted = f"a divisor of cluster.hosts ({cluster.host_count}), for racks of equal size"
         yield problem(
@@ -379,19 +380,40 @@ def _layout(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[P
     rackless = set()
     for item in schemes:
         domain, key = failure_domain(scenario, item.scheme)
-        count = counts[domain]
-        width = item.scheme.width
-        if domain == "rack" and not count and width > 1:
+        if domain == "rack" and not counts[domain] and item.scheme.width > 1:
             rackless.add(key)
-        elif width > max(1, count):
-            wanted = f"at most {count} shards"
-            if domain != "osd" and width <= counts["osd"]:
-                wanted += f' or {key} = "osd"'
-            got = f"{item.text} ({width} shards) with failure_domain {domain} ({count} {domain}s)"
-            yield problem(f"schemes.{item.number}", got, wanted, *_GEOMETRY, key)
+        elif item.scheme.width > max(1, counts[domain]):
+            yield _too_wide(item, domain, key, counts)
     for key in sorted(rackless):
         wanted = "cluster.racks, too: the number of racks is missing"
         yield problem(key, '"rack"', wanted, *_GEOMETRY, key)
+
+
+def _domains_are_checked_elsewhere(scenario: Scenario) -> bool:
+    durability = scenario.durability
+    each_by_itself = scenario.plan is not None and scenario.plan.varies_domains
+    pooled = (
+        durability is not None
+        and durability.placement != "crush"
+        and stands_alone(scenario)
+    )
+    # The code that reads a CRUSH map checks the width, because the map defines the domains.
+    return each_by_itself or pooled or scenario.cluster.crush_map is not None
+
+
+def _too_wide(
+    item: NumberedScheme, domain: str, key: str, counts: Mapping[str, int]
+) -> KeyProblem:
+    """Describe a scheme with more shards than failure domains."""
+    count = counts[domain]
+    width = item.scheme.width
+    wanted = f"at most {count} shards"
+    if domain != "osd" and width <= counts["osd"]:
+        wanted += f' or {key} = "osd"'
+    got = (
+        f"{item.text} ({width} shards) with failure_domain {domain} ({count} {domain}s)"
+    )
+    return problem(f"schemes.{item.number}", got, wanted, *_GEOMETRY, key)
 
 
 #: Features of an image, each with the feature that it needs.
@@ -404,7 +426,7 @@ _NEEDED_FEATURES: Final = {
 
 def _image_features(
     scenario: Scenario, schemes: Sequence[NumberedScheme]
-) -> Iterator[Problem]:
+) -> Iterator[KeyProblem]:
     features = scenario.workload.image_features or ()
     key = "workload.image_features"
     for feature, needed in _NEEDED_FEATURES.items():
@@ -422,7 +444,7 @@ def _dead_osds(scenario: Scenario) -> dict[str, tuple[int, ...]]:
 
 def _failures(
     scenario: Scenario, schemes: Sequence[NumberedScheme]
-) -> Iterator[Problem]:
+) -> Iterator[KeyProblem]:
     cluster = scenario.cluster
     by_key = _dead_osds(scenario)
     lost = set(by_key["repair.lost_osds"])
@@ -435,37 +457,48 @@ def _failures(
     if scenario.repair is not None and scenario.workload.image == "pristine":
         wanted = '"prefilled": a pristine image has nothing to repair'
         yield problem("workload.image", '"pristine" with [repair]', wanted)
-    count = cluster.osd_count
-    dead = [
-        (key, index, osd)
+    dead = {
+        f"{key}.{index}": osd
         for key, osds in by_key.items()
         for index, osd in enumerate(osds)
-    ]
+    }
     if cluster.crush_map is not None or not dead:
         return
-    outside = [(f"{key}.{index}", osd) for key, index, osd in dead if osd >= count]
-    if outside:
-        hosts = f"{cluster.host_count} hosts: cluster.hosts, cluster.osds_per_host"
-        wanted = f"an OSD from 0 to {count - 1} ({hosts})"
-        for key, osd in outside:
+    outside = list(_outside(scenario, dead))
+    yield from outside
+    if not outside:
+        first_key = next(key for key, osds in by_key.items() if osds)
+        yield from _losses(scenario, schemes, set(dead.values()), first_key)
+
+
+def _outside(scenario: Scenario, dead: Mapping[str, int]) -> Iterator[KeyProblem]:
+    """Describe OSDs that the cluster does not have."""
+    cluster = scenario.cluster
+    hosts = f"{cluster.host_count} hosts: cluster.hosts, cluster.osds_per_host"
+    wanted = f"an OSD from 0 to {cluster.osd_count - 1} ({hosts})"
+    for key, osd in dead.items():
+        if osd >= cluster.osd_count:
             yield problem(key, osd, wanted, *_GEOMETRY)
-        return
-    dead_osds = {osd for _, _, osd in dead}
-    dead_key = dead[0][0]
+
+
+def _losses(
+    scenario: Scenario, schemes: Sequence[NumberedScheme], dead: set[int], key: str
+) -> Iterator[KeyProblem]:
+    """Check that each scheme tolerates the OSDs that are down."""
     losses = {
-        domain: domain_loss(scenario, domain, dead_osds)
+        domain: domain_loss(scenario, domain, dead)
         for domain in ("osd", "host", "rack")
     }
     for item in schemes:
         domain, domain_key = failure_domain(scenario, item.scheme)
         loss = losses[domain]
         if loss is not None:
-            yield from _tolerance(item, loss, domain, dead_key, domain_key)
+            yield from _tolerance(item, loss, domain, key, domain_key)
 
 
 def _tolerance(
     item: NumberedScheme, loss: DomainLoss, domain: str, key: str, domain_key: str
-) -> Iterator[Problem]:
+) -> Iterator[KeyProblem]:
     """Reject losses that destroy data, or that leave too few domains to rebuild it."""
     most = item.scheme.failures_tolerated
     width = item.scheme.width

@@ -10,7 +10,7 @@ from stripesim.scenarios.schema.geometry import (
     failure_domain,
 )
 from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
-from stripesim.scenarios.schema.problems import Problem, problem
+from stripesim.scenarios.schema.problems import KeyProblem, problem
 from stripesim.scenarios.schema.tables import (
     CHANGE_KEYS,
     AgeingSpec,
@@ -40,7 +40,7 @@ def stands_alone(scenario: Scenario) -> bool:
 
 def fault_rules(
     scenario: Scenario, schemes: Sequence[NumberedScheme]
-) -> Iterator[Problem]:
+) -> Iterator[KeyProblem]:
     """Check that failing OSDs exist, return after they fail, and fail only once at a time."""
     faults = scenario.faults
     cluster = scenario.cluster
@@ -63,7 +63,7 @@ def fault_rules(
         yield from overlaps or _room(scenario, faults, schemes)
 
 
-def change_rules(scenario: Scenario) -> Iterator[Problem]:
+def change_rules(scenario: Scenario) -> Iterator[KeyProblem]:
     """Apply every rule about planned changes: each has the keys of its kind, and names what exists."""
     changes = scenario.changes
     if not changes:
@@ -92,7 +92,7 @@ def change_rules(scenario: Scenario) -> Iterator[Problem]:
             yield from _numbers(f"{where}.hosts", change.hosts, hosts_count, "a host")
 
 
-def _keys_of_change(where: str, change: ChangeSpec) -> Iterator[Problem]:
+def _keys_of_change(where: str, change: ChangeSpec) -> Iterator[KeyProblem]:
     """Refuse keys that a kind of change does not have, and lists where it wants a number."""
     needed, optional = CHANGE_KEYS[change.kind]
     given = {
@@ -117,7 +117,7 @@ def _keys_of_change(where: str, change: ChangeSpec) -> Iterator[Problem]:
 
 def _numbers(
     where: str, numbers: Sequence[int | str] | None, count: int, name: str
-) -> Iterator[Problem]:
+) -> Iterator[KeyProblem]:
     """Refuse numbers of things that do not exist. The code that reads the CRUSH map checks names."""
     for place, number in enumerate(numbers or ()):
         if isinstance(number, int) and number >= count:
@@ -125,7 +125,7 @@ def _numbers(
             yield problem(f"{where}.{place}", number, wanted, *_COUNTS)
 
 
-def _alone(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
+def _alone(scenario: Scenario, faults: FaultsSpec) -> Iterator[KeyProblem]:
     for key in ("repair", "degraded"):
         if getattr(scenario, key) is not None:
             yield problem("faults", f"both [faults] and [{key}]", _ONE, key)
@@ -142,7 +142,7 @@ def _alone(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
         yield problem("faults", "several of events, drawn and replay", _ONE)
 
 
-def _after_the_end(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
+def _after_the_end(scenario: Scenario, faults: FaultsSpec) -> Iterator[KeyProblem]:
     """Reject faults that the run ends before."""
     duration_s = scenario.duration_s
     if duration_s is None:
@@ -158,13 +158,8 @@ def _after_the_end(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
             yield problem(f"{where}.at_s", f"{at_s:g} s", wanted, "workload.duration_s")
 
 
-def _targets(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
+def _targets(scenario: Scenario, faults: FaultsSpec) -> Iterator[KeyProblem]:
     cluster = scenario.cluster
-    counts = {
-        "osds": (cluster.osd_count, "an OSD"),
-        "hosts": (cluster.host_count, "a host"),
-        "racks": (domain_count(scenario, "rack"), "a rack"),
-    }
     for index, event in enumerate(faults.events):
         where = f"faults.events.{index}"
         if not (event.osds or event.hosts or event.racks):
@@ -172,29 +167,37 @@ def _targets(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
         yield from _keys_of_event(where, event)
         if event.return_s is not None and event.return_s <= event.at_s:
             wanted = f"a time after at_s ({event.at_s:g})"
-            yield problem(
-                f"{where}.return_s", f"{event.return_s:g}", wanted, f"{where}.at_s"
-            )
-        if cluster.crush_map is not None:
-            if event.racks:
-                yield problem(
-                    f"{where}.racks", "racks with cluster.crush_map", "osds or hosts"
-                )
-            continue
-        for key, (count, name) in counts.items():
-            wanted = f"{name} from 0 to {count - 1}" if count else "cluster.racks, too"
-            for place, number in enumerate(getattr(event, key)):
-                if number >= count:
-                    yield problem(f"{where}.{key}.{place}", number, wanted, *_COUNTS)
+            got = f"{event.return_s:g}"
+            yield problem(f"{where}.return_s", got, wanted, f"{where}.at_s")
+        if cluster.crush_map is None:
+            yield from _numbers_of_event(scenario, where, event)
+        elif event.racks:
+            got = "racks with cluster.crush_map"
+            yield problem(f"{where}.racks", got, "osds or hosts")
     for index, corruption in enumerate(faults.corruptions):
         if cluster.crush_map is None and corruption.osd >= cluster.osd_count:
             wanted = f"an OSD from 0 to {cluster.osd_count - 1}"
-            yield problem(
-                f"faults.corruptions.{index}.osd", corruption.osd, wanted, *_COUNTS
-            )
+            key = f"faults.corruptions.{index}.osd"
+            yield problem(key, corruption.osd, wanted, *_COUNTS)
 
 
-def _keys_of_event(where: str, event: EventSpec) -> Iterator[Problem]:
+def _numbers_of_event(
+    scenario: Scenario, where: str, event: EventSpec
+) -> Iterator[KeyProblem]:
+    """Check that the targets of an event are numbers of OSDs, hosts and racks that exist."""
+    counts = {
+        "osds": (scenario.cluster.osd_count, "an OSD"),
+        "hosts": (scenario.cluster.host_count, "a host"),
+        "racks": (domain_count(scenario, "rack"), "a rack"),
+    }
+    for key, (count, name) in counts.items():
+        wanted = f"{name} from 0 to {count - 1}" if count else "cluster.racks, too"
+        for place, number in enumerate(getattr(event, key)):
+            if number >= count:
+                yield problem(f"{where}.{key}.{place}", number, wanted, *_COUNTS)
+
+
+def _keys_of_event(where: str, event: EventSpec) -> Iterator[KeyProblem]:
     """Check that a slow drive has a factor and keeps its data, and that nothing else has a factor."""
     kind = f"{where}.kind"
     if event.kind != "slow" and event.factor is not None:
@@ -208,7 +211,7 @@ def _keys_of_event(where: str, event: EventSpec) -> Iterator[Problem]:
         yield problem(f"{where}.data", '"lost"', wanted, kind)
 
 
-def _drawn(scenario: Scenario, drawn: DrawnSpec) -> Iterator[Problem]:
+def _drawn(scenario: Scenario, drawn: DrawnSpec) -> Iterator[KeyProblem]:
     where = "faults.drawn"
     if (drawn.trace is None) == (drawn.lifetime is None):
         got = "both lifetime and trace"
@@ -230,7 +233,7 @@ def _drawn(scenario: Scenario, drawn: DrawnSpec) -> Iterator[Problem]:
         yield problem("workload.duration_s", "nothing", length, where)
 
 
-def _overlaps(cluster: ClusterSpec, faults: FaultsSpec) -> Iterator[Problem]:
+def _overlaps(cluster: ClusterSpec, faults: FaultsSpec) -> Iterator[KeyProblem]:
     """Report OSDs that fail while they are down already, and drives that are slow already."""
     from stripesim.models.problems import FaultError
     from stripesim.scenarios.schema.topology import Topology
@@ -258,7 +261,7 @@ def _overlaps(cluster: ClusterSpec, faults: FaultsSpec) -> Iterator[Problem]:
 
 def _room(
     scenario: Scenario, faults: FaultsSpec, schemes: Sequence[NumberedScheme]
-) -> Iterator[Problem]:
+) -> Iterator[KeyProblem]:
     """Reject permanent failures that leave too few failure domains for a scheme."""
     from stripesim.scenarios.schema.topology import Topology
 
@@ -290,7 +293,7 @@ def _room(
 
 def durability_rules(
     scenario: Scenario, schemes: Sequence[NumberedScheme]
-) -> Iterator[Problem]:
+) -> Iterator[KeyProblem]:
     """Check all rules of `[durability]`."""
     spec = scenario.durability
     if spec is None:
@@ -303,55 +306,69 @@ def durability_rules(
         yield problem("durability.afr", got, wanted, "durability.lifetime")
     if spec.lifetime is not None:
         yield from _lifetime(spec.lifetime)
+    yield from _placed_drives(spec)
+    yield from _rebuild_rate(spec)
+    if spec.scrub_interval_s is not None and not spec.sector_error_rate:
+        key = "durability.scrub_interval_s"
+        yield problem(key, spec.scrub_interval_s, "durability.sector_error_rate, too")
+    if spec.placement != "crush":
+        yield from _widths(spec, schemes)
+    yield from _bursts(scenario, spec)
+
+
+_PLACEMENT: Final = "durability.placement"
+
+
+def _because(spec: DurabilitySpec) -> str:
+    return f'because {_PLACEMENT} is "{spec.placement}"'
+
+
+def _placed_drives(spec: DurabilitySpec) -> Iterator[KeyProblem]:
+    """Check that drives are stated, unless `[cluster]` defines them."""
+    if spec.placement != "crush":
+        for key in ("drives", "drive_bytes"):
+            if getattr(spec, key) is None:
+                wanted = f"a number, {_because(spec)}"
+                yield problem(f"durability.{key}", "nothing", wanted, _PLACEMENT)
+    elif spec.drives is not None:
+        wanted = f"no such key, {_because(spec)} and [cluster] defines the drives"
+        yield problem("durability.drives", spec.drives, wanted, _PLACEMENT)
+
+
+def _rebuild_rate(spec: DurabilitySpec) -> Iterator[KeyProblem]:
+    """Check that there is one rate of rebuilds: stated or simulated."""
     crush = spec.placement == "crush"
-    placement = "durability.placement"
-    where = f'because {placement} is "{spec.placement}"'
-    for key in ("drives", "drive_bytes"):
-        if not crush and getattr(spec, key) is None:
-            yield problem(
-                f"durability.{key}", "nothing", f"a number, {where}", placement
-            )
-    if crush and spec.drives is not None:
-        yield problem(
-            "durability.drives",
-            spec.drives,
-            f"no such key, {where} and [cluster] defines the drives",
-            placement,
-        )
     repair = "durability.repair"
     pace = "durability.repair_bytes_per_s"
     if spec.repair == "simulated":
         if not crush:
-            wanted = f'"serial", "parallel" or "shared", {where}'
-            yield problem(repair, '"simulated"', wanted, placement)
+            wanted = f'"serial", "parallel" or "shared", {_because(spec)}'
+            yield problem(repair, '"simulated"', wanted, _PLACEMENT)
         if spec.repair_bytes_per_s is not None:
-            yield problem(
-                pace, "a rate", f'none, because {repair} is "simulated"', repair
-            )
+            wanted = f'none, because {repair} is "simulated"'
+            yield problem(pace, "a rate", wanted, repair)
     elif spec.repair_bytes_per_s is None and not crush:
         # The recovery model has a rate for clusters only.
-        yield problem(pace, "nothing", f"a rebuild rate in bytes/s, {where}", placement)
-    if spec.scrub_interval_s is not None and not spec.sector_error_rate:
-        interval_s = spec.scrub_interval_s
-        yield problem(
-            "durability.scrub_interval_s",
-            interval_s,
-            "durability.sector_error_rate, too",
-        )
-    for item in () if crush else schemes:
+        wanted = f"a rebuild rate in bytes/s, {_because(spec)}"
+        yield problem(pace, "nothing", wanted, _PLACEMENT)
+
+
+def _widths(
+    spec: DurabilitySpec, schemes: Sequence[NumberedScheme]
+) -> Iterator[KeyProblem]:
+    """Check that a pool of drives can hold the shards of each scheme."""
+    for item in schemes:
         key = f"schemes.{item.number}"
         width = item.scheme.width
         if spec.drives is not None and width > spec.drives:
             got = f"{item.text} ({width} shards) on {spec.drives} drives"
-            yield problem(
-                key, got, "at least one drive for each shard", "durability.drives"
-            )
+            wanted = "at least one drive for each shard"
+            yield problem(key, got, wanted, "durability.drives")
         if width == 1 and spec.placement == "declustered":
-            yield problem(key, item.text, "a scheme with redundancy", placement)
-    yield from _bursts(scenario, spec)
+            yield problem(key, item.text, "a scheme with redundancy", _PLACEMENT)
 
 
-def _lifetime(spec: AgeingSpec) -> Iterator[Problem]:
+def _lifetime(spec: AgeingSpec) -> Iterator[KeyProblem]:
     needed = _NUMBERS[spec.distribution]
     of = f'a lifetime "{spec.distribution}"'
     optional = {"distribution", "age_s"}
@@ -383,7 +400,7 @@ def _lifetime(spec: AgeingSpec) -> Iterator[Problem]:
             )
 
 
-def _bursts(scenario: Scenario, spec: DurabilitySpec) -> Iterator[Problem]:
+def _bursts(scenario: Scenario, spec: DurabilitySpec) -> Iterator[KeyProblem]:
     cluster = scenario.cluster
     crush = spec.placement == "crush"
     for index, burst in enumerate(spec.bursts):

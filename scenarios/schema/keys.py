@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
 from pydantic import Discriminator, Field, PrivateAttr, Tag
 
+from stripesim.models.problems import Problem, ScenarioError
 from stripesim.scenarios.schema.tables import (
     CHANGES_MAX,
     ChangeSpec,
@@ -22,7 +23,7 @@ from stripesim.scenarios.schema.tables import (
     PlanSpec,
     Throttles,
 )
-from stripesim.scenarios.schema.toml import KeyPath, KeyPlaces
+from stripesim.scenarios.schema.toml import KeyPath, KeyPlaces, key_text
 from stripesim.scenarios.schema.types import (
     INT_MAX,
     Bytes,
@@ -35,10 +36,10 @@ from stripesim.scenarios.schema.types import (
     Pattern,
     PositiveFloat,
     PositiveInt,
+    ScenarioTable,
     SchemeText,
     SizeBytes,
     SpanS,
-    Table,
 )
 
 #: Keys, in any table, whose values are paths of files that a run reads.
@@ -74,7 +75,7 @@ FillRatio = Annotated[float, Field(gt=0, le=1)]
 DeviceNs = Annotated[float, Field(ge=0, le=1e12)]
 
 
-class DriveSpec(Table):
+class DriveSpec(ScenarioTable):
     """Custom values for a drive. Missing keys come from the parameter set that `cluster.drive` names."""
 
     channels: Count | None = None
@@ -109,7 +110,7 @@ class DriveSpec(Table):
     """Lognormal spread of write times: standard deviation of the logarithm [1]."""
 
 
-class ReweightSpec(Table):
+class ReweightSpec(ScenarioTable):
     """An OSD that takes only a share of its PGs (``ceph osd reweight``)."""
 
     osd: OsdId
@@ -118,7 +119,7 @@ class ReweightSpec(Table):
     """Share of its PGs that it takes [0 to 1]."""
 
 
-class UpmapSpec(Table):
+class UpmapSpec(ScenarioTable):
     """OSDs of one PG that the balancer has replaced (``ceph osd pg-upmap-items``)."""
 
     pg: str = Field(pattern=r"^(0|[1-9a-f][0-9a-f]{0,7})$")
@@ -127,7 +128,7 @@ class UpmapSpec(Table):
     """OSD that CRUSH names, and the one that replaces it, of each."""
 
 
-class HostGroup(Table):
+class HostGroup(ScenarioTable):
     """A group of identical hosts, for clusters whose hosts differ. Missing keys come from `[cluster]`."""
 
     count: Count = 1
@@ -158,7 +159,7 @@ Hosts = Annotated[
 ]
 
 
-class ClusterSpec(Table):
+class ClusterSpec(ScenarioTable):
     """The machines, their network, and the placement of objects on them.
 
     Defaults of drive, cores and networks are those of the cluster that the default parameter set was measured
@@ -288,8 +289,8 @@ class ClusterSpec(Table):
             "cores": self.cores_per_host,
         }
         return tuple(
-            group.model_copy(
-                update={
+            group.replaced(
+                **{
                     key: value
                     for key, value in common.items()
                     if getattr(group, key) is None
@@ -338,7 +339,7 @@ ImageFeature = Literal[
 ]
 
 
-class WorkloadSpec(Table):
+class WorkloadSpec(ScenarioTable):
     """Client load. Each combination of op, pattern and block size is one cell."""
 
     kind: Literal["closed", "open", "trace"] = "closed"
@@ -393,6 +394,22 @@ class WorkloadSpec(Table):
     """Time after which the client abandons a request [s] (rados_osd_op_timeout). Default: never, as in
     Ceph. Only with [faults]."""
 
+    def at_rate(self, rate_per_s: float, *, requests: int | None = None) -> Self:
+        """Return the workload with Poisson arrivals, as long as it was or for a number of requests."""
+        load = self.replaced(kind="open", rate_per_s=rate_per_s, completions="each")
+        return load if requests is None else load.lasting(requests)
+
+    def closed(self, queue_depth: int, *, requests: int) -> Self:
+        """Return the workload as a closed loop of a number of requests."""
+        load = self.replaced(
+            kind="closed", queue_depth=queue_depth, rate_per_s=None, completions="each"
+        )
+        return load.lasting(requests)
+
+    def lasting(self, requests: int) -> Self:
+        """Return the workload with a number of requests."""
+        return self.replaced(requests=requests, duration_s=None)
+
 
 class LoadSpec(WorkloadSpec):
     """One of several concurrent workloads. Missing keys come from `[workload]`."""
@@ -401,7 +418,7 @@ class LoadSpec(WorkloadSpec):
     """Name of the workload in results."""
 
 
-class ClientSpec(Table):
+class ClientSpec(ScenarioTable):
     """The machines that issue requests."""
 
     threads: PositiveInt | None = None
@@ -423,14 +440,35 @@ class RepairSpec(Throttles):
     """Numbers of the lost OSDs."""
 
 
-class DegradedSpec(Table):
+class DegradedSpec(ScenarioTable):
     """OSDs that are down for the whole run, without repair."""
 
     missing_osds: tuple[OsdId, ...] = Field(min_length=1)
     """Numbers of the OSDs that are down."""
 
 
-class Scenario(Table):
+class Cell(NamedTuple):
+    """Scheme and kind of request of one result row.
+
+    Attributes
+    ----------
+    scheme
+        Scheme as the scenario writes it.
+    op
+        ``read``, ``write``, ``mixed`` with a read fraction or several workloads, or ``trace``.
+    pattern
+        ``seq``, ``rand``, ``mixed`` with several workloads, or ``trace``.
+    block_size_bytes
+        Request size [bytes]; None for traces and several workloads.
+    """
+
+    scheme: str
+    op: Literal["read", "write", "mixed", "trace"]
+    pattern: Literal["seq", "rand", "trace", "mixed"]
+    block_size_bytes: int | None
+
+
+class Scenario(ScenarioTable):
     """One question for the simulator: a cluster, a workload, and the schemes to compare.
 
     Use `stripesim.scenarios.schema.loader.load_scenario` to build one. It also applies the rules that
@@ -526,8 +564,54 @@ class Scenario(Table):
         """Return the scenario with clients that do not limit the rate, or itself if it states clients."""
         if self.states_clients:
             return self
-        client = self.client.model_copy(update={"unlimited": True})
-        return self.model_copy(update={"client": client})
+        return self.replaced(client=self.client.replaced(unlimited=True))
+
+    def with_cluster(self, **keys: Any) -> Self:
+        """Return the scenario with some keys of `[cluster]` replaced."""
+        return self.replaced(cluster=self.cluster.replaced(**keys))
+
+    def with_workload(self, **keys: Any) -> Self:
+        """Return the scenario with some keys of `[workload]` replaced."""
+        return self.replaced(workload=self.workload.replaced(**keys))
+
+    def at_rate(self, rate_per_s: float) -> Self:
+        """Return the scenario with Poisson arrivals at a rate [requests/s]."""
+        return self.replaced(workload=self.workload.at_rate(rate_per_s))
+
+    def closed(self, in_flight: int, *, requests: int) -> Self:
+        """Return the scenario as a closed loop that keeps at least this many requests in flight."""
+        each = -(-in_flight // self.workload.clients)
+        return self.replaced(workload=self.workload.closed(each, requests=requests))
+
+    def seeded(self, number: int) -> Self:
+        """Return the scenario with the seed of one of its runs, counted from 0."""
+        return self.replaced(seed=self.seed + number)
+
+    def of_cell(self, cell: Cell) -> Self:
+        """Return the scenario reduced to one cell."""
+        coordinates = {
+            "ops": cell.op,
+            "patterns": cell.pattern,
+            "block_sizes_bytes": cell.block_size_bytes,
+        }
+        only = {
+            key: (value,)
+            for key, value in coordinates.items()
+            if value not in ("mixed", "trace", None)
+        }
+        return self.with_workload(**only).replaced(schemes=(cell.scheme,))
+
+    def without_osd(self, osd: int, load: WorkloadSpec) -> Self:
+        """Return the scenario with an OSD lost at the start and rebuilt under a load, equally throttled.
+
+        The pool holds the images of the load and nothing else.
+        """
+        repair = RepairSpec(lost_osds=(osd,))
+        if self.repair is not None:
+            repair = self.repair.replaced(lost_osds=(osd,))
+        return self.with_cluster(stored_bytes=None).replaced(
+            repair=repair, workload=load, workloads=(), faults=None
+        )
 
     @property
     def in_flight_count(self) -> int | None:
@@ -585,13 +669,25 @@ class Scenario(Table):
         overrides = self._places.overrides
         return any(path[:length] in overrides for length in range(1, len(path) + 1))
 
-    def problem(self, path: str, got: str, wanted: str) -> ValueError:
+    def located(
+        self, *path: str | int, got: str = "", wanted: str = "", detail: str = ""
+    ) -> Problem:
+        """Return a problem of a key, with its file and line where they are known."""
+        return Problem(
+            place=self._places.place(path),
+            key=key_text(path),
+            got=got,
+            wanted=wanted,
+            detail=detail,
+        )
+
+    def problem(self, path: str, got: str, wanted: str) -> ScenarioError:
         """Return the error for a dotted key: ``file:line: key: got …, wanted …``.
 
         Digits in the key are list indices.
         """
         parts = [int(part) if part.isdigit() else part for part in path.split(".")]
-        return ValueError(f"{self.where(*parts)}: got {got}, wanted {wanted}")
+        return ScenarioError(self.located(*parts, got=got, wanted=wanted))
 
     def resolve(self, path: str) -> Path:
         """Return a path of the scenario relative to the scenario file's folder."""
@@ -600,7 +696,7 @@ class Scenario(Table):
     def files(self) -> list[tuple[KeyPath, str]]:
         """List the files that the scenario names, with their keys. Their content affects a run."""
 
-        def walk(table: Table, above: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+        def walk(table: ScenarioTable, above: KeyPath) -> Iterator[tuple[KeyPath, str]]:
             for name in type(table).model_fields:
                 value = getattr(table, name)
                 items: list[tuple[KeyPath, Any]] = [((*above, name), value)]
@@ -610,7 +706,7 @@ class Scenario(Table):
                         for index, item in enumerate(value)
                     ]
                 for path, item in items:
-                    if isinstance(item, Table):
+                    if isinstance(item, ScenarioTable):
                         yield from walk(item, path)
                     elif names_file(name, item):
                         yield path, item
@@ -660,27 +756,6 @@ class Scenario(Table):
         return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-class Cell(NamedTuple):
-    """Scheme and kind of request of one result row.
-
-    Attributes
-    ----------
-    scheme
-        Scheme as the scenario writes it.
-    op
-        ``read``, ``write``, ``mixed`` with a read fraction or several workloads, or ``trace``.
-    pattern
-        ``seq``, ``rand``, ``mixed`` with several workloads, or ``trace``.
-    block_size_bytes
-        Request size [bytes]; None for traces and several workloads.
-    """
-
-    scheme: str
-    op: Literal["read", "write", "mixed", "trace"]
-    pattern: Literal["seq", "rand", "trace", "mixed"]
-    block_size_bytes: int | None
-
-
 def cells(scenario: Scenario) -> list[Cell]:
     """List the cells of a scenario."""
     workload = scenario.workload
@@ -715,7 +790,7 @@ def _with_defaults(load: LoadSpec, common: WorkloadSpec) -> LoadSpec:
         if own_keys & set(pair):
             own_keys |= set(pair)
     taken = {key: getattr(common, key) for key in common.model_fields_set - own_keys}
-    return load.model_copy(update=taken)
+    return load.replaced(**taken)
 
 
 def load_cell(scheme: str, load: WorkloadSpec) -> Cell:

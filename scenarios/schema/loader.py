@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from stripesim.models.problems import ScenarioError, TomlBoundError
+from stripesim.models.problems import Problem, ScenarioError, TomlBoundError
 from stripesim.scenarios.schema.checks import cross_check
 from stripesim.scenarios.schema.geometry import NumberedScheme
 from stripesim.scenarios.schema.keys import (
@@ -24,7 +24,7 @@ from stripesim.scenarios.schema.keys import (
     Scenario,
 )
 from stripesim.scenarios.schema.problems import (
-    Problem,
+    KeyProblem,
     is_list_key,
     problem_from_pydantic,
     value_at,
@@ -67,9 +67,9 @@ class _Document:
     label: str
     values: dict[str, Any]
     lines: dict[KeyPath, int]
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[KeyProblem] = field(default_factory=list)
     overrides: dict[KeyPath, str] = field(default_factory=dict)
-    loose: list[str] = field(default_factory=list)  # messages that belong to no key
+    loose: list[Problem] = field(default_factory=list)  # those of no key
     faulty_paths: set[KeyPath] = field(default_factory=set)
     unlisted: int = 0  # problems that are counted but not described
     has_lines: bool = True  # False for values from Python
@@ -79,7 +79,7 @@ class _Document:
         """Locations of all keys."""
         return KeyPlaces(self.label, self.lines, self.overrides, self.has_lines)
 
-    def add(self, problem: Problem) -> None:
+    def add(self, problem: KeyProblem) -> None:
         """Record a problem with a key."""
         self.problems.append(problem)
         self.faulty_paths.add(problem.path)
@@ -91,14 +91,15 @@ class _Document:
         places = self.places
         placed = [(places.find(problem.path), problem) for problem in self.problems]
         placed.sort(key=lambda item: item[0])
-        lines = [problem.line(place) for (_, place), problem in placed]
-        distinct = list(dict.fromkeys(lines + self.loose))
+        located = [problem.at(place) for (_, place), problem in placed]
+        distinct = list(dict.fromkeys(located + self.loose))
         more = len(distinct) - PROBLEMS_MAX
         listed = distinct[:PROBLEMS_MAX]
         unlisted = self.unlisted + max(0, more)
         if unlisted:
-            listed.append(f"{self.label}: got {unlisted:,} more problems, wanted none")
-        raise ScenarioError("\n".join(listed))
+            got = f"{unlisted:,} more problems"
+            listed.append(Problem(place=self.label, got=got, wanted="none"))
+        raise ScenarioError(*listed)
 
 
 def shipped_scenarios() -> list[str]:
@@ -240,7 +241,7 @@ def _class_path(described: type) -> str:
     try:
         return str(class_file(described))
     except OwnCodeError as error:
-        raise ScenarioError(f"codes: {error}") from None
+        raise ScenarioError(Problem(key="codes", detail=str(error))) from None
 
 
 def _finished(
@@ -249,7 +250,11 @@ def _finished(
     """Apply overrides, validate, and check rules that span several keys."""
     if len(sets) > OVERRIDES_MAX:
         raise ScenarioError(
-            f"--set: got {len(sets):,} overrides, wanted at most {OVERRIDES_MAX:,}"
+            Problem(
+                place="--set",
+                got=f"{len(sets):,} overrides",
+                wanted=f"at most {OVERRIDES_MAX:,}",
+            )
         )
     if isinstance(sets, Mapping):
         sets = [Override(key, value) for key, value in sets.items()]
@@ -297,7 +302,7 @@ def _load_codes(document: _Document, base: Path) -> None:
             load_code_file(path)
         except OwnCodeError as error:
             wanted = f"a file of codes ({error})"
-            document.add(Problem(("codes", index), value_text(name), wanted))
+            document.add(KeyProblem(("codes", index), value_text(name), wanted))
 
 
 def _rename_keys(document: _Document) -> None:
@@ -319,12 +324,20 @@ def _find(name_or_path: str) -> Path:
     shown = name_or_path if name_or_path.isprintable() else repr(name_or_path)
     if path.suffix or len(path.parts) > 1:
         raise ScenarioError(
-            f"{shown}: got no such file, wanted a scenario file or one of {listed}"
+            Problem(
+                place=shown,
+                got="no such file",
+                wanted=f"a scenario file or one of {listed}",
+            )
         )
     near = difflib.get_close_matches(name_or_path, shipped, n=1)
     hint = f'"{near[0]}"; ' if near else ""
     raise ScenarioError(
-        f"{shown}: got no scenario of this name, wanted {hint}one of {listed}, or a path"
+        Problem(
+            place=shown,
+            got="no scenario of this name",
+            wanted=f"{hint}one of {listed}, or a path",
+        )
     )
 
 
@@ -334,20 +347,23 @@ def _read(path: Path) -> str:
         with path.open("rb") as file:
             content = file.read(TEXT_MAX + 1)
     except OSError as error:
-        reason = error.strerror or error
+        reason = error.strerror or str(error)
         raise ScenarioError(
-            f"{path}: got {reason}, wanted a file that can be read"
+            Problem(place=str(path), got=reason, wanted="a file that can be read")
         ) from None
     if len(content) > TEXT_MAX:
-        raise ScenarioError(
-            f"{path}: got more than {TEXT_MAX:,} bytes, wanted at most that"
-        )
+        got = f"more than {TEXT_MAX:,} bytes"
+        raise ScenarioError(Problem(place=str(path), got=got, wanted="at most that"))
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ScenarioError(
-            f"{path}:{line}: got a byte that is not UTF-8, wanted TOML in UTF-8"
+            Problem(
+                place=f"{path}:{line}",
+                got="a byte that is not UTF-8",
+                wanted="TOML in UTF-8",
+            )
         ) from None
 
 
@@ -355,16 +371,25 @@ def _parse_toml(text: str, label: str) -> _Document:
     try:
         return _Document(label, parse_toml(text), locate_keys(text))
     except TomlBoundError as error:
-        place = f"{label}:{error.line}"
         raise ScenarioError(
-            f"{place}: syntax: got {error.got}, wanted {error.wanted}"
+            Problem(
+                place=f"{label}:{error.line}",
+                key="syntax",
+                got=error.got,
+                wanted=error.wanted,
+            )
         ) from None
     except tomllib.TOMLDecodeError as error:
         line, reason = _syntax_error(text, error)
     lines = text.splitlines()
     written = lines[line - 1].strip() if line <= len(lines) else ""
     raise ScenarioError(
-        f"{label}:{line}: syntax: got {value_text(written)} ({reason}), wanted TOML"
+        Problem(
+            place=f"{label}:{line}",
+            key="syntax",
+            got=f"{value_text(written)} ({reason})",
+            wanted="TOML",
+        )
     )
 
 
@@ -400,8 +425,8 @@ def _override_from_text(document: _Document, item: str) -> None:
     key, equals, value = item.partition("=")
     if not equals:
         wanted = "key=value, such as workload.requests=2000"
-        shown = value_text(item)
-        document.loose.append(f'--set: {shown}: got no "=", wanted {wanted}')
+        place = f"--set: {value_text(item)}"
+        document.loose.append(Problem(place=place, got='no "="', wanted=wanted))
         return
     written = _override_path(key)
     if written is None:
@@ -412,7 +437,7 @@ def _override_from_text(document: _Document, item: str) -> None:
     except ValueError:
         wanted = 'a TOML value, such as 2000, 4k or ["rs:6,3"]'
         document.overrides[written] = "--set"
-        document.add(Problem(written, value_text(value), wanted))
+        document.add(KeyProblem(written, value_text(value), wanted))
         return
     path = current_path(written, new, "--set")
     document.overrides[path] = "--set"
@@ -422,7 +447,8 @@ def _override_from_text(document: _Document, item: str) -> None:
 def _note_no_key(document: _Document, place: str, item: str, key: str) -> None:
     got = f"{value_text(key)} for a key"
     wanted = "one such as workload.requests"
-    document.loose.append(f"{place}: {value_text(item)}: got {got}, wanted {wanted}")
+    where = f"{place}: {value_text(item)}"
+    document.loose.append(Problem(place=where, got=got, wanted=wanted))
 
 
 def _replace(document: _Document, path: KeyPath, value: Any) -> None:
@@ -433,7 +459,7 @@ def _replace(document: _Document, path: KeyPath, value: Any) -> None:
         if not isinstance(table, dict):
             above = key_text(path[:depth])
             got = f"a key inside {above}"
-            document.add(Problem(path, got, f"{above} alone, which is not a table"))
+            document.add(KeyProblem(path, got, f"{above} alone, which is not a table"))
             return
     if is_list_key(path) and not isinstance(value, list):
         value = [value]

@@ -20,7 +20,7 @@ from stripesim.scenarios.schema.geometry import (
     stored_objects_beyond,
 )
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
-from stripesim.scenarios.schema.problems import Problem, problem
+from stripesim.scenarios.schema.problems import KeyProblem, problem
 from stripesim.scenarios.schema.units import bytes_text, format_size, number_text
 
 #: Bins of each time series of a run with faults.
@@ -115,7 +115,7 @@ def _known_requests(load: WorkloadSpec) -> float:
 
 def memory_problem(
     scenario: Scenario, schemes: Sequence[NumberedScheme], requests: Mapping[str, float]
-) -> Problem | None:
+) -> KeyProblem | None:
     """Return the problem of a run that exceeds the available memory, or None if it fits.
 
     Parameters

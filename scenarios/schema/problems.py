@@ -11,6 +11,7 @@ from typing import Any, Final, get_args, get_origin
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from stripesim.models.problems import Problem
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.toml import (
     KEY_CHARACTERS_MAX,
@@ -27,7 +28,7 @@ _SUGGESTIONS_MAX: Final = 3
 
 
 @dataclass(frozen=True)
-class Problem:
+class KeyProblem:
     """A problem of a scenario. It is dropped if a key that it `involves` is invalid."""
 
     path: KeyPath
@@ -35,15 +36,16 @@ class Problem:
     wanted: str
     involves: tuple[KeyPath, ...] = ()
 
-    def line(self, place: str) -> str:
-        """Write the problem in one line."""
+    def at(self, place: str) -> Problem:
+        """Return the problem at its place."""
         got = shorten(self.got, _GOT_CHARACTERS_MAX)
-        return f"{place}: {key_text(self.path)}: got {got}, wanted {self.wanted}"
+        key = key_text(self.path)
+        return Problem(place=place, key=key, got=got, wanted=self.wanted)
 
 
-def problem(key: str, got: object, wanted: str, *involves: str) -> Problem:
+def problem(key: str, got: object, wanted: str, *involves: str) -> KeyProblem:
     """Create a problem from dotted keys. Digits are list indices: ``workloads.0.name``."""
-    return Problem(_path(key), str(got), wanted, tuple(map(_path, involves)))
+    return KeyProblem(_path(key), str(got), wanted, tuple(map(_path, involves)))
 
 
 def _path(key: str) -> KeyPath:
@@ -143,7 +145,7 @@ def is_list_key(path: KeyPath) -> bool:
     return _known_keys().get(tuple(map(str, path)), False)
 
 
-def _unknown_key(path: KeyPath) -> Problem:
+def _unknown_key(path: KeyPath) -> KeyProblem:
     """Suggest keys that the author may have meant, or list the keys of the table."""
     name = shorten(str(path[-1]), KEY_CHARACTERS_MAX)
     # The path of a table in a list contains its index, the key does not.
@@ -152,9 +154,9 @@ def _unknown_key(path: KeyPath) -> Problem:
     siblings = [key for key in _known_keys() if key[:-1] == table]
     meant = _meant_keys(name, siblings)
     if not meant:
-        return Problem(path, got, "one of " + ", ".join(key[-1] for key in siblings))
+        return KeyProblem(path, got, "one of " + ", ".join(key[-1] for key in siblings))
     wanted = " or ".join(_suggestion(key, table) for key in meant)
-    return Problem(path, got, wanted)
+    return KeyProblem(path, got, wanted)
 
 
 def _meant_keys(name: str, siblings: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -206,14 +208,16 @@ _TABLES: Final[Mapping[KeyPath, str]] = {
 }
 
 
-def problem_from_pydantic(error: ErrorDetails, document: Mapping[str, Any]) -> Problem:
+def problem_from_pydantic(
+    error: ErrorDetails, document: Mapping[str, Any]
+) -> KeyProblem:
     """Convert an error of pydantic to a problem."""
     path: KeyPath = error["loc"]
     if error["type"] == "extra_forbidden":
         return _unknown_key(path)
     if error["type"] == "missing":
         key = str(path[-1])
-        return Problem(
+        return KeyProblem(
             path, "nothing", _EXAMPLES.get(key, f"{key}, which has no default")
         )
     wanted = _WANTED.get(
@@ -223,4 +227,4 @@ def problem_from_pydantic(error: ErrorDetails, document: Mapping[str, Any]) -> P
     wanted = wanted.format_map(error.get("ctx", {})).replace("'", '"')
     if wanted == "a table":
         wanted = _TABLES.get(path, wanted)
-    return Problem(path, value_text(value_at(document, path)), wanted)
+    return KeyProblem(path, value_text(value_at(document, path)), wanted)

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from stripesim.scenarios.schema.problems import Problem
+from stripesim.scenarios.schema.problems import KeyProblem
 from stripesim.scenarios.schema.toml import KeyPath, KeyPlaces, key_text
 
 
@@ -40,7 +40,7 @@ def current_path(path: KeyPath, value: Any, place: str) -> KeyPath:
 
 def rename_keys(
     values: dict[str, Any], lines: dict[KeyPath, int], places: KeyPlaces
-) -> list[Problem]:
+) -> list[KeyProblem]:
     """Give the keys of a document their current names, in place, and warn about each old name.
 
     Parameters
@@ -65,7 +65,7 @@ def rename_keys(
         if new[1] in table:
             got = f"both {key_text(old)} and {key_text(new)}"
             wanted = f"{key_text(new)} alone: {key_text(old)} is its old name"
-            problems.append(Problem(old, got, wanted, (new,)))
+            problems.append(KeyProblem(old, got, wanted, (new,)))
             del table[old[1]]
             continue
         _warn(places.text(old), new)

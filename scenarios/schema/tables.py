@@ -13,11 +13,11 @@ from stripesim.scenarios.schema.types import (
     OsdId,
     PositiveFloat,
     PositiveInt,
+    ScenarioTable,
     SchemeText,
     Share,
     SizeBytes,
     SpanS,
-    Table,
     TimeS,
 )
 
@@ -37,7 +37,7 @@ _EVENT_KIND = (
 )
 
 
-class EventSpec(Table):
+class EventSpec(ScenarioTable):
     """A failure: OSDs, hosts or racks that stop, or whose drives become slow, at a given time."""
 
     osds: tuple[OsdId, ...] = ()
@@ -59,7 +59,7 @@ class EventSpec(Table):
     """Data of returning OSDs. kept: still there. lost: they return with empty drives."""
 
 
-class CorruptionSpec(Table):
+class CorruptionSpec(ScenarioTable):
     """Silent corruption of shards, which the next scrub of their PG finds."""
 
     osd: OsdId
@@ -70,7 +70,7 @@ class CorruptionSpec(Table):
     """Corrupted shards, chosen at random [count]."""
 
 
-class LifetimeSpec(Table):
+class LifetimeSpec(ScenarioTable):
     """A distribution of times. Its name decides which parameters it takes."""
 
     distribution: Literal["exponential", "weibull", "lognormal"]
@@ -85,7 +85,7 @@ class LifetimeSpec(Table):
     """Sigma of a lognormal distribution [1]."""
 
 
-class DrawnSpec(Table):
+class DrawnSpec(ScenarioTable):
     """Random failures of each OSD or host, which alternate between up and down."""
 
     unit: Unit = "osd"
@@ -104,7 +104,7 @@ class DrawnSpec(Table):
     kind: FaultKind = Field(default="power", description=_KIND)
 
 
-class ReplaySpec(Table):
+class ReplaySpec(ScenarioTable):
     """Failures replayed from a trace. Nodes of the trace map to OSDs or hosts in order of appearance."""
 
     trace: str = Field(min_length=1)
@@ -120,7 +120,7 @@ class ReplaySpec(Table):
     kind: FaultKind = Field(default="power", description=_KIND)
 
 
-class Throttles(Table):
+class Throttles(ScenarioTable):
     """Limits on recovery. Missing keys come from the Ceph generation."""
 
     max_backfills: Count | None = None
@@ -210,7 +210,7 @@ HostsToChange = Annotated[
 ]
 
 
-class ChangeSpec(Table):
+class ChangeSpec(ScenarioTable):
     """One planned change. Changes run one after another, each once the cluster is clean."""
 
     kind: ChangeKind
@@ -240,7 +240,7 @@ class ChangeSpec(Table):
 # Failure and repair of drives, for `stripesim durability`.
 
 
-class AgeingSpec(Table):
+class AgeingSpec(ScenarioTable):
     """Lifetimes of drives. The name of the distribution decides which parameters it takes."""
 
     distribution: Literal["exponential", "weibull", "piecewise", "trace"]
@@ -264,7 +264,7 @@ class AgeingSpec(Table):
     """Age of all drives at the start [s]."""
 
 
-class BurstSpec(Table):
+class BurstSpec(ScenarioTable):
     """Correlated failures, such as a power cut, the loss of a rack or a failed upgrade."""
 
     name: str = Field(min_length=1)
@@ -281,7 +281,7 @@ class BurstSpec(Table):
     """Time that hit units are unavailable [s]."""
 
 
-class DurabilitySpec(Table):
+class DurabilitySpec(ScenarioTable):
     """Failure and repair of drives, for `stripesim durability`."""
 
     placement: Literal["crush", "clustered", "declustered"] = "crush"
@@ -338,7 +338,7 @@ class DurabilitySpec(Table):
 Price = Annotated[float, Field(ge=0, le=1e15)]
 
 
-class DrivePricesSpec(Table):
+class DrivePricesSpec(ScenarioTable):
     """Price and power of one kind of drive. Missing keys come from `[plan.prices]`."""
 
     drive: Price | None = None
@@ -349,7 +349,7 @@ class DrivePricesSpec(Table):
     """Power of a drive [W]."""
 
 
-class PricesSpec(Table):
+class PricesSpec(ScenarioTable):
     """Prices and power of a cluster's parts, in any currency. Missing parts cost nothing."""
 
     host: Price = 0.0
@@ -373,7 +373,7 @@ class PricesSpec(Table):
     """Period over which power is paid [years]."""
 
 
-class PlanSpec(Table):
+class PlanSpec(ScenarioTable):
     """Keys to vary and requirements to meet. Keys have the names of those in the scenario."""
 
     generation: tuple[GenerationName, ...] = ()

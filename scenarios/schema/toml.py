@@ -224,10 +224,13 @@ class KeyPlaces:
                 ], f"{self.label}:{self.lines[path[:length]]}"
         return 1, f"{self.label}:1" if self.has_lines else self.label
 
+    def place(self, path: KeyPath) -> str:
+        """Return the location of a key as text, empty if there is no document."""
+        return self.find(path)[1] if self.label or self.overrides else ""
+
     def text(self, path: KeyPath) -> str:
         """Write ``place: key``, or only the key if there is no document."""
-        known = self.label or self.overrides
-        return f"{self.find(path)[1]}: {key_text(path)}" if known else key_text(path)
+        return ": ".join(part for part in (self.place(path), key_text(path)) if part)
 
 
 def toml_value(value: Any) -> str:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -130,8 +130,8 @@ Op = Literal["read", "write"]
 Pattern = Literal["seq", "rand"]
 
 
-class Table(BaseModel):
-    """A scenario table: immutable, and it rejects unknown keys."""
+class ScenarioTable(BaseModel):
+    """A table of a scenario: immutable, and it rejects unknown keys."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -139,6 +139,10 @@ class Table(BaseModel):
         strict=True,
         allow_inf_nan=False,
     )
+
+    def replaced(self, **values: Any) -> Self:
+        """Return a copy with some keys replaced by valid values, which are not checked again."""
+        return self.model_copy(update=values)
 
     @classmethod
     def __get_pydantic_json_schema__(
@@ -160,7 +164,7 @@ def meanings(table: type[BaseModel]) -> dict[str, str]:
     """
     inherited: dict[str, str] = {}
     for base in table.__bases__:
-        if issubclass(base, Table):  # Not Pydantic's own class.
+        if issubclass(base, ScenarioTable):  # Not Pydantic's own class.
             inherited |= meanings(base)
     module = ast.parse(inspect.getsource(sys.modules[table.__module__]))
     definition = next(

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stripesim.models.problems import AnswerError
-from stripesim.scenarios.cells.files import first_line
+from stripesim.models.problems import AnswerError, first_problem
 from stripesim.scenarios.show.quantities import IDENTITY
 
 
@@ -53,7 +52,7 @@ def result_files(
         contents["provenance.json"] = json_text(dict(provenance), indent=2).encode()
     except (TypeError, ValueError) as error:
         raise AnswerError(
-            f"provenance: got {first_line(error)}, wanted JSON values"
+            f"provenance: got {first_problem(error)}, wanted JSON values"
         ) from None
     return contents
 

@@ -17,8 +17,7 @@ from typing import (
 
 import polars as pl
 
-from stripesim.models.problems import AnswerError
-from stripesim.scenarios.cells.files import first_line
+from stripesim.models.problems import AnswerError, first_problem
 from stripesim.scenarios.schema.units import number_text
 from stripesim.sim.observe.result_row import ResultRow
 
@@ -142,4 +141,6 @@ def rows_frame(rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:
         )
     except (TypeError, pl.exceptions.PolarsError) as error:
         wanted = "wanted the types of RESULT_SCHEMA"
-        raise AnswerError(f"result rows: got {first_line(error)}, {wanted}") from None
+        raise AnswerError(
+            f"result rows: got {first_problem(error)}, {wanted}"
+        ) from None

@@ -15,7 +15,7 @@ _COLUMNS_ON_PHONE: Final = 4
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """Content of a table cell."""
 
     text: str
@@ -33,7 +33,7 @@ class Table:
     caption: str  # for screen readers, and visible if it adds to the heading
     columns: Sequence[str]
     rows: Sequence[
-        Sequence[str | Cell]
+        Sequence[str | TableCell]
     ]  # a row with a single cell is a heading for the rows that follow
     # Layout on a narrow screen: scrolling box, a card for each row, or the row's name above its values.
     form: Literal["scroll", "stack", "compare"] = "scroll"
@@ -50,7 +50,7 @@ class Table:
 
     @classmethod
     def of(
-        cls, caption: str, rows: Sequence[Mapping[str, str | Cell]], **more: Any
+        cls, caption: str, rows: Sequence[Mapping[str, str | TableCell]], **more: Any
     ) -> Table:
         """Build a table from rows that map headings to cells."""
         return cls(
@@ -67,10 +67,13 @@ class Table:
         return "scroll" if wide else self.form
 
     @property
-    def body(self) -> list[list[Cell]]:
+    def body(self) -> list[list[TableCell]]:
         """Rows, with texts converted to cells."""
         return [
-            [cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in row]
+            [
+                cell if isinstance(cell, TableCell) else TableCell(str(cell))
+                for cell in row
+            ]
             for row in self.rows
         ]
 

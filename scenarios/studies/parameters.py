@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stripesim.models.problems import StudyError
@@ -149,13 +152,19 @@ class ParameterFile:
     """The file ``parameters.toml`` of a study: tables of numbers, each with its provenance."""
 
     study: str
+    package: str = ""  #: Package that holds the file, if not the study's folder
+    name: str = FILE
 
     def table(self, name: str) -> dict[str, dict[str, Any]]:
         """Return a table of the file with all changes applied."""
         return {
             key: _changed_row(f"{name}.{key}", row)
-            for key, row in shipped_toml(self.study, FILE)[name].items()
+            for key, row in self._content()[name].items()
         }
+
+    def tables(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """Return all tables of the file with all changes applied."""
+        return {name: self.table(name) for name in self._content()}
 
     def number(self, table: str, name: str) -> float:
         """Return one number that belongs to no model."""
@@ -176,9 +185,19 @@ class ParameterFile:
                 "source": row["source"],
                 "confidence_interval": row.get("confidence_interval"),
             }
-            for table in shipped_toml(self.study, FILE)
+            for table in self._content()
             for name, row in self.table(table).items()
         ]
+
+    def _content(self) -> dict[str, Any]:
+        if not self.package:
+            return shipped_toml(self.study, self.name)
+        return _packaged_toml(self.package, self.name)
+
+
+@cache
+def _packaged_toml(package: str, name: str) -> dict[str, Any]:
+    return tomllib.loads((files(package) / name).read_text("utf-8"))
 
 
 def _changed_row(name: str, row: dict[str, Any]) -> dict[str, Any]:

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from stripesim.models.problems import SweepError, WorkLostError
-from stripesim.scenarios.cells.files import first_line
+from stripesim.models.problems import SweepError, WorkLostError, first_problem
 from stripesim.scenarios.work.task import (
     Batch,
     Batches,
@@ -65,7 +64,7 @@ def run_dask(
                 yield from answer.outcomes(batch)
                 submit(batches.rest_after(answer.duration_s))
             elif future.status == "error":
-                reason = first_line(future.exception())
+                reason = first_problem(future.exception())
                 outcomes, more = batches.after_death(batch, reason)
                 yield from outcomes
                 submit(more)
@@ -122,7 +121,7 @@ def _key(batch: Batch) -> str:
 
 def _lost(address: str, error: Exception) -> WorkLostError:
     return WorkLostError(
-        f"--dask: {address}: got {first_line(error)}, wanted a scheduler that stays"
+        f"--dask: {address}: got {first_problem(error)}, wanted a scheduler that stays"
     )
 
 
@@ -195,7 +194,7 @@ def _connect(distributed: Any, address: str) -> Any:
         )
     except (OSError, ValueError) as error:
         raise SweepError(
-            f"--dask: {address}: got {first_line(error)}, {wanted}"
+            f"--dask: {address}: got {first_problem(error)}, {wanted}"
         ) from None
 
 
@@ -219,7 +218,7 @@ def _check_workers(client: Any, address: str) -> None:
             f"--dask: {address}: got a scheduler without workers, wanted one or more"
         ) from None
     except ImportError as error:
-        reason = first_line(error)
+        reason = first_problem(error)
         raise SweepError(
             f"--dask: {address}: got workers without stripesim ({reason}), wanted it installed"
         ) from None

@@ -49,7 +49,7 @@ class Death(NamedTuple):
     reason: str
 
 
-class _Job(NamedTuple, Generic[T]):
+class _Attempt(NamedTuple, Generic[T]):
     """An item and the number of workers that died while they ran it."""
 
     item: T
@@ -103,9 +103,9 @@ class _Worker(Generic[T]):
         # Close our copy, so that the pipe ends when the worker dies.
         theirs.close()
         self.ready = False
-        self.job: _Job[T] | None = None
+        self.job: _Attempt[T] | None = None
 
-    def give(self, job: _Job[T]) -> None:
+    def give(self, job: _Attempt[T]) -> None:
         self.job = job
         # If the worker has died in the meantime, `answer` notices.
         with contextlib.suppress(ConnectionError):
@@ -184,7 +184,7 @@ def run_pool(
         If several workers in a row die before they are ready.
     """
     fresh = items if isinstance(items, deque) else deque(items)
-    retried: deque[_Job[T]] = deque()
+    retried: deque[_Attempt[T]] = deque()
     workers: list[_Worker[T]] = []
     false_starts = 0
     # Sent as bytes, since workers set their environment before they load the function.
@@ -219,7 +219,7 @@ def run_pool(
                             f"workers: got {cause} before they were ready, wanted them to start"
                         )
                 elif job is not None and job.deaths + 1 < attempts_max:
-                    retried.appendleft(_Job(job.item, job.deaths + 1))
+                    retried.appendleft(_Attempt(job.item, job.deaths + 1))
                 elif job is not None:
                     reason = f"{attempts_max} workers died over it, the last {cause}"
                     yield job.item, Death(reason)
@@ -231,9 +231,11 @@ def run_pool(
             worker.stop()
 
 
-def _give_next(worker: _Worker[T], retried: deque[_Job[T]], fresh: deque[T]) -> None:
+def _give_next(
+    worker: _Worker[T], retried: deque[_Attempt[T]], fresh: deque[T]
+) -> None:
     """Give a worker the next item, if there is one: first those whose workers died."""
     if retried:
         worker.give(retried.popleft())
     elif fresh:
-        worker.give(_Job(fresh.popleft(), 0))
+        worker.give(_Attempt(fresh.popleft(), 0))

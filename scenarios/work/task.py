@@ -16,7 +16,8 @@ from typing import Any, Final, NamedTuple
 from stripesim._version import __version__
 from stripesim.models.coding import parse_scheme
 from stripesim.models.kernel.cost import KernelTable
-from stripesim.scenarios.cells.files import file_sha256, first_line
+from stripesim.models.problems import first_problem
+from stripesim.scenarios.cells.files import file_sha256
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import row_of, run_cell
 from stripesim.scenarios.schema.keys import (
@@ -149,7 +150,7 @@ def make_task(
     files: tuple[str, ...] | None = None,
 ) -> SweepTask:
     """Return the task of a cell and replication, given `files_sha256` of the scenario if it is known."""
-    narrowed = _narrowed(scenario, cell, replication)
+    narrowed = scenario.of_cell(cell).seeded(replication)
     code = code_sha256()
     models = _models_sha256(_models_key(scenario, cell.scheme))
     if files is None:
@@ -234,10 +235,10 @@ def attempt(task: SweepTask) -> Outcome:
     try:
         return Outcome(task, run_task(task), None)
     except (ValueError, OSError) as error:
-        return Outcome(task, None, first_line(error))
+        return Outcome(task, None, first_problem(error))
     except Exception as error:
         # A bug in one cell must not lose the rows of the others.
-        return Outcome(task, None, f"{type(error).__name__}: {first_line(error)}")
+        return Outcome(task, None, f"{type(error).__name__}: {first_problem(error)}")
 
 
 def attempt_batch(batch: Batch) -> CompletedBatch:
@@ -252,27 +253,6 @@ def attempt_batch(batch: Batch) -> CompletedBatch:
         rows.append(outcome.row)
         reasons.append(outcome.reason)
     return CompletedBatch(rows, reasons, longest_s)
-
-
-def _narrowed(scenario: Scenario, cell: Cell, replication: int) -> Scenario:
-    """Return the scenario reduced to one cell."""
-    coordinates = {
-        "ops": cell.op,
-        "patterns": cell.pattern,
-        "block_sizes_bytes": cell.block_size_bytes,
-    }
-    narrowed = {
-        key: (value,)
-        for key, value in coordinates.items()
-        if value not in ("mixed", "trace", None)
-    }
-    return scenario.model_copy(
-        update={
-            "schemes": (cell.scheme,),
-            "seed": scenario.seed + replication,
-            "workload": scenario.workload.model_copy(update=narrowed),
-        }
-    )
 
 
 @cache
@@ -330,9 +310,7 @@ def _models_key(scenario: Scenario, scheme: str) -> _ModelsKey:
         if names_file(key, name := getattr(cluster, key))
     }
     if paths:
-        cluster = cluster.model_copy(
-            update={key: str(path) for key, path in paths.items()}
-        )
+        cluster = cluster.replaced(**{key: str(path) for key, path in paths.items()})
     # A code of one's own may state its costs.
     every = [*paths.values(), *map(scenario.resolve, scenario.codes)]
     contents = tuple(file_sha256(path) for path in every)

@@ -27,20 +27,16 @@ class Pool:
 
     cluster: Cluster  #: The cluster, with the `acting` sets of this pool
     scheme: RedundancyScheme
-    #: Chunk of one stripe on one shard, rounded up by codes that divide chunks into parts [B]
+    #: Chunk of one stripe on one shard that was asked for [B]. `geometry` has the one that is stored
     stripe_unit_bytes: int
     object_bytes: int  #: Object size of an image [B]
 
     def __repr__(self) -> str:
         return f"<Pool: {self.scheme.name} on {self.cluster!r}>"
 
-    def __post_init__(self) -> None:
-        # Round to the chunk size that the scheme stores.
-        object.__setattr__(self, "stripe_unit_bytes", self.geometry.stripe_unit_bytes)
-
-    @property
+    @cached_property
     def geometry(self) -> StripeGeometry:
-        """Stripe geometry of the scheme."""
+        """Stripe geometry of the scheme, whose chunks codes that divide them into parts round up."""
         return self.scheme.geometry(self.stripe_unit_bytes)
 
     @property
@@ -151,7 +147,7 @@ class Pool:
         context = PathContext(
             models=self.cluster.models,
             scheme=maps.scheme,
-            geometry=maps.scheme.geometry(self.stripe_unit_bytes),
+            geometry=maps.scheme.geometry(self.geometry.stripe_unit_bytes),
         )
         return object_map_path(context, maps, data_width=self.scheme.width)
 

@@ -173,7 +173,7 @@ def critical_steps(
     return path[::-1]
 
 
-class _Step(NamedTuple):
+class _TemplateStep(NamedTuple):
     """One step of a template.
 
     `part` is the index of its phase in `STEPS`, and `demand_ns` its mean service time, 0 if it only waits.
@@ -208,7 +208,7 @@ class PathSplitter:
         return predecessors_of(self.template)
 
     @cached_property
-    def _steps(self) -> list[_Step]:
+    def _steps(self) -> list[_TemplateStep]:
         """What the split needs to know of each step, as plain numbers."""
         template = self.template
         columns = (template.words, template.demands_ns, template.spreads)
@@ -218,7 +218,7 @@ class PathSplitter:
         for step, (word, demand_ns, spread) in enumerate(numbers):
             phase = template.phases[step]
             steps.append(
-                _Step(
+                _TemplateStep(
                     part=_NO_PART if phase == NO_PHASE else _OF_PHASES[Phase(phase)],
                     demand_ns=demand_ns if word in (USE, DELAY) else 0,
                     spread=spread,

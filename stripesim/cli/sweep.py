@@ -79,7 +79,7 @@ def sweep(
     if not problems and dask is None and (jobs or cores_usable()) > 1:
         # Workers load the engine while this process loads what it needs to plan.
         prepare_workers()
-    from stripesim.models.problems import SweepError
+    from stripesim.models.problems import SweepError, problems_of
     from stripesim.scenarios.answers.sweep.plan import plan_sweep
 
     try:
@@ -94,9 +94,9 @@ def sweep(
             engine=engine,
         )
     except ValueError as error:
-        raise SweepError("\n".join([*problems, *str(error).splitlines()])) from None
+        raise SweepError(*problems, *problems_of(error)) from None
     if problems:
-        raise SweepError("\n".join(problems))
+        raise SweepError(*problems)
     from stripesim.scenarios.answers.sweep.answer import answer_of_sweep
     from stripesim.scenarios.work.store import PartStore
 

@@ -38,7 +38,7 @@ _RATES: Final = tuple(
 )
 
 
-class Group(NamedTuple):
+class ControlGroup(NamedTuple):
     """Controls that the page shows together."""
 
     name: str
@@ -63,13 +63,13 @@ class OwnSets(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def groups(own: OwnSets = OwnSets()) -> tuple[Group, ...]:  # noqa: B008 - immutable
+def groups(own: OwnSets = OwnSets()) -> tuple[ControlGroup, ...]:  # noqa: B008 - immutable
     """Return the groups of controls in their order on the page. The first is always visible."""
     drives = (*own.drives, *sets_with(DEVICE_TABLES))
     parameters = (*own.parameters, *sets_with(("client",)))
     return (
-        Group("Schemes", (Control("scheme", "Scheme", "text", scope="option"),)),
-        Group(
+        ControlGroup("Schemes", (Control("scheme", "Scheme", "text", scope="option"),)),
+        ControlGroup(
             "Release",
             (
                 Control(
@@ -88,7 +88,7 @@ def groups(own: OwnSets = OwnSets()) -> tuple[Group, ...]:  # noqa: B008 - immut
                 ),
             ),
         ),
-        Group(
+        ControlGroup(
             "Hosts and drives",
             (
                 Control("hosts", "Hosts", low=1, high=200, stops=_COUNTS),
@@ -107,7 +107,7 @@ def groups(own: OwnSets = OwnSets()) -> tuple[Group, ...]:  # noqa: B008 - immut
                 ),
             ),
         ),
-        Group(
+        ControlGroup(
             "Network and processors",
             (
                 Control(
@@ -130,7 +130,7 @@ def groups(own: OwnSets = OwnSets()) -> tuple[Group, ...]:  # noqa: B008 - immut
                 Control("parameters", "Parameters", "select", choices=parameters),
             ),
         ),
-        Group(
+        ControlGroup(
             "Load",
             (
                 Control(
@@ -174,7 +174,7 @@ def groups(own: OwnSets = OwnSets()) -> tuple[Group, ...]:  # noqa: B008 - immut
                 ),
             ),
         ),
-        Group(
+        ControlGroup(
             "Failures and growth",
             (
                 Control("stored_tb", "Stored now [TB]", low=0, high=1e6, scope="both"),

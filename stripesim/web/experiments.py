@@ -67,7 +67,7 @@ def at_the_load(
 ) -> None:
     """Run the load of the form with several seeds."""
     for number in range(SEEDS):
-        seeded = scenario.model_copy(update={"seed": scenario.seed + number})
+        seeded = scenario.seeded(number)
         for _, result in run_cells(seeded, "compiled"):
             emit({key: getattr(result.row, key) for key in _COLUMNS})
         if should_stop():

@@ -1,10 +1,11 @@
 """Define a field of the form: its valid values, and the scenario keys that it sets."""
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
+
+from stripesim.models.problems import problems_of
 
 #: Longest value of a field [characters].
 TEXT_MAX: Final = 40
@@ -29,10 +30,6 @@ _FIELDS_OF_KEYS: Final[Mapping[str, str]] = {
     "durability.drive_bytes": "drive_tb",
     "durability.repair_bytes_per_s": "repair_mb_per_s",
 }
-# One line of a scenario error: an optional location, a key and the problem.
-_LINE: Final = re.compile(
-    r"(?:.*?: )??(?P<key>[a-z0-9_]+(?:\.[a-z0-9_]+)*): (?P<text>got .*)"
-)
 
 
 @dataclass(frozen=True)
@@ -121,18 +118,17 @@ NO_PROBLEMS: Final = FormProblems()
 def problems_of_scenario(
     error: ValueError, controls: Iterable[Control]
 ) -> FormProblems:
-    """Assign each line of a scenario error to the field that sets the key."""
+    """Assign each problem of a scenario to the field that sets its key."""
     names = {control.name for control in controls}
     by_field: dict[str, str] = {}
     others = []
-    for line in str(error).splitlines():
-        match = _LINE.fullmatch(line)
-        name = _field_of(match["key"], names) if match else None
-        if match is None or name is None:
-            others.append(line)
+    for problem in problems_of(error):
+        name = _field_of(problem.key, names)
+        if name is None:
+            others.append(str(problem))
             continue
         earlier = by_field.get(name)
-        by_field[name] = f"{earlier}; {match['text']}" if earlier else match["text"]
+        by_field[name] = f"{earlier}; {problem.said}" if earlier else problem.said
     return FormProblems(by_field, tuple(others))
 
 

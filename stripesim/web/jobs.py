@@ -17,7 +17,7 @@ import anyio
 from anyio import CancelScope, CapacityLimiter, Event
 from anyio.abc import TaskGroup
 
-from stripesim.models.problems import WorkError
+from stripesim.models.problems import WorkError, first_problem
 from stripesim.web.experiments import EXPERIMENTS, Settings, run_experiment
 from stripesim.web.options import PlanOption
 from stripesim.web.worker import Lease, stream
@@ -242,7 +242,7 @@ class JobBoard:
             )
         except WorkError as error:
             if not job.over:
-                job.problems[step] = str(error).splitlines()[0]
+                job.problems[step] = first_problem(error)
         job.ended.add(step)
         job.version += 1
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from stripesim.models.coding import parse_scheme
+from stripesim.models.problems import first_problem
 from stripesim.scenarios.answers.durability.durability import DETECTION_S
 from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.answers.plan.candidates import candidate_scenario
@@ -258,8 +259,7 @@ def _with_few_osds(scenario: Scenario) -> Scenario:
         "hosts": min(cluster.host_count, hosts),
         "osds_per_host": min(cluster.osds_per_host, _LONE_OSDS_PER_HOST),
     }
-    smaller = cluster.model_copy(update=few)
-    return scenario.model_copy(update={"cluster": smaller})
+    return scenario.with_cluster(**few)
 
 
 def _capacity_numbers(capacity: Capacity, drives: Drives) -> list[Number]:
@@ -334,7 +334,7 @@ def _nines_or_reason(scenario: Scenario, scheme: str) -> dict[str, Any]:
     try:
         return nines_of(scenario, scheme)
     except ValueError as error:
-        reason = str(error).splitlines()[0]
+        reason = first_problem(error)
         return {"nines": None, "loss_probability": None, "assumptions": [reason]}
 
 

@@ -17,8 +17,8 @@ from stripesim.web.options import ClosedForms, PlanOption
 from stripesim.web.svg import (
     LINE,
     WIDTH,
-    Panel,
     Scale,
+    SvgAxes,
     bar,
     drawing,
     element,
@@ -189,7 +189,7 @@ def _curve_drawing(
     shown = [one for of_side in below.values() for one in of_side]
     latencies_ms = [one[key] / 1e6 for one in shown for key in _LATENCIES]
     reach = max([*bounds.values(), *(one["iops"] for one in shown)], default=1000.0)
-    panel = Panel(
+    panel = SvgAxes(
         Scale(0, reach * 1.04, _LEFT, _RIGHT),
         _log_scale(latencies_ms or [0.1, 10.0], 190.0, 24.0),
     )
@@ -321,7 +321,7 @@ def limits(
     bottom = 30.0 * len(ordered) + 8
     rates_shown = values + ([required] if required else [])
     across = _log_scale(rates_shown, 8.0, WIDTH - 16)
-    panel = Panel(across, Scale(0, 1, bottom, 4.0))
+    panel = SvgAxes(across, Scale(0, 1, bottom, 4.0))
     parts = []
     for index, (resource, of_sides) in enumerate(ordered):
         y = 14 + 30.0 * index
@@ -476,10 +476,10 @@ def failure_timeline(job: Job) -> Picture:
         value / 1e6 for line in lines.values() for value in line["p99_ns"] if value
     ]
     x = Scale(0, end_s, _LEFT, _RIGHT)
-    latency = Panel(x, _log_scale(latencies_ms or [1.0, 10.0], 118.0, 24.0))
+    latency = SvgAxes(x, _log_scale(latencies_ms or [1.0, 10.0], 118.0, 24.0))
     most = max(share for line in lines.values() for share in line["not_clean"])
     top = round_up(max(1.0, 100 * most))
-    groups = Panel(x, Scale(0, top, 226.0, 168.0))
+    groups = SvgAxes(x, Scale(0, top, 226.0, 168.0))
     parts = [
         latency.frame("", "p99 of clients [ms]"),
         groups.frame("time [s]", "placement groups not clean [%]"),

@@ -151,7 +151,7 @@ def round_up(value: float) -> float:
 
 
 @dataclass(frozen=True)
-class Panel:
+class SvgAxes:
     """Axes with grid lines. The scales say where it is."""
 
     x: Scale

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from stripesim.calibration.kernels.store import shipped_table_names
 from stripesim.calibration.parameters.sets import DEVICE_TABLES, ParameterSet, names
+from stripesim.models.problems import ClusterImportError, problems_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.forms.equal_hosts import with_equal_hosts
 from stripesim.scenarios.schema.keys import Scenario, names_file
@@ -178,8 +179,7 @@ def read_parameters(content: bytes, tables: Mapping[str, Any]) -> Upload:
             device = {"drive": str(path)}
         cluster = {"parameters": str(path)} if "client" in tables else {}
         shipped = load_scenario("plan")
-        changed = shipped.cluster.model_copy(update={**device, **cluster})
-        build_models(shipped.model_copy(update={"cluster": changed}))
+        build_models(shipped.with_cluster(**device, **cluster))
     return Upload(None, [], tuple(tables))
 
 
@@ -239,7 +239,10 @@ def read_report(content: bytes) -> Upload:
             pool = chosen_pools(cluster, [])[0]
             counted = scenario_without_map(cluster, pool)
         except ValueError as error:
-            raise ValueError(str(error).replace(str(path), "report")) from None
+            shown = ClusterImportError(*problems_of(error))
+            # The path is the server's own.
+            shown.rewrite(lambda text: text.replace(str(path), "report"))
+            raise shown from None
     notes = [
         f"pool {pool.placed.name}; stripesim import ceph-report keeps its CRUSH map",
         *counted.notes,

@@ -32,7 +32,7 @@ from stripesim.scenarios.studies.ecfault2024.profiles import (
     profiles,
 )
 from stripesim.scenarios.studies.ecfault2024.recover import failing_osds, recover
-from stripesim.scenarios.studies.ecfault2024.recovery_numbers import RecoveryNumbers
+from stripesim.scenarios.studies.ecfault2024.recovery_numbers import EcfaultNumbers
 from stripesim.scenarios.studies.ecfault2024.study import STUDY
 from stripesim.scenarios.studies.ecfault2024.tables import implied_effect, tables
 from stripesim.scenarios.studies.kernels import scaled_table
@@ -275,7 +275,7 @@ def test_an_advantage_is_gone_only_where_there_was_one(small):
                 .then(10.0)
                 .otherwise(changed)
             )
-        numbers = RecoveryNumbers(small.with_columns(recovery_s=changed))
+        numbers = EcfaultNumbers(small.with_columns(recovery_s=changed))
         return numbers.clay_advantage().says
 
     names = ("1", "2-same", "3-same", "2-different", "3-different")

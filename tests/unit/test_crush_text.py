@@ -66,7 +66,7 @@ def line_of(text, part):
 def problems(text):
     with pytest.raises(CrushMapError) as caught:
         parse_map(text, source="m.txt")
-    return caught.value.problems
+    return caught.value.faults
 
 
 def test_a_class_is_taken_through_its_shadow():

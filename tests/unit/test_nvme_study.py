@@ -6,21 +6,21 @@ from importlib.resources import files
 
 import pytest
 
+from stripesim.calibration.measured.hardware import drive_model, hardware_of
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import parse_scheme
 from stripesim.models.problems import MeasuredError
-from stripesim.scenarios.studies.nvme.claims import claims_of
-from stripesim.scenarios.studies.nvme.fit import erasure_costs
-from stripesim.scenarios.studies.nvme.hardware import drive_model, hardware_of
-from stripesim.scenarios.studies.nvme.measured import load
-from stripesim.scenarios.studies.nvme.runs import (
+from stripesim.scenarios.cells.measured import (
     groups_of,
     models_of,
     part_of,
     predict,
     scenario_of,
-    tasks_for,
 )
+from stripesim.scenarios.studies.nvme.claims import claims_of
+from stripesim.scenarios.studies.nvme.fit import erasure_costs
+from stripesim.scenarios.studies.nvme.measured import load
+from stripesim.scenarios.studies.nvme.runs import tasks_for
 from stripesim.scenarios.studies.registry import study_named
 from support.messages import states
 

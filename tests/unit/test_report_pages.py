@@ -20,7 +20,7 @@ from stripesim.scenarios.show.page.render import (
     inline_svg,
     render,
 )
-from stripesim.scenarios.show.tables import Cell, Table
+from stripesim.scenarios.show.tables import Table, TableCell
 
 TEXT = """
 name = "plan"
@@ -350,7 +350,7 @@ def test_a_table_with_more_schemes_than_a_phone_has_room_for_scrolls():
 
 
 def test_text_and_cells_mix_in_a_row():
-    table = Table("t", ["", "a"], [["group"], ["x", Cell("1", share=0.5)]])
+    table = Table("t", ["", "a"], [["group"], ["x", TableCell("1", share=0.5)]])
     assert [[cell.text for cell in row] for row in table.body] == [
         ["group"],
         ["x", "1"],

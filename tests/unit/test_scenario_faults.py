@@ -275,3 +275,15 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 def test_errors_can_be_rebuilt() -> None:
     error = ScenarioError("a\nb")
     assert pickle.loads(pickle.dumps(error)).faults == ["a", "b"]
+
+
+def test_an_error_keeps_the_parts_of_its_problems() -> None:
+    with pytest.raises(ScenarioError) as caught:
+        parse_scenario(
+            'schemes = ["rep:3"]\n[workload]\nrequests = 0\n', label="s.toml"
+        )
+    (problem,) = caught.value.problems
+    assert (problem.place, problem.key) == ("s.toml:3", "workload.requests")
+    assert (problem.got, problem.wanted) == ("0", "a number of at least 1")
+    assert str(caught.value) == f"s.toml:3: workload.requests: {problem.said}"
+    assert pickle.loads(pickle.dumps(caught.value)).problems == (problem,)

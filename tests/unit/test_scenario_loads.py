@@ -198,3 +198,25 @@ def test_a_key_that_is_not_given_leaves_the_hash_alone() -> None:
     asked = plain.model_dump(mode="json")
     assert asked["client"].pop("unlimited") is None
     assert plain.hash() != given.hash()
+
+
+def test_variants_of_a_scenario_change_only_their_keys() -> None:
+    scenario = parse_scenario(
+        'schemes = ["rep:3", "rs:4,2"]\nseed = 5\n'
+        "[cluster]\nhosts = 8\nstored_bytes = 1_000_000_000\n"
+        "[workload]\nclients = 3\nduration_s = 2.0\n"
+    )
+    assert scenario.seeded(2).seed == 7
+    open_loop = scenario.at_rate(100.0).workload
+    assert (open_loop.kind, open_loop.rate_per_s) == ("open", 100.0)
+    assert open_loop.duration_s == 2.0
+    # 8 requests over 3 clients: 3 each is the least that keeps 8 in flight.
+    loop = scenario.closed(8, requests=50).workload
+    assert (loop.kind, loop.queue_depth, loop.requests) == ("closed", 3, 50)
+    assert loop.duration_s is None
+    (cell,) = cells(scenario.of_cell(cells(scenario)[-1]))
+    assert cell == cells(scenario)[-1]
+    lost = scenario.without_osd(4, scenario.workload)
+    assert lost.lost_osds == (4,)
+    assert lost.cluster.stored_bytes is None
+    assert scenario.cluster.stored_bytes == 10**9

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from stripesim.models.placement.crush.elements import Alg, Bucket, BucketArgs
-from stripesim.models.problems import CrushMapError
+from stripesim.models.problems import CrushMapError, Problem, ProblemsError
 
 # Ids index arrays, so a stray digit must not allocate gigabytes.
 ID_MAX = 1_000_000
@@ -21,11 +21,11 @@ Node = TypeVar("Node", int, str)
 class Problems:
     """Collect problems with their locations: a line of a text, from 1, or a key of a document."""
 
-    error: type[ValueError] = CrushMapError
+    error: type[ProblemsError] = CrushMapError
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.found: list[tuple[int, str]] = []
+        self.found: list[tuple[int, Problem]] = []
 
     def add(self, place: int | str, got: object, wanted: str) -> None:
         """Record a problem. `got` is None if the value is missing."""
@@ -35,17 +35,14 @@ class Problems:
             line = place
             location = str(place)
         value = "nothing" if got is None else str(got)[:120]
-        self.found.append(
-            (line, f"{self.source}:{location}: got {value}, wanted {wanted}")
-        )
+        problem = Problem(place=f"{self.source}:{location}", got=value, wanted=wanted)
+        self.found.append((line, problem))
 
     def finish(self) -> None:
         """Raise the recorded problems, ordered by line."""
         if self.found:
-            texts = (
-                text for _, text in sorted(self.found, key=lambda problem: problem[0])
-            )
-            raise self.error("\n".join(dict.fromkeys(texts)))
+            by_line = sorted(self.found, key=lambda located: located[0])
+            raise self.error(*dict.fromkeys(problem for _, problem in by_line))
 
 
 class JsonReader(Problems):

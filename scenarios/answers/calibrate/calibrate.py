@@ -25,13 +25,13 @@ from stripesim.scenarios.answers.calibrate.factors import (
 from stripesim.scenarios.answers.calibrate.fio_output import fio_runs
 from stripesim.scenarios.answers.calibrate.rows import (
     CalibrationRow,
+    CalibrationRun,
     Load,
-    MeasuredRun,
     check_rows,
     table_runs,
 )
+from stripesim.scenarios.cells.measured import ROUNDS
 from stripesim.scenarios.schema.keys import Scenario
-from stripesim.scenarios.studies.nvme.runs import ROUNDS
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.progress import OnStep, silent
 
@@ -108,7 +108,7 @@ class Calibration:
     values: tuple[JudgedValue, ...]
     further: tuple[FurtherRun, ...]  #: In descending order of uncertainty
     scenario: Scenario  #: The first run, the basis of the parameter set and scenario
-    drive_set: ParameterSet | None  #: See `MeasuredRun.drive_set`
+    drive_set: ParameterSet | None  #: See `CalibrationRun.drive_set`
     before: Models
     after: Models
     source: str
@@ -197,7 +197,7 @@ def calibrate(
     )
 
 
-def runs_of(folder: Path) -> list[MeasuredRun]:
+def runs_of(folder: Path) -> list[CalibrationRun]:
     """Read the measured runs of a folder in either format."""
     if not folder.is_dir():
         raise MeasuredError(
@@ -227,7 +227,7 @@ class _Simulator:
         self._source = source
 
     def simulate(
-        self, runs: Sequence[MeasuredRun], values: Mapping[str, float], rounds: int
+        self, runs: Sequence[CalibrationRun], values: Mapping[str, float], rounds: int
     ) -> dict[str, dict[str, float]]:
         """Return the metrics of each row, keyed by row id."""
         one = partial(
@@ -240,7 +240,7 @@ class _Simulator:
 
 
 def _simulate_run(
-    run: MeasuredRun, *, values: Mapping[str, float], source: str, rounds: int
+    run: CalibrationRun, *, values: Mapping[str, float], source: str, rounds: int
 ) -> dict[str, dict[str, float]]:
     return run.simulate(
         lambda models: with_factors(models, values, source), rounds=rounds
@@ -249,7 +249,7 @@ def _simulate_run(
 
 def _fit(
     simulator: _Simulator,
-    runs: Sequence[MeasuredRun],
+    runs: Sequence[CalibrationRun],
     start: Mapping[str, float],
     before: Mapping[str, Mapping[str, float]],
     spreads: Mapping[str, float],
@@ -316,7 +316,7 @@ def _judged(
 
 def _further(
     simulator: _Simulator,
-    template: MeasuredRun,
+    template: CalibrationRun,
     rows: Sequence[CalibrationRow],
     values: Mapping[str, float],
     covariance: npt.NDArray[np.float64],
@@ -351,7 +351,7 @@ def _further(
 
 
 def _slopes(
-    simulator: _Simulator, runs: Sequence[MeasuredRun], values: Mapping[str, float]
+    simulator: _Simulator, runs: Sequence[CalibrationRun], values: Mapping[str, float]
 ) -> npt.NDArray[np.float64]:
     """Return the sensitivity of each log rate to each log factor, shape (runs, factors)."""
 

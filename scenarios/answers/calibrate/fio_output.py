@@ -14,16 +14,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.problems import MeasuredError
-from stripesim.scenarios.answers.calibrate.rows import CalibrationRow, Load, ModelChange
+from stripesim.scenarios.answers.calibrate.rows import CalibrationRow, Load
+from stripesim.scenarios.cells.measured import (
+    REQUESTS_MIN,
+    ROUNDS,
+    ModelChange,
+    request_count,
+)
 from stripesim.scenarios.cells.models import build_models, device_set
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.loader import load_scenario
-from stripesim.scenarios.studies.nvme.runs import (
-    REQUESTS_MIN,
-    ROUNDS,
-    request_count,
-)
 from stripesim.sim.ceph.cluster import Models
 
 #: Operation and pattern of each fio load type (``rw``).
@@ -50,7 +51,7 @@ class _Direction(_FioTable):
     clat_ns: _Latency = Field(default_factory=_Latency)
 
 
-class _Job(_FioTable):
+class _FioJob(_FioTable):
     jobname: str = ""
     options: dict[str, Any] = Field(default_factory=dict, alias="job options")
     read: _Direction = Field(default_factory=_Direction)
@@ -59,7 +60,7 @@ class _Job(_FioTable):
 
 class _FioOutput(_FioTable):
     options: dict[str, Any] = Field(default_factory=dict, alias="global options")
-    jobs: list[_Job] = Field(min_length=1)
+    jobs: list[_FioJob] = Field(min_length=1)
 
 
 @dataclass(frozen=True)

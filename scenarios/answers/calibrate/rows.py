@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from stripesim.calibration.measured.hardware import MeasuredHardware, hardware_of
+from stripesim.calibration.measured.rows import METRICS, MeasuredRow, read_measured
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import parse_scheme
 from stripesim.models.problems import MeasuredError
+from stripesim.scenarios.cells.measured import (
+    ModelChange,
+    models_of,
+    predict,
+    scenario_of,
+)
 from stripesim.scenarios.schema.keys import Scenario
-from stripesim.scenarios.studies.nvme.hardware import Hardware, hardware_of
-from stripesim.scenarios.studies.nvme.measured import METRICS, MeasuredRow, load
-from stripesim.scenarios.studies.nvme.runs import models_of, predict, scenario_of
 from stripesim.sim.ceph.cluster import Models
 
 #: Metrics for the fit, which uses the first one of each row. In a closed loop they are equivalent.
 FITTED_METRICS = ("iops", "mb_s", "latency_mean_ms")
-
-ModelChange = Callable[[Models], Models]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +102,7 @@ class Load:
         )
 
 
-class MeasuredRun(Protocol):
+class CalibrationRun(Protocol):
     """A measured run with one or more rows that can be simulated."""
 
     @property
@@ -121,7 +124,7 @@ class MeasuredRun(Protocol):
     ) -> dict[str, dict[str, float]]:
         """Simulate the run with changed models and return the metrics of each row, keyed by row id."""
 
-    def under(self, load: Load) -> MeasuredRun:
+    def under(self, load: Load) -> CalibrationRun:
         """Return a run on the same cluster under another load."""
 
 
@@ -130,7 +133,7 @@ class TableRun:
     """A run of ``times.csv``, on the hardware of ``clusters.toml``."""
 
     measured: tuple[MeasuredRow, ...]
-    hardware: Hardware
+    hardware: MeasuredHardware
 
     @property
     def rows(self) -> tuple[CalibrationRow, ...]:
@@ -190,7 +193,7 @@ def table_runs(folder: Path) -> list[TableRun]:
     MeasuredError
         If a file cannot be read or a row is invalid, with a line for each problem.
     """
-    measured, clusters = load(folder)
+    measured, clusters = read_measured(folder)
     counted = [row for row in measured if row.role != "not-derivable"]
     # Rows on parts of a cluster have names of their own and its hardware.
     names = sorted({row.hardware for row in counted})

@@ -105,8 +105,7 @@ def _largest_planned(scenario: Scenario) -> Scenario:
         for key, tried in (("hosts", plan.hosts), ("osds_per_host", plan.osds_per_host))
         if tried and not scenario.is_override("cluster", key)
     }
-    cluster = scenario.cluster.model_copy(update=largest)
-    return scenario.model_copy(update={"cluster": cluster})
+    return scenario.with_cluster(**largest)
 
 
 def with_one_request(
@@ -121,14 +120,13 @@ def with_one_request(
         image_features=scenario.workload.image_features,
         image_bytes=max(scenario.loads[0].image_bytes, size_bytes),
     )
-    alone = {
-        "schemes": (scheme,),
-        "workload": workload,
-        "workloads": (),
-        "repair": None,
-        "degraded": None,
-        "faults": None,
-        "durability": None,
-        "plan": None,
-    }
-    return scenario.model_copy(update=alone)
+    return scenario.replaced(
+        schemes=(scheme,),
+        workload=workload,
+        workloads=(),
+        repair=None,
+        degraded=None,
+        faults=None,
+        durability=None,
+        plan=None,
+    )

@@ -28,7 +28,7 @@ from stripesim.sim.engine.program import RequestSource
 
 
 @dataclass(frozen=True)
-class Question:
+class RequestQuestion:
     """The request to explain and the state of the object and its placement group."""
 
     op: str
@@ -40,7 +40,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class RequestPlan:
+class EngineInput:
     """The input of an engine: the book of op graphs and the source of the request."""
 
     book: Book
@@ -52,7 +52,7 @@ class RequestPlan:
 class PlacedRequest:
     """A request in a pool that is reduced to its placement group."""
 
-    question: Question
+    question: RequestQuestion
     pool: Pool
     up: IntArray | None  # OSDs of the shards after a repair, None for reads and writes.
 
@@ -69,7 +69,7 @@ class PlacedRequest:
         row = self.pool.cluster.acting[0] if self.up is None else self.up
         return tuple(int(osd) if osd != NO_OSD else -1 for osd in row)
 
-    def plan(self, models: Models, *, in_rounds: bool = False) -> RequestPlan:
+    def plan(self, models: Models, *, in_rounds: bool = False) -> EngineInput:
         """Compile the request under given models, a repair `in_rounds` if it is too large for one graph."""
         cluster = replace(self.pool.cluster, models=models)
         pool = replace(self.pool, cluster=cluster)
@@ -80,7 +80,7 @@ class PlacedRequest:
         book = pool.book()
         prefilled = self.question.image == "prefilled"
         source = RequestPlanner(pool, book, _One(self.question), prefilled=prefilled)
-        return RequestPlan(book, source)
+        return EngineInput(book, source)
 
     def shard_counts(self) -> dict[str, Any]:
         """Return the counts of shards read and written, and the method, as fields of a `Timeline`."""
@@ -129,7 +129,7 @@ class PlacedRequest:
 
 
 def place_request(
-    question: Question, scenario: Scenario, models: Models
+    question: RequestQuestion, scenario: Scenario, models: Models
 ) -> PlacedRequest:
     """Find the placement group of a request on the cluster of a scenario with one scheme."""
     pool = _pool(question, scenario, models)
@@ -140,19 +140,19 @@ def place_request(
         up = up_sets(scenario, pool.scheme, OsdWeights(out=(lost_osd,)))[group]
     elif question.state == "degraded":
         down = DegradedSpec(missing_osds=(_lost_osd(question, pool, group),))
-        degraded = scenario.model_copy(update={"degraded": down})
+        degraded = scenario.replaced(degraded=down)
         pool = _pool(question, degraded, models)
     cluster = replace(pool.cluster, acting=pool.cluster.acting[[group]])
     return PlacedRequest(question, replace(pool, cluster=cluster), up)
 
 
-def _pool(question: Question, scenario: Scenario, models: Models) -> Pool:
+def _pool(question: RequestQuestion, scenario: Scenario, models: Models) -> Pool:
     op: Literal["read", "write"] = "read" if question.op == "read" else "write"
     cell = Cell(scenario.schemes[0], op, "seq", question.size_bytes)
     return build_cell(scenario, cell, models).pool
 
 
-def _group(question: Question, pool: Pool) -> int:
+def _group(question: RequestQuestion, pool: Pool) -> int:
     """Return the placement group of the object that the request accesses."""
     first = question.offset_bytes // pool.object_bytes
     end_bytes = question.offset_bytes + question.size_bytes
@@ -166,7 +166,7 @@ def _group(question: Question, pool: Pool) -> int:
     return int(pool.groups_of(image, np.array([first], dtype=np.int64))[0])
 
 
-def _lost_osd(question: Question, pool: Pool, group: int) -> int:
+def _lost_osd(question: RequestQuestion, pool: Pool, group: int) -> int:
     last = pool.scheme.width - 1
     if not 0 <= question.lost_shard <= last:
         wanted = f"0 to {last} for {pool.scheme.name}"
@@ -176,7 +176,7 @@ def _lost_osd(question: Question, pool: Pool, group: int) -> int:
 
 def _plan_repair(
     pool: Pool, lost_shard: int, up: IntArray, *, in_rounds: bool
-) -> RequestPlan:
+) -> EngineInput:
     """Plan the rebuild of one object's shard, or its first round, as recovery does."""
     acting = pool.cluster.acting[0]
     lost_osd = int(acting[lost_shard])
@@ -209,7 +209,7 @@ def _plan_repair(
         rounds, binding = by_round.plan(group, rebuild, up_osds)
     feed = OperationFeed(1)
     feed.push(rounds[0], binding, 0)
-    return RequestPlan(book, feed, len(rounds))
+    return EngineInput(book, feed, len(rounds))
 
 
 class _One:
@@ -217,7 +217,7 @@ class _One:
 
     depth = 1
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: RequestQuestion) -> None:
         self._left = [
             (question.op == "write", question.offset_bytes, question.size_bytes)
         ]

@@ -12,7 +12,7 @@ from stripesim.models.problems import AnswerError, StepsError
 from stripesim.scenarios.answers.explain.cluster import scenarios_of, with_one_request
 from stripesim.scenarios.answers.explain.plan import (
     PlacedRequest,
-    Question,
+    RequestQuestion,
     place_request,
 )
 from stripesim.scenarios.answers.explain.record import record
@@ -113,7 +113,7 @@ def explain(
         schemes = [schemes]
     if isinstance(generation, str):
         generation = [generation]
-    question = Question(op, size_bytes, offset_bytes, state, image, lost_shard)
+    question = RequestQuestion(op, size_bytes, offset_bytes, state, image, lost_shard)
     _check(question, schemes, generation or ())
     keys = {
         "schemes": schemes,
@@ -136,7 +136,7 @@ def explain(
 
 
 def _check(
-    question: Question, schemes: Sequence[str] | None, releases: Sequence[str]
+    question: RequestQuestion, schemes: Sequence[str] | None, releases: Sequence[str]
 ) -> None:
     """Raise `AnswerError` if the question is invalid on any cluster."""
     op = question.op
@@ -175,7 +175,7 @@ def _wrong(place: str, got: object, wanted: str) -> AnswerError:
 
 
 def _timeline(
-    question: Question, scenario: Scenario, scheme: str, with_parameters: bool
+    question: RequestQuestion, scenario: Scenario, scheme: str, with_parameters: bool
 ) -> Timeline:
     """Run the request under one scheme."""
     one_request = with_one_request(

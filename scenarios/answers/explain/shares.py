@@ -14,7 +14,7 @@ _CODING = COUNTER_INDEX["coding_ns"]
 _KERNEL = "kernel"
 
 
-class Share(NamedTuple):
+class ParameterShare(NamedTuple):
     """The contribution of one parameter to the duration of one step."""
 
     parameter: str  # Such as cpu.op_prepare_ns, or "kernel" for the kernel table.
@@ -24,7 +24,7 @@ class Share(NamedTuple):
 
 def shares_of(
     plan: Callable[[Models], Sequence[Template]], models: Models
-) -> tuple[list[list[list[Share]]], dict[str, dict[str, Any]]]:
+) -> tuple[list[list[list[ParameterShare]]], dict[str, dict[str, Any]]]:
     """Attribute the demands of a path's steps to the parameters of the models.
 
     Apart from coding, every cost is a sum of terms that are proportional to one parameter each, so doubling
@@ -51,7 +51,7 @@ def shares_of(
     changes the steps of the path, such as the allocation unit of a store.
     """
     bases = plan(models)
-    shares: list[list[list[Share]]] = [
+    shares: list[list[list[ParameterShare]]] = [
         [[] for _ in range(base.steps)] for base in bases
     ]
     parameters: dict[str, dict[str, Any]] = {}
@@ -67,7 +67,7 @@ def shares_of(
                 continue
             change_ns = other.demands_ns - base.demands_ns
             for step in np.flatnonzero(change_ns).tolist():
-                of_template[step].append(Share(name, int(change_ns[step])))
+                of_template[step].append(ParameterShare(name, int(change_ns[step])))
                 parameters[name] = parameter
     for base, of_template in zip(bases, shares, strict=True):
         for coding_ns, of_step in zip(
@@ -76,13 +76,13 @@ def shares_of(
             kernel_ns = coding_ns - _buffers_ns(of_step)
             # Rounding accounts for one nanosecond.
             if kernel_ns > 1:
-                of_step.append(Share(_KERNEL, kernel_ns))
+                of_step.append(ParameterShare(_KERNEL, kernel_ns))
                 parameters[_KERNEL] = _kernel(models)
             of_step.sort(key=lambda share: -abs(share.change_ns))
     return shares, parameters
 
 
-def _buffers_ns(shares: Sequence[Share]) -> int:
+def _buffers_ns(shares: Sequence[ParameterShare]) -> int:
     """Return the time of buffers around encode calls [ns]."""
     of_buffers = "encode_buffers."
     return sum(s.change_ns for s in shares if s.parameter.startswith(of_buffers))

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from stripesim.scenarios.answers.explain.record import RecordedStep
-from stripesim.scenarios.answers.explain.shares import Share
+from stripesim.scenarios.answers.explain.shares import ParameterShare
 from stripesim.sim.engine.program import PENDING
 from stripesim.sim.observe.critical_path import critical_steps
 
@@ -30,7 +30,7 @@ class TimelineStep:
     category: str  # One of CATEGORIES, or empty for a step that only orders others.
     coding_ns: int  # Part of its time on a core that encodes, decodes or rebuilds.
     shares: tuple[
-        Share, ...
+        ParameterShare, ...
     ]  # Parameters that set its duration, the largest share first.
 
     @property
@@ -171,7 +171,7 @@ class Timeline:
 
 def located(
     steps: Sequence[RecordedStep],
-    shares: Sequence[Sequence[Sequence[Share]]],
+    shares: Sequence[Sequence[Sequence[ParameterShare]]],
     primary: int,
 ) -> list[TimelineStep]:
     """Assign each step its lane, shard and category."""

@@ -371,9 +371,8 @@ class CurveBuilder:
         in_flight: int = 0,
         requests: int,
     ) -> RateRun:
-        seed = self.scenario.seed + number
         return RateRun(
-            scenario=self.scenario.model_copy(update={"seed": seed}),
+            scenario=self.scenario.seeded(number),
             cell=self.cell,
             rates_per_s=rates_per_s,
             in_flight=in_flight,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from typing import Final, NamedTuple
 
+from stripesim.models.problems import first_problem
 from stripesim.scenarios.answers.load.curve_builder import (
     BuilderSettings,
     CurveBuilder,
@@ -23,7 +24,6 @@ from stripesim.scenarios.answers.load.rate_runs import (
 )
 from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.cells.build import check_schemes
-from stripesim.scenarios.cells.files import first_line
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.geometry import loads_with_keys
@@ -185,7 +185,7 @@ def _attempt(slot: _Slot) -> RateMeasurement | _Failed:
     except (ValueError, OSError) as error:
         return _Failed(str(error))
     except Exception as error:
-        return _Failed(f"load: {type(error).__name__}: {first_line(error)}")
+        return _Failed(f"load: {type(error).__name__}: {first_problem(error)}")
 
 
 def _compute(

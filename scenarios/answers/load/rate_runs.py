@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.scenarios.cells.run import run_cell
-from stripesim.scenarios.schema.keys import Cell, Scenario, WorkloadSpec
+from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.window import WARM_UP
 
@@ -115,41 +115,20 @@ def scenario_of(run: RateRun) -> Scenario:
     """Return the scenario of a run: its own with another load."""
     scenario = run.scenario
     if not run.rates_per_s:
-        each = -(-run.in_flight // scenario.workload.clients)
-        closed = {
-            "kind": "closed",
-            "queue_depth": each,
-            "rate_per_s": None,
-            "requests": run.requests,
-            "duration_s": None,
-            "completions": "each",
-        }
-        load = scenario.workload.model_copy(update=closed)
-        return scenario.model_copy(update={"workload": load})
+        return scenario.closed(run.in_flight, requests=run.requests)
     total_per_s = sum(run.rates_per_s)
     loads = [
-        _open(load, rate_per_s, max(1, round(run.requests * rate_per_s / total_per_s)))
+        load.at_rate(
+            rate_per_s,
+            requests=max(1, round(run.requests * rate_per_s / total_per_s)),
+        )
         for load, rate_per_s in zip(scenario.loads, run.rates_per_s, strict=True)
     ]
     if scenario.workloads:
         # The shared table too: it decides how many requests an OSD admits.
-        common = _open(scenario.workload, total_per_s, run.requests)
-        return scenario.model_copy(
-            update={"workload": common, "workloads": tuple(loads)}
-        )
-    return scenario.model_copy(update={"workload": loads[0]})
-
-
-def _open(load: WorkloadSpec, rate_per_s: float, requests: int) -> WorkloadSpec:
-    """Return a workload with Poisson arrivals."""
-    keys = {
-        "kind": "open",
-        "rate_per_s": rate_per_s,
-        "requests": requests,
-        "duration_s": None,
-        "completions": "each",
-    }
-    return load.model_copy(update=keys)
+        common = scenario.workload.at_rate(total_per_s, requests=run.requests)
+        return scenario.replaced(workload=common, workloads=tuple(loads))
+    return scenario.replaced(workload=loads[0])
 
 
 def _measured_in_window(

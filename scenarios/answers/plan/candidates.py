@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from typing import Any, Final, Literal, NamedTuple
 
-from stripesim.models.problems import ScenarioError
+from stripesim.models.problems import ScenarioError, first_problem
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.forms.bound import Bound, bounds_of, stated_words
 from stripesim.scenarios.forms.capacity import (
@@ -222,7 +222,7 @@ def candidates_of(scenario: Scenario, plan: PlanSpec) -> Iterator[Candidate]:
         try:
             candidate = candidate_scenario(scenario, values, scheme, keys)
         except ScenarioError as error:
-            problem = error.faults[0].partition(": ")[2]
+            problem = str(replace(error.problems[0], place=""))
             yield Candidate(scheme, common | keys, None, problem=problem)
             continue
         yield Candidate(scheme, common | keys, candidate)
@@ -239,7 +239,7 @@ def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> 
         candidate.capacity = capacity_of(scenario, candidate.scheme, models, drives)
         candidate.bounds = bounds_of(scenario, candidate.scheme)
     except ValueError as error:
-        candidate.problem = str(error).splitlines()[0]
+        candidate.problem = first_problem(error)
         return
     results = candidate.results
     safe = candidate.capacity.usable_bytes_safe

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from stripesim.models.drive import drive_writes_per_day
-from stripesim.models.problems import RefusedError
+from stripesim.models.problems import RefusedError, first_problem
 from stripesim.scenarios.answers.durability.durability import (
     DETECTION_S,
     described_system,
@@ -32,7 +32,6 @@ from stripesim.scenarios.forms.rebuild import (
     RATE_OBJECTS,
     Rebuild,
     idle_rebuild,
-    without_osd,
 )
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
@@ -224,7 +223,7 @@ def simulate(
         candidate.problem = f"refused: {error}"
         return
     except ValueError as error:
-        candidate.problem = str(error).splitlines()[0]
+        candidate.problem = first_problem(error)
         return
     refusals = [one.refused for one in (*worst, *(recovering_worst or ()))]
     candidate.refused = next((text for text in refusals if text is not None), None)
@@ -336,9 +335,7 @@ def _judge_nines(candidate: Candidate, plan: PlanSpec, rebuild: Rebuild) -> None
         row = nines_of(candidate.scenario, candidate.scheme, rebuild)
     except ValueError as error:
         if plan.nines is not None:
-            candidate.verdicts.append(
-                Verdict("nines", "failed", str(error).splitlines()[0])
-            )
+            candidate.verdicts.append(Verdict("nines", "failed", first_problem(error)))
         return
     candidate.results["nines"] = row["nines"]
     nines = None
@@ -357,7 +354,7 @@ def nines_of(
     asked = scenario
     if scenario.durability is None:
         spec = DurabilitySpec(afr=AFR, detection_s=DETECTION_S)
-        asked = scenario.model_copy(update={"durability": spec})
+        asked = scenario.replaced(durability=spec)
     system, notes, rebuild_rate = described_system(asked, scheme, rebuild)
     method = recommended_method(system).method
     row = assess(system, method, seed=scenario.seed, walks=_WALKS)
@@ -370,21 +367,17 @@ def _at_rate(scenario: Scenario, rate_per_s: float | None) -> Scenario:
     """Return the scenario with Poisson arrivals at a rate, or unchanged if no rate is required."""
     if rate_per_s is None:
         return scenario
-    open_loop = {"kind": "open", "rate_per_s": rate_per_s, "completions": "each"}
-    load = scenario.workload.model_copy(update=open_loop)
-    return scenario.model_copy(update={"workload": load})
+    return scenario.at_rate(rate_per_s)
 
 
 def _seeded(scenario: Scenario, number: int) -> Scenario:
-    return scenario.model_copy(update={"seed": scenario.seed + number})
+    return scenario.seeded(number)
 
 
 def _recovering(scenario: Scenario) -> Scenario:
     """Return the scenario with its first OSD lost at the start and rebuilt under load."""
-    load = scenario.workload.model_copy(
-        update={"image": "prefilled", "completions": "each"}
-    )
-    return without_osd(scenario, 0, load)
+    load = scenario.workload.replaced(image="prefilled", completions="each")
+    return scenario.without_osd(0, load)
 
 
 def _worst(

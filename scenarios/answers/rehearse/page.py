@@ -14,7 +14,7 @@ from stripesim.scenarios.schema.units import (
 from stripesim.scenarios.show.figures.captions import scheme_label
 from stripesim.scenarios.show.figures.rehearsal import draw_rehearsal
 from stripesim.scenarios.show.page.render import figure_blocks, render
-from stripesim.scenarios.show.tables import Cell, Table
+from stripesim.scenarios.show.tables import Table, TableCell
 from stripesim.scenarios.show.words import origin_words
 
 _ASSUMPTIONS: Final = (
@@ -155,7 +155,7 @@ def _points(trade_off: Mapping[str, Any] | None) -> Table:
         "p99 before [ms]",
         "needs restart",
     ]
-    rows: list[list[str | Cell]] = []
+    rows: list[list[str | TableCell]] = []
     if trade_off is not None:
         for index, point in enumerate(trade_off["points"]):
             is_best = index == trade_off["recommended"]
@@ -163,7 +163,7 @@ def _points(trade_off: Mapping[str, Any] | None) -> Table:
             rows.append(
                 [
                     point["name"],
-                    Cell(
+                    TableCell(
                         duration_text(point["duration_s"]),
                         tone="best" if is_best else "",
                     ),
@@ -177,13 +177,13 @@ def _points(trade_off: Mapping[str, Any] | None) -> Table:
     return Table("Duration and p99 by settings", columns, rows, form="stack")
 
 
-def _p99(values: Mapping[str, Any]) -> Cell:
+def _p99(values: Mapping[str, Any]) -> TableCell:
     low_ns = values["latency_p99_low_ns"]
     high_ns = values["latency_p99_high_ns"]
     text = number_text(values["latency_p99_ns"], 1e-6)
     if low_ns is None or high_ns is None:
-        return Cell(text)
-    return Cell(text, f"± {number_text((high_ns - low_ns) / 2, 1e-6)}")
+        return TableCell(text)
+    return TableCell(text, f"± {number_text((high_ns - low_ns) / 2, 1e-6)}")
 
 
 def _moves(changes: Sequence[Mapping[str, Any]]) -> Table:
@@ -201,7 +201,7 @@ def _moves(changes: Sequence[Mapping[str, Any]]) -> Table:
         "used",
         "reached",
     ]
-    rows: list[list[str | Cell]] = []
+    rows: list[list[str | TableCell]] = []
     for index, change in enumerate(changes):
         reached = change["full_ratio_reached"]
         sizes = [
@@ -225,7 +225,7 @@ def _moves(changes: Sequence[Mapping[str, Any]]) -> Table:
                 interval_text(change),
                 fullest,
                 used,
-                Cell(reached or "none", tone="warn" if reached else ""),
+                TableCell(reached or "none", tone="warn" if reached else ""),
             ]
         )
     return Table("Data that each change moves", columns, rows, form="stack")
@@ -233,7 +233,7 @@ def _moves(changes: Sequence[Mapping[str, Any]]) -> Table:
 
 def _crossings(changes: Sequence[Mapping[str, Any]]) -> Table:
     """List the OSDs that cross a threshold, the first twenty of each change."""
-    rows: list[list[str | Cell]] = []
+    rows: list[list[str | TableCell]] = []
     for index, change in enumerate(changes):
         for crossing in change.get("crossings", ())[:20]:
             rows.append(
@@ -252,7 +252,7 @@ def _crossings(changes: Sequence[Mapping[str, Any]]) -> Table:
 
 def _clients(changes: Sequence[Mapping[str, Any]]) -> Table:
     columns = ["settings", "when", "requests/s", "p50 [ms]", "p99 [ms]", "longest wait"]
-    rows: list[list[str | Cell]] = []
+    rows: list[list[str | TableCell]] = []
     for index, change in enumerate(changes):
         rows.append([_heading(index, change)])
         for profile in change["profiles"]:

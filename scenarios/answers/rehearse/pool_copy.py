@@ -140,9 +140,7 @@ def _reads(scenario: Scenario, engine: str) -> _Reads:
         keys = {"workload": only, "workloads": ()}
         rate_per_s = _rate_per_s(_simulated(scenario, keys, engine).row)
         return _Reads(rate_per_s, dict(NO_CLIENTS), dict(NO_CLIENTS))
-    alone = scenario.workload.model_copy(
-        update={"duration_s": _PART_S, "requests": None}
-    )
+    alone = scenario.workload.replaced(duration_s=_PART_S, requests=None)
     before = _simulated(scenario, {"workload": alone}, engine)
     first = cells(scenario)[0]
     clients = LoadSpec.model_validate(
@@ -183,7 +181,7 @@ def _writes_per_s(target: Scenario, parallel: int, engine: str) -> float:
 
 def _simulated(scenario: Scenario, keys: dict[str, Any], engine: str) -> RunResult:
     """Simulate the first cell of a scenario without its changes."""
-    quiet = scenario.model_copy(update={"changes": (), **keys})
+    quiet = scenario.replaced(changes=(), **keys)
     inputs = build_cell(quiet, cells(quiet)[0])
     result = simulate(**vars(inputs), seed=scenario.seed, engine=engine)
     return result.accepted()
@@ -209,9 +207,7 @@ def _target(scenario: Scenario) -> Scenario:
     keys: dict[str, Any] = {"pool_id": scenario.cluster.pool_id + 1, "upmap_items": ()}
     if change.crush_rule is not None:
         keys["crush_rule"] = change.crush_rule
-    cluster = scenario.cluster.model_copy(update=keys)
-    update = {"schemes": (change.scheme,), "cluster": cluster, "changes": ()}
-    return scenario.model_copy(update=update)
+    return scenario.with_cluster(**keys).replaced(schemes=(change.scheme,), changes=())
 
 
 def _osds(pool: Pool) -> Any:

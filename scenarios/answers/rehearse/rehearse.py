@@ -429,8 +429,7 @@ def _bounded_by_time(scenario: Scenario) -> Scenario:
     load = scenario.workload
     if load.requests is not None or load.duration_s is not None:
         return scenario
-    timed = load.model_copy(update={"duration_s": 1.0})
-    return scenario.model_copy(update={"workload": timed})
+    return scenario.with_workload(duration_s=1.0)
 
 
 def _client_warnings(scenario: Scenario) -> list[str]:

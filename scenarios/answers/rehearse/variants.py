@@ -1,7 +1,7 @@
 """List the settings to rehearse a change with: op queues, mClock profiles and ``osd_max_backfills``."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from stripesim.models.qos import PROFILES, mclock_defaults
 from stripesim.scenarios.schema.keys import Scenario
@@ -40,7 +40,7 @@ def with_own_queue(scenario: Scenario) -> Scenario:
     profile = cluster.mclock_profile
     if queue == MCLOCK and profile is None:
         profile = mclock_defaults(scenario.generation).profile
-    return _with_cluster(scenario, op_queue=queue, mclock_profile=profile)
+    return scenario.with_cluster(op_queue=queue, mclock_profile=profile)
 
 
 def variants_of(scenario: Scenario, max_backfills_count: int) -> list[Variant]:
@@ -62,10 +62,10 @@ def variants_of(scenario: Scenario, max_backfills_count: int) -> list[Variant]:
     if scenario.generation not in _WITHOUT_PROFILES:
         # The extremes first, so that equal results show that no profile matters.
         for profile in sorted(PROFILES, key=lambda name: name == "balanced"):
-            changed = _with_cluster(scenario, op_queue=MCLOCK, mclock_profile=profile)
+            changed = scenario.with_cluster(op_queue=MCLOCK, mclock_profile=profile)
             is_mclock = cluster.op_queue == MCLOCK
             variants.append(Variant(profile, max_backfills_count, changed, is_mclock))
-    changed = _with_cluster(scenario, op_queue="wpq", mclock_profile=None)
+    changed = scenario.with_cluster(op_queue="wpq", mclock_profile=None)
     is_wpq = cluster.op_queue == "wpq"
     variants.append(Variant("wpq", max_backfills_count, changed, is_wpq))
     return [variants[0], *(each for each in variants[1:] if each.profile != own)]
@@ -78,12 +78,7 @@ def more_backfills(own: Variant) -> list[Variant]:
         count = factor * own.max_backfills_count
         scenario = own.scenario
         limits = scenario.faults or FaultsSpec()
-        limits = limits.model_copy(update={"max_backfills": count})
-        scenario = scenario.model_copy(update={"faults": limits})
+        limits = limits.replaced(max_backfills=count)
+        scenario = scenario.replaced(faults=limits)
         variants.append(Variant(own.profile, count, scenario, own.needs_no_restart))
     return variants
-
-
-def _with_cluster(scenario: Scenario, **keys: Any) -> Scenario:
-    cluster = scenario.cluster.model_copy(update=keys)
-    return scenario.model_copy(update={"cluster": cluster})

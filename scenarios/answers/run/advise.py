@@ -173,7 +173,7 @@ def _of_cell(
         changed, models = with_doubled(scenario, purchases)
         found = []
         for replication in range(replications):
-            seeded = changed.model_copy(update={"seed": scenario.seed + replication})
+            seeded = changed.seeded(replication)
             found.append(run_cell(seeded, cell, engine, models).row)
             progress(
                 f"{cell.scheme}: "
@@ -212,11 +212,10 @@ def with_doubled(
             name = _OF_GROUPS[key]
             pairs = zip(groups, scenario.cluster.host_groups, strict=True)
             doubled = (
-                mine.model_copy(update={name: 2 * getattr(full, name)})
-                for mine, full in pairs
+                mine.replaced(**{name: 2 * getattr(full, name)}) for mine, full in pairs
             )
             update["hosts"] = tuple(doubled)
-        scenario = scenario.model_copy(update={table: own.model_copy(update=update)})
+        scenario = scenario.replaced(**{table: own.replaced(**update)})
     models = build_models(scenario)
     if any(purchase.key == _DRIVE for purchase in purchases):
         names = [

@@ -8,8 +8,8 @@ from statistics import median
 
 import numpy as np
 
-from stripesim.models.problems import MeasuredError
-from stripesim.scenarios.studies.ceph16.table import Row, Source, read_rows
+from stripesim.calibration.measured.tables import CsvRow, Source, read_rows
+from stripesim.models.problems import MeasuredError, Problem
 from stripesim.scenarios.studies.description import study_folder
 from stripesim.sim.ceph.clients.workload import Requests
 
@@ -217,51 +217,56 @@ def load(data: Source | str | None = None) -> Measured:
     )
     if not folder.is_dir():
         raise MeasuredError(f"--data: got {folder}, wanted a folder with runs.csv")
-    faults: list[str] = []
+    problems: list[Problem] = []
     runs = tuple(
-        _run(folder, row, faults)
-        for row in read_rows(folder / "runs.csv", _RUN_COLUMNS, faults)
+        _run(folder, row, problems)
+        for row in read_rows(folder / "runs.csv", _RUN_COLUMNS, problems)
     )
     repairs: tuple[MeasuredRepair, ...] = ()
     if (folder / "repair.csv").is_file():
-        rows = read_rows(folder / "repair.csv", _REPAIR_COLUMNS, faults)
+        rows = read_rows(folder / "repair.csv", _REPAIR_COLUMNS, problems)
         repairs = tuple(_repair(row) for row in rows)
     degraded: tuple[MeasuredDegraded, ...] = ()
     if (folder / "degraded.csv").is_file():
-        rows = read_rows(folder / "degraded.csv", _DEGRADED_COLUMNS, faults)
+        rows = read_rows(folder / "degraded.csv", _DEGRADED_COLUMNS, problems)
         degraded = tuple(_degraded(row) for row in rows)
     passes: tuple[MeasuredPasses, ...] = ()
     if (folder / "passes.csv").is_file():
-        requests = read_iolog(folder / "iolog" / "passes.log.gz", True, faults)
-        rows = read_rows(folder / "passes.csv", _PASS_COLUMNS, faults)
+        requests = read_iolog(folder / "iolog" / "passes.log.gz", True, problems)
+        rows = read_rows(folder / "passes.csv", _PASS_COLUMNS, problems)
         passes = _merged([_passes(row, requests) for row in rows])
     seen: set[str] = set()
     for run in runs:
         if run.run_id in seen:
-            faults.append(
-                f"{run.where}: run_id: got {run.run_id!r} a second time, wanted each once"
+            problems.append(
+                Problem(
+                    place=run.where,
+                    key="run_id",
+                    got=f"{run.run_id!r} a second time",
+                    wanted="each once",
+                )
             )
         seen.add(run.run_id)
-    if faults:
-        raise MeasuredError("\n".join(faults))
+    if problems:
+        raise MeasuredError(*problems)
     return Measured(runs, repairs, degraded, passes)
 
 
-def _coded(row: Row) -> Coded:
+def _coded(row: CsvRow) -> Coded:
     unit = row.whole("stripe_unit_bytes", 1, STRIPE_UNIT_BYTES)
     k = row.whole("k", 1)
     m = row.whole("m", 1)
     if k > 1 and unit % 512:
-        row.fault("stripe_unit_bytes", "a multiple of 512")
+        row.refuse("stripe_unit_bytes", "a multiple of 512")
     return Coded(scheme=row.text("scheme"), k=k, m=m, stripe_unit_bytes=unit)
 
 
-def _metrics(row: Row, columns: dict[str, str]) -> dict[str, float]:
+def _metrics(row: CsvRow, columns: dict[str, str]) -> dict[str, float]:
     numbers = {metric: row.number(column) for metric, column in columns.items()}
     return {metric: value for metric, value in numbers.items() if value is not None}
 
 
-def _run(folder: Source, row: Row, faults: list[str]) -> MeasuredRun:
+def _run(folder: Source, row: CsvRow, problems: list[Problem]) -> MeasuredRun:
     run_id = row.text("run_id")
     op = row.text("op", ("write", "overwrite", "read"))
     return MeasuredRun(
@@ -275,14 +280,14 @@ def _run(folder: Source, row: Row, faults: list[str]) -> MeasuredRun:
         image_bytes=row.whole("image_mb", 1) * MIB,
         features=row.cells.get("features", "") or "layering",
         requests=read_iolog(
-            folder / "iolog" / f"{run_id}.log.gz", op != "read", faults
+            folder / "iolog" / f"{run_id}.log.gz", op != "read", problems
         ),
         measured=_metrics(row, {**RUN_METRICS, **CPU_METRICS}),
         iops=row.number("iops"),
     )
 
 
-def _repair(row: Row) -> MeasuredRepair:
+def _repair(row: CsvRow) -> MeasuredRepair:
     return MeasuredRepair(
         where=row.where,
         coded=_coded(row),
@@ -296,13 +301,13 @@ def _repair(row: Row) -> MeasuredRepair:
     )
 
 
-def _deletions(row: Row) -> int:
+def _deletions(row: CsvRow) -> int:
     names = ("recovery_ops", "push", "shard_objects_on_dead", "pgs_on_dead")
     operations, pushes, objects, groups = (row.number(name) or 0.0 for name in names)
     return round(max(0.0, operations - max(pushes, objects)) / groups) if groups else 0
 
 
-def _degraded(row: Row) -> MeasuredDegraded:
+def _degraded(row: CsvRow) -> MeasuredDegraded:
     return MeasuredDegraded(
         where=row.where,
         coded=_coded(row),
@@ -316,11 +321,11 @@ def _degraded(row: Row) -> MeasuredDegraded:
     )
 
 
-def _passes(row: Row, requests: Requests) -> MeasuredPasses:
+def _passes(row: CsvRow, requests: Requests) -> MeasuredPasses:
     first_iops = row.number("first_iops") or 0.0
     second_iops = row.number("second_iops") or 0.0
     if not second_iops:
-        row.fault("second_iops", "a number above 0")
+        row.refuse("second_iops", "a number above 0")
     return MeasuredPasses(
         where=row.where,
         coded=_coded(row),
@@ -348,14 +353,15 @@ def _merged(runs: list[MeasuredPasses]) -> tuple[MeasuredPasses, ...]:
     )
 
 
-def read_iolog(source: Source, is_write: bool, faults: list[str]) -> Requests:
+def read_iolog(source: Source, is_write: bool, problems: list[Problem]) -> Requests:
     """Read the requests of a log that fio wrote (version 3: time, file, action, offset, length)."""
     try:
         lines = gzip.decompress(source.read_bytes()).decode("ascii").splitlines()
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        faults.append(
-            f"{source}: cannot be read ({error.__class__.__name__}), wanted a fio log in gzip"
+        reason = (
+            f"cannot be read ({error.__class__.__name__}), wanted a fio log in gzip"
         )
+        problems.append(Problem(place=str(source), detail=reason))
         return _requests([], is_write)
     wanted = "write" if is_write else "read"
     extents: list[tuple[int, int]] = []
@@ -366,13 +372,19 @@ def read_iolog(source: Source, is_write: bool, faults: list[str]) -> Requests:
             continue
         offset, length = (int(word) if word.isdecimal() else -1 for word in words[3:5])
         if words[2] != wanted or offset < 0 or length < 1:
-            faults.append(
-                f"{source.name}:{number}: got {line!r}, wanted a {wanted} at an offset with a length"
+            problems.append(
+                Problem(
+                    place=f"{source.name}:{number}",
+                    got=repr(line),
+                    wanted=f"a {wanted} at an offset with a length",
+                )
             )
             continue
         extents.append((offset, length))
     if not extents:
-        faults.append(f"{source.name}: got no {wanted}, wanted at least one")
+        problems.append(
+            Problem(place=source.name, got=f"no {wanted}", wanted="at least one")
+        )
     return _requests(extents, is_write)
 
 

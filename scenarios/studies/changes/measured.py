@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stripesim.calibration.ledger.verdicts import Claim
-from stripesim.models.problems import MeasuredError
-from stripesim.scenarios.studies.ceph16.table import Row, read_rows
+from stripesim.calibration.measured.tables import CsvRow, read_rows
+from stripesim.models.problems import MeasuredError, Problem
 
 #: Metric of a claim → column of ``change.csv``, and tolerance. Counts are exact: less than one shard.
 METRICS: Mapping[str, tuple[str, float]] = {
@@ -53,14 +53,14 @@ def load_changes(folder: Path) -> tuple[MeasuredChange, ...]:
         file = folder / "change" / "change.csv"
     if not file.is_file():
         raise MeasuredError(f"--data: got {folder}, wanted a folder with change.csv")
-    faults: list[str] = []
-    changes = tuple(_change(row) for row in read_rows(file, _COLUMNS, faults))
-    if faults:
-        raise MeasuredError("\n".join(faults))
+    problems: list[Problem] = []
+    changes = tuple(_change(row) for row in read_rows(file, _COLUMNS, problems))
+    if problems:
+        raise MeasuredError(*problems)
     return changes
 
 
-def _change(row: Row) -> MeasuredChange:
+def _change(row: CsvRow) -> MeasuredChange:
     k = row.whole("k", 1)
     m = row.whole("m", 1)
     pool = MeasuredPool(

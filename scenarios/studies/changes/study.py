@@ -22,7 +22,7 @@ from stripesim.scenarios.studies.changes.runs import POOLS, change_rows
 from stripesim.scenarios.studies.tasks import Call, Row, Task
 
 
-class Changes(Study):
+class ChangesStudy(Study):
     """Shards and bytes that planned changes move. Nothing is fitted."""
 
     name = "changes"
@@ -59,4 +59,4 @@ class Changes(Study):
         return {"generation": "pacific", "parameters": PARAMETERS}
 
 
-STUDY = Changes()
+STUDY = ChangesStudy()

@@ -14,7 +14,7 @@ SWEPT = ("stripe unit", "placement groups", "cache")
 RS, CLAY = CODES
 
 
-class RecoveryNumbers:
+class EcfaultNumbers:
     """Numbers from result rows. Expressions call the public methods."""
 
     def __init__(self, rows: pl.DataFrame) -> None:

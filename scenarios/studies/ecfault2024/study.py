@@ -15,7 +15,7 @@ from stripesim.scenarios.studies.ecfault2024.amplification import amplification_
 from stripesim.scenarios.studies.ecfault2024.parameters import cache_model, study_model
 from stripesim.scenarios.studies.ecfault2024.profiles import CODES, profile, profiles
 from stripesim.scenarios.studies.ecfault2024.recover import recover
-from stripesim.scenarios.studies.ecfault2024.recovery_numbers import RecoveryNumbers
+from stripesim.scenarios.studies.ecfault2024.recovery_numbers import EcfaultNumbers
 from stripesim.scenarios.studies.ecfault2024.tables import tables
 from stripesim.scenarios.studies.parameters import changed_model, changed_models
 from stripesim.scenarios.studies.tasks import Row, Task
@@ -101,7 +101,7 @@ class Ecfault2024(Study):
 
     def vocabulary(self, rows: pl.DataFrame) -> Mapping[str, Any]:
         """Return the names that expressions know."""
-        return public_methods(RecoveryNumbers(rows))
+        return public_methods(EcfaultNumbers(rows))
 
     def provenance(self, setting: Setting, tasks: Sequence[Task]) -> dict[str, Any]:
         """Return the experiments, the seed and the base configuration."""

@@ -27,7 +27,7 @@ Cell = tuple[str, str, str, str, int]
 Names = str | Sequence[str]
 
 
-class Quantity(NamedTuple):
+class RowFormula(NamedTuple):
     """A number of a result row: its columns, and its formula from them and the block size."""
 
     columns: tuple[str, ...]
@@ -39,13 +39,13 @@ class Numbers(ABC):
 
     @abstractmethod
     def value(
-        self, quantity: Quantity, scheme: str, figure: str, size_bytes: int
+        self, quantity: RowFormula, scheme: str, figure: str, size_bytes: int
     ) -> float:
         """Return one number, or raise `NotComputedError` with the reason."""
 
     def of(
         self,
-        quantity: Quantity,
+        quantity: RowFormula,
         schemes: Names,
         figures: Names,
         sizes_bytes: Sequence[int] = SIZES_BYTES,
@@ -60,7 +60,7 @@ class Numbers(ABC):
 
     def mean(
         self,
-        quantity: Quantity,
+        quantity: RowFormula,
         schemes: Names,
         figures: Names,
         sizes_bytes: Sequence[int] = SIZES_BYTES,
@@ -69,7 +69,7 @@ class Numbers(ABC):
         return average(self.of(quantity, schemes, figures, sizes_bytes))
 
     def over(
-        self, quantity: Quantity, schemes: Names, figures: Names, baseline: str = REP
+        self, quantity: RowFormula, schemes: Names, figures: Names, baseline: str = REP
     ) -> float:
         """Return the mean of a scheme over the mean of another in the same figures."""
         return divide(
@@ -78,7 +78,7 @@ class Numbers(ABC):
         )
 
     def between(
-        self, quantity: Quantity, scheme: str, figures: Names, baseline: Names
+        self, quantity: RowFormula, scheme: str, figures: Names, baseline: Names
     ) -> float:
         """Return the mean of a scheme in some figures over its mean in others."""
         return divide(
@@ -87,7 +87,7 @@ class Numbers(ABC):
 
     def ratios(
         self,
-        quantity: Quantity,
+        quantity: RowFormula,
         scheme: str,
         figure: str,
         sizes_bytes: Sequence[int] = SIZES_BYTES,
@@ -103,7 +103,7 @@ class Numbers(ABC):
         return list(map(divide, self.of(quantity, scheme, figure, sizes_bytes), other))
 
     def largest_ratio(
-        self, quantity: Quantity, schemes: Iterable[str], figures: Iterable[str]
+        self, quantity: RowFormula, schemes: Iterable[str], figures: Iterable[str]
     ) -> float:
         """Return the largest size-by-size ratio to 3-replication, over all cells named."""
         figures = list(figures)
@@ -114,7 +114,7 @@ class Numbers(ABC):
         )
 
 
-class RowNumbers(Numbers):
+class CellNumbers(Numbers):
     """The numbers of result rows, one row per cell. A `MeasuredError` names a cell with two."""
 
     def __init__(self, rows: pl.DataFrame) -> None:
@@ -139,7 +139,7 @@ class RowNumbers(Numbers):
             self._rows[cell] = row
 
     def value(
-        self, quantity: Quantity, scheme: str, figure: str, size_bytes: int
+        self, quantity: RowFormula, scheme: str, figure: str, size_bytes: int
     ) -> float:
         """Return one number from the row of this cell."""
         cell = cell_of(scheme, figure, size_bytes)
@@ -167,7 +167,7 @@ class Recorder(Numbers):
         self.figures: set[str] = set()
 
     def value(
-        self, quantity: Quantity, scheme: str, figure: str, size_bytes: int
+        self, quantity: RowFormula, scheme: str, figure: str, size_bytes: int
     ) -> float:
         """Record the cell. Every quantity is 1, so no division is by 0."""
         self.cells.add(cell_of(scheme, figure, size_bytes))

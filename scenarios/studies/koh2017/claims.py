@@ -30,11 +30,11 @@ from stripesim.scenarios.studies.koh2017.cells import (
     SIZES_BYTES,
     STORAGE,
     Cell,
+    CellNumbers,
     Names,
     Numbers,
-    Quantity,
     Recorder,
-    RowNumbers,
+    RowFormula,
     average,
     divide,
     trend,
@@ -51,21 +51,23 @@ PERCENT: Final = 100
 #: koh2017-092 3-replication writes exactly three bytes per byte above 4 KB, so the paper does not count a log
 #: entry per transaction.
 CONSTANTS: Final[Mapping[str, Any]] = {
-    "THROUGHPUT": Quantity(("throughput_bytes_per_s",), lambda rate, _: rate / 1e6),
-    "LATENCY": Quantity(("latency_mean_ns",), lambda time, _: time / 1e6),
-    "CPU": Quantity(("cpu_utilisation",), lambda used, _: PERCENT * used),
-    "USER_CPU": Quantity(
+    "THROUGHPUT": RowFormula(("throughput_bytes_per_s",), lambda rate, _: rate / 1e6),
+    "LATENCY": RowFormula(("latency_mean_ns",), lambda time, _: time / 1e6),
+    "CPU": RowFormula(("cpu_utilisation",), lambda used, _: PERCENT * used),
+    "USER_CPU": RowFormula(
         ("cpu_utilisation", "cpu_user_fraction"),
         lambda used, user, _: PERCENT * used * user,
     ),
-    "SWITCHES": Quantity(
+    "SWITCHES": RowFormula(
         ("context_switches_per_op",), lambda count, size_bytes: count / size_bytes
     ),
-    "READ": Quantity(("device_read_bytes_per_client_byte",), lambda ratio, _: ratio),
-    "WRITTEN": Quantity(
+    "READ": RowFormula(("device_read_bytes_per_client_byte",), lambda ratio, _: ratio),
+    "WRITTEN": RowFormula(
         ("device_data_write_bytes_per_client_byte",), lambda ratio, _: ratio
     ),
-    "PRIVATE": Quantity(("private_net_bytes_per_client_byte",), lambda ratio, _: ratio),
+    "PRIVATE": RowFormula(
+        ("private_net_bytes_per_client_byte",), lambda ratio, _: ratio
+    ),
     "REP": REP,
     "RS63": RS63,
     "RS104": RS104,
@@ -112,7 +114,7 @@ def koh_claims(
     tuple[Values, Reasons]
         Values by claim id, and why a claim has none.
     """
-    words = vocabulary(RowNumbers(rows), series, heartbeat_bytes_per_s)
+    words = vocabulary(CellNumbers(rows), series, heartbeat_bytes_per_s)
     return simulate_claims(STUDY, words)
 
 

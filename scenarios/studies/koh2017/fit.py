@@ -14,7 +14,7 @@ from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.studies.ceph16.fit import in_whole_numbers
 from stripesim.scenarios.studies.claim_rules import evaluate
-from stripesim.scenarios.studies.koh2017.cells import KEYS, RowNumbers
+from stripesim.scenarios.studies.koh2017.cells import KEYS, CellNumbers
 from stripesim.scenarios.studies.koh2017.claims import STUDY, cells_of, vocabulary
 from stripesim.scenarios.studies.lookup import claims_of, published
 from stripesim.scenarios.studies.parameters import with_values
@@ -52,13 +52,13 @@ def simulator(
                         **result.row.as_dict(),
                         **dict(zip(KEYS, keys, strict=True)),
                     }
-        numbers = RowNumbers(pl.DataFrame(list(rows.values())))
+        numbers = CellNumbers(pl.DataFrame(list(rows.values())))
         return {claim: _value(claim, numbers) for claim in stage.rows}
 
     return simulate
 
 
-def _value(claim_id: str, numbers: RowNumbers) -> float:
+def _value(claim_id: str, numbers: CellNumbers) -> float:
     """Compute a claim. A value below an upper bound counts as the bound."""
     value = evaluate(STUDY, CLAIMS[claim_id], vocabulary(numbers))
     assert isinstance(value, float)

@@ -131,9 +131,7 @@ def _setting(base: Scenario, task: Simulation) -> Scenario:
     workload: dict[str, Any] = {"image": task.image}
     if task.duration_s is not None:
         workload |= {"requests": None, "duration_s": task.duration_s}
-    return base.model_copy(
-        update={"workload": base.workload.model_copy(update=workload)}
-    )
+    return base.with_workload(**workload)
 
 
 def _simulate(

@@ -12,7 +12,7 @@ from stripesim.scenarios.answers.run.execute import parameters_of, provenance_of
 from stripesim.scenarios.show.quantities import rows_frame
 from stripesim.scenarios.show.tables import Table
 from stripesim.scenarios.studies.base import Setting, Study, StudyResult
-from stripesim.scenarios.studies.koh2017.cells import RowNumbers
+from stripesim.scenarios.studies.koh2017.cells import CellNumbers
 from stripesim.scenarios.studies.koh2017.claims import vocabulary
 from stripesim.scenarios.studies.koh2017.runs import (
     Simulation,
@@ -63,7 +63,7 @@ class Koh2017(Study):
         for row in by_kind.get("heartbeat", []):
             heartbeat_bytes_per_s = row["heartbeat_private_bytes_per_s"]
         words = vocabulary(
-            RowNumbers(cells), series if series.width else None, heartbeat_bytes_per_s
+            CellNumbers(cells), series if series.width else None, heartbeat_bytes_per_s
         )
         return StudyResult(
             ledger=self.judged(words),

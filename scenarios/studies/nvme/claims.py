@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from stripesim.calibration.ledger.verdicts import Claim, Ledger, judge
-from stripesim.scenarios.studies.nvme.measured import METRICS, MeasuredRow
+from stripesim.calibration.measured.rows import METRICS, MeasuredRow
 from stripesim.scenarios.studies.tasks import Row
 
 

@@ -1,8 +1,8 @@
 """Fit the set `nvme` by least squares on calibration rows of 3-replication only.
 
-``python -m stripesim.scenarios.studies.nvme.fit`` writes the numbers into the set and into the study's
-``parameters.toml``. ``fit.toml`` holds parameters, starts and bounds. With the argument ``erasure`` it only
-carries over the costs of the set `pacific` (`erasure_costs`).
+``python -m stripesim.scenarios.studies.nvme.fit`` writes the numbers into the set and into ``hardware.toml``
+of `stripesim.calibration.measured`. ``fit.toml`` holds parameters, starts and bounds. With the argument
+``erasure`` it only carries over the costs of the set `pacific` (`erasure_costs`).
 """
 
 import re
@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from stripesim.calibration.fitting import Fit
+from stripesim.calibration.measured.rows import MeasuredRow
 from stripesim.calibration.parameters import sets
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.cells.measured import PARAMETERS, ROUNDS
 from stripesim.scenarios.studies.ceph16.measured import load as ceph16_runs
-from stripesim.scenarios.studies.nvme.hardware import hardware_of
-from stripesim.scenarios.studies.nvme.measured import MeasuredRow, load
-from stripesim.scenarios.studies.nvme.runs import PARAMETERS, ROUNDS, predict
+from stripesim.scenarios.studies.nvme.measured import load, study_hardware
+from stripesim.scenarios.studies.nvme.runs import simulate_rows
 from stripesim.scenarios.studies.parameters import Changes, changes_applied
 from stripesim.scenarios.studies.staged_fit import (
     FitStage,
@@ -64,9 +65,9 @@ def simulated(
     with changes_applied(Changes(with_proportions(STUDY, values))):
         clusters = load()[1]
         for shared in runs.values():
-            hardware = hardware_of(shared[0], clusters, "clusters.toml")
+            hardware = study_hardware(shared[0], clusters, "clusters.toml")
             for row, result in zip(
-                shared, predict(shared, hardware, rounds=rounds), strict=True
+                shared, simulate_rows(shared, hardware, rounds=rounds), strict=True
             ):
                 found[row.id] = float(result[_metric(row)])
     return found
@@ -174,7 +175,7 @@ def _put(name: str, value: str, source: str, interval: str = "") -> None:
     counts = []
     files = (
         Path(sets.__file__).parent / f"{PARAMETERS}.toml",
-        Path(__file__).parent / "parameters.toml",
+        Path(sets.__file__).parents[1] / "measured" / "hardware.toml",
     )
     for file in files:
         before = file.read_text(encoding="utf-8")

@@ -1,200 +1,25 @@
-"""Simulate measured rows: the same load on the same cluster, for a short time."""
+"""Simulate the study's rows, with the parameters that a run of the study changes."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from stripesim.models.coding import parse_scheme
-from stripesim.models.problems import MeasuredError
-from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.run import run_cell
-from stripesim.scenarios.schema.keys import Scenario, cells
-from stripesim.scenarios.studies.nvme.hardware import Hardware, hardware_of, on_hardware
-from stripesim.scenarios.studies.nvme.measured import MeasuredRow
+from stripesim.calibration.measured.hardware import MeasuredHardware
+from stripesim.calibration.measured.rows import MeasuredRow
+from stripesim.models.problems import MeasuredError, Problem
+from stripesim.scenarios.cells.measured import ROUNDS, predict
+from stripesim.scenarios.studies.nvme.measured import study_hardware
 from stripesim.scenarios.studies.parameters import changed_models
 from stripesim.scenarios.studies.tasks import Call, Row
-from stripesim.sim.ceph.cluster import Models
-from stripesim.sim.run import RunResult
-
-PARAMETERS = "nvme"
-OBJECT_BYTES = 4 << 20
-#: Requests of a run over those in flight. The busiest queues fill slowly, so more is better, up to a bound on
-#: the requests of a run and not below a minimum.
-ROUNDS = 40
-REQUESTS_MAX = 300_000
-ROUNDS_MIN = 8
-REQUESTS_MIN = 6_000
-#: A larger product of a run's requests and a placement group's members is simulated on a part of the hosts,
-#: with at least the second number of hosts [count].
-WORK_MAX = 1_800_000
-PART_HOSTS = 16
-_REPLICAS = 3
-#: Deviation at which Ceph's balancer stops. It is on, and in mode upmap, since Octopus
-#: (src/pybind/mgr/balancer/module.py).
-UPMAP_MAX_DEVIATION = 5
-#: Placement groups per OSD that the autoscaler aims at, used if a source does not state their number.
-PGS_PER_OSD = 100
-# Minimum objects per placement group in the images.
-_OBJECTS_PER_GROUP = 8
 
 
-def groups_of(row: MeasuredRow) -> int:
-    """Return the placement groups of a row, by default the power of two of the autoscaler."""
-    if row.pg_num is not None:
-        return row.pg_num
-    wanted = row.osds * PGS_PER_OSD / parse_scheme(row.scheme).width
-    return int(2 ** max(0, round(np.log2(wanted))))
-
-
-def part_of(row: MeasuredRow) -> MeasuredRow:
-    """Return a row, or one on a half, a quarter, … of its hosts if all of them would take too long.
-
-    Each host keeps its load and groups. The load of the busiest of many OSDs is lost.
-    """
-    width = parse_scheme(row.scheme).width
-    part = 1
-    while row.clients * row.depth_per_client * ROUNDS_MIN * width > WORK_MAX * part:
-        part *= 2
-    while part > 1 and (
-        row.nodes / part < max(PART_HOSTS, width) - 0.5
-        or row.clients < part * PART_HOSTS
-    ):
-        part //= 2
-    hosts = round(row.nodes / part)
-    clients = max(1, round(row.clients * hosts / row.nodes))
-    return replace(
-        row, nodes=hosts, clients=clients, pg_num=max(1, groups_of(row) // part)
-    )
-
-
-def request_count(in_flight: int, rounds: int, most: int = REQUESTS_MAX) -> int:
-    """Return the requests of a run: `rounds` times those in flight, within bounds."""
-    return max(REQUESTS_MIN, min(rounds * in_flight, max(most, ROUNDS_MIN * in_flight)))
-
-
-def scenario_of(
-    row: MeasuredRow, hardware: Hardware, *, rounds: int = ROUNDS
-) -> Scenario:
-    """Write a row as a scenario."""
-    scheme = parse_scheme(row.scheme)
-    most = REQUESTS_MAX * _REPLICAS // max(_REPLICAS, scheme.width)
-    groups = groups_of(row)
-    domain = "host" if scheme.width <= row.nodes else "osd"
-    in_flight = row.clients * row.depth_per_client
-    image_bytes = max(
-        64 * OBJECT_BYTES, groups * _OBJECTS_PER_GROUP * OBJECT_BYTES // row.clients
-    )
-    cluster: dict[str, Any] = {
-        "hosts": row.nodes,
-        "osds_per_host": row.osds_per_node,
-        "pg_num": groups,
-        "upmap_max_deviation": UPMAP_MAX_DEVIATION,
-        "object_bytes": OBJECT_BYTES,
-        "stripe_unit_bytes": row.stripe_unit_bytes,
-        "failure_domain_replicated": domain,
-        "failure_domain_erasure": domain,
-        "cores_per_host": row.threads_per_node or hardware.threads_per_node,
-        "op_shards": row.op_shards,
-        "messenger_threads": row.messenger_threads,
-        "public_gbit_per_s": hardware.public_gbit_per_s,
-        "private_gbit_per_s": hardware.private_gbit_per_s,
-        "networks": hardware.networks or 2,
-        "drive": "samsung-pm983",
-        "parameters": PARAMETERS,
-        "ec_optimizations": row.fast_ec,
-        "direct_reads": row.direct,
-    }
-    workload: dict[str, Any] = {
-        "read_fraction": row.read_fraction,
-        "patterns": (row.pattern,),
-        "block_sizes_bytes": (row.block_bytes,),
-        "clients": row.clients,
-        "queue_depth": row.depth_per_client,
-        "requests": request_count(in_flight, rounds, most),
-        "image_bytes": image_bytes,
-    }
-    values = {
-        "name": row.id,
-        "generation": row.generation,
-        "schemes": (row.scheme,),
-        "cluster": cluster,
-        "workload": workload,
-        "client": {"place": "osd-hosts" if hardware.clients_on_osd_hosts else "own"},
-    }
-    return Scenario.model_validate(values)
-
-
-def models_of(scenario: Scenario, row: MeasuredRow, hardware: Hardware) -> Models:
-    """Build the models of a row."""
-    return on_hardware(
-        changed_models(build_models(scenario)), hardware, row.osds_per_drive
-    )
-
-
-def predict(
+def simulate_rows(
     rows: Sequence[MeasuredRow],
-    hardware: Hardware,
+    hardware: MeasuredHardware,
     engine: str = "compiled",
     rounds: int = ROUNDS,
-    change: Callable[[Models], Models] | None = None,
 ) -> list[Row]:
-    """Simulate rows that share a run, and return a result row for each; `change` is made to the models.
-
-    Runs of fewer than `ROUNDS` are steps of a fit. They may be too short for the audit, and are not shown.
-    """
-    first = part_of(rows[0])
-    scenario = scenario_of(first, hardware, rounds=rounds)
-    # Rates of all hosts.
-    hosts_share = rows[0].nodes / first.nodes
-    models = models_of(scenario, first, hardware)
-    if change is not None:
-        models = change(models)
-    (cell,) = cells(scenario)
-    result = run_cell(scenario, cell, engine, models, unchecked=rounds < ROUNDS)
-    assert result.window is not None
-    found = []
-    for row in rows:
-        numbers = result.row.as_dict() | (_part(result, row.part) if row.part else {})
-        rates = {
-            name: numbers[name] * hosts_share
-            for name in ("iops", "throughput_bytes_per_s")
-        }
-        found.append(
-            {
-                "row_id": row.id,
-                "op": row.op,
-                "part": row.part,
-                "pattern": row.pattern,
-                "block_size_bytes": row.block_bytes,
-                "pg_num": groups_of(row),
-                "scheme": row.scheme,
-                **numbers,
-                **rates,
-                "simulated_hosts": first.nodes,
-                "mb_s": rates["throughput_bytes_per_s"] / 1e6,
-                "latency_mean_ms": numbers["latency_mean_ns"] / 1e6,
-                "latency_p99_ms": numbers["latency_p99_ns"] / 1e6,
-            }
-        )
-    return found
-
-
-def _part(result: RunResult, part: str) -> dict[str, float]:
-    """Return rates and latencies of the reads or the writes of a mixed run."""
-    window = result.window
-    requested = result.requested
-    assert window is not None
-    held = window.holds(requested) & (requested.is_write == (part == "write"))
-    latencies = requested.latencies_ns[held[requested.done]]
-    span_s = (window.end_ns - window.start_ns) / 1e9
-    return {
-        "iops": float(held.sum() / span_s),
-        "throughput_bytes_per_s": float(requested.lengths_bytes[held].sum() / span_s),
-        "latency_mean_ns": float(latencies.mean()),
-        "latency_p99_ns": float(np.percentile(latencies, 99)),
-    }
+    """Simulate rows that share a run, and return a result row for each."""
+    return predict(rows, hardware, engine, rounds, fitted=changed_models)
 
 
 def tasks_for(
@@ -209,19 +34,19 @@ def tasks_for(
         if row.role != "not-derivable":
             runs.setdefault(row.run_key, []).append(row)
     tasks = []
-    problems = []
+    problems: list[Problem] = []
     for shared in runs.values():
         try:
-            hardware = hardware_of(shared[0], clusters, file)
-        except ValueError as error:
-            problems.append(str(error))
+            hardware = study_hardware(shared[0], clusters, file)
+        except MeasuredError as error:
+            problems += error.problems
             continue
         weight = float(shared[0].clients * shared[0].depth_per_client) * (
             2 - shared[0].read_fraction
         )
         tasks.append(
-            Call(shared[0].id, predict, (tuple(shared), hardware, engine), weight)
+            Call(shared[0].id, simulate_rows, (tuple(shared), hardware, engine), weight)
         )
     if problems:
-        raise MeasuredError("\n".join(dict.fromkeys("\n".join(problems).split("\n"))))
+        raise MeasuredError(*dict.fromkeys(problems))
     return tasks

@@ -10,16 +10,17 @@ import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Claim, Ledger
 from stripesim.scenarios.answers.run.execute import parameters_of
+from stripesim.scenarios.cells.measured import PARAMETERS, models_of, scenario_of
 from stripesim.scenarios.studies.base import Setting, Study, StudyResult
 from stripesim.scenarios.studies.nvme.claims import claims_of, ledger_for
-from stripesim.scenarios.studies.nvme.hardware import hardware_of
-from stripesim.scenarios.studies.nvme.measured import load, measured_table
-from stripesim.scenarios.studies.nvme.runs import (
-    PARAMETERS,
-    models_of,
-    scenario_of,
-    tasks_for,
+from stripesim.scenarios.studies.nvme.measured import (
+    HARDWARE_FILE,
+    load,
+    measured_table,
+    study_hardware,
 )
+from stripesim.scenarios.studies.nvme.runs import tasks_for
+from stripesim.scenarios.studies.parameters import changed_models
 from stripesim.scenarios.studies.tasks import Row, Task
 
 
@@ -35,9 +36,10 @@ class Nvme(Study):
     def parameters(self) -> list[Row]:
         """List the numbers of the models, on the processor and drive that were fitted."""
         rows, clusters = load()
-        hardware = hardware_of(rows[0], clusters, "clusters.toml")
-        models = models_of(scenario_of(rows[0], hardware), rows[0], hardware)
-        return [*parameters_of(models), *super().parameters()]
+        hardware = study_hardware(rows[0], clusters, "clusters.toml")
+        scenario = scenario_of(rows[0], hardware)
+        models = models_of(scenario, rows[0], hardware, changed_models)
+        return [*parameters_of(models), *HARDWARE_FILE.listed()]
 
     def tasks(self, setting: Setting) -> Sequence[Task]:
         """List one task for each run.

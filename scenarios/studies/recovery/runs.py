@@ -7,6 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stripesim.calibration.measured.hardware import (
+    MeasuredHardware,
+    fitted_hardware,
+    on_hardware,
+)
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.cells.build import build_cell, build_pool
 from stripesim.scenarios.cells.models import build_models
@@ -15,7 +20,6 @@ from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.kernels import scaled_table
-from stripesim.scenarios.studies.nvme.hardware import Hardware, on_hardware
 from stripesim.scenarios.studies.parameters import ParameterFile, scenario_changes
 from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.ceph.clients.workload import Synthetic
@@ -83,7 +87,7 @@ def host_models(scenario: Scenario) -> Models:
     One factor is fitted, to the row without recovery (see ``parameters.toml``): all processor times.
     """
     file = ParameterFile("recovery")
-    host = Hardware(
+    host = MeasuredHardware(
         threads_per_node=40,
         threads_per_core=2,
         cpu_factor=file.number("host", "cpu_factor"),
@@ -94,6 +98,7 @@ def host_models(scenario: Scenario) -> Models:
         clients_on_osd_hosts=False,
         sheet={name: file.number("drive", name) for name in file.table("drive")},
         sheet_source="Intel SSD DC P3700 800 GB",
+        sustained_write_fraction=fitted_hardware().sustained_write_fraction,
     )
     return on_hardware(build_models(scenario), host, 1)
 

@@ -7,7 +7,7 @@ from stripesim.sim.ceph.failures.background.streams import BackgroundWork
 from stripesim.sim.ceph.failures.client_writes import ClientWrites
 from stripesim.sim.ceph.failures.cluster_state import ClusterState
 from stripesim.sim.ceph.failures.detection import Detection
-from stripesim.sim.ceph.failures.groups import Group, Members, PgInterval, State
+from stripesim.sim.ceph.failures.groups import Group, PgInterval, ServingOsds, State
 from stripesim.sim.ceph.failures.monitor import Monitor
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.pool import Book
@@ -174,7 +174,7 @@ class Activation:
         if self._serves_clients(group):
             self._state.enter(group, State.BACKFILL_TOOFULL)
 
-    def _show(self, group: Group, members: Members, item: int | None) -> None:
+    def _show(self, group: Group, members: ServingOsds, item: int | None) -> None:
         """Direct clients to the members that serve a PG, or one object of it."""
         assert members.primary is not None
         self._layout.set(
@@ -186,7 +186,7 @@ class Activation:
             item,
         )
 
-    def _is_readable(self, members: Members) -> bool:
+    def _is_readable(self, members: ServingOsds) -> bool:
         if members.primary is None:
             return False
         return self._state.pool.scheme.can_decode(members.missing)
@@ -276,9 +276,9 @@ def _do_nothing() -> None:
     pass
 
 
-def _members_by_item(group: Group) -> dict[int | None, Members]:
+def _members_by_item(group: Group) -> dict[int | None, ServingOsds]:
     """Return the members that serve a PG (None), and each object that some of its members lack."""
-    members: dict[int | None, Members] = {None: group.members}
+    members: dict[int | None, ServingOsds] = {None: group.members}
     lacking: set[int] = set()
     for copy in group.joining_inside.values():
         lacking |= copy.missing

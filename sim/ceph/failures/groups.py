@@ -54,7 +54,7 @@ class Copy:
 
 
 @dataclass(frozen=True)
-class Members:
+class ServingOsds:
     """The OSDs that serve a PG in one interval.
 
     `acting` serves each shard, `joining` is brought up to date (`NO_OSD`: none). A joining OSD that is not
@@ -199,7 +199,7 @@ class Group:
             key: Copy() for key in self._up_keys()
         }
         no_joining = (NO_OSD,) * len(self.up)
-        self.members = Members(self.up, no_joining, self._leaders)
+        self.members = ServingOsds(self.up, no_joining, self._leaders)
         self.interval = PgInterval()
         # True if the current or the next map names other OSDs to act for it.
         self.has_pg_temp = False
@@ -301,7 +301,7 @@ class Group:
 
     # Members.
 
-    def choose_members(self, up: Set[int]) -> Members:
+    def choose_members(self, up: Set[int]) -> ServingOsds:
         """Return the members, given the OSDs that are up and their copies."""
         complete = [self._is_complete(osd, shard) for shard, osd in enumerate(self.up)]
         used = {osd for osd, serves in zip(self.up, complete, strict=True) if serves}
@@ -316,9 +316,9 @@ class Group:
                 used.add(substitute)
                 acting.append(substitute)
                 joining.append(osd)
-        return Members(tuple(acting), tuple(joining), self._leaders_now())
+        return ServingOsds(tuple(acting), tuple(joining), self._leaders_now())
 
-    def members_for(self, item: int) -> Members:
+    def members_for(self, item: int) -> ServingOsds:
         """Return the members that serve an object: those that have it."""
         acting = list(self.members.acting)
         for shard, copy in self.joining_inside.items():

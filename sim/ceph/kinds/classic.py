@@ -44,7 +44,7 @@ class ErasureCoded(PoolKind):
     @cached_property
     def period_bytes(self) -> int:
         """Return the fewest whole stripes whose chunks fill whole allocation units [B]."""
-        unit_bytes = self.pool.stripe_unit_bytes
+        unit_bytes = self.pool.geometry.stripe_unit_bytes
         alloc_bytes = self.pool.cluster.models.store.min_alloc_bytes
         return self.granule_bytes * (lcm(unit_bytes, alloc_bytes) // unit_bytes)
 
@@ -53,7 +53,7 @@ class ErasureCoded(PoolKind):
         """Return the granularity of reads [B]. A cached stripe occupies one chunk on each of k OSDs."""
         blocks_bytes = {
             "stripes": self.granule_bytes,
-            "chunks": self.pool.stripe_unit_bytes,
+            "chunks": self.pool.geometry.stripe_unit_bytes,
             "pages": PAGE_BYTES,
         }
         return blocks_bytes[self.pool.cluster.models.ec.reads]
@@ -61,7 +61,7 @@ class ErasureCoded(PoolKind):
     @property
     def shard_bytes(self) -> int:
         """Return a chunk for each stripe of a full object [B]."""
-        return self.granules_per_object * self.pool.stripe_unit_bytes
+        return self.granules_per_object * self.pool.geometry.stripe_unit_bytes
 
     def plan_read(self, context: PathContext, shape: RequestShape) -> RequestPlan:
         """Plan a read of the shards, through the primary or directly."""
@@ -78,7 +78,7 @@ class ErasureCoded(PoolKind):
         held_bytes = self.block_bytes
         if self._reads_stripes:
             # Of a cached stripe each source holds a chunk.
-            held_bytes = self.pool.stripe_unit_bytes
+            held_bytes = self.pool.geometry.stripe_unit_bytes
         path = direct_read_path if can_read_directly(context, plan) else read_path
         return path(
             context,

@@ -38,7 +38,7 @@ class Optimised(ErasureCoded):
     def key_ranges(self, requests: ObjectRequests) -> IntArray | None:
         """Return the pages that each write changes on any shard, and its object."""
         k = self.pool.geometry.k
-        unit_bytes = self.pool.stripe_unit_bytes
+        unit_bytes = self.pool.geometry.stripe_unit_bytes
         offsets = requests.offsets_bytes
         last_bytes = requests.ends_bytes - 1
         first_chunk = offsets // unit_bytes

@@ -13,7 +13,7 @@ from stripesim.scenarios.schema.units import (
 )
 from stripesim.scenarios.show.figures.captions import scheme_label
 from stripesim.scenarios.show.quantities import QUANTITIES, Quantity
-from stripesim.scenarios.show.tables import Cell, Table
+from stripesim.scenarios.show.tables import Table, TableCell
 from stripesim.scenarios.show.words import (
     RESOURCE_WORDS,
     request_words,
@@ -134,7 +134,7 @@ def _healed_s(report: RunReport, scheme: str) -> list[float]:
     return [time_s for time_s in times_s if time_s is not None]
 
 
-def _longest(seconds: Sequence[Sequence[float]]) -> list[Cell]:
+def _longest(seconds: Sequence[Sequence[float]]) -> list[TableCell]:
     """Return cells with the times of each scheme, compared by the longest."""
     texts = [_ends(some, duration_text) for some in seconds]
     return _judged([[max(some, default=None)] for some in seconds], texts, "less")
@@ -152,7 +152,7 @@ def _judged(
     values: Sequence[Sequence[float | None]],
     texts: Sequence[str],
     better: Literal["less", "more"],
-) -> list[Cell]:
+) -> list[TableCell]:
     """Return the cells of one row, with ratios to the first scheme and the best value marked."""
     means = [_mean_of_known(of_scheme) for of_scheme in values]
     known = [mean for mean in means if mean is not None]
@@ -163,7 +163,7 @@ def _judged(
         if index > 0 and len(of_scheme) == len(values[0]):
             note = times(of_scheme, values[0])
         is_best = best is not None and means[index] == best
-        cells.append(Cell(text, note, tone="best" if is_best else ""))
+        cells.append(TableCell(text, note, tone="best" if is_best else ""))
     return cells
 
 
@@ -210,7 +210,7 @@ def _wear_rows(report: RunReport, kind: Kind) -> list[Row]:
             ]
             text = _ends(per_day, number_text)
             if rated is not None and max(per_day, default=0.0) > rated:
-                cells.append(Cell(text, "above rating", tone="warn"))
+                cells.append(TableCell(text, "above rating", tone="warn"))
             else:
                 cells.append(text)
         words = "drive writes per day"
@@ -235,7 +235,7 @@ def _wear_rows(report: RunReport, kind: Kind) -> list[Row]:
     return rows
 
 
-def _bottleneck_cell(report: RunReport, kind: Kind, scheme: str) -> Cell:
+def _bottleneck_cell(report: RunReport, kind: Kind, scheme: str) -> TableCell:
     rows = [row for row in report.rows_of(kind, scheme) if row["bottleneck"]]
     names = dict.fromkeys(row["bottleneck"] for row in rows)
-    return Cell("; ".join(RESOURCE_WORDS.get(name, name) for name in names) or "–")
+    return TableCell("; ".join(RESOURCE_WORDS.get(name, name) for name in names) or "–")

@@ -17,13 +17,13 @@ from stripesim.scenarios.forms.capacity import (
 from stripesim.scenarios.forms.rebuild import Rebuild, idle_rebuild, measured_rebuild
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.show.figures.captions import scheme_label
-from stripesim.scenarios.show.tables import Cell
+from stripesim.scenarios.show.tables import TableCell
 from stripesim.sim.observe.progress import OnStep, silent
 
 #: Op and pattern of requests.
 Kind = tuple[str, str]
 #: Cells of a row of a table.
-Row = list[str | Cell]
+Row = list[str | TableCell]
 
 
 @dataclass(frozen=True)

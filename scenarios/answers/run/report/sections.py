@@ -11,7 +11,7 @@ from stripesim.scenarios.show.figures.costs import draw_costs
 from stripesim.scenarios.show.figures.faults import draw_timelines
 from stripesim.scenarios.show.page.render import Section, figure_blocks
 from stripesim.scenarios.show.result_table import PHASES
-from stripesim.scenarios.show.tables import Cell, Table
+from stripesim.scenarios.show.tables import Table, TableCell
 from stripesim.scenarios.show.words import request_words, row_words, span
 from stripesim.sim.observe.critical_path import COST_KEYS, cost_key
 from stripesim.sim.observe.limits import resource_name
@@ -86,7 +86,7 @@ def _costs_table(report: RunReport, kind: Kind) -> Table:
     )
 
 
-def _cost_cell(rows: list[dict[str, Any]], step: str) -> Cell:
+def _cost_cell(rows: list[dict[str, Any]], step: str) -> TableCell:
     shares = []
     waits = []
     for row in rows:
@@ -95,11 +95,11 @@ def _cost_cell(rows: list[dict[str, Any]], step: str) -> Cell:
             waits.append((row.get(cost_key(step, waiting=True)) or 0.0) / total_ns)
             shares.append(waits[-1] + (row.get(cost_key(step)) or 0.0) / total_ns)
     if not shares:
-        return Cell("–")
+        return TableCell("–")
     percent, waiting = (
         span([float(round(100 * share)) for share in some]) for some in (shares, waits)
     )
-    return Cell(
+    return TableCell(
         percent,
         "" if waiting == "0" else f"waiting {waiting}",
         share=sum(shares) / len(shares),

@@ -4,7 +4,7 @@ from stripesim.scenarios.answers.run.report.contents import Row, RunReport
 from stripesim.scenarios.forms.rebuild import Rebuild
 from stripesim.scenarios.schema.units import bytes_text, duration_text, number_text
 from stripesim.scenarios.show.figures.captions import scheme_label
-from stripesim.scenarios.show.tables import Cell, Table
+from stripesim.scenarios.show.tables import Table, TableCell
 from stripesim.scenarios.show.words import row_words
 
 
@@ -71,7 +71,7 @@ def _waterfall_table(report: RunReport) -> Table:
     rows: list[Row] = [
         [
             steps[0].name,
-            *(Cell(bytes_text(step.left_bytes), step.why) for step in steps),
+            *(TableCell(bytes_text(step.left_bytes), step.why) for step in steps),
         ]
         for steps in zip(*held, strict=False)
     ]
@@ -90,7 +90,10 @@ def _repair_table(report: RunReport) -> Table:
             )
         for under, rebuild in rebuilds:
             rows.append(
-                [Cell(scheme_label(scheme), under), *_repair_cells(report, rebuild)]
+                [
+                    TableCell(scheme_label(scheme), under),
+                    *_repair_cells(report, rebuild),
+                ]
             )
     osd_bytes = report.rebuild_bytes
     end = "a whole OSD"
@@ -107,22 +110,22 @@ def _repair_table(report: RunReport) -> Table:
     return Table("Repair of one OSD", columns, rows, form="stack")
 
 
-def _repair_cells(report: RunReport, rebuild: Rebuild) -> list[str | Cell]:
+def _repair_cells(report: RunReport, rebuild: Rebuild) -> list[str | TableCell]:
     if rebuild.reason is not None:
-        return [Cell("–", rebuild.reason.partition(";")[0]), "–", "–", "–", "–"]
-    sample = Cell(bytes_text(rebuild.lost_bytes), f"{rebuild.objects:,} objects")
+        return [TableCell("–", rebuild.reason.partition(";")[0]), "–", "–", "–", "–"]
+    sample = TableCell(bytes_text(rebuild.lost_bytes), f"{rebuild.objects:,} objects")
     if rebuild.seconds is None:
         return [sample, "not finished", "–", "–", "–"]
     rate = number_text(rebuild.bytes_per_s, 1e-6)
     if rebuild.half_bytes_per_s is not None:
         rate += f" ({number_text(rebuild.half_bytes_per_s, 1e-6)})"
     held = report.rebuild_bytes
-    osd_cell = Cell("–")
+    osd_cell = TableCell("–")
     if held is not None:
         ends = rebuild.seconds_interval(held)
         note = f"limited by {rebuild.limited_by or 'throttles: no resource is near its limit'}"
         if ends is not None:
             note = f"{duration_text(ends[0])} to {duration_text(ends[1])}; {note}"
-        osd_cell = Cell(f"about {duration_text(rebuild.seconds_for(held))}", note)
+        osd_cell = TableCell(f"about {duration_text(rebuild.seconds_for(held))}", note)
     network = number_text(rebuild.network_bytes_per_lost_byte)
     return [sample, duration_text(rebuild.seconds), rate, network, osd_cell]

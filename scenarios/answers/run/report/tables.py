@@ -15,7 +15,7 @@ from stripesim.scenarios.schema.units import (
 )
 from stripesim.scenarios.show.figures.captions import scheme_label
 from stripesim.scenarios.show.quantities import QUANTITIES
-from stripesim.scenarios.show.tables import Cell, Table
+from stripesim.scenarios.show.tables import Table, TableCell
 from stripesim.scenarios.show.words import (
     RESOURCE_WORDS,
     request_words,
@@ -77,10 +77,10 @@ def bottlenecks(report: RunReport) -> Table:
     )
 
 
-def _bottleneck_names(rows: Sequence[dict[str, Any]]) -> Cell:
+def _bottleneck_names(rows: Sequence[dict[str, Any]]) -> TableCell:
     """Return the common bottleneck of some rows, with other resources near their limit."""
     if not rows or rows[0]["bottleneck"] is None:
-        return Cell("–")
+        return TableCell("–")
     name = rows[0]["bottleneck"]
     near = list(dict.fromkeys(row["limits"] for row in rows if row.get("limits")))
     note = f"near the limit: {' or '.join(near)}" if near else ""
@@ -89,7 +89,7 @@ def _bottleneck_names(rows: Sequence[dict[str, Any]]) -> Cell:
             [float(round(100 * row["bottleneck_mean_utilisation"])) for row in rows]
         )
         note = f"{used} % in use on average; {note}"
-    return Cell(RESOURCE_WORDS.get(name, name), note)
+    return TableCell(RESOURCE_WORDS.get(name, name), note)
 
 
 def utilisation(report: RunReport) -> list[Table]:
@@ -131,12 +131,12 @@ def utilisation(report: RunReport) -> list[Table]:
     return tables
 
 
-def _share_cell(share: float | None) -> Cell:
+def _share_cell(share: float | None) -> TableCell:
     if share is None:
-        return Cell("–")
+        return TableCell("–")
     if 0 < share < 0.005:
-        return Cell("< 1 %", share=share)
-    return Cell(f"{100 * share:.0f} %", share=share)
+        return TableCell("< 1 %", share=share)
+    return TableCell(f"{100 * share:.0f} %", share=share)
 
 
 def results(report: RunReport) -> Table:

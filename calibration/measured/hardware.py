@@ -2,19 +2,20 @@
 
 import math
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 from typing import Any, TypeVar
 
+from stripesim.calibration.measured.rows import MeasuredRow
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.nic import NicModel
-from stripesim.models.problems import MeasuredError
+from stripesim.models.problems import MeasuredError, Problem
 from stripesim.models.provenance import Provenance
 from stripesim.models.ssd import SsdModel, numbers_of_sheet
-from stripesim.scenarios.studies.description import shipped_toml
-from stripesim.scenarios.studies.nvme.measured import MeasuredRow
-from stripesim.scenarios.studies.parameters import ParameterFile
 from stripesim.sim.ceph.cluster import Models
 
 _LOOPBACK_GBIT_PER_S = 1000.0
@@ -33,7 +34,7 @@ _SHEET = ("read_4k_iops", "write_4k_iops", "read_mb_s", "write_mb_s", "read_late
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hardware:
+class MeasuredHardware:
     """Hardware of a row, in addition to the counts in the row."""
 
     #: `threads_per_node`, `threads_per_core`: hardware threads of a node, and of one core, 1 or 2 [count]
@@ -48,57 +49,87 @@ class Hardware:
     clients_on_osd_hosts: bool
     sheet: Mapping[str, float]  #: The drive's data sheet
     sheet_source: str
+    sustained_write_fraction: float  #: Of the sheet's rate of writes
 
 
-def _processors() -> dict[str, Any]:
-    return shipped_toml("nvme", "data/processors.toml")
+@dataclass(frozen=True)
+class FittedHardware:
+    """Numbers of hardware that no data sheet tells."""
+
+    cpu_factors: Mapping[str, float]  #: By table of ``clusters.toml``
+    drives: Mapping[str, Mapping[str, float]]  #: The same
+    sustained_write_fraction: float
+
+
+#: Numbers of ``hardware.toml``: table, name, then value and provenance.
+HardwareTables = Mapping[str, Mapping[str, Mapping[str, Any]]]
+
+
+@cache
+def _shipped(name: str) -> dict[str, Any]:
+    return tomllib.loads((files(__package__) / name).read_text("utf-8"))
+
+
+def fitted_hardware(tables: HardwareTables | None = None) -> FittedHardware:
+    """Return fitted numbers of hardware, by default those that ship in ``hardware.toml``."""
+    tables = _shipped("hardware.toml") if tables is None else tables
+    numbers = {
+        table: {name: float(entry["value"]) for name, entry in entries.items()}
+        for table, entries in tables.items()
+    }
+    processors = _shipped("processors.toml")
+    return FittedHardware(
+        cpu_factors={
+            cluster: numbers["cpu_factor"][name]
+            for cluster, name in processors["fitted"].items()
+        },
+        drives={
+            cluster: numbers[table]
+            for cluster, table in processors["fitted_drive"].items()
+        },
+        sustained_write_fraction=numbers["drive"]["write_rate_fraction"],
+    )
 
 
 def hardware_of(
-    row: MeasuredRow, clusters: Mapping[str, Mapping[str, Any]], file: str
-) -> Hardware:
-    """Return the hardware of a row.
+    row: MeasuredRow,
+    clusters: Mapping[str, Mapping[str, Any]],
+    file: str,
+    fitted: FittedHardware | None = None,
+) -> MeasuredHardware:
+    """Return the hardware of a row. `fitted` holds numbers from a fit, by default the shipped ones.
 
     Raises
     ------
     MeasuredError
         If the table of its cluster lacks numbers, with one line for each.
     """
+    fitted = fitted or fitted_hardware()
     table = clusters[row.hardware]
     where = f"{file}: [{row.hardware}]"
-    numbers = {**table, **table.get("drive", {})}
-    problems = [
-        f"{where}: {key}: got {numbers[key]!r}, wanted a number above 0"
-        for key in (*_NUMBERS, *_CLOCK, *_SHEET)
-        if key in numbers
-        and not (type(numbers[key]) in (int, float) and 0 < numbers[key] < math.inf)
-    ]
-    if table.get("networks", 2) not in (0, 1, 2):
-        problems.append(
-            f"{where}: networks: got {table['networks']!r}, wanted 0, 1 or 2"
-        )
+    problems = _wrong_numbers(table, where)
     if problems:
-        raise MeasuredError("\n".join(problems))
+        raise MeasuredError(*problems)
     networks = int(table.get("networks", 2))
     # A row on some of the cluster's nodes leaves the others to the load generators.
     shares = bool(_SHARED.search(str(table.get("clients", "")))) and row.nodes >= int(
         table.get("nodes", row.nodes)
     )
-    factor, source = _processor(row.hardware, table, where, problems)
-    sheet, sheet_source = _drive(row.hardware, table, where, problems)
+    factor, source = _processor(row.hardware, table, where, problems, fitted)
+    sheet, sheet_source = _drive(row.hardware, table, where, problems, fitted)
     needed = (
         ("cores_per_node", "public_gbit_per_s") if networks else ("cores_per_node",)
     )
     problems += [
-        f"{where}: {key}: got nothing, wanted a number"
+        Problem(place=where, key=key, got="nothing", wanted="a number")
         for key in needed
         if key not in table
     ]
     public = float(table.get("public_gbit_per_s", _LOOPBACK_GBIT_PER_S))
     if problems:
-        raise MeasuredError("\n".join(problems))
+        raise MeasuredError(*problems)
     threads = int(table.get("threads_per_core", 2))
-    return Hardware(
+    return MeasuredHardware(
         threads_per_node=threads * int(table["cores_per_node"]),
         threads_per_core=threads,
         cpu_factor=factor,
@@ -109,33 +140,60 @@ def hardware_of(
         clients_on_osd_hosts=shares,
         sheet=sheet,
         sheet_source=sheet_source,
+        sustained_write_fraction=fitted.sustained_write_fraction,
     )
 
 
+def _wrong_numbers(table: Mapping[str, Any], where: str) -> list[Problem]:
+    """List the numbers of a cluster's table that no hardware has."""
+    numbers = {**table, **table.get("drive", {})}
+    problems = [
+        Problem(place=where, key=key, got=repr(numbers[key]), wanted="a number above 0")
+        for key in (*_NUMBERS, *_CLOCK, *_SHEET)
+        if key in numbers
+        and not (type(numbers[key]) in (int, float) and 0 < numbers[key] < math.inf)
+    ]
+    networks = table.get("networks", 2)
+    if networks not in (0, 1, 2):
+        problems.append(
+            Problem(place=where, key="networks", got=repr(networks), wanted="0, 1 or 2")
+        )
+    return problems
+
+
 def _processor(
-    name: str, table: Mapping[str, Any], where: str, problems: list[str]
+    name: str,
+    table: Mapping[str, Any],
+    where: str,
+    problems: list[Problem],
+    fitted: FittedHardware,
 ) -> tuple[float, str]:
     """Return the factor of a processor's times relative to the fitted one, and its source."""
-    fitted = _processors()["fitted"]
-    if name in fitted:
-        return ParameterFile("nvme").number("cpu_factor", fitted[name]), "fitted"
+    if name in fitted.cpu_factors:
+        return fitted.cpu_factors[name], "fitted"
     if "cpu_factor" in table:
         return float(table["cpu_factor"]), "clusters.toml"
     base = table.get("cpu_base_ghz")
     boost = table.get("cpu_boost_ghz")
     words = f"{table.get('cpu_architecture', '')} {table.get('cpu', '')}".lower()
+    processors = _shipped("processors.toml")
     known = [
         one
-        for one in _processors()["architecture"]
+        for one in processors["architecture"]
         if any(word in words for word in one["words"])
     ]
     if not (base and boost and known):
         problems.append(
-            f"{where}: cpu: got {table.get('cpu', 'nothing')!r} without numbers, wanted cpu_base_ghz, "
-            "cpu_boost_ghz and a cpu_architecture of data/processors.toml, or cpu_factor"
+            Problem(
+                place=where,
+                key="cpu",
+                got=f"{table.get('cpu', 'nothing')!r} without numbers",
+                wanted="cpu_base_ghz, cpu_boost_ghz and a cpu_architecture of processors.toml, "
+                "or cpu_factor",
+            )
         )
         return 1.0, ""
-    reference = _processors()["reference"]
+    reference = processors["reference"]
     clock_ghz = math.sqrt(float(base) * float(boost))
     reference_ghz = math.sqrt(reference["cpu_base_ghz"] * reference["cpu_boost_ghz"])
     by_clock = reference_ghz / clock_ghz / known[0]["work_per_clock"]
@@ -157,18 +215,20 @@ def _sockets(table: Mapping[str, Any]) -> int:
 
 
 def _drive(
-    name: str, table: Mapping[str, Any], where: str, problems: list[str]
-) -> tuple[dict[str, float], str]:
-    fitted = _processors()["fitted_drive"]
+    name: str,
+    table: Mapping[str, Any],
+    where: str,
+    problems: list[Problem],
+    fitted: FittedHardware,
+) -> tuple[Mapping[str, float], str]:
     drive = table.get("drive", {})
-    if name in fitted:
-        numbers = ParameterFile("nvme").table(fitted[name])
-        return {key: float(entry["value"]) for key, entry in numbers.items()}, "fitted"
+    if name in fitted.drives:
+        return fitted.drives[name], "fitted"
     missing = [key for key in _SHEET if not isinstance(drive.get(key), int | float)]
     if missing:
+        got = f"{drive.get('model', 'nothing')!r} without {', '.join(missing)}"
         problems.append(
-            f"{where}: drive: got {drive.get('model', 'nothing')!r} without {', '.join(missing)}, "
-            "wanted a data sheet"
+            Problem(place=where, key="drive", got=got, wanted="a data sheet")
         )
         return {}, ""
     return {key: float(drive[key]) for key in _SHEET}, str(
@@ -176,10 +236,10 @@ def _drive(
     )
 
 
-def drive_model(hardware: Hardware, osds_per_drive: int) -> SsdModel:
+def drive_model(hardware: MeasuredHardware, osds_per_drive: int) -> SsdModel:
     """Build a drive, or an OSD's share of one, from its data sheet."""
     sheet = hardware.sheet
-    sustained = ParameterFile("nvme").number("drive", "write_rate_fraction")
+    sustained = hardware.sustained_write_fraction
     numbers: dict[str, Any] = numbers_of_sheet(
         read_4k_iops=sheet["read_4k_iops"] / osds_per_drive,
         read_latency_ns=sheet["read_latency_us"] * 1e3,
@@ -196,7 +256,9 @@ def drive_model(hardware: Hardware, osds_per_drive: int) -> SsdModel:
     )
 
 
-def on_hardware(models: Models, hardware: Hardware, osds_per_drive: int) -> Models:
+def on_hardware(
+    models: Models, hardware: MeasuredHardware, osds_per_drive: int
+) -> Models:
     """Return the fitted models on another processor and drive."""
     factor = hardware.cpu_factor
     cpu = _scaled(models.cpu, factor, hardware.cpu_source)

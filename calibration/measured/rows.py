@@ -1,0 +1,306 @@
+"""Measured rows of a folder: ``times.csv`` and the hardware of its clusters, ``clusters.toml``."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from stripesim.calibration.measured.tables import CsvRow, Source, read_rows
+from stripesim.models.coding import parse_scheme
+from stripesim.models.problems import MeasuredError, Problem, SchemeError
+
+#: Columns of a row that are claims, each with its unit.
+METRICS = {
+    "iops": "1/s",
+    "mb_s": "MB/s",
+    "latency_mean_ms": "ms",
+    "latency_p99_ms": "ms",
+}
+ROLES = ("calibration", "held-out", "not-derivable")
+EC_GENERATIONS = ("classic", "partial-read", "fast-ec", "direct")
+#: Requests that a client of a saturating load has in flight where the source does not say.
+SATURATING_DEPTH = 128
+# Required columns. Other missing columns are not stated.
+_COLUMNS = (
+    "id",
+    "cluster",
+    "nodes",
+    "ceph_version",
+    "ec_generation",
+    "scheme",
+    "op",
+    "pattern",
+    "block_bytes",
+    "role",
+)
+_STRIPE_UNIT_BYTES = 4096
+# Luminous to Octopus write through the same pipeline per placement group, in whole stripes, as Pacific does.
+_RELEASES = {
+    12: "pacific",
+    13: "pacific",
+    14: "pacific",
+    15: "pacific",
+    16: "pacific",
+    17: "quincy",
+    18: "reef",
+    19: "squid",
+    20: "tentacle",
+    21: "umbrella",
+}
+
+
+#: Fields that do not describe the run.
+_OF_THE_ROW = (
+    "id",
+    "where",
+    "source",
+    "note",
+    "role",
+    "op",
+    "part",
+    "measured",
+    "texts",
+    "tolerance",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredRow:
+    """One measured row: load, cluster and results."""
+
+    #: `id`, `cluster`, `where`, `source`, `note`, `role`:
+    id: str
+    cluster: str
+    where: str
+    source: str
+    note: str
+    role: str
+    hardware: str  #: Table of ``clusters.toml``
+    generation: str  #: Release whose paths are simulated
+    #: `fast_ec`, `direct`: whether the pool is optimised, and whether clients read shards themselves
+    fast_ec: bool
+    direct: bool
+    #: `nodes`, `osds_per_node`, `osds_per_drive`:
+    nodes: int
+    osds_per_node: int
+    osds_per_drive: int
+    threads_per_node: (
+        int | None
+    )  #: Hardware threads that a node's OSDs are pinned to [count], None for all
+    scheme: str
+    #: `stripe_unit_bytes`, `block_bytes`:
+    stripe_unit_bytes: int
+    block_bytes: int
+    pg_num: int | None  #: None: not stated
+    #: `op`, `part`, `pattern`:
+    op: str
+    part: str
+    pattern: str
+    read_fraction: float
+    #: `clients`, `depth_per_client`:
+    clients: int
+    depth_per_client: int
+    #: `op_shards`, `messenger_threads`: none: the release's
+    op_shards: int | None
+    messenger_threads: int | None
+    measured: Mapping[str, float] = field(hash=False)  #: Metric → number, or range
+    texts: Mapping[str, str] = field(hash=False)  #: Metric → as written
+    tolerance: float
+
+    @property
+    def run_key(self) -> tuple[Any, ...]:
+        """Fields that the simulation depends on. Rows of one key share it."""
+        return tuple(
+            value for name, value in vars(self).items() if name not in _OF_THE_ROW
+        )
+
+    @property
+    def osds(self) -> int:
+        """OSDs of the cluster [count]."""
+        return self.nodes * self.osds_per_node
+
+
+def read_measured(
+    folder: Source,
+) -> tuple[tuple[MeasuredRow, ...], dict[str, dict[str, Any]]]:
+    """Return the rows of a folder of measurements, and its tables of clusters.
+
+    Raises
+    ------
+    MeasuredError
+        If a file cannot be used, with one line for each problem.
+    """
+    if not folder.is_dir():
+        raise MeasuredError(
+            Problem(
+                place="--data",
+                got=str(folder),
+                wanted="a folder with times.csv and clusters.toml",
+            )
+        )
+    source = folder / "clusters.toml"
+    try:
+        document = tomllib.loads(source.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise MeasuredError(Problem(place=str(source), detail=str(error))) from None
+    clusters = {
+        name: table for name, table in document.items() if isinstance(table, dict)
+    }
+    problems: list[Problem] = []
+    rows = tuple(
+        _row(row, clusters)
+        for row in read_rows(folder / "times.csv", _COLUMNS, problems)
+    )
+    if problems:
+        raise MeasuredError(*problems)
+    return rows, clusters
+
+
+def _row(row: CsvRow, clusters: Mapping[str, Any]) -> MeasuredRow:
+    role = row.text("role", ROLES)
+    counted = role != "not-derivable"
+    before = len(row.problems)
+    measured = _read_row(row, role, counted, clusters)
+    if not counted:
+        # Rows that cannot be derived may be incomplete.
+        del row.problems[before:]
+    elif len(row.problems) == before and _width(measured) > measured.osds:
+        row.refuse("scheme", f"at most {measured.osds} shards, one for each OSD")
+    return measured
+
+
+def _width(row: MeasuredRow) -> int:
+    return parse_scheme(row.scheme).width
+
+
+def _read_row(
+    row: CsvRow, role: str, counted: bool, clusters: Mapping[str, Any]
+) -> MeasuredRow:
+    op = row.text("op", ("read", "write", "mixed"))
+    generation, fast_ec, direct = _release(row)
+    clients, depth = _load_of(row)
+    texts = {name: row.words(name) for name in METRICS if row.words(name)}
+    measured = {name: row.number(name) for name in texts}
+    scheme = _scheme(row, counted)
+    read_fraction = _read_fraction(row, op)
+    hardware = _hardware_name(row, clusters)
+    osds_per_node, osds_per_drive = _osds(row, clusters.get(hardware, {}))
+    return MeasuredRow(
+        id=row.text("id"),
+        cluster=row.words("cluster"),
+        where=row.words("where"),
+        source=row.words("source"),
+        note=row.words("note"),
+        role=role,
+        hardware=hardware,
+        generation=generation,
+        fast_ec=fast_ec,
+        direct=direct,
+        nodes=row.whole("nodes", 1),
+        osds_per_node=osds_per_node,
+        osds_per_drive=osds_per_drive,
+        threads_per_node=_optional(row, "osd_threads_per_node"),
+        scheme=scheme,
+        stripe_unit_bytes=row.whole("stripe_unit_bytes", 1, _STRIPE_UNIT_BYTES),
+        block_bytes=row.whole("block_bytes", 1) if counted else 4096,
+        pg_num=_optional(row, "pg_num"),
+        op=op,
+        part=row.words("part"),
+        pattern=row.text("pattern", ("rand", "seq")) if counted else "rand",
+        read_fraction=read_fraction,
+        clients=clients,
+        depth_per_client=depth,
+        op_shards=_optional(row, "op_shards"),
+        messenger_threads=_optional(row, "msgr_threads"),
+        measured={name: value for name, value in measured.items() if value is not None},
+        texts=texts,
+        tolerance=(row.number("tolerance_percent") or 25.0) / 100,
+    )
+
+
+def _optional(row: CsvRow, column: str) -> int | None:
+    """Return a whole number above 0, or None for an empty cell."""
+    return row.whole(column, 1, 0) or None
+
+
+def _scheme(row: CsvRow, counted: bool) -> str:
+    """Return the scheme. Only a row that counts needs one that can be simulated."""
+    scheme = row.text("scheme")
+    if counted:
+        try:
+            parse_scheme(scheme)
+        except SchemeError as error:
+            row.refuse("scheme", error.problems[0].wanted or str(error))
+    return scheme
+
+
+def _read_fraction(row: CsvRow, op: str) -> float:
+    pure_loads = {"read": 1.0, "write": 0.0}
+    if op in pure_loads:
+        # A wrong cell counts although the operation makes it superfluous.
+        row.number("read_fraction")
+        return pure_loads[op]
+    fraction = row.number("read_fraction")
+    if fraction is None or not 0 <= fraction <= 1:
+        row.refuse("read_fraction", "0 to 1")
+        return 0.0
+    return fraction
+
+
+def _osds(row: CsvRow, hardware: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the OSDs of a node and of a drive, by default those of its cluster."""
+    per_drive = row.whole("osds_per_drive", 1, 1)
+    drives_of_cluster = int(hardware.get("osds_per_node", 1)) // per_drive
+    drives = row.whole("drives_per_node", 1, drives_of_cluster or 1)
+    return drives * per_drive, per_drive
+
+
+def _hardware_name(row: CsvRow, clusters: Mapping[str, Any]) -> str:
+    """Return the longest table name that begins the cluster's name, or an empty text."""
+    cluster = row.words("cluster")
+    fitting = [
+        name for name in clusters if cluster == name or cluster.startswith(f"{name}-")
+    ]
+    if not fitting:
+        row.refuse("cluster", f"a table of clusters.toml: {', '.join(clusters)}")
+    return max(fitting, key=len, default="")
+
+
+def _release(row: CsvRow) -> tuple[str, bool, bool]:
+    """Return the release, whether pools are optimised, and whether reads are direct."""
+    kind = row.text("ec_generation", EC_GENERATIONS)
+    number = re.match(r"\s*v?(\d+)", row.words("ceph_version"))
+    version = int(number[1]) if number else 0
+    if version not in _RELEASES:
+        row.refuse(
+            "ceph_version", f"a release of Ceph {min(_RELEASES)} to {max(_RELEASES)}"
+        )
+    name = _RELEASES.get(version, "reef")
+    if kind == "partial-read":
+        name = "reef-partial-read"
+    if kind == "direct":
+        name = "umbrella"
+    if kind == "fast-ec" and version < 20:
+        row.refuse("ec_generation", "classic before Ceph 20")
+    return name, kind in ("fast-ec", "direct"), kind == "direct"
+
+
+def _load_of(row: CsvRow) -> tuple[int, int]:
+    """Return the clients and the requests that each has in flight."""
+    clients = row.whole("clients", 1, 1)
+    if not row.words("queue_depth_total"):
+        # A saturating load says how many clients make it.
+        if not row.words("clients"):
+            row.refuse(
+                "queue_depth_total", "a number, or clients, for a load that saturates"
+            )
+        return clients, SATURATING_DEPTH
+    total = row.whole("queue_depth_total", 1)
+    # If clients do not share the total equally, take the number, at least half of theirs, that fits best.
+    most = min(clients, total)
+    clients = min(
+        range(most, (most - 1) // 2, -1),
+        key=lambda one: abs(one * round(total / one) - total),
+    )
+    return clients, round(total / clients)

@@ -1,0 +1,111 @@
+"""Read measured tables with typed cells, and collect all problems with file, line and column."""
+
+import csv
+import math
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from stripesim.models.problems import Problem
+
+Source = Path | Traversable
+
+
+class CsvRow:
+    """One line of a table. Its cells are read by type, and problems are collected, not raised."""
+
+    def __init__(
+        self, file: str, line: int, cells: dict[str, str], problems: list[Problem]
+    ) -> None:
+        self.file = file
+        self.line = line
+        self.cells = cells
+        self.problems = problems  #: Those of the whole table
+
+    @property
+    def where(self) -> str:
+        """File and line."""
+        return f"{self.file}:{self.line}"
+
+    def refuse(self, column: str, wanted: str) -> None:
+        """Record that a cell is wrong."""
+        got = repr(self.words(column))
+        self.problems.append(
+            Problem(place=self.where, key=column, got=got, wanted=wanted)
+        )
+
+    def words(self, column: str) -> str:
+        """Return a text that may be empty or missing."""
+        return self.cells.get(column, "")
+
+    def text(self, column: str, choices: tuple[str, ...] = ()) -> str:
+        """Return a non-empty text, one of the choices if there are any."""
+        value = self.words(column)
+        if not value or (choices and value not in choices):
+            self.refuse(column, f"one of {', '.join(choices)}" if choices else "a word")
+        return value
+
+    def whole(self, column: str, least: int, default: int | None = None) -> int:
+        """Return a whole number of at least `least`. A default replaces an empty cell."""
+        value = self.words(column)
+        if not value and default is not None:
+            return default
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not (math.isfinite(number) and number == int(number) and number >= least):
+            self.refuse(column, f"a whole number of at least {least}")
+            return least
+        return int(number)
+
+    def number(self, column: str) -> float | None:
+        """Return a number, or None for an empty cell or a missing column."""
+        value = self.words(column)
+        if not value:
+            return None
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            self.refuse(column, "a number, or nothing")
+            return None
+        return number
+
+
+def read_rows(
+    source: Source, columns: tuple[str, ...], problems: list[Problem]
+) -> list[CsvRow]:
+    """Read a CSV file that has at least these columns, and record what is wrong with it."""
+    try:
+        text = source.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = f"cannot be read ({error.__class__.__name__}), wanted a CSV file"
+        problems.append(Problem(place=str(source), detail=reason))
+        return []
+    reader = csv.DictReader(text.splitlines())
+    header = reader.fieldnames or ()
+    absent = [column for column in columns if column not in header]
+    if absent:
+        problems.append(
+            Problem(
+                place=f"{source.name}:1",
+                got=f"no column {', '.join(absent)}",
+                wanted=", ".join(columns),
+            )
+        )
+        return []
+    rows = []
+    for cells in reader:
+        if None in cells or None in cells.values():
+            problems.append(
+                Problem(
+                    place=f"{source.name}:{reader.line_num}",
+                    got="a row of another length than the header's",
+                    wanted=f"{len(header)} fields",
+                )
+            )
+            continue
+        known = {key: value.strip() for key, value in cells.items()}
+        rows.append(CsvRow(source.name, reader.line_num, known, problems))
+    return rows
