@@ -636,7 +636,7 @@ def _outcomes(prepared: PreparedRun, run: EngineRun) -> list[WorkloadOutcome]:
         synthetic = _synthetic(workload)
         dry_ns = min(last_issues_ns, default=0)
         requested = joined_requests(parts)
-        if _starts_steady(workload):
+        if prepared.settings.prefilled and _starts_steady(workload):
             requested = _with_ages(prepared.pool, requested, dry_ns)
         spawned = joined_streams(run.spawned[own]) if run.spawned else None
         outcomes.append(

@@ -86,7 +86,9 @@ def test_a_simulated_write_stores_the_lower_bound():
         }
         scenario = profile("rados").scenario(code, sets)
         (cell,) = cells(scenario)
-        row = run_cell(scenario, cell, "compiled").row
+        # Four requests are too few for a rate, and enough for their bytes.
+        result = run_cell(scenario, cell, "compiled", unchecked=True)
+        row = result.accepted_counts().row
         assert row.device_data_write_bytes_per_client_byte == float(bound)
 
 

@@ -70,7 +70,12 @@ def compiled():
         ["cluster.op_shards=24000"],
         ["cluster.pg_num=100000"],
         [*CODED, "cluster.stripe_unit_bytes=64", "workload.block_sizes_bytes=4MiB"],
-        ["workload.requests=150000", "workload.queue_depth=50000"],
+        # The fill of a fresh image is not lengthened.
+        [
+            "workload.requests=150000",
+            "workload.queue_depth=50000",
+            "workload.image=pristine",
+        ],
     ],
     ids=["queues of operations", "placement groups", "stripes in flight", "requests"],
 )
