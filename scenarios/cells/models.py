@@ -20,6 +20,7 @@ from stripesim.models.coding import (
     EcPolicy,
 )
 from stripesim.models.cpu import ClientModel, CpuModel
+from stripesim.models.gateway import GatewayModel
 from stripesim.models.generations import OpThreads, generation, generations
 from stripesim.models.hdd import DeviceModel
 from stripesim.models.messages import MessageModel
@@ -72,7 +73,18 @@ def build_models(scenario: Scenario) -> Models:
         op_queue=_op_queue(scenario, drive, threads.op_shards_count),
         throttle=release.throttle(),
         deferral=release.deferral(_device_kind(drive)),
+        gateway=_gateway(scenario, chosen),
     )
+
+
+def _gateway(scenario: Scenario, chosen: ParameterSet) -> GatewayModel | None:
+    """Return the costs of gateways of a parameter set, or None for a load without gateways."""
+    if not scenario.workload.is_s3:
+        return None
+    if chosen.table("gateway") is None:
+        got = f'"{scenario.cluster.parameters}", which has no costs of gateways'
+        raise scenario.problem("cluster.parameters", got, '"nvme", with kind s3')
+    return chosen.model(GatewayModel, "gateway")
 
 
 def _device_kind(drive: DeviceModel) -> Device:

@@ -70,9 +70,7 @@ def warnings_of(scenario: Scenario) -> list[str]:
     workload = scenario.workload
     if workload.kind == "trace":
         asked["workload"].pop("block_sizes_bytes")
-    if workload.kind == "open" or (
-        workload.kind == "trace" and workload.replay == "recorded"
-    ):
+    if workload.is_open or (workload.kind == "trace" and workload.replay == "recorded"):
         asked["workload"].pop("queue_depth")
     return calibrated_range(cluster_set(scenario)).warnings(asked)
 
