@@ -26,7 +26,11 @@ from stripesim.scenarios.cells.notes import (
     warnings_of,
 )
 from stripesim.scenarios.cells.run import run_cells
-from stripesim.scenarios.forms.capacity import drives_of, storage_warnings
+from stripesim.scenarios.forms.capacity import (
+    capacity_of,
+    drives_of,
+    storage_warnings,
+)
 from stripesim.scenarios.schema.checks import NO_BOUND, WANTED_BOUND
 from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.geometry import loads_with_keys
@@ -71,6 +75,8 @@ class ScenarioResult:
     processors: Rows = field(default_factory=list)
     #: Distribution of latencies, by cell: ``fractions`` of requests and the ``latency_ns`` of each
     latencies: Rows = field(default_factory=list)
+    #: Usable capacity for the objects of buckets, by scheme; empty for images
+    capacities: Rows = field(default_factory=list)
 
     @property
     def accepted_rows(self) -> pl.DataFrame:
@@ -111,6 +117,7 @@ class ScenarioResult:
             "stopped": stopped,
             "advice": self.advice,
             "timeline": self.timelines,
+            "capacity": self.capacities,
         }
         return document | {key: value for key, value in further.items() if value}
 
@@ -188,12 +195,29 @@ def run_scenario(
         timelines=collected.timelines,
         processors=collected.processors,
         latencies=collected.latencies,
+        capacities=_capacities(scenario, models),
         holes=_holes(scenario, models, collected, no_room),
         stopped=stopped,
         limits=collected.limits,
         refusals=collected.refusals,
         unchecked=unchecked,
     )
+
+
+def _capacities(scenario: Scenario, models: Models) -> Rows:
+    """Return the capacity of each scheme for objects of the load's sizes, or nothing for images."""
+    if not scenario.workload.is_s3:
+        return []
+    drives = drives_of(scenario, models)
+    held = [capacity_of(scenario, name, models, drives) for name in scenario.schemes]
+    return [
+        {
+            "scheme": one.scheme,
+            "stored_bytes_per_client_byte": one.stored_per_client_byte,
+            **one.to_json(),
+        }
+        for one in held
+    ]
 
 
 def _check_has_end(scenario: Scenario) -> None:

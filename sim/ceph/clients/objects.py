@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,19 +47,51 @@ class S3Load(Synthetic):
         ops = _drawn(directions, self.op_shares, count)
         drawn_sizes = _drawn(offsets, self.size_shares, count)
         slots = offsets.integers(0, self.slots, count)
+        return self._requests(ops, drawn_sizes, slots, clients)
+
+    def kinds(self) -> S3Kinds:
+        """Return a request of each operation and size, and its share."""
+        pairs = [
+            (op, size, op_share * size_share)
+            for op, op_share in enumerate(self.op_shares)
+            for size, size_share in enumerate(self.size_shares)
+        ]
+        ops, sizes, shares = zip(*pairs, strict=True)
+        total = sum(shares)
+        return S3Kinds(
+            self._requests(
+                np.array(ops, dtype=np.int64),
+                np.array(sizes, dtype=np.int64),
+                np.zeros(len(pairs), dtype=np.int64),
+                np.zeros(len(pairs), dtype=np.int64),
+            ),
+            tuple(share / total for share in shares),
+        )
+
+    def _requests(
+        self, ops: IntArray, drawn_sizes: IntArray, slots: IntArray, clients: IntArray
+    ) -> S3Requests:
+        """Return requests, given the indices of their operations and sizes."""
         sizes = np.array(self.sizes_bytes, dtype=np.int64)[drawn_sizes]
         names = np.array(self.ops)[ops]
         sizes[names == "list"] = self.list_keys
         has_data = np.isin(names, ("put", "get"))
         return S3Requests(
             is_write=names == "put",
-            images=np.zeros(count, dtype=np.int64),
+            images=np.zeros(len(ops), dtype=np.int64),
             offsets_bytes=slots,
             lengths_bytes=np.where(has_data, sizes, 0),
             clients=self.first_client + clients,
             ops=ops,
             sizes=sizes,
         )
+
+
+class S3Kinds(NamedTuple):
+    """Kinds of requests of a load: one request of each, and its share of all requests."""
+
+    requests: S3Requests
+    shares: tuple[float, ...]
 
 
 def _drawn(

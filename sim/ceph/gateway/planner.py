@@ -121,7 +121,8 @@ class S3Planner:
         self._workload = workload
         self._load = workload.workload
         self._kind = kind_of(pool)
-        self._places = ObjectPlaces(pool, book, self._load.slots)
+        #: Places of the objects
+        self.places = ObjectPlaces(pool, book, self._load.slots)
         self._book = book
         self._templates: dict[tuple[object, ...], int] = {}
         self._compiled: CompiledGraphs = {} if compiled is None else compiled
@@ -138,7 +139,7 @@ class S3Planner:
         assert isinstance(requests, S3Requests)
         assert requests.clients is not None
         slots = requests.offsets_bytes
-        groups = self._places.groups[slots]
+        groups = self.places.groups[slots]
         count = len(requests)
         planned = Planned(
             owners=self._owners + np.arange(count, dtype=np.int64),
@@ -156,7 +157,7 @@ class S3Planner:
         return RequestChunk(
             templates=self._templates_of(requests, groups),
             bindings=with_client(
-                self._places.rows_of(slots), self._client_rows(requests.clients)
+                self.places.rows_of(slots), self._client_rows(requests.clients)
             ),
             groups=planned.groups,
             arrivals_ns=requests.arrivals_ns,
