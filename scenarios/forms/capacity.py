@@ -419,8 +419,8 @@ def _stored_per_client_byte(scenario: Scenario, pool: Pool) -> float:
         return stored / size_bytes
     shares = load.size_shares or (1.0,) * len(load.object_sizes_bytes)
     sizes = tuple(zip(load.object_sizes_bytes, shares, strict=True))
-    stored = sum(share * stored_object_bytes(pool, size) for size, share in sizes)
-    return stored / sum(share * size for size, share in sizes)
+    stored_mean = sum(share * stored_object_bytes(pool, size) for size, share in sizes)
+    return stored_mean / sum(share * size for size, share in sizes)
 
 
 def stored_object_bytes(pool: Pool, size_bytes: int) -> int:

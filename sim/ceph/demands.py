@@ -250,10 +250,9 @@ class _S3Mix:
         planner = S3Planner(pool, book, load.start())
         kinds = load.kinds()
         chunk = planner.plan(kinds.requests)
-        self._by_role = sum(
-            share * _role_demands(book, chunk.templates[number : number + 1], False)
-            for number, share in enumerate(kinds.shares)
-        )
+        self._by_role = np.zeros(pool.cluster.roles)
+        for share, template in zip(kinds.shares, chunk.templates, strict=True):
+            self._by_role += share * _role_demands(book, np.array([template]), False)
         rows = planner.places.rows_of(np.arange(load.slots, dtype=np.int64))
         self._rows = book.bindings[rows]
 

@@ -1028,13 +1028,21 @@ class _Order:
 
 
 def with_roles(path: Template, roles: Mapping[int, int] | Sequence[int]) -> Template:
-    """Return a path with other roles, `NO_ROLE` for none. Graphs that it spawns get the same roles."""
+    """Return a path, as a part of a larger one, with other roles. Graphs that it spawns get the same roles.
+
+    `shards` no longer apply, because the larger path has several objects.
+    """
     renamed = [_renamed(roles, role) for role in path.roles.tolist()]
     dynamics = path.dynamics
     if dynamics is not None:
         spawned = tuple(with_roles(each, roles) for each in dynamics.spawned)
         dynamics = replace(dynamics, spawned=spawned)
-    return replace(path, roles=_int64(renamed), dynamics=dynamics)
+    return replace(
+        path,
+        roles=_int64(renamed),
+        shards=(NO_SHARD,) * path.steps,
+        dynamics=dynamics,
+    )
 
 
 def _renamed(roles: Mapping[int, int] | Sequence[int], role: int) -> int:

@@ -78,7 +78,8 @@ class RequestRoles:
                 role - self.index(0), roles.role_count(self.index_width)
             )
             return f"index[{number}].{roles.role_name(own)}"
-        return roles.role_name(role)
+        name = roles.role_name(role)
+        return name if role in roles.CLIENT_ROLES else f"head.{name}"
 
 
 @dataclass(frozen=True, kw_only=True)
