@@ -20,11 +20,11 @@ from stripesim.models.coding import (
     EcPolicy,
 )
 from stripesim.models.cpu import ClientModel, CpuModel
-from stripesim.models.gateway import GatewayModel
 from stripesim.models.generations import OpThreads, generation, generations
 from stripesim.models.hdd import DeviceModel
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
+from stripesim.models.object_store.gateway import GatewayModel
 from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.problems import ParameterSetError, ScenarioError

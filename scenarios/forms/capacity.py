@@ -533,7 +533,7 @@ def storage_warnings(scenario: Scenario, models: Models) -> list[str]:
                 scenario.located(
                     "workload",
                     "objects" if scenario.workload.is_s3 else "image_bytes",
-                    got=f"{bytes_text(images)} of data",
+                    got=f"{bytes_text(images)} of {'objects' if scenario.workload.is_s3 else 'images'}",
                     wanted=f"at most {bytes_text(limit)}, the capacity of {scheme.name} on "
                     f"{held.osds} OSDs at the full ratio",
                 )

@@ -18,6 +18,7 @@ STUDIES: Final = (
     "durability",
     "recovery",
     "nvme",
+    "s3",
     "changes",
 )
 

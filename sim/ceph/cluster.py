@@ -8,12 +8,12 @@ import numpy.typing as npt
 
 from stripesim.models.coding import WHOLE_STRIPES, EcPolicy, parse_scheme
 from stripesim.models.cpu import ClientModel, CpuModel
-from stripesim.models.gateway import GatewayModel
 from stripesim.models.hdd import DeviceModel
 from stripesim.models.kernel.buffers import EncodeBufferModel
 from stripesim.models.kernel.cost import KernelTable
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
+from stripesim.models.object_store.gateway import GatewayModel
 from stripesim.models.object_store.metadata_cache import MetadataLookup
 from stripesim.models.object_store.store import DeferralModel, ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel

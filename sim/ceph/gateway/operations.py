@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stripesim.models.gateway import GatewayModel
+from stripesim.models.object_store.gateway import GatewayModel
 from stripesim.models.object_store.store import StoreIo
 from stripesim.models.pg_lock import PgLockModel
 from stripesim.sim.ceph.paths import store

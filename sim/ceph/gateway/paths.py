@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Literal
 
-from stripesim.models.gateway import GatewayModel, ObjectLayout
 from stripesim.models.nic import NicModel
+from stripesim.models.object_store.gateway import GatewayModel, ObjectLayout
 from stripesim.models.object_store.store import FRESH
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.cluster import Models

@@ -1,0 +1,150 @@
+"""Read the hardware of a cluster from the words of a source, as far as they state it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from stripesim.calibration.measured.hardware import processor_factor
+from stripesim.models.problems import StudyError
+from stripesim.scenarios.studies.description import shipped_toml
+
+#: Rate of networks that a source does not state, which then limits nothing [Gbit/s].
+UNSTATED_GBIT_PER_S: Final = 100.0
+#: A source that states a cap of its clients' network: gateways and OSDs also exchange the data over the
+#: public network, so a node that returns 10.1 GB/s (rgw-089: 112.9 GiB/s of 12 nodes) sends 19.4 GB/s.
+#: 12.5 GB/s are then the share of the clients alone, and a node has two such interfaces.
+INTERFACES_BESIDE_A_CAP: Final = 2
+_DRIVES: Final = re.compile(
+    r"(\d+)\s*x\s+(?:(\w+)\s+)?([\d.]+)\s*TB(?:\s*(NVMe|SSD|QLC|HDD))?", re.IGNORECASE
+)
+_OPS_OF_MIX: Final = {"r": "get", "w": "put", "stat": "head", "del": "delete"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescribedCluster:
+    """A cluster as a source describes it."""
+
+    hosts: int
+    osds_per_host: int
+    drive: str  #: Device parameter set
+    threads_per_host: int
+    cpu_factor: float
+    cpu_source: str
+    gateways: int
+    gbit_per_s: float
+    networks: int
+    pg_num: int | None
+    buckets: int
+    #: Share of each operation in a mixed load, in percent; empty without one
+    mix: tuple[tuple[str, float], ...]
+
+
+def read_cluster(text: str) -> DescribedCluster:
+    """Read a description.
+
+    Raises
+    ------
+    StudyError
+        If it does not state hosts, drives or a known processor; the message says what is missing.
+    """
+    hosts = _number(text, r"(\d+)\s*(?:hosts|nodes|servers)", r"^\s*(\d+)\s*x\s")
+    if hosts is None:
+        raise StudyError("the number of hosts is not stated")
+    drives = _DRIVES.search(text)
+    if drives is None:
+        raise StudyError("number and kind of drives are not stated")
+    osds = _number(text, r"(\d+)\s*OSDs")
+    per_host = int(drives[1])
+    if osds is not None and osds % hosts == 0:
+        per_host = osds // hosts
+    factor, source, threads = _processor(text)
+    gateways = _number(text, r"(\d+)\s*RGWs?\b(?!/)")
+    each = _number(text, r"(\d+)\s*RGWs?\s*(?:/|per )\s*(?:node|host)")
+    if each is not None:
+        gateways = each * hosts
+    gbit_per_s, networks = _network(text)
+    return DescribedCluster(
+        hosts=hosts,
+        osds_per_host=per_host,
+        drive=_drive_set(text, drives),
+        threads_per_host=threads,
+        cpu_factor=factor,
+        cpu_source=source,
+        gateways=gateways or hosts,
+        gbit_per_s=gbit_per_s,
+        networks=networks,
+        pg_num=_number(text, r"(\d+)\s*PGs"),
+        buckets=_number(text, r"(\d+)\s*buckets") or 16,
+        mix=_mix(text),
+    )
+
+
+def _number(text: str, *patterns: str) -> int | None:
+    for pattern in patterns:
+        match = re.search(pattern, text, re.IGNORECASE)
+        if match:
+            return int(match[1])
+    return None
+
+
+def _drive_set(text: str, drives: re.Match[str]) -> str:
+    """Name the device parameter set of a kind of drive."""
+    kind = (drives[4] or "").lower()
+    if kind == "hdd":
+        has_log = re.search(r"WAL|DB", text) is not None
+        return "hdd-7200-nvme-db" if has_log else "hdd-7200"
+    if kind == "qlc":
+        return "nvme-qlc"
+    if "PM983" in text:
+        return "samsung-pm983"
+    if kind == "ssd":
+        return "sata-tlc"
+    return "nvme-tlc"
+
+
+def _processor(text: str) -> tuple[float, str, int]:
+    """Return the factor of processor times, its source, and the hardware threads of a host."""
+    processors: dict[str, dict[str, Any]] = shipped_toml("s3", "hardware.toml")[
+        "processors"
+    ]
+    squeezed = text.replace(" ", "").lower()
+    for name, known in processors.items():
+        if name.replace(" ", "").lower() not in squeezed:
+            continue
+        sockets = _number(text, rf"(\d)\s*x\s*[\w ]*{re.escape(name)}") or 1
+        factor, source = processor_factor(
+            {
+                "cpu": name,
+                "cpu_base_ghz": known["base_ghz"],
+                "cpu_boost_ghz": known["boost_ghz"],
+                "cpu_architecture": known["architecture"],
+                "sockets": sockets,
+            }
+        )
+        return factor, source, 2 * sockets * int(known["cores"])
+    raise StudyError("no processor that this study knows is stated (hardware.toml)")
+
+
+def _network(text: str) -> tuple[float, int]:
+    """Return the rate of a host's interface, and the interfaces: one for both networks if any is stated."""
+    match = re.search(r"(?:(\d)\s*x\s*)?(\d+)\s*Gb?E\b(\s*cap)?", text)
+    if match is None:
+        return UNSTATED_GBIT_PER_S, 2
+    rate = float(match[2]) * int(match[1] or 1)
+    if match[3]:
+        rate *= INTERFACES_BESIDE_A_CAP
+    return rate, 1
+
+
+def _mix(text: str) -> tuple[tuple[str, float], ...]:
+    """Return the shares of a mixed load, such as ``45r/35w/15stat/5del``."""
+    match = re.search(r"(\d+(?:r|w|stat|del)(?:/\d+(?:r|w|stat|del))+)", text)
+    if match is None:
+        return ()
+    shares = []
+    for part in match[1].split("/"):
+        number, name = re.match(r"(\d+)(\w+)", part).groups()  # type: ignore[union-attr]
+        shares.append((_OPS_OF_MIX[name], float(number)))
+    return tuple(shares)
