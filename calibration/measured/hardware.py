@@ -222,6 +222,25 @@ def processor_factor(table: Mapping[str, Any]) -> tuple[float, str]:
     return found
 
 
+def arithmetic_factor(table: Mapping[str, Any]) -> float:
+    """Return the time of arithmetic relative to the fitted processor, by clock and work per clock.
+
+    Unlike requests, arithmetic on bytes in caches does not wait for memory or for threads.
+    """
+    processors = _shipped("processors.toml")
+    words = str(table["cpu_architecture"]).lower()
+    known = next(
+        one
+        for one in processors["architecture"]
+        if any(word in words for word in one["words"])
+    )
+    reference = processors["reference"]
+    clocks = (float(table["cpu_base_ghz"]), float(table["cpu_boost_ghz"]))
+    own_ghz = math.sqrt(clocks[0] * clocks[1])
+    reference_ghz = math.sqrt(reference["cpu_base_ghz"] * reference["cpu_boost_ghz"])
+    return float(reference_ghz / own_ghz / known["work_per_clock"])
+
+
 def _sockets(table: Mapping[str, Any]) -> int:
     """Return the processors of a node, by the key `sockets` or a text such as ``2 x Intel Xeon``."""
     if "sockets" in table:
@@ -292,11 +311,13 @@ def on_hardware(
     return replace(found, public_nic=nic, private_nic=nic)
 
 
-def scaled_times(model: Model, factor: float, source: str) -> Model:
-    """Return a model with scaled times, except those per byte, which depend on the memory."""
+def scaled_times(
+    model: Model, factor: float, source: str, *, suffix: str = "_ns"
+) -> Model:
+    """Return a model with scaled times: by default those of requests. Those per byte depend on the memory."""
     if factor == 1:
         return model
-    names = [name for name in model.number_names() if name.endswith("_ns")]
+    names = [name for name in model.number_names() if name.endswith(suffix)]
     origin = {
         name: Provenance(
             "assumed", f"{model.provenance[name].source}; × {factor:.3f} ({source})"

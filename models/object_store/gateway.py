@@ -49,6 +49,8 @@ class GatewayModel(MeasuredModel):
         "get_window_bytes",
         "list_keys_max_count",
     )
+    #: Time that a client's thread takes for a byte: HTTP, TLS, copies and checksums [ns/B]
+    client_ns_per_byte: float
     read_ns: float  #: Processor time of a GET, HEAD or LIST without its bytes [ns]
     write_ns: float  #: Processor time of a PUT or DELETE without its bytes [ns]
     #: Processor time of a byte that a gateway returns, without the messenger [ns/B]

@@ -120,6 +120,9 @@ def _s3_cell(scenario: Scenario, cell: Cell, pool: Pool) -> CellInputs:
         raise scenario.problem(
             "schemes", '"none", a bare device', "a pool such as rep:3, with kind s3"
         )
+    if scenario.changes_during_run:
+        wanted = "another kind: failures and changes with objects are not simulated"
+        raise scenario.problem("workload.kind", '"s3"', wanted)
     index_scheme = parse_scheme(scenario.cluster.gateways.index_scheme)
     sets = _sets_of_maps(scenario, pool, index_scheme)
     pool = with_gateways(scenario, pool, sets, pool.cluster.models)

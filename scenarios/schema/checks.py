@@ -194,6 +194,10 @@ def _of_buckets(scenario: Scenario, load: WorkloadSpec) -> Iterator[KeyProblem]:
             yield problem("workload.kind", '"s3"', wanted, table)
     from stripesim.models.coding import parse_scheme
 
+    if scenario.plan is not None and scenario.plan.p99_recovery_ms is not None:
+        wanted = "none with workload.kind s3: recovery beside objects is not simulated"
+        key = "plan.p99_recovery_ms"
+        yield problem(key, scenario.plan.p99_recovery_ms, wanted, "workload.kind")
     scheme = parse_scheme(scenario.cluster.gateways.index_scheme)
     if scheme.kind != "replicated":
         wanted = "a replicated scheme such as rep:3: indexes are keys of objects"

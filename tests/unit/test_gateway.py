@@ -240,6 +240,13 @@ def test_wrong_keys_of_a_load_on_buckets_are_named(text, says) -> None:
     assert states(str(caught.value), says)
 
 
+def test_objects_too_large_for_one_graph_are_refused() -> None:
+    one = scenario('ops = ["put"]\nobject_sizes_bytes = ["128MiB"]', requests=2)
+    with pytest.raises(ScenarioError) as caught:
+        ran(one)
+    assert states(str(caught.value), "workload.object_sizes_bytes: got 128MiB ... 4096")
+
+
 def test_keys_of_buckets_need_kind_s3() -> None:
     with pytest.raises(ScenarioError) as caught:
         parse_scenario('schemes = ["rep:3"]\n[workload]\nrequests = 1\nbuckets = 4')

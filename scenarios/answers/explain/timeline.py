@@ -229,7 +229,11 @@ def _s3_part(step: RecordedStep) -> str:
         return f"tail {int(number) + 1}"
     if name.startswith("index") or name == "garbage noted":
         return BUCKET_INDEX
-    return name if name in ("gateway", "head") or name.startswith("tail ") else ""
+    return (
+        name
+        if name in ("client", "gateway", "head") or name.startswith("tail ")
+        else ""
+    )
 
 
 def _category(step: RecordedStep) -> str:

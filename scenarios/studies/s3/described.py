@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from stripesim.calibration.measured.hardware import processor_factor
+from stripesim.calibration.measured.hardware import arithmetic_factor, processor_factor
 from stripesim.models.problems import StudyError
 from stripesim.scenarios.studies.description import shipped_toml
 
@@ -32,6 +32,7 @@ class DescribedCluster:
     threads_per_host: int
     cpu_factor: float
     cpu_source: str
+    arithmetic_factor: float  #: The same for checksums and encryption
     gateways: int
     gbit_per_s: float
     networks: int
@@ -59,7 +60,7 @@ def read_cluster(text: str) -> DescribedCluster:
     per_host = int(drives[1])
     if osds is not None and osds % hosts == 0:
         per_host = osds // hosts
-    factor, source, threads = _processor(text)
+    factor, source, threads, arithmetic = _processor(text)
     gateways = _number(text, r"(\d+)\s*RGWs?\b(?!/)")
     each = _number(text, r"(\d+)\s*RGWs?\s*(?:/|per )\s*(?:node|host)")
     if each is not None:
@@ -72,6 +73,7 @@ def read_cluster(text: str) -> DescribedCluster:
         threads_per_host=threads,
         cpu_factor=factor,
         cpu_source=source,
+        arithmetic_factor=arithmetic,
         gateways=gateways or hosts,
         gbit_per_s=gbit_per_s,
         networks=networks,
@@ -104,8 +106,8 @@ def _drive_set(text: str, drives: re.Match[str]) -> str:
     return "nvme-tlc"
 
 
-def _processor(text: str) -> tuple[float, str, int]:
-    """Return the factor of processor times, its source, and the hardware threads of a host."""
+def _processor(text: str) -> tuple[float, str, int, float]:
+    """Return the factor of processor times, its source, the threads of a host, and the arithmetic factor."""
     processors: dict[str, dict[str, Any]] = shipped_toml("s3", "hardware.toml")[
         "processors"
     ]
@@ -114,16 +116,16 @@ def _processor(text: str) -> tuple[float, str, int]:
         if name.replace(" ", "").lower() not in squeezed:
             continue
         sockets = _number(text, rf"(\d)\s*x\s*[\w ]*{re.escape(name)}") or 1
-        factor, source = processor_factor(
-            {
-                "cpu": name,
-                "cpu_base_ghz": known["base_ghz"],
-                "cpu_boost_ghz": known["boost_ghz"],
-                "cpu_architecture": known["architecture"],
-                "sockets": sockets,
-            }
-        )
-        return factor, source, 2 * sockets * int(known["cores"])
+        table = {
+            "cpu": name,
+            "cpu_base_ghz": known["base_ghz"],
+            "cpu_boost_ghz": known["boost_ghz"],
+            "cpu_architecture": known["architecture"],
+            "sockets": sockets,
+        }
+        factor, source = processor_factor(table)
+        threads = 2 * sockets * int(known["cores"])
+        return factor, source, threads, arithmetic_factor(table)
     raise StudyError("no processor that this study knows is stated (hardware.toml)")
 
 

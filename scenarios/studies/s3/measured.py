@@ -30,13 +30,16 @@ COLUMNS: Final = (
     "how",
     "note",
 )
-#: Rows that the costs of gateways in the set `nvme` were solved for: 3-replication on ten hosts.
-CALIBRATION: Final = frozenset(f"rgw-{number}" for number in range(229, 241))
+#: Rows that numbers of the set `nvme` were solved for: 3-replication on ten hosts, and the client's time for
+#: a byte, which only a load of few clients shows. That row was held out before the first run.
+CALIBRATION: Final = frozenset(
+    {*(f"rgw-{number}" for number in range(229, 241)), "rgw-087"}
+)
 #: Tolerance of a value, and of a ratio of two.
 VALUE_TOLERANCE: Final = 0.25
 RATIO_TOLERANCE: Final = 0.15
-#: Requests in flight of one driver of warp, which starts 20 unless told otherwise (``--concurrent``).
-WARP_CONCURRENT: Final = 20
+#: Requests in flight of a driver whose number is not stated, as of a client in study `nvme`.
+UNSTATED_CONCURRENT: Final = 128
 _RELEASES: Final = {
     "pacific": ("pacific", "16."),
     "quincy": ("quincy", "17."),
@@ -143,7 +146,7 @@ class ObjectRow:
         if match is None:
             raise StudyError(f"the load {self.threads!r} states no number")
         count = int(match[1].replace(",", ""))
-        return count * WARP_CONCURRENT if "warp" in self.threads.lower() else count
+        return count * UNSTATED_CONCURRENT if "driver" in self.threads else count
 
     @property
     def sizes(self) -> tuple[tuple[int, float], ...]:

@@ -168,11 +168,22 @@ def models_of(scenario: Scenario, cluster: DescribedCluster) -> Models:
     models = changed_models(build_models(scenario))
     assert models.gateway is not None
     factor, source = cluster.cpu_factor, cluster.cpu_source
+    gateway = scaled_times(models.gateway, factor, source)
+    # A gateway's work on bytes is mostly checksums and encryption. Clients have machines of their own.
+    own = scaled_times(
+        gateway, cluster.arithmetic_factor, source, suffix="_ns_per_byte"
+    )
+    client_ns = gateway.client_ns_per_byte
+    origin = {"client_ns_per_byte": gateway.provenance["client_ns_per_byte"]}
     return replace(
         models,
         cpu=scaled_times(models.cpu, factor, source),
         client=scaled_times(models.client, factor, source),
-        gateway=scaled_times(models.gateway, factor, source),
+        gateway=replace(
+            own,
+            client_ns_per_byte=client_ns,
+            provenance={**own.provenance, **origin},
+        ),
     )
 
 

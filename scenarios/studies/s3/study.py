@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Claim, Ledger
 from stripesim.scenarios.answers.run.execute import parameters_of
-from stripesim.scenarios.studies.base import Setting, Study, StudyResult
+from stripesim.scenarios.studies.base import Setting, Study
 from stripesim.scenarios.studies.s3.claims import claims_of, ledger_for
 from stripesim.scenarios.studies.s3.described import read_cluster
 from stripesim.scenarios.studies.s3.measured import CALIBRATION, load
 from stripesim.scenarios.studies.s3.runs import models_of, scenario_of, tasks_for
 from stripesim.scenarios.studies.tasks import Row, Task
-
-if TYPE_CHECKING:
-    from stripesim.scenarios.show.figures.results import CaptionedFigure
 
 
 class S3(Study):
@@ -52,10 +49,6 @@ class S3(Study):
             "data": "shipped" if data is None else str(data),
             "rows": sum(row.role != "not-derivable" for row in load(data)),
         }
-
-    def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
-        """Return no figures: the ledger compares the numbers."""
-        return {}
 
 
 STUDY = S3()

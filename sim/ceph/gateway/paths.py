@@ -29,13 +29,13 @@ from stripesim.sim.ceph.kinds.requests import RequestShape
 from stripesim.sim.ceph.paths import PathContext
 from stripesim.sim.ceph.paths.message import cut_message
 from stripesim.sim.ceph.phases import Phase
-from stripesim.sim.engine.graph import NO_SHARD, GraphBuilder, Template
+from stripesim.sim.engine.graph import NO_ROLE, NO_SHARD, GraphBuilder, Template
 
 S3Op = Literal["put", "get", "head", "list", "delete"]
 S3_OPS: tuple[S3Op, ...] = ("put", "get", "head", "list", "delete")
 #: Operations that send an object's data to the cluster, or change its objects.
 WRITING_OPS = frozenset({"put", "delete"})
-#: Chunks of a PUT that the client sends ahead of the gateway's work: what socket buffers hold.
+#: Chunks that a sender is ahead of the work of its receiver: what socket buffers hold.
 _CHUNKS_AHEAD = 2
 
 
@@ -120,8 +120,10 @@ class S3Paths:
         arrived: list[int] = []
         begun = graph.issue
         worked: list[int] = []
+        prepared = begun
         for number, chunk_bytes in enumerate(layout.parts_bytes):
-            before = [begun, *arrived[-1:]]
+            prepared = gateway.client(chunk_bytes, [prepared])
+            before = [prepared, *arrived[-1:]]
             if number >= _CHUNKS_AHEAD:
                 before.append(worked[number - _CHUNKS_AHEAD])
             header_bytes = 0 if number else self._model.request_bytes
@@ -158,7 +160,7 @@ class S3Paths:
         head = self._read(gateway, 0, layout.head_bytes, [begun])
         window_count = self._window_count(self._model.get_window_bytes)
         sent: list[int] = []
-        received = begun
+        taken: list[int] = []
         for number, chunk_bytes in enumerate(layout.parts_bytes):
             here = head
             if number:
@@ -167,9 +169,13 @@ class S3Paths:
             work_ns = self._byte_ns("get") * chunk_bytes
             step = gateway.work(work_ns, [here, *sent[-1:]], "return bytes")
             header_bytes = 0 if number else self._model.reply_bytes
-            left, received = gateway.send(header_bytes + chunk_bytes, [step])
+            before = [step]
+            if number >= _CHUNKS_AHEAD:
+                before.append(taken[number - _CHUNKS_AHEAD])
+            left, received = gateway.send(header_bytes + chunk_bytes, before)
             sent.append(left)
-        return graph.finish(reply=received)
+            taken.append(gateway.client(chunk_bytes, [received, *taken[-1:]]))
+        return graph.finish(reply=taken[-1])
 
     def head(self) -> Template:
         """Compile a HEAD: a read of the head's attributes."""
@@ -345,6 +351,16 @@ class _Gateway:
             model.serial_ns,
             after=[step],
             label="gateway: shared state",
+            phase=Phase.CLIENT,
+        )
+
+    def client(self, size_bytes: int, after: Iterable[int]) -> int:
+        """Prepare or take bytes on the client's thread."""
+        return self.graph.delay(
+            NO_ROLE,
+            self._model.client_ns_per_byte * size_bytes,
+            after=after,
+            label="client: bytes",
             phase=Phase.CLIENT,
         )
 
