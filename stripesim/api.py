@@ -78,11 +78,9 @@ if TYPE_CHECKING:
     )
     from stripesim.scenarios.schema.types import GenerationName
     from stripesim.scenarios.show.figures.rehearsal import draw_rehearsal
-    from stripesim.scenarios.show.figures.results import (
-        CaptionedFigure,
-        draw_all,
-        save_figures,
-    )
+    from stripesim.scenarios.show.figures.renderer import CaptionedFigure
+    from stripesim.scenarios.show.figures.results import draw_all
+    from stripesim.scenarios.show.figures.saving import save_figures
     from stripesim.scenarios.studies.base import StudyResult
     from stripesim.traces import BlockTrace, FailureTrace
     from stripesim.traces import describe as describe_trace
@@ -154,7 +152,7 @@ __all__ = [
 #: Module of each name that loads on first use. The type checker reads the imports above.
 _LATE = {
     "BlockTrace": "stripesim.traces",
-    "CaptionedFigure": "stripesim.scenarios.show.figures.results",
+    "CaptionedFigure": "stripesim.scenarios.show.figures.renderer",
     "Claim": "stripesim.calibration.ledger.verdicts",
     "FailureTrace": "stripesim.traces",
     "Ledger": "stripesim.calibration.ledger.verdicts",
@@ -173,7 +171,7 @@ _LATE = {
     "explain": "stripesim.scenarios.answers.explain.request",
     "fit_trace": "stripesim.calibration.trace_fit",
     "load_trace": "stripesim.traces",
-    "save_figures": "stripesim.scenarios.show.figures.results",
+    "save_figures": "stripesim.scenarios.show.figures.saving",
     "table_rows": "stripesim.scenarios.answers.explain.text",
     "write_fit": "stripesim.scenarios.answers.trace",
 }

@@ -30,7 +30,7 @@ from stripesim.scenarios.studies.kernels import shipped
 from stripesim.sim.observe.progress import OnStep, silent
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.show.figures.results import CaptionedFigure
+    from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
 Rows = Sequence[dict[str, Any]]
 

@@ -29,9 +29,10 @@ def answer_of_trace(trace: BlockTrace | FailureTrace) -> Answer:
     def files() -> dict[str, bytes]:
         if not isinstance(trace, BlockTrace):
             return {}
-        from stripesim.traces.figure import figure_sheet
+        from stripesim.scenarios.show.figures.saving import screen_files
+        from stripesim.scenarios.show.figures.trace_sheet import draw_trace
 
-        return _pictures("trace-info", figure_sheet(trace))
+        return screen_files("trace-info", draw_trace(trace).figure)
 
     summary = describe(trace)
     return Answer(
@@ -109,20 +110,16 @@ def _drive_and_plots(
     fitted: TraceFit, trace: BlockTrace, like: str
 ) -> dict[str, bytes]:
     """Return the file of a drive whose service times are known, and the figures of times."""
-    from stripesim.calibration.ssd.plot import plot_fit
+    from stripesim.scenarios.show.figures.saving import screen_files
+    from stripesim.scenarios.show.figures.service_fit import draw_fit
 
     files = {}
     if any(fit.quantity == "service" for fit in fitted.service):
         files["drive.toml"] = drive_toml(fitted.service, trace, like).encode()
     for fit in fitted.service:
         stem = f"{fit.operation}-{fit.quantity}-fit"
-        files |= _pictures(stem, plot_fit(fit, trace))
+        files |= screen_files(stem, draw_fit(fit, trace).figure)
     return files
-
-
-def _pictures(stem: str, pictures: tuple[bytes, bytes]) -> dict[str, bytes]:
-    svg, png = pictures
-    return {f"{stem}.svg": svg, f"{stem}.png": png}
 
 
 def summary_tables(summary: Mapping[str, Any]) -> list[Table]:

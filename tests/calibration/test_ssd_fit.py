@@ -8,9 +8,10 @@ import polars as pl
 import pytest
 
 from stripesim.calibration.ssd.concurrency import fit_concurrency
-from stripesim.calibration.ssd.plot import plot_fit
 from stripesim.calibration.ssd.time_fit import factor_table, fit_times
 from stripesim.models.problems import FitError
+from stripesim.scenarios.show.figures.saving import screen_files
+from stripesim.scenarios.show.figures.service_fit import draw_fit
 from stripesim.traces import COMMAND_SCHEMA, REQUEST_SCHEMA, BlockTrace, read_trace
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared/data/block-traces"
@@ -209,9 +210,9 @@ def test_nvme_reads_held_out_error_stays_inside_its_stated_bound() -> None:
     plain = json.loads(json.dumps(fit.to_dict()))
     assert plain["provenance"]["source"] == REAL.name
     assert len(plain["factor_table"]) == 256
-    svg, png = plot_fit(fit, trace)
-    assert svg.count(b"<svg") == 1
-    assert png.startswith(b"\x89PNG")
+    pictures = screen_files("fit", draw_fit(fit, trace).figure)
+    assert pictures["fit.svg"].count(b"<svg") == 1
+    assert pictures["fit.png"].startswith(b"\x89PNG")
 
 
 def slowed(factor: float) -> BlockTrace:

@@ -20,7 +20,7 @@ from stripesim.scenarios.studies.parameters import changed_model
 from stripesim.scenarios.studies.tasks import Call, Row, Task
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.show.figures.results import CaptionedFigure
+    from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
 CAUCHY_GOOD: Final = "jerasure:cauchy_good"
 #: Sources of rows, the best first: the given benchmark, this machine, Ceph 16.
