@@ -5,6 +5,7 @@ The page itself is `page/explorer.html.j2`.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import polars as pl
@@ -53,6 +54,11 @@ class ExplorerAxis:
     values: tuple[Any, ...]
     texts: tuple[str, ...]
     numeric: bool
+
+    @cached_property
+    def stops(self) -> dict[str, int]:
+        """Return the stop of each value. Values of different types may be equal, so texts tell them apart."""
+        return {repr(value): stop for stop, value in enumerate(self.values)}
 
     def to_json(self) -> dict[str, Any]:
         """Return the axis as the page's script reads it."""
@@ -105,33 +111,34 @@ def explorer_of(
     if not metrics or not axes:
         return None
     schemes = tuple(coordinates["scheme"].unique(maintain_order=True))
+    map_of_cells = _Map(schemes, axes)
     cells = aggregated.to_dicts()
-    stops = [
-        {repr(value): stop for stop, value in enumerate(axis.values)} for axis in axes
-    ]
-
-    def place(row: Mapping[str, Any]) -> list[int]:
-        """Return the coordinates of a cell as indices: of its scheme, then along each axis."""
-        along = [
-            stop_of[repr(row[axis.key])]
-            for axis, stop_of in zip(axes, stops, strict=True)
-        ]
-        return [schemes.index(row["scheme"]), *along]
-
+    unsteady = [at for at, row in enumerate(cells) if not row.get("steady", True)]
     document = {
         "axes": [axis.to_json() for axis in axes],
         "schemes": [scheme_label(scheme) for scheme in schemes],
         "metrics": [_metric(aggregated, name) for name in metrics],
-        "cells": [place(row) for row in cells],
+        "cells": [map_of_cells.place(row) for row in cells],
         "replications": [row["replications"] for row in cells],
-        "unsteady": [
-            number for number, row in enumerate(cells) if not row.get("steady", True)
-        ],
+        "unsteady": unsteady,
         "bottlenecks": [_bottleneck(row) for row in cells],
-        "failed": [[place(row), row["reason"]] for row in failed],
+        "failed": [[map_of_cells.place(row), row["reason"]] for row in failed],
     }
     headings = tuple((name, QUANTITIES[name].heading) for name in metrics)
     return Explorer(axes, headings, document)
+
+
+@dataclass(frozen=True)
+class _Map:
+    """Where the cells of a sweep are."""
+
+    schemes: tuple[str, ...]
+    axes: tuple[ExplorerAxis, ...]
+
+    def place(self, row: Mapping[str, Any]) -> list[int]:
+        """Return the coordinates of a cell as indices: of its scheme, then along each axis."""
+        along = [axis.stops[repr(row[axis.key])] for axis in self.axes]
+        return [self.schemes.index(row["scheme"]), *along]
 
 
 def explorer_page(

@@ -4,6 +4,7 @@ import csv
 import itertools
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,9 @@ _POINTS_MAX: Final = 100_000
 TASKS_MAX: Final = 200_000
 
 _SEED_MAX: Final = 2**63 - 1
+
+#: What a list of values lacks.
+_UNCLOSED: Final = "brackets and quotes that close"
 
 
 @dataclass(frozen=True)
@@ -76,28 +80,35 @@ def split_values(text: str) -> list[str]:
     ['["rs:6,3", "rep:3"]', '"a,b"', '4k']
     """
     values: list[str] = []
-    start = depth = 0
-    quote = ""
-    escaped = False
+    start = depth = end_of_quote = 0
     for index, letter in enumerate(text):
-        if quote:
-            # In TOML only double quotes have escapes.
-            if letter == quote and not escaped:
-                quote = ""
-            escaped = letter == "\\" and quote == '"' and not escaped
-        elif letter in "\"'" and (depth or not text[start:index].strip()):
-            quote = letter
-        elif letter in "[{]}":
-            depth += 1 if letter in "[{" else -1
+        if index < end_of_quote:
+            continue
+        if letter in "\"'" and (depth or not text[start:index].strip()):
+            end_of_quote = _end_of_quote(text, index)
+        elif letter in "[{":
+            depth += 1
+        elif letter in "]}":
+            depth -= 1
         elif letter == "," and depth == 0:
             values.append(text[start:index].strip())
             start = index + 1
-    if quote or depth:
-        raise ValueError("brackets and quotes that close")
+    if depth:
+        raise ValueError(_UNCLOSED)
     values.append(text[start:].strip())
     if not all(values):
         raise ValueError("values between the commas")
     return values
+
+
+def _end_of_quote(text: str, start: int) -> int:
+    """Return the position after the quote that closes the one at `start`."""
+    # In TOML only double quotes have escapes.
+    pattern = r'"(?:\\.|[^"\\])*"' if text[start] == '"' else r"'[^']*'"
+    quoted = re.compile(pattern, re.DOTALL).match(text, start)
+    if quoted is None:
+        raise ValueError(_UNCLOSED)
+    return quoted.end()
 
 
 def plan_sweep(
