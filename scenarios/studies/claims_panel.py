@@ -91,10 +91,13 @@ def numbers_text(entry: Entry) -> str:
 
 
 def _short_error(entry: Entry) -> str:
-    number = entry.claim.id[-3:]
+    number = f"claim {entry.claim.id[-3:]}"
     if entry.error is None or not math.isfinite(entry.error):
         return number
-    return f"{number} ({100 * entry.error:+.0f} %)"
+    if entry.error_kind != "relative":
+        return f"{number} ({entry.error:+.3g})"
+    side = "high" if entry.error > 0 else "low"
+    return f"{number} (simulated {100 * abs(entry.error):.0f} % too {side})"
 
 
 def _colour(entry: Entry) -> str:

@@ -313,11 +313,11 @@ def _fill_ratios(one: Candidate) -> tuple[float, float]:
 
 
 def _threshold(percent: float, words: str) -> Iterator[LayerSpec]:
-    """Yield a line at a fill, with its name at its left end."""
+    """Yield a line at a fill, with its name at its right end."""
     yield line_at(percent, sideways=True, color="#666666", linestyle=":")
-    look = {"lift": (3, 3), "ha": "left", "xycoords": BESIDE, "color": "#444444"}
-    style = {**look, "fontsize": 10.5}
-    yield LayerSpec(mark="text", x=[0], y=[percent], texts=[words], style=style)
+    look = {"lift": (-3, 3), "ha": "right", "xycoords": BESIDE, "color": "#444444"}
+    style = {**look, "fontsize": 10.5, "halo": True}
+    yield LayerSpec(mark="text", x=[1], y=[percent], texts=[words], style=style)
 
 
 def _p99_figure(plan: PlanSpec, document: Mapping[str, Any]) -> FigureSpec | None:
@@ -427,8 +427,14 @@ def _bars_figure(
     if intervals is not None:
         ends = [max(pair) for pair in zip(values, intervals.high, strict=True)]
         layers.append(intervals)
-    beside = {"lift": (5, 0), "ha": "left", "va": "center", "fontsize": 12}
-    above = {"lift": (2, 2), "ha": "left", "va": "bottom", "fontsize": 11}
+    beside = {
+        "lift": (5, 0),
+        "ha": "left",
+        "va": "center",
+        "fontsize": 12,
+        "halo": True,
+    }
+    above = {"lift": (2, 2), "ha": "left", "va": "bottom", "fontsize": 11, "halo": True}
     tops = [place - thick / 2 for place in places]
     zeros = [0.0] * len(names)
     layers += [

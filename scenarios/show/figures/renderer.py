@@ -34,6 +34,8 @@ from stripesim.scenarios.show.figures.specification import (
 _NARROW_INCHES: Final = 5.7
 _VERY_NARROW_INCHES: Final = 4.5
 _GREY: Final = "#888888"
+#: Height of legends that figures have room for.
+_LEGEND_INCHES: Final = 0.7
 
 
 class CaptionedFigure(NamedTuple):
@@ -184,7 +186,12 @@ def _finish_panel(axes: Axes, panel: PanelSpec) -> None:
     elif panel.legend == "above":
         # Where the legend hides no points.
         corner: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1)}
-        axes.legend(**corner, ncols=2, borderaxespad=0.1, fontsize=10)
+        close: dict[str, Any] = {
+            "borderaxespad": 0.1,
+            "handlelength": 1,
+            "handletextpad": 0.2,
+        }
+        axes.legend(**corner, **close, ncols=2, columnspacing=0.8, fontsize=10)
     elif panel.legend:
         axes.legend(loc=cast(Any, panel.legend), fontsize=10)
 
@@ -280,9 +287,17 @@ def _add_legend(
         look: dict[str, Any] = {"handlelength": 2.2, **spec.legend_style}
         if spec.size[0] < _NARROW_INCHES:
             look = {"fontsize": 11, "columnspacing": 1.2, **look}
-        fitted_legend(
-            figure, list(by_label.values()), list(by_label), spec.legend, **look
-        )
+        handles = list(by_label.values())
+        fitted_legend(figure, handles, list(by_label), spec.legend, **look)
+        _make_room(figure)
+
+
+def _make_room(figure: Figure) -> None:
+    """Make a figure higher if its legend would take room that the panels need."""
+    legend_inch = figure.legends[0].get_window_extent().height / figure.dpi
+    more_inch = max(0.0, legend_inch - _LEGEND_INCHES)
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + more_inch)
 
 
 def fitted_legend(

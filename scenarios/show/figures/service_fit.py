@@ -127,7 +127,7 @@ def _shares_panel(fit: ServiceFit, halves: list[_Half]) -> PanelSpec:
     best = min(fit.candidates, key=lambda candidate: candidate.aic)
     return PanelSpec(
         title=f"KS distance {fit.train.ks:.3f} fitted, {fit.held_out.ks:.3f} held out\n"
-        f"({best.name} instead of the table: {best.ks_train:.3f}, {best.ks_held_out:.3f})",
+        f"({best.name}: {best.ks_train:.3f} and {best.ks_held_out:.3f})",
         layers=layers,
         # Omit extreme times, which would compress the curves. Other panels show them.
         x=AxisSpec(
@@ -167,14 +167,14 @@ def _qq_panel(fit: ServiceFit, halves: list[_Half]) -> PanelSpec:
     )
     score = fit.held_out
     errors = {
-        "mean": score.mean_error,
         "p50": score.p50_error,
         "p90": score.p90_error,
         "p99": score.p99_error,
     }
     texts = [f"{name} {100 * error:+.1f} %" for name, error in errors.items()]
     return PanelSpec(
-        title="model over data, held-out half:\n" + ", ".join(texts),
+        title=f"held-out half: mean {100 * score.mean_error:+.1f} %\n"
+        + ", ".join(texts),
         layers=layers,
         x=AxisSpec(label="data quantile [µs]", scale="log"),
         y=AxisSpec(label="model quantile [µs]", scale="log"),

@@ -164,9 +164,7 @@ def _gaps(trace: BlockTrace) -> PanelSpec:
             ),
         ],
         x=AxisSpec(label="gap [µs]", scale="log"),
-        y=AxisSpec(
-            label="share of gaps that are longer", scale="log", low=low, high=1.3
-        ),
+        y=AxisSpec(label="share of longer gaps", scale="log", low=low, high=1.3),
         legend="lower left",
     )
 
@@ -191,7 +189,7 @@ def _dispersion(trace: BlockTrace) -> PanelSpec:
         title=title,
         layers=[curve, _level(1, "Poisson")],
         x=AxisSpec(label="window [s]", scale="log"),
-        y=AxisSpec(label="variance / mean of requests per window", scale="log"),
+        y=AxisSpec(label="variance / mean per window", scale="log"),
         legend="best",
     )
 
@@ -208,8 +206,8 @@ def _sizes(trace: BlockTrace) -> PanelSpec:
         title="Request sizes",
         layers=layers,
         x=AxisSpec(label="size [KiB]", scale="log2"),
-        y=AxisSpec(label="share of requests at most as large", low=0, high=1.02),
-        legend="lower right",
+        y=AxisSpec(label="share at most as large", low=0, high=1.02),
+        legend="best",
     )
 
 
@@ -260,7 +258,7 @@ def _reuse(trace: BlockTrace) -> PanelSpec:
         layers=[curve, _level(most, "cache without limit")],
         x=AxisSpec(label="cache [MiB]", scale="log"),
         y=AxisSpec(
-            label="share of 4 KiB accesses served",
+            label="share of accesses served",
             low=0,
             high=max(0.05, most * 1.15),
         ),
