@@ -10,7 +10,7 @@ from typing import Any, Final
 import polars as pl
 
 from stripesim._version import __version__
-from stripesim.models.problems import WorkLostError
+from stripesim.models.problems import WorkError
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
 from stripesim.scenarios.answers.sweep.stats import CELL_COLUMNS, aggregate
 from stripesim.scenarios.cells.notes import (
@@ -153,7 +153,7 @@ def run_sweep(
                 progress(outcome)
     except KeyboardInterrupt:
         done.stopped = INTERRUPTED
-    except WorkLostError as error:
+    except WorkError as error:
         done.stopped = str(error)
     damaged = 0 if store is None else store.damaged
     return _result(plan, done, kept=kept, damaged=damaged, unchecked=unchecked)
