@@ -14,7 +14,7 @@ from stripesim.models.problems import SweepError, WorkError, first_problem
 from stripesim.scenarios.work.task import (
     Batch,
     Batches,
-    Outcome,
+    EndedTask,
     SweepTask,
     attempt_batch,
     code_sha256,
@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 
 def run_dask(
     tasks: Sequence[SweepTask], address: str, timeout_s: float = TIMEOUT_S
-) -> Iterator[Outcome]:
+) -> Iterator[EndedTask]:
     """Run tasks on a Dask cluster. Workers need the traces and maps at the paths in the scenario."""
     distributed = _distributed()
     client = _connect(distributed, address)
