@@ -229,13 +229,13 @@ def _panel(
     places = Places(order, _beside(mine), panel.sideways)
     series = _series_order(described, layers)
     drawn_layers = [
-        *panel.x.layers(sideways=False),
-        *panel.y.layers(sideways=True),
         *(
             each
             for layer, rows in mine
             for each in _layer(places, layer, rows, described, series)
         ),
+        *panel.x.layers(sideways=False),
+        *panel.y.layers(sideways=True),
     ]
     x = _with_categories(panel.x.spec, [] if panel.sideways else order)
     y = _with_categories(panel.y.spec, order if panel.sideways else [])

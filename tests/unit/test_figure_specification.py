@@ -83,6 +83,13 @@ def test_a_shared_automatic_scale_suits_all_panels():
         assert high > 400
 
 
+def test_a_line_across_a_panel_does_not_change_its_scale():
+    line = LayerSpec(mark="line", x=[1, 2], y=[100, 200])
+    across = LayerSpec(mark="levels", x=[1.5])
+    (axes,) = figure_of(panel(line, across, y=AxisSpec(scale="auto"))).axes
+    assert axes.get_yscale() == "linear"
+
+
 def test_a_long_legend_makes_a_figure_higher_instead_of_cutting_its_edge():
     layers = [
         LayerSpec(mark="line", x=[1, 2], y=[2, 3], label=f"{number} " + "long " * 10)

@@ -110,7 +110,7 @@ def _figure(timeline: Mapping[str, Any]) -> FigureSpec:
             title="recovery traffic",
             layers=[*recovery, *events],
             x=time,
-            y=AxisSpec(label="MB/s", low=0),
+            y=AxisSpec(label="traffic [MB/s]", low=0),
             legend="beside",
         ),
     ]

@@ -170,7 +170,7 @@ def _timeline_panels(timeline: Mapping[str, Any], unit: _Unit) -> Iterator[_Size
         PanelSpec(
             title="recovery",
             layers=_series(moved, _MOVED, 1e6, unit),
-            y=AxisSpec(label="MB/s", low=0),
+            y=AxisSpec(label="traffic [MB/s]", low=0),
             legend="beside",
         ),
     )

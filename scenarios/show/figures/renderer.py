@@ -266,6 +266,8 @@ def _drawn_heights(axes: Axes) -> list[float]:
         float(cast(Any, y))
         for sibling in group
         for line in sibling.get_lines()
+        # Lines across the whole panel are in other units.
+        if line.get_transform() == sibling.transData
         for y in line.get_ydata()
     ]
     return [height for height in heights if math.isfinite(height)]
