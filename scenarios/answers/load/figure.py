@@ -139,10 +139,8 @@ def _curve(curve: LoadCurve, style: Mapping[str, str]) -> Iterator[LayerSpec]:
     ring = {"marker": "o", "markersize": 15, "fillstyle": "none", "color": colour}
     ring |= {"markeredgewidth": 2, "zorder": 4}
     yield LayerSpec(mark="points", style=ring, **at)
-    # Below the curve, on the side with more room.
-    is_left = knee < 0.7 * max(point.iops.mean for point in curve.points)
-    lift, side = ((12, -16), "left") if is_left else ((-4, -24), "right")
-    yield _words(f"knee {rounded_rate(knee)}/s", at, lift, side, colour)
+    # A curve rises, so there is room above its left side.
+    yield _words(f"knee {rounded_rate(knee)}/s", at, (-10, 9), "right", colour)
 
 
 def _points(
