@@ -29,7 +29,7 @@ from stripesim.models.placement.osdmap import (
 )
 from stripesim.models.placement.pg_sets import OsdMap, PgSets, PlacedPool, pg_sets
 from stripesim.models.placement.upmaps import changed_osd_map
-from stripesim.models.problems import CrushMapError, PlacementError
+from stripesim.models.problems import PlacementError
 
 __all__ = [
     "NONE",
@@ -37,7 +37,6 @@ __all__ = [
     "Bucket",
     "BucketArgs",
     "CrushMap",
-    "CrushMapError",
     "Device",
     "Movement",
     "OsdMap",

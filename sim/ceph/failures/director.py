@@ -142,7 +142,7 @@ class FaultDirector:
             timeline=self.state.timeline,
             objects_counts=[len(group.objects) for group in self.state.groups],
             fullness=self.state.fullness,
-            changes=self.changes.outcomes,
+            changes=self.changes.applied,
             rounds=recovery.rounds,
             waited_ns=recovery.waited_ns,
             shard_bytes=self.shard_bytes,
