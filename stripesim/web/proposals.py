@@ -5,8 +5,8 @@ from functools import lru_cache
 from typing import Final
 
 from stripesim.models.coding import RedundancyScheme, parse_scheme
+from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.cells.files import content_of
-from stripesim.scenarios.forms.bound import bounds_of
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.web.controls import RATE_PER_S, SIDES, defaults, rate_of
 from stripesim.web.options import scenario_of

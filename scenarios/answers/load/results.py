@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stripesim.scenarios.forms.bound import Bound
+from stripesim.scenarios.cells.bound import Bound
 from stripesim.scenarios.schema.keys import Cell
 from stripesim.sim.observe.intervals import Interval
 
