@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from stripesim._version import __version__
 from stripesim.calibration.parameters.sets import ParameterSet, names
@@ -23,6 +23,7 @@ from stripesim.models.generations import generations
 from stripesim.models.problems import AnswerError
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.latex import LATEX_SIGNS
+from stripesim.sim.observe.documents import Documented
 
 Role = Literal["tool", "parameters", "code", "source"]
 
@@ -66,7 +67,7 @@ _ACCENTS: Final = {
 
 
 @dataclass(frozen=True)
-class Citation:
+class Citation(Documented):
     """One entry of a bibliography. Its fields are plain text."""
 
     key: str
@@ -74,6 +75,8 @@ class Citation:
     role: Role
     fields: Mapping[str, str]
     by_organization: bool = False  # True if the author is no person.
+
+    in_document: ClassVar = ("key", "type", "role", "fields", "bibtex")
 
     def bibtex(self) -> str:
         """Write the entry in BibTeX, with every special character escaped."""
@@ -88,16 +91,6 @@ class Citation:
         if name == "title" or (name == "author" and self.by_organization):
             return f"{{{text}}}"
         return text
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the entry as JSON values."""
-        return {
-            "key": self.key,
-            "type": self.type,
-            "role": self.role,
-            "fields": dict(self.fields),
-            "bibtex": self.bibtex(),
-        }
 
 
 @dataclass(frozen=True)

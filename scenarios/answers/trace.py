@@ -63,7 +63,7 @@ def answer_of_fit(
         return {}
 
     return Answer(
-        document=fitted.to_dict(),
+        document=fitted.to_json(),
         shown=[fitted.summary()],
         saved_as="trace-fit.json",
         files=files,
