@@ -36,29 +36,29 @@ _LOADS: Final = {
 }
 
 
-class _FioTable(BaseModel):
+class _FioObject(BaseModel):
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
 
-class _Latency(_FioTable):
+class _Latency(_FioObject):
     mean: float = 0.0
     percentile: dict[str, float] = Field(default_factory=dict)
 
 
-class _Direction(_FioTable):
+class _Direction(_FioObject):
     iops: float = 0.0
     lat_ns: _Latency = Field(default_factory=_Latency)
     clat_ns: _Latency = Field(default_factory=_Latency)
 
 
-class _FioJob(_FioTable):
+class _FioJob(_FioObject):
     jobname: str = ""
     options: dict[str, Any] = Field(default_factory=dict, alias="job options")
     read: _Direction = Field(default_factory=_Direction)
     write: _Direction = Field(default_factory=_Direction)
 
 
-class _FioOutput(_FioTable):
+class _FioOutput(_FioObject):
     options: dict[str, Any] = Field(default_factory=dict, alias="global options")
     jobs: list[_FioJob] = Field(min_length=1)
 
