@@ -17,7 +17,7 @@ from stripesim.scenarios.show.figures.captions import (
     scheme_label,
 )
 from stripesim.scenarios.show.page.render import render
-from stripesim.scenarios.show.quantities import QUANTITIES
+from stripesim.scenarios.show.quantities import COSTS, QUANTITIES
 from stripesim.sim.observe.documents import Documented
 from stripesim.sim.observe.limits import resource_name
 
@@ -29,12 +29,7 @@ METRICS: Final = (
     "latency_mean_ns",
     "latency_p50_ns",
     "latency_p99_ns",
-    "cpu_ns_per_op",
-    "cpu_utilisation",
-    "private_net_bytes_per_client_byte",
-    "public_net_bytes_per_client_byte",
-    "device_read_bytes_per_client_byte",
-    "device_write_bytes_per_client_byte",
+    *COSTS,
 )
 
 #: Columns of a cell that are axes unless a swept key already says the same.
