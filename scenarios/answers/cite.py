@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final, Literal
 from stripesim._version import __version__
 from stripesim.calibration.parameters.sets import ParameterSet, names
 from stripesim.models.generations import generations
-from stripesim.models.problems import AnswerError
+from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.latex import LATEX_SIGNS
 from stripesim.sim.observe.documents import Documented
@@ -200,14 +200,20 @@ def _used(folder: Path) -> _Used:
             return _used_by_scenario(folder, version, provenance)
         except (TypeError, AttributeError, KeyError):
             raise AnswerError(
-                f"{folder}: got a provenance whose configuration or codes cannot be read, wanted that of a "
-                "run of this version"
+                Problem(
+                    place=str(folder),
+                    got="a provenance whose configuration or codes cannot be read",
+                    wanted="that of a run of this version",
+                )
             ) from None
     known = _data()["studies"].get(str(study))
     if known is None:
         raise AnswerError(
-            f"{folder}: got the unknown study {study!r}, wanted one of "
-            f"{', '.join(_data()['studies'])}"
+            Problem(
+                place=str(folder),
+                got=f"the unknown study {study!r}",
+                wanted=f"one of {', '.join(_data()['studies'])}",
+            )
         )
     return _Used(version, sets=tuple(known["parameters"]), studies=(study,))
 
@@ -234,7 +240,11 @@ def _used_by_scenario(
 def _provenance(folder: Path) -> dict[str, Any]:
     """Read the provenance that a command wrote into a folder."""
     if not folder.is_dir():
-        raise AnswerError(f"{folder}: got no such folder, wanted the --out of a run")
+        raise AnswerError(
+            Problem(
+                place=str(folder), got="no such folder", wanted="the --out of a run"
+            )
+        )
     for name in _PROVENANCE_FILES:
         path = folder / name
         if not path.is_file():
@@ -242,16 +252,26 @@ def _provenance(folder: Path) -> dict[str, Any]:
         try:
             document = json.loads(path.read_text("utf-8"))
         except (OSError, ValueError, RecursionError) as error:
-            raise AnswerError(f"{path}: got {error}, wanted JSON") from None
+            raise AnswerError(
+                Problem(place=str(path), got=str(error), wanted="JSON")
+            ) from None
         if isinstance(document, dict) and name != _PROVENANCE_FILES[0]:
             document = document.get("provenance")
         if isinstance(document, dict) and "stripesim" in document:
             return document
         raise AnswerError(
-            f"{path}: got no version of stripesim, wanted the provenance of a run"
+            Problem(
+                place=str(path),
+                got="no version of stripesim",
+                wanted="the provenance of a run",
+            )
         )
     raise AnswerError(
-        f"{folder}: got none of {', '.join(_PROVENANCE_FILES)}, wanted the --out of a run"
+        Problem(
+            place=str(folder),
+            got=f"none of {', '.join(_PROVENANCE_FILES)}",
+            wanted="the --out of a run",
+        )
     )
 
 
@@ -277,7 +297,9 @@ def _columns(folder: Path) -> dict[str, set[str]]:
                     if row.get(key):
                         values.setdefault(key, set()).add(row[key])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise AnswerError(f"{path}: got {error}, wanted a table of results") from None
+        raise AnswerError(
+            Problem(place=str(path), got=str(error), wanted="a table of results")
+        ) from None
     return values
 
 

@@ -22,7 +22,7 @@ from multiprocessing import connection, forkserver
 from multiprocessing.process import BaseProcess
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from stripesim.models.problems import WorkError
+from stripesim.models.problems import Problem, WorkError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -216,7 +216,11 @@ def run_pool(
                     false_starts += 1
                     if false_starts >= _FALSE_STARTS_MAX:
                         raise WorkError(
-                            f"workers: got {cause} before they were ready, wanted them to start"
+                            Problem(
+                                key="workers",
+                                got=f"{cause} before they were ready",
+                                wanted="them to start",
+                            )
                         )
                 elif job is not None and job.deaths + 1 < attempts_max:
                     retried.appendleft(_Attempt(job.item, job.deaths + 1))

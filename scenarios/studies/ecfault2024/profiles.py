@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from stripesim.models.coding import RedundancyScheme, padded_amplification, parse_scheme
 from stripesim.models.placement.pg_autoscale import pg_autoscale_model
-from stripesim.models.problems import MeasuredError
+from stripesim.models.problems import MeasuredError, Problem
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.schema.types import ScenarioTable
@@ -110,7 +110,12 @@ def parse_profiles(text: str, where: str = FILE) -> tuple[Profile, ...]:
             ) from None
         if parsed.name in values:
             raise MeasuredError(
-                f"{name}: name: got {parsed.name!r} a second time, wanted each once"
+                Problem(
+                    place=name,
+                    key="name",
+                    got=f"{parsed.name!r} a second time",
+                    wanted="each once",
+                )
             )
         values[parsed.name] = parsed
     return tuple(values.values())
