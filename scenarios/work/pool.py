@@ -22,7 +22,7 @@ from multiprocessing import connection, forkserver
 from multiprocessing.process import BaseProcess
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from stripesim.models.problems import WorkError
+from stripesim.models.problems import Problem, WorkError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -227,7 +227,11 @@ def run_pool(
 def _check_false_starts(false_starts: int, cause: str) -> None:
     if false_starts >= _FALSE_STARTS_MAX:
         raise WorkError(
-            f"workers: got {cause} before they were ready, wanted them to start"
+            Problem(
+                key="workers",
+                got=f"{cause} before they were ready",
+                wanted="them to start",
+            )
         )
 
 

@@ -16,7 +16,7 @@ from stripesim.scenarios.answers.load.rate_runs import (
     RateRun,
     scenario_of,
 )
-from stripesim.scenarios.answers.load.words import curve_json, sentence_of
+from stripesim.scenarios.answers.load.words import sentence_of
 from stripesim.scenarios.cells.notes import client_notes
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
@@ -155,7 +155,7 @@ def test_points_are_closest_at_the_knee_and_where_latency_grows(queue_curve):
 
 
 def test_the_rate_within_a_bound_follows_from_the_points_by_hand(queue_curve):
-    document = curve_json(queue_curve)
+    document = queue_curve.to_json()
     bound = document["p99_bounds"][1]
     points = document["points"]
     before, after = next(
