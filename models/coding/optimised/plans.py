@@ -106,7 +106,7 @@ class ShardMap:
 
 
 def plan_read(shard_map: ShardMap, request: ObjectRequest) -> ReadPlan:
-    """Plan a read of the chunks or pages that hold the wanted bytes, according to `EcPolicy.reads`."""
+    """Plan a read of the columns, chunks or pages that hold wanted bytes, according to `EcPolicy.reads`."""
     unit = shard_map.geometry.stripe_unit_bytes
     pages = request.policy.reads == "pages"
     touched = shard_map.shards_of(
@@ -116,6 +116,11 @@ def plan_read(shard_map: ShardMap, request: ObjectRequest) -> ReadPlan:
         shard: extents.align(runs, PAGE_BYTES if pages else unit)
         for shard, runs in touched.items()
     }
+    if request.policy.reads == "columns":
+        first, stop = shard_map.geometry.stripe_range(
+            request.offset_bytes, request.returned_bytes
+        )
+        wanted = dict.fromkeys(touched, ((first * unit, stop * unit),))
     stored = shard_map.stored(request.object_size_bytes)
     if not request.policy.optimised:
         # A classic object is padded to whole stripes.

@@ -157,6 +157,7 @@ def build_pool(
     models: Models | None = None,
     down: int | None = None,
     meta: bool = False,
+    hinted_writes: bool = False,
 ) -> Pool:
     """Place a scheme's pool on the measured cluster."""
     scheme = parse_scheme(name)
@@ -180,6 +181,7 @@ def build_pool(
             osd_hosts=np.arange(osds, dtype=np.int64),
             acting=acting,
             models=models or models_for(scheme),
+            hinted_writes=hinted_writes,
         ),
         scheme=scheme,
         stripe_unit_bytes=stripe_unit_bytes,
