@@ -22,8 +22,8 @@ from stripesim.scenarios.studies.staged_fit import (
 )
 
 STUDY = "releases"
-# What a sync adds to ``bluefs_bytes_written_wal`` beyond its transactions [B]: all of the last block, which is written
-# again. The counter of 14.2.21 leaves out the part of it that was there before, half a block on average.
+# What a sync adds to ``bluefs_bytes_written_wal`` beyond its transactions [B]: the last block, which is
+# written again. The counter of 14.2.21 leaves out the part that was there before, half a block on average.
 SYNC_BYTES = {"14": 2048, "18": 4096, "20": 4096}
 
 

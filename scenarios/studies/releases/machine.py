@@ -59,5 +59,6 @@ def pool_of(
         coded.stripe_unit_bytes,
         models=models or models_of(pooled, scheme),
         down=down,
+        pool_id=pooled.pool_id,
         hinted_writes=True,
     )

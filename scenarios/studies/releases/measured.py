@@ -53,6 +53,7 @@ class Pooled:
 
     version: str
     is_optimised: bool  # True with ``allow_ec_optimizations``.
+    pool_id: int | None = None  # It decides where placement groups are.
 
     @property
     def major(self) -> str:
@@ -252,7 +253,8 @@ def _pooled(row: CsvRow) -> Pooled:
     named = _IDS.match(row.words("run_id"))
     if not version and named:
         version = _VERSIONS.get(named["major"], named["major"])
-    pooled = Pooled(version or DEFAULT_VERSION, _is_optimised(row))
+    pool_id = row.whole("pool_id", 1, 0) or None
+    pooled = Pooled(version or DEFAULT_VERSION, _is_optimised(row), pool_id)
     if pooled.major not in GENERATIONS:
         column = "release" if row.words("release") else "run_id"
         row.refuse(column, f"a release {', '.join(GENERATIONS)}")
