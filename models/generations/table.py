@@ -9,14 +9,14 @@ from typing import Any, ClassVar, Literal
 
 from stripesim.models.coding.optimised.extent_cache import ExtentCacheModel
 from stripesim.models.coding.policy import WHOLE_STRIPES, EcPolicy, Reads
-from stripesim.models.object_store.store import DeferralModel
+from stripesim.models.object_store.store import DeferralModel, ObjectStoreModel
 from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.models.recovery import GraceFrom, RecoveryModel
 from stripesim.models.throttle import ThrottleModel
 
 Device = Literal["ssd", "hdd"]
 # Tables of numbers of a release.
-_PARTS = ("recovery", "op_threads", "throttle", "deferral", "extent_cache")
+_PARTS = ("recovery", "op_threads", "throttle", "deferral", "extent_cache", "log")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +83,12 @@ class Generation:
     def extent_cache(self) -> ExtentCacheModel:
         """Return the cache of pages at the primaries of optimised pools."""
         return ExtentCacheModel(**self._numbers("extent_cache", "ssd"))
+
+    def with_log(self, store: ObjectStoreModel) -> ObjectStoreModel:
+        """Return a store whose log writes what a sync of the release writes."""
+        numbers = self._numbers("log", "ssd")
+        provenance = {**store.provenance, **numbers.pop("provenance")}
+        return replace(store, provenance=provenance, **numbers)
 
     def throttle(self) -> ThrottleModel:
         """Return the limit on client requests that an OSD admits."""

@@ -16,7 +16,6 @@ from stripesim.calibration.parameters.sets import (
     names,
 )
 from stripesim.models.coding import (
-    WHOLE_STRIPES,
     EcPolicy,
 )
 from stripesim.models.cpu import ClientModel, CpuModel
@@ -52,6 +51,7 @@ def build_models(scenario: Scenario) -> Models:
     public_rate = {"rate_bits_per_s": public_bits_per_s}
     private_rate = {"rate_bits_per_s": private_bits_per_s}
     lock_scope = cluster.pg_lock_scope or release.pg_lock_scope
+    policy = ec_policy(scenario)
     submit = {}
     if scenario.client.threads is not None:
         submit["submit_threads_count"] = scenario.client.threads
@@ -64,11 +64,12 @@ def build_models(scenario: Scenario) -> Models:
         pg_lock=PgLockModel(scope=lock_scope, provenance={}),
         threads=threads,
         ssd=drive,
-        store=chosen.model(ObjectStoreModel, "store"),
+        store=release.with_log(chosen.model(ObjectStoreModel, "store")),
         kernel=kernel_table(scenario),
         kernel_backend=cluster.kernel_backend,
         encode_buffers=ceph_buffers() if cluster.encode_buffers else None,
-        ec=ec_policy(scenario),
+        ec=policy,
+        extent_cache=release.extent_cache() if policy.optimised else None,
         op_queue=_op_queue(scenario, drive, threads.op_shards_count),
         throttle=release.throttle(),
         deferral=release.deferral(_device_kind(drive)),
@@ -143,7 +144,7 @@ def ec_policy(scenario: Scenario) -> EcPolicy:
             "cluster.pg_lock_scope", f'"{cluster.pg_lock_scope}"', wanted
         )
     if offered.optimised and not optimised:
-        return WHOLE_STRIPES
+        return release.classic_ec
     return replace(offered, direct_reads=direct)
 
 

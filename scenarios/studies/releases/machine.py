@@ -22,9 +22,9 @@ PARAMETERS = ParameterFile("releases")
 def models_of(pooled: Pooled, scheme: RedundancyScheme) -> Models:
     """Build the models of a release for one scheme: those of 16.2.15, with the numbers that differ."""
     release = generation(pooled.generation)
-    models = with_numbers(
-        cluster.models_for(scheme), PARAMETERS.table(f"v{pooled.major}")
-    )
+    models = cluster.models_for(scheme)
+    models = replace(models, store=release.with_log(models.store))
+    models = with_numbers(models, PARAMETERS.table(f"v{pooled.major}"))
     if not pooled.is_optimised:
         return replace(models, ec=release.classic_ec)
     return replace(models, ec=release.ec, extent_cache=release.extent_cache())
