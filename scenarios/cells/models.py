@@ -19,7 +19,7 @@ from stripesim.models.coding import (
     EcPolicy,
 )
 from stripesim.models.cpu import ClientModel, CpuModel
-from stripesim.models.generations import OpThreads, generation, generations
+from stripesim.models.generations import Generation, OpThreads, generation, generations
 from stripesim.models.hdd import DeviceModel
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
@@ -64,7 +64,7 @@ def build_models(scenario: Scenario) -> Models:
         pg_lock=PgLockModel(scope=lock_scope, provenance={}),
         threads=threads,
         ssd=drive,
-        store=release.with_log(chosen.model(ObjectStoreModel, "store")),
+        store=_store(chosen, release),
         kernel=kernel_table(scenario),
         kernel_backend=cluster.kernel_backend,
         encode_buffers=ceph_buffers() if cluster.encode_buffers else None,
@@ -109,6 +109,12 @@ def _op_queue(scenario: Scenario, drive: DeviceModel, queues: int) -> OpQueue | 
     if kind == "wpq":
         return wpq()
     return None
+
+
+def _store(chosen: ParameterSet, release: Generation) -> ObjectStoreModel:
+    """Return the set's store, with what a sync of the release writes unless the set says it."""
+    store = chosen.model(ObjectStoreModel, "store")
+    return store if store.sync_log_bytes else release.with_log(store)
 
 
 def ec_policy(scenario: Scenario) -> EcPolicy:
