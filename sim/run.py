@@ -11,7 +11,12 @@ import numpy.typing as npt
 
 from stripesim.models.problems import RefusedError
 from stripesim.sim.ceph.clients.stationary import ages_at_start
-from stripesim.sim.ceph.clients.workload import Synthetic, SyntheticLoops, Workload
+from stripesim.sim.ceph.clients.workload import (
+    Requests,
+    Synthetic,
+    SyntheticLoops,
+    Workload,
+)
 from stripesim.sim.ceph.failures import FaultPlan
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.loops import ClientLoops
@@ -201,6 +206,8 @@ class RunSettings:
         Width of the time bins of the counters [ns], 0 for no bins.
     followed
         Numbers of requests of the first stream for which the end of each step is recorded.
+    earlier
+        Requests before the run, which only leave their traces in caches.
     """
 
     engine: str = "compiled"
@@ -212,6 +219,7 @@ class RunSettings:
     warm_up: float | None = None
     bin_ns: int = 0
     followed: IntArray | None = None
+    earlier: Requests | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -438,7 +446,7 @@ def simulate(
         Graphs of a run with equal parameters, which this run need not build again.
     **settings
         Attributes of `RunSettings`: ``engine``, ``seed``, ``prefilled``, ``until_ns``, ``newest_only``,
-        ``timeout_ns``, ``warm_up``, ``bin_ns`` and ``followed``.
+        ``timeout_ns``, ``warm_up``, ``bin_ns``, ``followed`` and ``earlier``.
 
     Returns
     -------
@@ -558,6 +566,8 @@ def _planners(
             compiled=compiled,
         )
         planners.append(planner)
+    if settings.earlier is not None:
+        planners[0].remember(settings.earlier)
     return planners
 
 
