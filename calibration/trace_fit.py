@@ -8,7 +8,7 @@ from stripesim.calibration.ssd.result import Operation, Quantity, ServiceFit
 from stripesim.calibration.ssd.time_fit import fit_times
 from stripesim.calibration.survival import State, SurvivalFit, fit_survival
 from stripesim.calibration.workload.model_fit import WorkloadFit, fit_workload
-from stripesim.models.problems import FitError
+from stripesim.models.problems import TraceError
 from stripesim.traces import BlockTrace
 from stripesim.traces.failures.columns import FailureTrace
 
@@ -76,7 +76,7 @@ def fit_trace(trace: BlockTrace | FailureTrace, *, seed: int = 1) -> TraceFit:
 
     Raises
     ------
-    FitError
+    TraceError
         If nothing can be fitted, with one line per part.
     """
     if isinstance(trace, FailureTrace):
@@ -84,7 +84,7 @@ def fit_trace(trace: BlockTrace | FailureTrace, *, seed: int = 1) -> TraceFit:
     else:
         fitted = _fit_block(trace, seed)
     if not (fitted.service or fitted.workload or fitted.survival):
-        raise FitError("\n".join(fitted.missing))
+        raise TraceError("\n".join(fitted.missing))
     return fitted
 
 
@@ -95,7 +95,7 @@ def _fit_failures(trace: FailureTrace) -> TraceFit:
     for state in states:
         try:
             found.append(fit_survival(trace, state))
-        except FitError as error:
+        except TraceError as error:
             missing.append(str(error))
     return TraceFit(
         trace.source, survival=tuple(found), missing=tuple(dict.fromkeys(missing))
@@ -112,12 +112,12 @@ def _fit_block(trace: BlockTrace, seed: int) -> TraceFit:
             found.append(
                 fit_times(trace, operation=operation, quantity=quantity, seed=seed)
             )
-        except FitError as error:
+        except TraceError as error:
             missing.append(str(error))
     workload = None
     try:
         workload = fit_workload(trace, seed=seed)
-    except FitError as error:
+    except TraceError as error:
         missing.append(str(error))
     return TraceFit(
         trace.source,

@@ -281,8 +281,8 @@ class PreparedRun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkloadOutcome:
-    """The outcome of one workload.
+class WorkloadRun:
+    """What happened to the requests of one workload.
 
     Attributes
     ----------
@@ -350,7 +350,7 @@ class RowScope:
         The part of the run to measure, or None if no request completed.
     """
 
-    loads: Sequence[WorkloadOutcome]
+    loads: Sequence[WorkloadRun]
     requested: ClientRequests
     counted: dict[str, int]
     offered: OfferedLoad
@@ -459,7 +459,7 @@ def simulate(
         streams = _CustomStreams(foreground, background)
         prepared = _prepared(pool, loads, chosen, graphs, streams)
         run = execute(_program(prepared))
-        return _result(prepared, run, _outcomes(prepared, run))
+        return _result(prepared, run, _workload_runs(prepared, run))
     if foreground is not None or background:
         raise ValueError(
             "faults: got further streams, wanted none in a run under faults"
@@ -619,9 +619,9 @@ def _with_ages(pool: Pool, requested: ClientRequests, dry_ns: int) -> ClientRequ
     return replace(requested, ages_ns=ages_ns)
 
 
-def _outcomes(prepared: PreparedRun, run: EngineRun) -> list[WorkloadOutcome]:
-    """Return the outcome of each workload."""
-    outcomes = []
+def _workload_runs(prepared: PreparedRun, run: EngineRun) -> list[WorkloadRun]:
+    """Return what happened to the requests of each workload."""
+    loads = []
     start = 0
     for sources, workload in zip(prepared.clients, prepared.workloads, strict=True):
         own = slice(start, start + len(sources))
@@ -639,8 +639,8 @@ def _outcomes(prepared: PreparedRun, run: EngineRun) -> list[WorkloadOutcome]:
         if prepared.settings.prefilled and _starts_steady(workload):
             requested = _with_ages(prepared.pool, requested, dry_ns)
         spawned = joined_streams(run.spawned[own]) if run.spawned else None
-        outcomes.append(
-            WorkloadOutcome(
+        loads.append(
+            WorkloadRun(
                 sources=tuple(sources),
                 requested=requested,
                 first=parts[0],
@@ -653,7 +653,7 @@ def _outcomes(prepared: PreparedRun, run: EngineRun) -> list[WorkloadOutcome]:
                 dry_ns=dry_ns,
             )
         )
-    return outcomes
+    return loads
 
 
 def _result_under_faults(prepared: PreparedRun, run: EngineRun) -> RunResult:
@@ -663,12 +663,12 @@ def _result_under_faults(prepared: PreparedRun, run: EngineRun) -> RunResult:
     from stripesim.sim.ceph.failures.results.recovery_results import fault_totals
 
     assert prepared.director is not None
-    outcomes = _outcomes(prepared, run)
-    requested = joined_requests([outcome.requested for outcome in outcomes])
+    loads = _workload_runs(prepared, run)
+    requested = joined_requests([load.requested for load in loads])
     fault_run = prepared.director.finish(run, requested)
     numbers, timeline = describe_faults(fault_run)
     totals = fault_totals(fault_run, width=prepared.pool.scheme.width)
-    result = _result(prepared, run, outcomes, FaultRecord(numbers, timeline, totals))
+    result = _result(prepared, run, loads, FaultRecord(numbers, timeline, totals))
     held = held_ns(fault_run.timeline, requested, run.end_ns)
     return replace(result, blocked=held.sum(axis=1) > 0)
 
@@ -676,14 +676,14 @@ def _result_under_faults(prepared: PreparedRun, run: EngineRun) -> RunResult:
 def _result(
     prepared: PreparedRun,
     run: EngineRun,
-    outcomes: Sequence[WorkloadOutcome],
+    loads: Sequence[WorkloadRun],
     faults: FaultRecord | None = None,
 ) -> RunResult:
     """Collect the results of a run."""
-    whole = _scope(prepared, run, outcomes)
+    whole = _scope(prepared, run, loads)
     parts = []
-    if len(outcomes) > 1:
-        parts = [_scope(prepared, run, [outcome]) for outcome in outcomes]
+    if len(loads) > 1:
+        parts = [_scope(prepared, run, [load]) for load in loads]
     latencies_ns = whole.requested.latencies_ns
     uses = resource_use(prepared.pool.cluster, run, int(latencies_ns.sum()))
     limits = limits_of_run(
@@ -714,11 +714,11 @@ def _result(
         row=row,
         load_rows=tuple(load_rows),
         requested=whole.requested,
-        first=outcomes[0].first,
+        first=loads[0].first,
         engine_run=run,
         book=prepared.book,
         compiled=prepared.compiled,
-        foreground=outcomes[0].sources[0],
+        foreground=loads[0].sources[0],
         background=background,
         uses=run.uses,
         sha256=completions_sha256(whole.requested),
@@ -733,7 +733,7 @@ def _result(
 
 
 def _scope(
-    prepared: PreparedRun, run: EngineRun, loads: Sequence[WorkloadOutcome]
+    prepared: PreparedRun, run: EngineRun, loads: Sequence[WorkloadRun]
 ) -> RowScope:
     """Return what a row of some workloads covers."""
     requested = joined_requests([load.requested for load in loads])

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from stripesim.calibration.kernels.timing import Case, Loop, Row, row_of, sample
 from stripesim.models.coding.galois import cauchy_matrix, invert, matrix_product
-from stripesim.models.problems import CodecError
+from stripesim.models.problems import KernelError
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -30,24 +30,24 @@ VARIANTS = ("", "base", "sse", "avx", "avx2", "avx512")
 
 @cache
 def isal_path() -> Path:
-    """Return the path of the ISA-L library in the installed pyeclib, or raise `CodecError`."""
+    """Return the path of the ISA-L library in the installed pyeclib, or raise `KernelError`."""
     try:
         listed = distribution("pyeclib").files or ()
     except PackageNotFoundError:
-        raise CodecError(
+        raise KernelError(
             "kernel: pyeclib is not installed, so ISA-L is missing"
         ) from None
     for file in listed:
         if "libisal" in file.name:
             return Path(str(file.locate()))
-    raise CodecError("kernel: this pyeclib does not ship ISA-L as a separate library")
+    raise KernelError("kernel: this pyeclib does not ship ISA-L as a separate library")
 
 
 def available() -> bool:
     """Return True if ISA-L can be called directly on this machine."""
     try:
         return bool(ctypes.CDLL(str(isal_path())))
-    except (CodecError, OSError):
+    except (KernelError, OSError):
         return False
 
 
@@ -63,7 +63,7 @@ class RawKernel:
 
     def __init__(self, rows: Bytes, variant: str = "") -> None:
         if variant not in VARIANTS:
-            raise CodecError(
+            raise KernelError(
                 f"kernel: variant: got {variant!r}, wanted one of {VARIANTS}"
             )
         library = ctypes.CDLL(str(isal_path()))
@@ -79,7 +79,7 @@ class RawKernel:
                 library, f"ec_encode_data_{variant}" if variant else "ec_encode_data"
             )
         except AttributeError:
-            raise CodecError(
+            raise KernelError(
                 f"kernel: this ISA-L has no function for {variant!r}"
             ) from None
         self._tables = aligned(_TABLE_BYTES * self.rows.size)
@@ -210,7 +210,7 @@ def measure_raw(
 
     Raises
     ------
-    CodecError
+    KernelError
         If ISA-L or the variant is missing.
     """
     rng = np.random.default_rng(1)

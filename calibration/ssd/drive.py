@@ -11,7 +11,7 @@ import scipy
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.calibration.ssd.result import Floats, ServiceFit
 from stripesim.calibration.ssd.time_fit import sample_of
-from stripesim.models.problems import FitError
+from stripesim.models.problems import TraceError
 from stripesim.models.ssd import PART_BYTES, TRANSFER_MAX_BYTES, SsdModel
 from stripesim.traces import BlockTrace
 
@@ -54,7 +54,7 @@ def drive_toml(
 
     Raises
     ------
-    FitError
+    TraceError
         If no fit is of service times, or the preset is a hard disk.
 
     Notes
@@ -68,10 +68,12 @@ def drive_toml(
     model = preset.device()
     table = preset.table("ssd")
     if not isinstance(model, SsdModel) or table is None:
-        raise FitError(f"--like: got {like}, a disk; wanted a drive")
+        raise TraceError(f"--like: got {like}, a disk; wanted a drive")
     fits = [fit for fit in service if fit.quantity == "service"]
     if not fits:
-        raise FitError(f"{trace.source}: got no service times, wanted those of a drive")
+        raise TraceError(
+            f"{trace.source}: got no service times, wanted those of a drive"
+        )
     entries = _preset_entries(table, model, like)
     # The trace is from one device, whatever number an OSD has.
     entries["raid0_drives"] = {

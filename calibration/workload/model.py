@@ -9,7 +9,7 @@ import polars as pl
 import scipy
 
 from stripesim.models.jit import compiled, inner
-from stripesim.models.problems import FitError
+from stripesim.models.problems import TraceError
 from stripesim.traces import REQUEST_SCHEMA, BlockTrace
 from stripesim.traces.locality import BLOCK_BYTES
 
@@ -80,11 +80,11 @@ def synthesise(model: WorkloadModel, n: int, seed: int) -> BlockTrace:
 
     Raises
     ------
-    FitError
+    TraceError
         If `n` is less than 1.
     """
     if n < 1:
-        raise FitError(f"n: got {n}, wanted at least 1")
+        raise TraceError(f"n: got {n}, wanted at least 1")
     rng = np.random.default_rng(seed)
     issue = _synthetic_arrivals(model, n, rng)
     state = _walk(np.cumsum(model.state_chain, axis=1), n, rng.random(n))

@@ -15,7 +15,7 @@ from stripesim.calibration.workload.model import (
     synthesise,
 )
 from stripesim.calibration.workload.score import WorkloadScore, score_workload
-from stripesim.models.problems import FitError
+from stripesim.models.problems import TraceError
 from stripesim.traces import BlockTrace
 from stripesim.traces.locality import first_touch, stack_distances
 from stripesim.traces.statistics import follows_before
@@ -111,12 +111,12 @@ def fit_workload(trace: BlockTrace, *, seed: int = 1) -> WorkloadFit:
 
     Raises
     ------
-    FitError
+    TraceError
         If the trace has fewer than 400 requests, or no usable times.
     """
     half = len(trace) // 2
     if half < REQUESTS_MIN:
-        raise FitError(
+        raise TraceError(
             f"{trace.source}: got {len(trace)} requests, wanted at least {2 * REQUESTS_MIN}"
         )
     first = _part(trace, 0, half)
@@ -133,7 +133,7 @@ def model_of(trace: BlockTrace) -> WorkloadModel:
 
     Raises
     ------
-    FitError
+    TraceError
         If the trace has fewer than 200 requests, or all arrive at one time.
 
     Notes
@@ -154,11 +154,11 @@ def model_of(trace: BlockTrace) -> WorkloadModel:
     requests = trace.requests
     issue = requests["issue_ns"].to_numpy()
     if len(issue) < REQUESTS_MIN:
-        raise FitError(
+        raise TraceError(
             f"{trace.source}: got {len(issue)} requests, wanted at least {REQUESTS_MIN}"
         )
     if issue[-1] == issue[0]:
-        raise FitError(
+        raise TraceError(
             f"{trace.source}: got {len(issue)} requests at one time, wanted arrival times: "
             "this trace has none, or its clock is too coarse"
         )

@@ -97,7 +97,7 @@ def write_fit(
 
     Raises
     ------
-    FitError
+    TraceError
         If `like` is a hard disk.
     ParameterSetError
         If `like` does not exist.

@@ -140,7 +140,13 @@ def bounds_of_cell(
     `rates` are the rates of concurrent workloads [1/s]. By default they come from the scenario.
     """
     bounds: dict[str, Bound] = {}
-    for station in _stations_of(scenario, cell, models, rates):
+    stations = _stations_of(scenario, cell, models, rates)
+    if any(load.image == "pristine" for load in scenario.loads):
+        # First writes become later ones while the image fills. Each resource sustains at most the rate of the
+        # state that demands less of it.
+        filled = _stations_of(scenario, cell, models, rates, filled=True)
+        stations = _cheaper(stations, filled)
+    for station in stations:
         if scenario.client.unlimited and station.kind.startswith("client."):
             continue
         words = _WORDS[station.kind]
@@ -190,6 +196,19 @@ def within_bound(
     return replace(result, row=replace(row, refused=refused))
 
 
+def _cheaper(
+    fresh: Sequence[StationDemand], filled: Sequence[StationDemand]
+) -> tuple[StationDemand, ...]:
+    """Return the smaller demand at each resource that requests use in both states, in order of rate."""
+    of_filled = {station.kind: station for station in filled}
+    cheaper = [
+        max(station, of_filled[station.kind], key=lambda state: state.rate_per_s)
+        for station in fresh
+        if station.kind in of_filled
+    ]
+    return tuple(sorted(cheaper, key=lambda station: station.rate_per_s))
+
+
 def _why(station: StationDemand, words: _Words) -> str:
     """Write the arithmetic of a bound."""
     parts = [f"{station.units:,} {words.servers}"]
@@ -204,9 +223,17 @@ def _why(station: StationDemand, words: _Words) -> str:
 
 
 def _stations_of(
-    scenario: Scenario, cell: Cell, models: Models, rates: Sequence[float] | None
+    scenario: Scenario,
+    cell: Cell,
+    models: Models,
+    rates: Sequence[float] | None,
+    *,
+    filled: bool = False,
 ) -> tuple[StationDemand, ...]:
-    """Compute the demands of one kind of request, or of several workloads together."""
+    """Compute the demands of one kind of request, or of several workloads together.
+
+    `filled`: images are full, whatever the scenario states.
+    """
     shares = _shares(scenario, rates)
     if shares is None:
         return ()
@@ -221,7 +248,7 @@ def _stations_of(
         Mix(
             workload=stream,
             share=share,
-            prefilled=load.image == "prefilled",
+            prefilled=filled or load.image == "prefilled",
             groups_at_a_time=_groups_at_a_time(scenario, load)
             if pattern == "seq"
             else None,

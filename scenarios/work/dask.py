@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from stripesim.models.problems import SweepError, WorkLostError, first_problem
+from stripesim.models.problems import SweepError, WorkError, first_problem
 from stripesim.scenarios.work.task import (
     Batch,
     Batches,
-    Outcome,
+    EndedTask,
     SweepTask,
     attempt_batch,
     code_sha256,
@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 
 def run_dask(
     tasks: Sequence[SweepTask], address: str, timeout_s: float = TIMEOUT_S
-) -> Iterator[Outcome]:
+) -> Iterator[EndedTask]:
     """Run tasks on a Dask cluster. Workers need the traces and maps at the paths in the scenario."""
     distributed = _distributed()
     client = _connect(distributed, address)
@@ -70,11 +70,11 @@ def run_dask(
                 submit(more)
             elif watch.gave_up:
                 wanted = "one or more; --resume goes on from here"
-                raise WorkLostError(
+                raise WorkError(
                     f"--dask: {address}: got no worker for {timeout_s:g} s, wanted {wanted}"
                 )
             else:
-                raise WorkLostError(
+                raise WorkError(
                     f"--dask: {address}: got a scheduler that went away, wanted it to stay"
                 )
             # Otherwise the cluster keeps every row until the end.
@@ -98,7 +98,7 @@ def map_dask(
     ------
     SweepError
         If the cluster cannot be reached, or has no workers of this version.
-    WorkLostError
+    WorkError
         If the cluster goes away.
     """
     client = _connect(_distributed(), address)
@@ -119,8 +119,8 @@ def _key(batch: Batch) -> str:
     return f"stripesim-{hashlib.sha256(names.encode()).hexdigest()}"
 
 
-def _lost(address: str, error: Exception) -> WorkLostError:
-    return WorkLostError(
+def _lost(address: str, error: Exception) -> WorkError:
+    return WorkError(
         f"--dask: {address}: got {first_problem(error)}, wanted a scheduler that stays"
     )
 

@@ -113,7 +113,7 @@ BYTES: Final = Check(
     meaning=(
         "Redundancy is really written: the n shards of an object take n / k of its bytes, less those of "
         "members that are absent. Each network delivers what it carries, once. A repair of lost OSDs "
-        "rebuilds no more than they held."
+        "makes no more than the shards that they held and those that CRUSH then moves."
     ),
     tolerance=(
         "0.1 %, for rounding. Traffic is compared as the time for which interfaces are busy. Where requests "

@@ -10,7 +10,7 @@ import pytest
 from stripesim.calibration.ssd.concurrency import fit_concurrency
 from stripesim.calibration.ssd.plot import plot_fit
 from stripesim.calibration.ssd.time_fit import factor_table, fit_times
-from stripesim.models.problems import FitError
+from stripesim.models.problems import TraceError
 from stripesim.traces import COMMAND_SCHEMA, REQUEST_SCHEMA, BlockTrace, read_trace
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared/data/block-traces"
@@ -167,20 +167,20 @@ def test_same_seed_same_fit() -> None:
 def test_impossible_fits_are_reported() -> None:
     few = made(count=30)
     with pytest.raises(
-        FitError,
+        TraceError,
         match=r"^made: got 30 completed reads.*64\b",
     ):
         fit_times(few)
-    with pytest.raises(FitError, match="got 0 completed writes"):
+    with pytest.raises(TraceError, match="got 0 completed writes"):
         fit_times(made(), operation="write")
-    with pytest.raises(FitError, match=r"bootstrap: got 3.*20\b"):
+    with pytest.raises(TraceError, match=r"bootstrap: got 3.*20\b"):
         fit_times(made(), bootstrap=3)
 
 
 @needs_data
 def test_response_times_are_not_taken_for_service_times() -> None:
     trace = read_trace(DATA / "msr-cambridge1-sample.csv")
-    with pytest.raises(FitError, match="service times"):
+    with pytest.raises(TraceError, match="service times"):
         fit_times(trace)
     fit = fit_times(trace, operation="read", quantity="response", bootstrap=20)
     assert fit.quantity == "response"

@@ -1,8 +1,11 @@
 """The bound of a cluster's rate, compared with hand calculations and simulation."""
 
+from dataclasses import replace
+
 import pytest
 
 from stripesim.calibration.parameters.sets import ParameterSet
+from stripesim.scenarios.answers.run.collect import measured_bounds
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.forms.bound import bounds_of, bounds_of_cell
@@ -143,3 +146,32 @@ def test_of_several_workloads_the_mix_of_their_rates_decides():
     # By time of drives per request: a half of each takes the mean of both.
     mixed = 1 / (0.5 / bound(1000.0, 0.001) + 0.5 / bound(0.001, 1000.0))
     assert bound(500.0, 500.0) == pytest.approx(mixed, rel=0.15)
+
+
+def test_a_filling_image_is_bound_by_the_cheaper_of_its_states():
+    # First writes to an object of this code also write the zeros before them, later ones do not.
+    load = {"ops": ["write"], "requests": 10, "image_bytes": "1GiB"}
+    rates = {
+        image: {
+            bound.resource: bound.iops
+            for bound in bounds_of(scenario_of({}, load | {"image": image}), "rs:4,2")
+        }
+        for image in ("prefilled", "pristine")
+    }
+    # A filled image does not stay below the bound of one that fills.
+    assert rates["pristine"]["drives"] >= rates["prefilled"]["drives"]
+    assert min(rates["pristine"].values()) >= min(rates["prefilled"].values())
+
+
+def test_the_mix_of_workloads_is_unknown_if_none_of_a_workload_completes():
+    each = {"patterns": ["rand"], "block_sizes_bytes": ["4k"], "ops": ["read"]}
+    loads = [{**each, "name": name} for name in ("first", "second")]
+    tables = {"cluster": CLUSTER, "workload": {"requests": 200}, "workloads": loads}
+    scenario = scenario_from({"schemes": ["rep:3"], **tables})
+    (cell,) = cells(scenario)
+    models = build_models(scenario)
+    result = run_cell(scenario, cell, "compiled", models)
+    first, second = result.load_rows
+    assert measured_bounds(scenario, cell, result, models)
+    none = replace(result, load_rows=(first, replace(second, iops=None)))
+    assert measured_bounds(scenario, cell, none, models) == ()

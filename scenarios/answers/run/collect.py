@@ -64,7 +64,7 @@ def collect_cell(
     defers_writes = models.deferral is not None
     bounds: tuple[Bound, ...] = ()
     if wanted.first_full or defers_writes:
-        bounds = _bounds(scenario, cell, measured, models)
+        bounds = measured_bounds(scenario, cell, measured, models)
     result = within_bound(scenario, measured, bounds, defers_writes=defers_writes)
     own_rows = [*load_rows_of(scenario, cell, result), row_of(scenario, cell, result)]
     refusals = [row.refusal() for row in own_rows]
@@ -109,14 +109,17 @@ def _distributions(result: RunResult) -> Rows:
     return [{"fractions": list(QUANTILES), "latency_ns": latency_ns}]
 
 
-def _bounds(
+def measured_bounds(
     scenario: Scenario, cell: Cell, result: RunResult, models: Models
 ) -> tuple[Bound, ...]:
     """Return the rate that each resource sustains for the requests of a run, lowest first."""
     if result.row.iops is None:
         # No request completed, so the utilisation is unknown.
         return ()
-    rates = [row.iops or 0.0 for row in result.load_rows] or None
+    rates = [row.offered_iops or row.iops or 0.0 for row in result.load_rows] or None
+    if rates is not None and 0.0 in rates:
+        # The share of a workload of which no request was completed is unknown.
+        return ()
     return bounds_of_cell(scenario, cell, models, rates=rates)
 
 

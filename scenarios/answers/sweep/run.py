@@ -2,7 +2,7 @@
 
 import html
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -10,7 +10,7 @@ from typing import Any, Final
 import polars as pl
 
 from stripesim._version import __version__
-from stripesim.models.problems import WorkLostError
+from stripesim.models.problems import WorkError
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
 from stripesim.scenarios.answers.sweep.stats import CELL_COLUMNS, aggregate
 from stripesim.scenarios.cells.notes import (
@@ -25,7 +25,7 @@ from stripesim.scenarios.work.store import PartStore
 from stripesim.scenarios.work.task import (
     Batches,
     CompletedBatch,
-    Outcome,
+    EndedTask,
     SweepTask,
     attempt,
     attempt_batch,
@@ -33,6 +33,7 @@ from stripesim.scenarios.work.task import (
     expected_work,
 )
 from stripesim.sim.observe.audit import RatePoint, falls
+from stripesim.sim.observe.progress import OnStep, silent
 from stripesim.sim.observe.result_row import withheld_columns
 
 #: Why a sweep stopped that the user interrupted.
@@ -112,7 +113,7 @@ def run_sweep(
     dask: str | None = None,
     dask_timeout_s: float = TIMEOUT_S,
     store: PartStore | None = None,
-    progress: Callable[[Outcome], None] = lambda outcome: None,
+    progress: OnStep = silent,
     unchecked: bool = False,
 ) -> SweepResult:
     """Run the tasks of a plan that have no stored rows, by replication and then the longest first.
@@ -130,7 +131,7 @@ def run_sweep(
     store
         Rows on disk, from which the sweep resumes and to which it adds new rows.
     progress
-        Called with the outcome of each task.
+        Called after each task with its description.
     unchecked
         Keep the numbers of rows that the audit refuses. The store has them in any case.
     """
@@ -150,10 +151,10 @@ def run_sweep(
         with closing(_outcomes(missing, jobs, dask, dask_timeout_s)) as outcomes:
             for outcome in outcomes:
                 done.add(outcome, store)
-                progress(outcome)
+                progress(outcome.words)
     except KeyboardInterrupt:
         done.stopped = INTERRUPTED
-    except WorkLostError as error:
+    except WorkError as error:
         done.stopped = str(error)
     damaged = 0 if store is None else store.damaged
     return _result(plan, done, kept=kept, damaged=damaged, unchecked=unchecked)
@@ -164,10 +165,10 @@ class _Done:
     """The tasks of a sweep that have ended."""
 
     rows: dict[str, dict[str, Any]]  # by name of the task
-    failed: list[Outcome] = field(default_factory=list)
+    failed: list[EndedTask] = field(default_factory=list)
     stopped: str | None = None  # Reason why the sweep ended early.
 
-    def add(self, outcome: Outcome, store: PartStore | None) -> None:
+    def add(self, outcome: EndedTask, store: PartStore | None) -> None:
         """Keep the outcome of a task, and store its row if it has one."""
         if outcome.row is None:
             self.failed.append(outcome)
@@ -269,7 +270,7 @@ def _outcomes(
     jobs: int | None,
     dask: str | None,
     dask_timeout_s: float,
-) -> Generator[Outcome, None, None]:
+) -> Generator[EndedTask, None, None]:
     if not tasks:
         return
     if dask is not None:
@@ -292,7 +293,7 @@ def _outcomes(
                 waiting.extend(more)
 
 
-def _failure_row(outcome: Outcome) -> dict[str, Any]:
+def _failure_row(outcome: EndedTask) -> dict[str, Any]:
     task = outcome.task
     return {
         **task.swept,
