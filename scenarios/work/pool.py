@@ -217,11 +217,15 @@ def run_pool(
                 elif job is not None and (death := queue.retry(job, cause)):
                     yield job.item, death
     finally:
-        # Terminate all before waiting, so that they end in parallel.
-        for worker in workers:
-            worker.process.terminate()
-        for worker in workers:
-            worker.stop()
+        _stop_all(workers)
+
+
+def _stop_all(workers: Iterable[_Worker[T]]) -> None:
+    # Terminate all before waiting, so that they end in parallel.
+    for worker in workers:
+        worker.process.terminate()
+    for worker in workers:
+        worker.stop()
 
 
 def _check_false_starts(false_starts: int, cause: str) -> None:
