@@ -431,7 +431,7 @@ def _after_loss(
     lost = largest_domain(sizes, domain_of)
     heals = len(set(domain_of.values())) > scheme.width
     if heals:
-        acting = up_sets(scenario, scheme, OsdWeights(out=lost))
+        acting = up_sets(scenario, scheme, OsdWeights(out=lost), rebalanced=True)
     left = without(sizes, lost)
     lost_bytes = sum(sizes.values()) - sum(left.values())
     return _AfterLoss(lost_bytes, imbalance_of(shards_on_osds(acting), left), heals)

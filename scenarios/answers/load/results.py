@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from stripesim.scenarios.forms.bound import Bound
+from stripesim.scenarios.cells.bound import Bound
 from stripesim.scenarios.schema.keys import Cell
 from stripesim.sim.observe.documents import Documented
 from stripesim.sim.observe.intervals import Interval

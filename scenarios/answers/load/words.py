@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from stripesim.scenarios.answers.load.rate_runs import RateRun, scenario_of
 from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint, RateWithin
+from stripesim.scenarios.cells.bound import resource_words
 from stripesim.scenarios.cells.notes import (
     client_notes,
     hole_warnings,
@@ -15,7 +16,6 @@ from stripesim.scenarios.cells.notes import (
     pristine_warnings,
     warnings_of,
 )
-from stripesim.scenarios.forms.bound import resource_words
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.scenarios.schema.units import duration_text, number_text, size_text
 from stripesim.scenarios.show.figures.captions import kind_words, scheme_label
