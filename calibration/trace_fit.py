@@ -1,7 +1,6 @@
 """Fit everything that a block or failure trace allows, for `stripesim trace fit`."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from stripesim.calibration.ssd.interference import Interference, fit_interference
 from stripesim.calibration.ssd.result import Operation, Quantity, ServiceFit
@@ -9,12 +8,13 @@ from stripesim.calibration.ssd.time_fit import fit_times
 from stripesim.calibration.survival import State, SurvivalFit, fit_survival
 from stripesim.calibration.workload.model_fit import WorkloadFit, fit_workload
 from stripesim.models.problems import TraceError
+from stripesim.sim.observe.documents import Documented
 from stripesim.traces import BlockTrace
 from stripesim.traces.failures.columns import FailureTrace
 
 
 @dataclass(frozen=True)
-class TraceFit:
+class TraceFit(Documented):
     """All fits to a trace, and the reasons for missing ones."""
 
     source: str  #: The trace
@@ -28,17 +28,6 @@ class TraceFit:
     missing: tuple[
         str, ...
     ] = ()  #: One line for each part that the trace does not allow
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {
-            "source": self.source,
-            "service": [fit.to_dict() for fit in self.service],
-            "interference": [asdict(one) for one in self.interference],
-            "workload": None if self.workload is None else self.workload.to_dict(),
-            "survival": [asdict(fit) for fit in self.survival],
-            "missing": list(self.missing),
-        }
 
     def summary(self) -> str:
         """Return several lines for a terminal."""

@@ -26,7 +26,9 @@ class Problem:
         return self.detail or f"got {self.got}, wanted {self.wanted}"
 
     def __str__(self) -> str:
-        return ": ".join(part for part in (self.place, self.key, self.said) if part)
+        # An argument of a Python function may have the name of the key.
+        place = self.place if self.place != self.key else ""
+        return ": ".join(part for part in (place, self.key, self.said) if part)
 
 
 class ProblemsError(ValueError):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,12 @@ import numpy.typing as npt
 
 from stripesim.models.problems import RefusedError
 from stripesim.sim.ceph.clients.stationary import ages_at_start
-from stripesim.sim.ceph.clients.workload import Synthetic, SyntheticLoops, Workload
+from stripesim.sim.ceph.clients.workload import (
+    Requests,
+    Synthetic,
+    SyntheticLoops,
+    Workload,
+)
 from stripesim.sim.ceph.failures import FaultPlan
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.loops import ClientLoops
@@ -21,7 +25,7 @@ from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS, factor_table
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import EngineRun, Program, RequestSource, StreamRun
-from stripesim.sim.observe.audit import audit_row, audit_run
+from stripesim.sim.observe.audit import RowNumbers, audit_row, audit_run
 from stripesim.sim.observe.audit_numbers import (
     FaultTotals,
     row_numbers,
@@ -93,8 +97,8 @@ class RunResult:
         Timeline of a run under faults. See `stripesim.sim.ceph.failures.results.describe`.
     processors
         Use of processors. See `stripesim.sim.observe.processors.processor_use`.
-    depth
-        Requests that all clients together keep in flight.
+    requests_wanted
+        Requests that closed loops should issue at least, as far as this run can tell.
     length
         Requests of the run over those that its scenario states, which are fewest.
     counts_refused
@@ -120,7 +124,7 @@ class RunResult:
     window: Window | None
     timeline: dict[str, Any] | None = None
     processors: dict[str, Any] = field(default_factory=dict)
-    depth: int = 0
+    requests_wanted: int = 0
     length: int = 1
     counts_refused: str | None = None
     blocked: npt.NDArray[np.bool_] | None = None
@@ -202,6 +206,8 @@ class RunSettings:
         Width of the time bins of the counters [ns], 0 for no bins.
     followed
         Numbers of requests of the first stream for which the end of each step is recorded.
+    earlier
+        Requests before the run, which only leave their traces in caches.
     """
 
     engine: str = "compiled"
@@ -213,6 +219,7 @@ class RunSettings:
     warm_up: float | None = None
     bin_ns: int = 0
     followed: IntArray | None = None
+    earlier: Requests | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -439,7 +446,7 @@ def simulate(
         Graphs of a run with equal parameters, which this run need not build again.
     **settings
         Attributes of `RunSettings`: ``engine``, ``seed``, ``prefilled``, ``until_ns``, ``newest_only``,
-        ``timeout_ns``, ``warm_up``, ``bin_ns`` and ``followed``.
+        ``timeout_ns``, ``warm_up``, ``bin_ns``, ``followed`` and ``earlier``.
 
     Returns
     -------
@@ -559,6 +566,8 @@ def _planners(
             compiled=compiled,
         )
         planners.append(planner)
+    if settings.earlier is not None:
+        planners[0].remember(settings.earlier)
     return planners
 
 
@@ -698,16 +707,18 @@ def _result(
     )
     processors = {}
     refused = None
+    requests_wanted = 0
     if whole.window is not None:
         processors = processor_use(prepared.pool.cluster, run, row, whole.counted)
         uses_count = sum(one["uses"] for one in (whole.counted, *background))
         refused = _refusal(prepared, run, row, whole, uses_count, faults)
         rows = [row, *load_rows]
         is_saturated = any(one.saturated for one in rows)
-        audited = partial(_audited_row, prepared, refused)
-        row = audited(row, whole, is_saturated=is_saturated)
+        numbers = _row_numbers(prepared, row, whole, is_saturated=is_saturated)
+        requests_wanted = numbers.requests_wanted
+        row = replace(row, refused=audit_row(numbers) or refused)
         load_rows = [
-            audited(load_row, part, is_saturated=bool(load_row.saturated))
+            _audited_load_row(prepared, load_row, part, refused)
             for load_row, part in zip(load_rows, parts, strict=True)
         ]
     return RunResult(
@@ -727,7 +738,7 @@ def _result(
         window=whole.window,
         timeline=None if faults is None else faults.timeline,
         processors=processors,
-        depth=whole.depth,
+        requests_wanted=requests_wanted,
         counts_refused=refused,
     )
 
@@ -792,6 +803,7 @@ def _refusal(
     faults: FaultRecord | None,
 ) -> str | None:
     """Return why the audit refuses all rows of a run, or None."""
+    assert whole.window is not None
     numbers = run_numbers(
         prepared.pool,
         run,
@@ -799,6 +811,7 @@ def _refusal(
         row,
         whole.requested,
         whole.counted,
+        whole.window,
         uses_completed=uses_count,
         factors=factor_tables(prepared.pool),
         is_bounded=prepared.is_bounded,
@@ -808,18 +821,23 @@ def _refusal(
     return audit_run(numbers)
 
 
-def _audited_row(
-    prepared: PreparedRun,
-    refused: str | None,
-    row: ResultRow,
-    scope: RowScope,
-    *,
-    is_saturated: bool,
+def _audited_load_row(
+    prepared: PreparedRun, row: ResultRow, scope: RowScope, refused: str | None
 ) -> ResultRow:
-    """Return a row with the refusal of the audit. `refused` is that of the whole run."""
+    """Return the row of one workload with the refusal of the audit. `refused` is that of the whole run."""
     if scope.window is None:
         return row
-    numbers = row_numbers(
+    numbers = _row_numbers(prepared, row, scope, is_saturated=bool(row.saturated))
+    return replace(row, refused=audit_row(numbers) or refused)
+
+
+def _row_numbers(
+    prepared: PreparedRun, row: ResultRow, scope: RowScope, *, is_saturated: bool
+) -> RowNumbers:
+    """Return what the audit checks of a row."""
+    assert scope.window is not None
+    return row_numbers(
+        prepared.pool,
         row,
         scope.requested,
         scope.window,
@@ -832,4 +850,3 @@ def _audited_row(
         and not is_saturated,
         is_bounded=prepared.is_bounded,
     )
-    return replace(row, refused=audit_row(numbers) or refused)

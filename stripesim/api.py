@@ -595,6 +595,7 @@ def rehearse(
     sets: Overrides = (),
     seed: int | None = None,
     engine: str = "compiled",
+    unchecked: bool = False,
 ) -> dict[str, Any]:
     """Rehearse the planned changes of a scenario: movement, duration, fill and the effect on clients.
 
@@ -608,12 +609,14 @@ def rehearse(
         Seed that replaces the scenario's.
     engine
         ``compiled`` or ``simpy``. Both give the same result.
+    unchecked
+        True to show numbers that the audit refuses, listed as ``refusals``.
 
     Returns
     -------
     dict
-        ``changes``, ``trade_off``, ``timeline``, ``warnings`` and ``provenance``, as ``stripesim rehearse
-        --json`` prints them. `draw_rehearsal` draws it.
+        ``changes``, ``trade_off``, ``timeline``, ``warnings``, ``refusals`` and ``provenance``, as
+        ``stripesim rehearse --json`` prints them. `draw_rehearsal` draws it.
 
     Raises
     ------
@@ -622,7 +625,7 @@ def rehearse(
     """
     from stripesim.scenarios.answers.rehearse.rehearse import rehearse as _rehearse
 
-    return _rehearse(_loaded(scenario, sets, seed), engine=engine)
+    return _rehearse(_loaded(scenario, sets, seed), engine=engine, unchecked=unchecked)
 
 
 @citing_arguments

@@ -65,6 +65,16 @@ class WorkloadModel:
     region_bytes: Ints
     grain_bytes: int  # Unit of all starts [B]
 
+    @property
+    def states_count(self) -> int:
+        """Number of states."""
+        return len(self.state_is_write)
+
+    @property
+    def regimes_count(self) -> int:
+        """Number of regimes."""
+        return len(self.gap_tables_ns)
+
 
 def synthesise(model: WorkloadModel, n: int, seed: int) -> BlockTrace:
     """Draw a synthetic trace from a model.

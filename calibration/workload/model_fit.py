@@ -1,7 +1,7 @@
 """Fit a workload model (arrivals, sizes, offsets) to a block trace, and score its synthetic traces."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from stripesim.calibration.workload.model import (
 )
 from stripesim.calibration.workload.score import WorkloadScore, score_workload
 from stripesim.models.problems import TraceError
+from stripesim.sim.observe.documents import Documented
 from stripesim.traces import BlockTrace
 from stripesim.traces.locality import first_touch, stack_distances
 from stripesim.traces.statistics import follows_before
@@ -44,7 +45,7 @@ WEIGHTS_MAX = 1 << 18
 
 
 @dataclass(frozen=True)
-class WorkloadFit:
+class WorkloadFit(Documented):
     """A model fitted to the first half of a trace, with scores of a synthetic trace."""
 
     model: WorkloadModel  # The model
@@ -52,32 +53,16 @@ class WorkloadFit:
     source: str  # Name of the trace
     seed: int  # Seed of the scored synthetic trace
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: the scores, and the size of the model."""
-        keys = (
-            "name",
-            "fitted",
-            "held_out",
-            "synthetic",
-            "error",
-            "held_out_error",
-            "drift",
-            "tolerance",
-        )
-        rows = [
-            {key: getattr(score, key) for key in (*keys, "absolute", "passes")}
-            for score in self.scores
-        ]
-        return {
-            "source": self.source,
-            "requests_fitted": self.model.requests,
-            "states": len(self.model.state_is_write),
-            "regimes": len(self.model.gap_tables_ns),
-            "rate_memory": self.model.rate_memory,
-            "reuse_probability": self.model.reuse_probability,
-            "seed": self.seed,
-            "scores": rows,
-        }
+    in_document: ClassVar = (
+        "source",
+        ("requests_fitted", "model.requests"),
+        ("states", "model.states_count"),
+        ("regimes", "model.regimes_count"),
+        ("rate_memory", "model.rate_memory"),
+        ("reuse_probability", "model.reuse_probability"),
+        "seed",
+        "scores",
+    )
 
     def summary(self) -> str:
         """Return a table for a terminal."""

@@ -28,7 +28,7 @@ from stripesim.models.placement.osdmap import (
     stable_mod,
 )
 from stripesim.models.placement.pg_sets import OsdMap, PgSets, PlacedPool, pg_sets
-from stripesim.models.placement.upmaps import changed_osd_map
+from stripesim.models.placement.upmaps import balanced_osd_map, changed_osd_map
 from stripesim.models.problems import PlacementError
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "Step",
     "StepOp",
     "Tunables",
+    "balanced_osd_map",
     "build_map",
     "changed_osd_map",
     "load_map",

@@ -11,7 +11,7 @@ from stripesim.calibration.trace_fit import TraceFit
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.tables import Table
-from stripesim.traces import BlockTrace, describe
+from stripesim.traces import BlockTrace, convert, describe
 from stripesim.traces.failures.columns import FailureTrace
 
 #: Headings for the keys of mappings in a summary.
@@ -64,11 +64,29 @@ def answer_of_fit(
         return {}
 
     return Answer(
-        document=fitted.to_dict(),
+        document=fitted.to_json(),
         shown=[fitted.summary()],
         saved_as="trace-fit.json",
         files=files,
     )
+
+
+def answer_of_conversion(trace: BlockTrace | FailureTrace, path: Path) -> Answer:
+    """Write a trace as columns or as text, by the suffix of the path, and return what was written.
+
+    Raises
+    ------
+    TraceError
+        If the suffix is wrong, the file is the source of the trace, or it cannot be written.
+    """
+    written = convert(trace, path)
+    document = {
+        "format": trace.format,
+        "rows": len(trace),
+        "faults": trace.faults.count,
+        "written": [str(one) for one in written],
+    }
+    return Answer(document=document, notes=[f"wrote {one}" for one in written])
 
 
 def write_fit(

@@ -22,7 +22,7 @@ from multiprocessing import connection, forkserver
 from multiprocessing.process import BaseProcess
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from stripesim.models.problems import WorkError
+from stripesim.models.problems import Problem, WorkError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -217,17 +217,25 @@ def run_pool(
                 elif job is not None and (death := queue.retry(job, cause)):
                     yield job.item, death
     finally:
-        # Terminate all before waiting, so that they end in parallel.
-        for worker in workers:
-            worker.process.terminate()
-        for worker in workers:
-            worker.stop()
+        _stop_all(workers)
+
+
+def _stop_all(workers: Iterable[_Worker[T]]) -> None:
+    # Terminate all before waiting, so that they end in parallel.
+    for worker in workers:
+        worker.process.terminate()
+    for worker in workers:
+        worker.stop()
 
 
 def _check_false_starts(false_starts: int, cause: str) -> None:
     if false_starts >= _FALSE_STARTS_MAX:
         raise WorkError(
-            f"workers: got {cause} before they were ready, wanted them to start"
+            Problem(
+                key="workers",
+                got=f"{cause} before they were ready",
+                wanted="them to start",
+            )
         )
 
 

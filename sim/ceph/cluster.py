@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.models.coding import WHOLE_STRIPES, EcPolicy, parse_scheme
+from stripesim.models.coding.optimised.extent_cache import ExtentCacheModel
 from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.hdd import DeviceModel
 from stripesim.models.kernel.buffers import EncodeBufferModel
@@ -85,6 +86,8 @@ class Models:
     cannot reach the limit has none.
 
     `deferral` defers small writes, by default none.
+
+    `extent_cache` keeps pages of recent writes at the primaries of optimised pools, by default none.
     """
 
     client: ClientModel
@@ -104,6 +107,7 @@ class Models:
     op_queue: OpQueue | None = None
     throttle: ThrottleModel | None = None
     deferral: DeferralModel | None = None
+    extent_cache: ExtentCacheModel | None = None
 
     def described(self) -> dict[str, MeasuredModel]:
         """Return the models that record the provenance of their numbers, by name."""
@@ -194,6 +198,9 @@ class Cluster:
     host_cores: IntArray | None = None
     #: Object maps of the images, or None if first writes into objects update none
     object_maps: ObjectMaps | None = None
+    #: True if clients send an allocation hint with each write, as librbd does to images without an object
+    #: map. In optimised pools every shard then gets a transaction
+    hinted_writes: bool = False
 
     def __repr__(self) -> str:
         groups = len(self.acting)

@@ -24,6 +24,7 @@ from starlette.routing import Route
 
 from stripesim._version import __version__
 from stripesim.models.problems import WorkError
+from stripesim.scenarios.cells.files import content_of
 from stripesim.scenarios.forms.equal_hosts import with_equal_hosts
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario, shipped_scenarios
@@ -128,7 +129,7 @@ class _Pages:
         problems = state.problems(side)
         if problems:
             return PlanOption(values, problems=FormProblems(problems))
-        key = (base.hash(), tuple(values.items()))
+        key = (content_of(base), tuple(values.items()))
         option = self._computed.get(key)
         if option is None:
             try:

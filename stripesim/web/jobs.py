@@ -18,6 +18,7 @@ from anyio import CancelScope, CapacityLimiter, Event
 from anyio.abc import TaskGroup
 
 from stripesim.models.problems import WorkError, first_problem
+from stripesim.scenarios.cells.files import content_of
 from stripesim.web.experiments import EXPERIMENTS, Settings, run_experiment
 from stripesim.web.options import PlanOption
 from stripesim.web.worker import Lease, stream
@@ -102,7 +103,7 @@ def job_id(options: Mapping[str, PlanOption], settings: Settings) -> str:
     parts = []
     for side, option in options.items():
         assert option.scenario is not None
-        parts.append(f"{side}={option.scenario.hash()}")
+        parts.append(f"{side}={content_of(option.scenario)}")
     return hashlib.sha256(repr((parts, settings)).encode()).hexdigest()[:20]
 
 

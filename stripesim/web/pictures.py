@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from markupsafe import Markup
 
-from stripesim.scenarios.forms.bound import resource_words
+from stripesim.scenarios.cells.bound import resource_words
 from stripesim.scenarios.schema.units import bytes_text, duration_text, number_text
 from stripesim.scenarios.show.figures.specification import (
     AxisSpec,

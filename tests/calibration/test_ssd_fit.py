@@ -207,7 +207,7 @@ def test_nvme_reads_held_out_error_stays_inside_its_stated_bound() -> None:
     assert fit.held_out.ks < min(candidate.ks_held_out for candidate in fit.candidates)
     assert fit.concurrency is not None
     assert fit.concurrency.channels == pytest.approx(2.57, abs=0.1)
-    plain = json.loads(json.dumps(fit.to_dict()))
+    plain = json.loads(json.dumps(fit.to_json()))
     assert plain["provenance"]["source"] == REAL.name
     assert len(plain["factor_table"]) == 256
     pictures = screen_files("fit", draw_fit(fit, trace).figure)
@@ -240,7 +240,7 @@ def test_a_fit_that_misses_the_unseen_half_is_called_poor() -> None:
     assert "poor fit: mean is 5" in words
     assert "too low" in words
     assert words in poor.summary()
-    assert poor.to_dict()["poor"] == words
+    assert poor.to_json()["poor"] == words
     good = fit_times(made(), bootstrap=20)
     assert good.held_out.poor() is None
     assert "poor" not in good.summary()

@@ -66,7 +66,12 @@ class ShardMap:
         return shards
 
     def sources(
-        self, wanted: ShardRuns, *, stored: ShardRuns, missing: frozenset[int]
+        self,
+        wanted: ShardRuns,
+        *,
+        stored: ShardRuns,
+        missing: frozenset[int],
+        granule_bytes: int = PAGE_BYTES,
     ) -> tuple[ShardRuns, Runs]:
         """Return the runs to read so that the wanted runs become known, and the runs to decode.
 
@@ -81,6 +86,8 @@ class ShardMap:
             Runs that each shard stores.
         missing
             Unreachable shards.
+        granule_bytes
+            Unit of shard reads [B].
 
         References
         ----------
@@ -98,7 +105,7 @@ class ShardMap:
         for shard in readable:
             runs = extents.union([*lost, *wanted.get(shard, ())])
             runs = extents.intersect(
-                extents.align(runs, PAGE_BYTES), stored.get(shard, ())
+                extents.align(runs, granule_bytes), stored.get(shard, ())
             )
             if runs:
                 runs_by_shard[shard] = runs
@@ -106,7 +113,7 @@ class ShardMap:
 
 
 def plan_read(shard_map: ShardMap, request: ObjectRequest) -> ReadPlan:
-    """Plan a read of the chunks or pages that hold the wanted bytes, according to `EcPolicy.reads`."""
+    """Plan a read of the columns, chunks or pages that hold wanted bytes, according to `EcPolicy.reads`."""
     unit = shard_map.geometry.stripe_unit_bytes
     pages = request.policy.reads == "pages"
     touched = shard_map.shards_of(
@@ -116,12 +123,22 @@ def plan_read(shard_map: ShardMap, request: ObjectRequest) -> ReadPlan:
         shard: extents.align(runs, PAGE_BYTES if pages else unit)
         for shard, runs in touched.items()
     }
+    if request.policy.reads == "columns":
+        first, stop = shard_map.geometry.stripe_range(
+            request.offset_bytes, request.returned_bytes
+        )
+        wanted = dict.fromkeys(touched, ((first * unit, stop * unit),))
     stored = shard_map.stored(request.object_size_bytes)
     if not request.policy.optimised:
         # A classic object is padded to whole stripes.
         shard_bytes = shard_map.geometry.shard_size_bytes(request.object_size_bytes)
         stored = dict.fromkeys(range(shard_map.width), ((0, shard_bytes),))
-    reads, lost = shard_map.sources(wanted, stored=stored, missing=request.missing)
+    reads, lost = shard_map.sources(
+        wanted,
+        stored=stored,
+        missing=request.missing,
+        granule_bytes=PAGE_BYTES if pages else unit,
+    )
     slices = len(lost) if pages else extents.length(lost) // unit
     return ReadPlan(
         reads=_extents(reads),

@@ -46,6 +46,7 @@ def answer_of_rehearsal(scenario: Scenario, document: Mapping[str, Any]) -> Answ
             *_trade_off(document),
         ],
         warnings=document["warnings"],
+        refusals=document["refusals"],
         saved_as="rehearsal.json",
         figures=figures,
         page=page,

@@ -6,7 +6,7 @@ The page itself is `page/explorer.html.j2`.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import polars as pl
 
@@ -18,7 +18,8 @@ from stripesim.scenarios.show.figures.captions import (
     scheme_label,
 )
 from stripesim.scenarios.show.page.render import render
-from stripesim.scenarios.show.quantities import QUANTITIES
+from stripesim.scenarios.show.quantities import COSTS, QUANTITIES
+from stripesim.sim.observe.documents import Documented
 from stripesim.sim.observe.limits import resource_name
 
 #: Columns that the explorer offers, the first one selected.
@@ -29,12 +30,7 @@ METRICS: Final = (
     "latency_mean_ns",
     "latency_p50_ns",
     "latency_p99_ns",
-    "cpu_ns_per_op",
-    "cpu_utilisation",
-    "private_net_bytes_per_client_byte",
-    "public_net_bytes_per_client_byte",
-    "device_read_bytes_per_client_byte",
-    "device_write_bytes_per_client_byte",
+    *COSTS,
 )
 
 #: Columns of a cell that are axes unless a swept key already says the same.
@@ -45,7 +41,7 @@ _DIGITS: Final = 5
 
 
 @dataclass(frozen=True)
-class ExplorerAxis:
+class ExplorerAxis(Documented):
     """A column that takes several values, and every value is a stop of its slider."""
 
     key: str
@@ -55,19 +51,17 @@ class ExplorerAxis:
     texts: tuple[str, ...]
     numeric: bool
 
+    in_document: ClassVar = ("key", "name", "texts", "numbers")
+
     @cached_property
     def stops(self) -> dict[str, int]:
         """Return the stop of each value. Values of different types may be equal, so texts tell them apart."""
         return {repr(value): stop for stop, value in enumerate(self.values)}
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the axis as the page's script reads it."""
-        return {
-            "key": self.key,
-            "name": self.name,
-            "texts": self.texts,
-            "numbers": self.values if self.numeric else None,
-        }
+    @property
+    def numbers(self) -> tuple[Any, ...] | None:
+        """Values of an axis of numbers."""
+        return self.values if self.numeric else None
 
 
 @dataclass(frozen=True)

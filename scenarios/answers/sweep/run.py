@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import polars as pl
 
@@ -33,6 +33,7 @@ from stripesim.scenarios.work.task import (
     expected_work,
 )
 from stripesim.sim.observe.audit import RatePoint, falls
+from stripesim.sim.observe.documents import Documented
 from stripesim.sim.observe.progress import OnStep, silent
 from stripesim.sim.observe.result_row import withheld_columns
 
@@ -63,7 +64,7 @@ _ADDING_KEYS: Final = (
 
 
 @dataclass(frozen=True)
-class SweepResult:
+class SweepResult(Documented):
     """The results of a sweep, complete or interrupted."""
 
     #: One row per completed task, in the order of the plan; see `sweep_frame`
@@ -81,6 +82,14 @@ class SweepResult:
     #: Steps of a swept key that add hardware or requests in flight, and at which the rate falls
     falls: list[str] = field(default_factory=list)
 
+    in_document: ClassVar = (
+        ("rows", "rows.to_dicts"),
+        ("aggregated", "aggregated.to_dicts"),
+        "provenance",
+        "failed",
+        ("warnings", "every_warning"),
+    )
+
     @property
     def refused(self) -> int:
         """Number of rows that the audit refuses."""
@@ -95,15 +104,10 @@ class SweepResult:
         """Return the table that notebooks show."""
         return f"<p>{html.escape(repr(self).strip('<>'))}</p>{self.rows._repr_html_()}"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the document that ``stripesim sweep --json -`` prints."""
-        return {
-            "rows": self.rows.to_dicts(),
-            "aggregated": self.aggregated.to_dicts(),
-            "provenance": self.provenance,
-            "failed": self.failed,
-            "warnings": [*self.warnings, *self.falls, *self.refusals],
-        }
+    @property
+    def every_warning(self) -> list[str]:
+        """All warnings, with the falls of rates and the refusals."""
+        return [*self.warnings, *self.falls, *self.refusals]
 
 
 def run_sweep(

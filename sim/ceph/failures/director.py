@@ -149,6 +149,7 @@ class FaultDirector:
             lost_shards=self._data_loss.lost_shards_count + at_start.shards_count,
             lost_objects_at_start=at_start.objects_count,
             lost_shards_at_start=at_start.shards_count,
+            joining_shards_at_start=at_start.joining_count,
             deep_scrubs=self._background.scrubs.deep_count,
             interrupted_writes=self._writes.interrupted,
         )

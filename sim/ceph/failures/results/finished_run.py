@@ -43,6 +43,8 @@ class FaultRun:
     lost_shards: int  #: Shards on failed OSDs, and bad shards found by scrubs
     lost_objects_at_start: int  #: Objects with a shard lost before the run
     lost_shards_at_start: int  #: Shards lost before the run
+    #: Shards that get another OSD by that: those lost, and those that CRUSH moves
+    joining_shards_at_start: int
     deep_scrubs: int  #: Deep scrubs completed
     #: Cut-off writes that only some members had: ``recovered`` or ``rolled back``
     interrupted_writes: Mapping[str, int]
