@@ -45,7 +45,7 @@ from stripesim.scenarios.studies.tasks import Call, Row, Task, run_tasks
 from stripesim.sim.observe.progress import OnStep, silent
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.show.figures.results import CaptionedFigure
+    from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
 #: Selects every figure, experiment or ablation.
 ALL = "all"
@@ -80,6 +80,8 @@ class StudyResult:
     #: The same study under each requested ablation
     ablated: Mapping[str, StudyResult] = field(default_factory=dict)
     is_partial: bool = False  #: True if an option left out runs
+    #: Tasks whose numbers the audit refuses, one sentence each. Their claims have no value.
+    refusals: Sequence[str] = ()
 
     def __repr__(self) -> str:
         return f"<StudyResult: {self.ledger!r}, {self.rows.height:,} rows>"
@@ -87,6 +89,8 @@ class StudyResult:
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``--json`` and ``ledger.json`` hold."""
         document = {**self.ledger.to_json(), "provenance": self.provenance}
+        if self.refusals:
+            document["refused"] = list(self.refusals)
         if self.ablated:
             document["ablations"] = [
                 {"ablation": name, **row}
@@ -229,7 +233,12 @@ class Study:
 
         tables = {"rows": result.rows, "claims": claims_table(result.ledger)}
         tables |= self.figure_tables(result)
-        return draw_figures(self.name, tables, self.figure_claims(result))
+        claims = self.figure_claims(result)
+        return draw_figures(self.name, tables, claims, self.figure_stems(result))
+
+    def figure_stems(self, result: StudyResult) -> Collection[str] | None:
+        """Return the stems of the figures that were asked for, None if all of them were."""
+        return None
 
     def figure_tables(self, result: StudyResult) -> dict[str, pl.DataFrame]:
         """Return further tables for the queries in ``figures.toml``."""
@@ -297,9 +306,9 @@ class Study:
         changes = self.changes(sets)
         with changes_applied(changes):
             tasks = self.tasks(setting)
-            rows = run_tasks(tasks, jobs=jobs, changes=changes, progress=progress)
-            result = self.result(setting, tasks, rows)
-        result = replace(result, setting=setting)
+            done = run_tasks(tasks, jobs=jobs, changes=changes, progress=progress)
+            result = self.result(setting, tasks, done.rows)
+        result = replace(result, setting=setting, refusals=done.refusals)
         if not sets:
             return result
         provenance = {**result.provenance, "changed": _set_texts(sets)}
@@ -393,6 +402,7 @@ class Study:
             figures=figures,
             page=lambda: self._page(result, figures()),
             parts={name: self.answer(one) for name, one in result.ablated.items()},
+            refusals=result.refusals,
         )
 
     def _shown(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from stripesim.models.problems import StudyError
+from stripesim.models.problems import RefusedError, StudyError
 from stripesim.scenarios.studies.parameters import Changes, apply_changes
 from stripesim.scenarios.work.pool import Death, cores_usable, run_pool
 from stripesim.sim.observe.progress import OnStep, silent
@@ -49,11 +49,26 @@ class _Item(NamedTuple):
     changes: Changes
 
 
-def _perform(item: _Item) -> list[Row] | str:
+class _Refusal(NamedTuple):
+    """What the audit says of a task whose numbers it refuses."""
+
+    sentence: str
+
+
+class TaskRows(NamedTuple):
+    """The rows of each task in the order of the tasks, none for a refused one, and what was refused."""
+
+    rows: list[list[Row]]
+    refusals: tuple[str, ...]
+
+
+def _perform(item: _Item) -> list[Row] | _Refusal | str:
     """Run one task; return a problem as text, because it may have to cross processes."""
     apply_changes(item.changes)
     try:
         return item.task.perform()
+    except RefusedError as error:
+        return _Refusal(f"{item.task.words}: {error}")
     except ValueError as error:
         return f"{item.task.words}: {error}"
 
@@ -64,8 +79,8 @@ def run_tasks(
     jobs: int | None = 1,
     changes: Changes | None = None,
     progress: OnStep = silent,
-) -> list[list[Row]]:
-    """Run tasks.
+) -> TaskRows:
+    """Run tasks. A task whose numbers the audit refuses has no rows, and the others go on.
 
     Parameters
     ----------
@@ -80,8 +95,8 @@ def run_tasks(
 
     Returns
     -------
-    list[list[Row]]
-        The rows of each task, in the order of the tasks.
+    TaskRows
+        The rows of each task, and a sentence for each task that the audit refuses.
 
     Raises
     ------
@@ -93,21 +108,28 @@ def run_tasks(
         for position, task in enumerate(tasks)
     ]
     rows: dict[int, list[Row]] = {}
+    refused: dict[int, str] = {}
     problems: dict[int, str] = {}
     for item, outcome in _outcomes(items, jobs):
         if isinstance(outcome, str):
             problems[item.position] = outcome
+        elif isinstance(outcome, _Refusal):
+            refused[item.position] = outcome.sentence
+            rows[item.position] = []
         else:
             rows[item.position] = outcome
         progress(item.task.words, len(items))
     if problems:
         raise StudyError("\n".join(problems[at] for at in sorted(problems)))
-    return [rows[item.position] for item in items]
+    return TaskRows(
+        [rows[item.position] for item in items],
+        tuple(refused[at] for at in sorted(refused)),
+    )
 
 
 def _outcomes(
     items: Sequence[_Item], jobs: int | None
-) -> Iterator[tuple[_Item, list[Row] | str]]:
+) -> Iterator[tuple[_Item, list[Row] | _Refusal | str]]:
     workers = cores_usable() if jobs is None else jobs
     if workers <= 1 or len(items) <= 1:
         for item in items:

@@ -108,7 +108,7 @@ def test_device_traffic_of_sequential_writes(bare):
 
 def test_rows_do_not_depend_on_the_number_of_processes(bare):
     listed = [t for t in tasks_for(figures=["13"]) if t.size_bytes in (1024, 4096)][:4]
-    apart = [rows[0] for rows in run_tasks(listed, jobs=2)]
+    apart = [rows[0] for rows in run_tasks(listed, jobs=2).rows]
     for task, row in zip(listed, apart, strict=True):
         mine = bare.rows.filter(
             (pl.col("scheme") == task.scheme)
@@ -224,7 +224,7 @@ def ablated() -> pl.DataFrame:
     ):
         kind = (task.op, task.pattern, task.scheme, task.size_bytes)
         if kind == ("write", "seq", "rs:6,3", 16384):
-            rows += run_tasks([task], jobs=1)[0]
+            rows += run_tasks([task], jobs=1).rows[0]
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
@@ -250,7 +250,7 @@ def test_no_object_initialisation_moves_less():
         if (t.image, t.scheme, t.size_bytes) == ("pristine", "rs:6,3", 16384)
     }
     moved = {
-        name: run_tasks([task], jobs=1)[0][0]["private_net_bytes_per_client_byte"]
+        name: run_tasks([task], jobs=1).rows[0][0]["private_net_bytes_per_client_byte"]
         for name, task in tasks.items()
     }
     assert moved["no-object-initialisation"] < 0.1 * moved["baseline"]

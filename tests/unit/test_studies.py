@@ -9,7 +9,7 @@ import pytest
 from stripesim.calibration.ledger.verdicts import judge
 from stripesim.cli.output import deliver, destination
 from stripesim.cli.study import parse_sets
-from stripesim.models.problems import StudyError
+from stripesim.models.problems import RefusedError, StudyError
 from stripesim.scenarios.studies.base import (
     Study,
     StudyResult,
@@ -282,7 +282,7 @@ class Reads:
 def test_workers_see_the_changes():
     changes = Changes({"hdd.disks_count": 4.0})
     try:
-        rows = run_tasks([Reads(), Reads("again")], jobs=1, changes=changes)
+        rows = run_tasks([Reads(), Reads("again")], jobs=1, changes=changes).rows
     finally:
         apply_changes(Changes())
     assert rows == [[{"disks": 4.0}]] * 2
@@ -295,6 +295,33 @@ def test_every_task_that_cannot_run_reports_the_reason():
         "a: got nothing",
         "c: got nothing",
     ]
+
+
+def refusing():
+    raise RefusedError("Run length: got 8 requests, wanted 80")
+
+
+def test_a_refused_task_has_no_rows_and_the_others_go_on():
+    done = run_tasks([Call("a", refusing), Call("b", doubled, (1,))])
+    assert done.rows[0] == []
+    assert done.rows[1]
+    assert done.refusals == ("a: Run length: got 8 requests, wanted 80",)
+
+
+class SmallAndRefused(Small):
+    """The small study with a second run, which the audit refuses."""
+
+    def tasks(self, setting):
+        return [*super().tasks(setting), Call("b", refusing)]
+
+
+def test_a_study_with_a_refused_task_judges_the_others_and_says_what_it_refused():
+    study = SmallAndRefused()
+    result = study.run()
+    answer = study.answer(result)
+    assert simulated(result) is not None
+    assert answer.refusals == ("b: Run length: got 8 requests, wanted 80",)
+    assert answer.document["refused"] == list(answer.refusals)
 
 
 def test_provenance_of_a_study_names_it_and_the_moment():

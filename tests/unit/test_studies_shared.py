@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from stripesim.scenarios.studies.claim_rules import claim_rules
-from stripesim.scenarios.studies.figure_spec import figure_spec, figure_specs
+from stripesim.scenarios.studies.figure_description import figure_spec, figure_specs
 from stripesim.scenarios.studies.lookup import claims_of, number, published, select
 from stripesim.scenarios.studies.marks import MARKS
 from stripesim.scenarios.studies.registry import STUDIES, study_named

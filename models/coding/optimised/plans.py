@@ -180,25 +180,9 @@ def plan_write(shard_map: ShardMap, request: ObjectRequest) -> WritePlan:
     parities = {shard: rows for shard in shard_map.parities if shard not in missing}
     grows = end_bytes > request.object_size_bytes
 
-    rest = {shard: extents.subtract(rows, data.get(shard, ())) for shard in range(k)}
-    for page in _partial_pages(request):
-        for shard, runs in shard_map.shards_of(page, page + PAGE_BYTES).items():
-            rest[shard] = extents.union([*rest[shard], *runs])
-    rest = {
-        shard: extents.intersect(runs, stored.get(shard, ()))
-        for shard, runs in rest.items()
-    }
-    rest = {shard: runs for shard, runs in rest.items() if runs}
+    rest = _rest(shard_map, request, rows, data)
     old = {**data, **parities}
-
-    method: WriteMethod = "reconstruct" if rest else "full stripe"
-    if (
-        rest
-        and not grows
-        and not request.in_cache
-        and _takes_delta(old, rest, k, request)
-    ):
-        method = "parity delta"
+    method = _method(old, rest, k, request)
     reads, lost = shard_map.sources(
         old if method == "parity delta" else rest, stored=stored, missing=missing
     )
@@ -228,6 +212,39 @@ def plan_write(shard_map: ShardMap, request: ObjectRequest) -> WritePlan:
 
 
 WriteMethod = Literal["full stripe", "reconstruct", "parity delta"]
+
+
+def _rest(
+    shard_map: ShardMap, request: ObjectRequest, rows: Runs, data: Mapping[int, Runs]
+) -> dict[int, Runs]:
+    """Return the stored runs of `rows` that a reconstruction reads, because the request does not write them.
+
+    Pages that the request covers only in part are among them.
+    """
+    stored = shard_map.stored(request.object_size_bytes)
+    rest = {
+        shard: extents.subtract(rows, data.get(shard, ()))
+        for shard in range(shard_map.geometry.k)
+    }
+    for page in _partial_pages(request):
+        for shard, runs in shard_map.shards_of(page, page + PAGE_BYTES).items():
+            rest[shard] = extents.union([*rest[shard], *runs])
+    rest = {
+        shard: extents.intersect(runs, stored.get(shard, ()))
+        for shard, runs in rest.items()
+    }
+    return {shard: runs for shard, runs in rest.items() if runs}
+
+
+def _method(
+    old: Mapping[int, Runs], rest: Mapping[int, Runs], k: int, request: ObjectRequest
+) -> WriteMethod:
+    if not rest:
+        return "full stripe"
+    grows = request.end_bytes > request.object_size_bytes
+    if grows or request.in_cache or not _takes_delta(old, rest, k, request):
+        return "reconstruct"
+    return "parity delta"
 
 
 def _takes_delta(

@@ -220,7 +220,9 @@ def load(data: Source | str | None = None) -> Measured:
         shipped() if data is None else Path(data) if isinstance(data, str) else data
     )
     if not folder.is_dir():
-        raise MeasuredError(f"--data: got {folder}, wanted a folder with runs.csv")
+        raise MeasuredError(
+            Problem(place="--data", got=str(folder), wanted="a folder with runs.csv")
+        )
     problems: list[Problem] = []
     runs = tuple(
         _run(folder, row, problems)

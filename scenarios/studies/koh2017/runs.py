@@ -1,7 +1,7 @@
 """The simulations of the study: each is one task, which can be sent to a worker."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import product
 from typing import Any
@@ -10,6 +10,7 @@ import numpy as np
 
 from stripesim.models.ssd import TRANSFER_MAX_BYTES
 from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.cells.longer import can_lengthen, lengthened, next_length
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import row_of
 from stripesim.scenarios.schema.keys import Cell, Scenario
@@ -149,10 +150,18 @@ def _simulate(
     setting = build_cell(scenario, task.cell, models)
     changed = task.image == "pristine" and (fill != "gap" or pause_ns)
     source = partial(CreationSource, pause_ns=pause_ns, fill=fill) if changed else None
-    inputs = vars(setting) | further
-    result = simulate(
-        **inputs, seed=scenario.seed, engine=task.engine, foreground=source
-    )
+
+    def run_of(length: int) -> RunResult:
+        inputs = vars(setting) | further
+        inputs["workload"] = lengthened(setting.workload, length)
+        result = simulate(
+            **inputs, seed=scenario.seed, engine=task.engine, foreground=source
+        )
+        return replace(result, length=length)
+
+    result = run_of(1)
+    while can_lengthen(setting) and (length := next_length(result)) is not None:
+        result = run_of(length)
     return result.accepted()
 
 
