@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 
 from stripesim.blocks import (
-    CodecError,
+    KernelError,
     ReedSolomon,
     Replication,
     benchmark_kernels,
@@ -139,7 +139,7 @@ def main() -> int:
         if isal_available():
             ratios |= roof_ratios()
             ratios |= code_ratios()
-    except CodecError as error:
+    except KernelError as error:
         document["left_out"] = str(error)
     sys.stdout.write(json.dumps(document, indent=1) + "\n")
     return 0

@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+#: Relative step for derivatives, which must exceed the noise of a simulation.
+_STEP = 0.05
+
 
 @dataclass(frozen=True)
 class FittedParameter:
@@ -39,7 +42,6 @@ def fit_parameters(
     bounds: Mapping[str, tuple[float, float]] | None = None,
     prior: Mapping[str, float] | None = None,
     loss: str = "linear",
-    step: float = 0.05,
     most: int = 25,
 ) -> Fit:
     """Fit parameters by least squares on relative errors, each weighted by its tolerance.
@@ -63,8 +65,6 @@ def fit_parameters(
     loss
         As of `scipy.optimize.least_squares`. With ``soft_l1``, one row that contradicts the others does not
         decide.
-    step
-        Relative step for derivatives, which must exceed the noise of a simulation.
     most
         Largest number of evaluations, not counting those for derivatives.
 
@@ -101,23 +101,22 @@ def fit_parameters(
         of_rows = [
             np.log(simulated[row] / published[row]) / tolerance[row] for row in rows
         ]
-        # Logarithms start at 1.
-        of_prior = (
-            [(logs[at] - 1) / prior[name] for at, name in enumerate(names)]
-            if prior
-            else []
-        )
+        of_prior = []
+        if prior:
+            # Logarithms start at 1.
+            of_prior = [
+                (log - 1) / prior[n] for n, log in zip(names, logs, strict=True)
+            ]
         return np.array(of_rows + of_prior)
 
+    limits: Any = (-np.inf, np.inf)
     if bounds:
         limits = np.log([bounds[name] for name in names]).T - origin
-    else:
-        limits = (-np.inf, np.inf)
     solution = least_squares(
         residuals,
         np.ones(len(names)),
         bounds=limits,
-        diff_step=step,
+        diff_step=_STEP,
         xtol=1e-3,
         ftol=1e-3,
         max_nfev=most,
@@ -126,16 +125,7 @@ def fit_parameters(
     covariance = np.linalg.pinv(solution.jac.T @ solution.jac)
     spread = 1.96 * np.sqrt(np.diag(covariance))
     return Fit(
-        parameters=tuple(
-            FittedParameter(
-                name,
-                float(np.exp(log)),
-                (float(np.exp(log - half)), float(np.exp(log + half))),
-            )
-            for name, log, half in zip(
-                names, (origin + solution.x).tolist(), spread.tolist(), strict=True
-            )
-        ),
+        parameters=tuple(map(_fitted, names, origin + solution.x, spread)),
         errors={
             row: float(np.exp(residual * tolerance[row]) - 1)
             for row, residual in zip(rows, solution.fun.tolist(), strict=False)
@@ -143,3 +133,9 @@ def fit_parameters(
         evaluations=int(solution.nfev),
         covariance=covariance,
     )
+
+
+def _fitted(name: str, log: float, half: float) -> FittedParameter:
+    """Return a parameter by its logarithm and half the width of that one's interval."""
+    interval = (float(np.exp(log - half)), float(np.exp(log + half)))
+    return FittedParameter(name, float(np.exp(log)), interval)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 import scipy
 
-from stripesim.models.problems import FitError
+from stripesim.models.problems import TraceError
 from stripesim.traces.failures.columns import FailureTrace
 
 Floats = npt.NDArray[np.float64]
@@ -98,11 +98,11 @@ def lifetimes_of(trace: FailureTrace, state: State) -> Lifetimes:
 
     Raises
     ------
-    FitError
+    TraceError
         If the trace has no spans, or fewer than 20 spans with an observed end.
     """
     if trace.spans is None:
-        raise FitError(
+        raise TraceError(
             f"{trace.source}: got failures alone (format {trace.format}), "
             "wanted times of being up and down: a lifetime needs the components that lived"
         )
@@ -120,7 +120,7 @@ def lifetimes_of(trace: FailureTrace, state: State) -> Lifetimes:
     )
     ends = int(table["observed"].sum())
     if ends < ENDS_MIN:
-        raise FitError(
+        raise TraceError(
             f"{trace.source}: got {ends} spans of being {state} whose age and end are known, "
             f"wanted at least {ENDS_MIN}"
         )
@@ -145,7 +145,7 @@ def fit_survival(trace: FailureTrace, state: State = "up") -> SurvivalFit:
 
     Raises
     ------
-    FitError
+    TraceError
         As from `lifetimes_of` and `fit_lifetimes`.
     """
     lifetimes = lifetimes_of(trace, state)
@@ -171,7 +171,7 @@ def fit_lifetimes(lifetimes: Lifetimes) -> tuple[LifetimeFit, ...]:
 
     Raises
     ------
-    FitError
+    TraceError
         If no distribution has a maximum likelihood.
 
     Notes
@@ -186,7 +186,7 @@ def fit_lifetimes(lifetimes: Lifetimes) -> tuple[LifetimeFit, ...]:
     """
     fits = [fit for family in _FAMILIES if (fit := _fit(family, lifetimes)) is not None]
     if not fits:
-        raise FitError(
+        raise TraceError(
             "got durations whose likelihood has no maximum, wanted ones that differ"
         )
     return tuple(sorted(fits, key=lambda fit: fit.aic))

@@ -1,20 +1,20 @@
 """Fit everything that a block or failure trace allows, for `stripesim trace fit`."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from stripesim.calibration.ssd.interference import Interference, fit_interference
 from stripesim.calibration.ssd.result import Operation, Quantity, ServiceFit
 from stripesim.calibration.ssd.time_fit import fit_times
 from stripesim.calibration.survival import State, SurvivalFit, fit_survival
 from stripesim.calibration.workload.model_fit import WorkloadFit, fit_workload
-from stripesim.models.problems import FitError
+from stripesim.models.problems import TraceError
+from stripesim.sim.observe.documents import Documented
 from stripesim.traces import BlockTrace
 from stripesim.traces.failures.columns import FailureTrace
 
 
 @dataclass(frozen=True)
-class TraceFit:
+class TraceFit(Documented):
     """All fits to a trace, and the reasons for missing ones."""
 
     source: str  #: The trace
@@ -28,17 +28,6 @@ class TraceFit:
     missing: tuple[
         str, ...
     ] = ()  #: One line for each part that the trace does not allow
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {
-            "source": self.source,
-            "service": [fit.to_dict() for fit in self.service],
-            "interference": [asdict(one) for one in self.interference],
-            "workload": None if self.workload is None else self.workload.to_dict(),
-            "survival": [asdict(fit) for fit in self.survival],
-            "missing": list(self.missing),
-        }
 
     def summary(self) -> str:
         """Return several lines for a terminal."""
@@ -76,7 +65,7 @@ def fit_trace(trace: BlockTrace | FailureTrace, *, seed: int = 1) -> TraceFit:
 
     Raises
     ------
-    FitError
+    TraceError
         If nothing can be fitted, with one line per part.
     """
     if isinstance(trace, FailureTrace):
@@ -84,7 +73,7 @@ def fit_trace(trace: BlockTrace | FailureTrace, *, seed: int = 1) -> TraceFit:
     else:
         fitted = _fit_block(trace, seed)
     if not (fitted.service or fitted.workload or fitted.survival):
-        raise FitError("\n".join(fitted.missing))
+        raise TraceError("\n".join(fitted.missing))
     return fitted
 
 
@@ -95,7 +84,7 @@ def _fit_failures(trace: FailureTrace) -> TraceFit:
     for state in states:
         try:
             found.append(fit_survival(trace, state))
-        except FitError as error:
+        except TraceError as error:
             missing.append(str(error))
     return TraceFit(
         trace.source, survival=tuple(found), missing=tuple(dict.fromkeys(missing))
@@ -112,12 +101,12 @@ def _fit_block(trace: BlockTrace, seed: int) -> TraceFit:
             found.append(
                 fit_times(trace, operation=operation, quantity=quantity, seed=seed)
             )
-        except FitError as error:
+        except TraceError as error:
             missing.append(str(error))
     workload = None
     try:
         workload = fit_workload(trace, seed=seed)
-    except FitError as error:
+    except TraceError as error:
         missing.append(str(error))
     return TraceFit(
         trace.source,

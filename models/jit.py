@@ -177,18 +177,16 @@ class _CodeForCallers(JITCodeLibrary):
     def _get_module_for_linking(self) -> Any:
         if not _WholeProgram.is_linking:
             # The code of inner functions that this one calls would be missing.
-            raise InnerCallError(self.name, "another function of numba.njit")
+            raise _not_linked(self.name, "another function of numba.njit")
         return super()._get_module_for_linking()  # type: ignore[no-untyped-call]
 
 
-class InnerCallError(TypeError):
-    """A call of an inner function from code that is not linked with it."""
-
-    def __init__(self, name: str, caller: str) -> None:
-        super().__init__(
-            f"{name}: got a call from {caller}, wanted one from a function that "
-            "`stripesim.models.jit.compiled` compiles, or from another inner function"
-        )
+def _not_linked(name: str, caller: str) -> TypeError:
+    """Return the error of a call of an inner function from code that is not linked with it."""
+    return TypeError(
+        f"{name}: got a call from {caller}, wanted one from a function that "
+        "`stripesim.models.jit.compiled` compiles, or from another inner function"
+    )
 
 
 class _NoAddresses:
@@ -311,7 +309,7 @@ def inner(
 
     Raises
     ------
-    InnerCallError
+    TypeError
         When Python calls the function, or when Numba compiles another caller. Nothing at its definition says
         which functions will call it.
     """
@@ -328,7 +326,7 @@ def _refuse_python(dispatcher: Any, name: str) -> None:
     """Let calls from Python raise an error. They would jump to an entry point that does not exist."""
 
     def refuse(*_: Any, **__: Any) -> None:
-        raise InnerCallError(name, "Python")
+        raise _not_linked(name, "Python")
 
     # Without entry points in its table, Numba asks for a compilation at each call from Python.
     dispatcher._insert = lambda *_, **__: None

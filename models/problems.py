@@ -26,7 +26,9 @@ class Problem:
         return self.detail or f"got {self.got}, wanted {self.wanted}"
 
     def __str__(self) -> str:
-        return ": ".join(part for part in (self.place, self.key, self.said) if part)
+        # An argument of a Python function may have the name of the key.
+        place = self.place if self.place != self.key else ""
+        return ": ".join(part for part in (place, self.key, self.said) if part)
 
 
 class ProblemsError(ValueError):
@@ -91,28 +93,16 @@ class SchemeError(ProblemsError):
     """An invalid scheme, geometry or request. The message states the value and the valid ones."""
 
 
-class DataLossError(SchemeError):
-    """More shards are missing than the code can rebuild."""
-
-
 class OwnCodeError(SchemeError):
     """A description that makes no code. The message has the file, the line and what is wrong."""
 
 
-class CodecError(ProblemsError):
-    """The encode library is missing, or rejects a backend, a shape or a set of fragments."""
-
-
 class KernelError(ProblemsError):
-    """Costs of kernels that cannot be measured, read or found."""
+    """Kernels that cannot be called, or whose costs cannot be measured, read or found."""
 
 
 class PlacementError(ProblemsError):
-    """An impossible placement. The message states the value and the valid ones."""
-
-
-class CrushMapError(PlacementError):
-    """An invalid CRUSH map, with one line per problem: ``file:line: got …, wanted …``."""
+    """An impossible placement, or an invalid CRUSH map. The message states the value and the valid ones."""
 
 
 class ParameterSetError(ProblemsError):
@@ -167,42 +157,15 @@ class FaultError(ProblemsError):
 
 
 class UnavailableError(ProblemsError):
-    """A placement group has lost more shards than its scheme tolerates."""
+    """More shards are missing than a code can rebuild or a pool tolerates."""
 
 
 class TraceError(ProblemsError):
-    """A trace that cannot be used, with one line per problem up to a limit, and a summary."""
-
-
-class FitError(ProblemsError):
-    """A trace that lacks the data for a fit. The message states what it has and what is needed."""
+    """A trace that cannot be read, or lacks what a fit needs, with one line per problem up to a limit."""
 
 
 class MeasuredError(ProblemsError):
     """Measurements that cannot be used, with one line for each problem."""
-
-
-class SizeError(ProblemsError):
-    """A size that cannot be read. The message has the form ``got …, wanted …``."""
-
-
-class TomlBoundError(ProblemsError):
-    """A TOML document that exceeds a bound.
-
-    Attributes
-    ----------
-    line
-        Line of the first excess, from 1.
-    got, wanted
-        The document's value, and the bound.
-    """
-
-    def __init__(self, line: int, got: str, wanted: str) -> None:
-        super().__init__(Problem(place=f"line {line}", got=got, wanted=wanted))
-        self.args = (line, got, wanted)
-        self.line = line
-        self.got = got
-        self.wanted = wanted
 
 
 class ScenarioError(ProblemsError):
@@ -240,7 +203,3 @@ class SweepError(ProblemsError):
 
 class WorkError(ProblemsError):
     """Work on other processes that cannot start or end."""
-
-
-class WorkLostError(SweepError):
-    """A Dask cluster went away before all tasks were complete. Rows up to then are kept."""

@@ -18,6 +18,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
+from stripesim.scenarios.show.tables import Table
+
 __all__ = [
     "Draw",
     "Lesson",
@@ -346,33 +348,7 @@ def _since(rows: Any, first_ns: int) -> Any:
     return rows.with_columns(*(rows[name] - first_ns for name in times))
 
 
-@dataclass(frozen=True)
-class TextTable:
-    """A table of text, displayed without quotation marks around its cells."""
-
-    columns: Mapping[str, Sequence[str]]  #: Cells by heading
-
-    def __str__(self) -> str:
-        widths = {
-            heading: max(map(len, [heading, *cells]))
-            for heading, cells in self.columns.items()
-        }
-        lines = [self.columns.keys(), *zip(*self.columns.values(), strict=True)]
-        return "\n".join(
-            "  ".join(map(str.rjust, line, widths.values())) for line in lines
-        )
-
-    def _repr_html_(self) -> str:
-        """Return the table as HTML for a notebook."""
-        heading = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in zip(*self.columns.values(), strict=True)
-        )
-        return f"<table><thead><tr>{heading}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def table(rows: Any, *columns: str) -> TextTable:
+def table(rows: Any, *columns: str) -> Table:
     """Format columns of result rows for people, with units in the headings.
 
     Parameters
@@ -408,7 +384,7 @@ def table(rows: Any, *columns: str) -> TextTable:
         else:
             texts = [number_text(value) for value in values]
         shown[heading] = texts
-    return TextTable(shown)
+    return Table("", list(shown), list(zip(*shown.values(), strict=True)))
 
 
 def show(item: Any, description: str = "") -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from stripesim.models.problems import RefusedError
 from stripesim.sim.ceph.clients.stationary import ages_at_start
 from stripesim.sim.ceph.clients.workload import (
+    Requests,
     Synthetic,
     SyntheticLoops,
     SyntheticStream,
@@ -27,7 +27,7 @@ from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS, factor_table
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import EngineRun, Program, RequestSource, StreamRun
-from stripesim.sim.observe.audit import audit_row, audit_run
+from stripesim.sim.observe.audit import RowNumbers, audit_row, audit_run
 from stripesim.sim.observe.audit_numbers import (
     FaultTotals,
     row_numbers,
@@ -99,8 +99,8 @@ class RunResult:
         Timeline of a run under faults. See `stripesim.sim.ceph.failures.results.describe`.
     processors
         Use of processors. See `stripesim.sim.observe.processors.processor_use`.
-    depth
-        Requests that all clients together keep in flight.
+    requests_wanted
+        Requests that closed loops should issue at least, as far as this run can tell.
     length
         Requests of the run over those that its scenario states, which are fewest.
     counts_refused
@@ -126,7 +126,7 @@ class RunResult:
     window: Window | None
     timeline: dict[str, Any] | None = None
     processors: dict[str, Any] = field(default_factory=dict)
-    depth: int = 0
+    requests_wanted: int = 0
     length: int = 1
     counts_refused: str | None = None
     blocked: npt.NDArray[np.bool_] | None = None
@@ -208,6 +208,8 @@ class RunSettings:
         Width of the time bins of the counters [ns], 0 for no bins.
     followed
         Numbers of requests of the first stream for which the end of each step is recorded.
+    earlier
+        Requests before the run, which only leave their traces in caches.
     """
 
     engine: str = "compiled"
@@ -219,6 +221,7 @@ class RunSettings:
     warm_up: float | None = None
     bin_ns: int = 0
     followed: IntArray | None = None
+    earlier: Requests | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,8 +290,8 @@ class PreparedRun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkloadOutcome:
-    """The outcome of one workload.
+class WorkloadRun:
+    """What happened to the requests of one workload.
 
     Attributes
     ----------
@@ -356,7 +359,7 @@ class RowScope:
         The part of the run to measure, or None if no request completed.
     """
 
-    loads: Sequence[WorkloadOutcome]
+    loads: Sequence[WorkloadRun]
     requested: ClientRequests
     counted: dict[str, int]
     offered: OfferedLoad
@@ -445,7 +448,7 @@ def simulate(
         Graphs of a run with equal parameters, which this run need not build again.
     **settings
         Attributes of `RunSettings`: ``engine``, ``seed``, ``prefilled``, ``until_ns``, ``newest_only``,
-        ``timeout_ns``, ``warm_up``, ``bin_ns`` and ``followed``.
+        ``timeout_ns``, ``warm_up``, ``bin_ns``, ``followed`` and ``earlier``.
 
     Returns
     -------
@@ -465,7 +468,7 @@ def simulate(
         streams = _CustomStreams(foreground, background)
         prepared = _prepared(pool, loads, chosen, graphs, streams)
         run = execute(_program(prepared))
-        return _result(prepared, run, _outcomes(prepared, run))
+        return _result(prepared, run, _workload_runs(prepared, run))
     if foreground is not None or background:
         raise ValueError(
             "faults: got further streams, wanted none in a run under faults"
@@ -573,6 +576,8 @@ def _planners(
             compiled=compiled,
         )
         planners.append(planner)
+    if settings.earlier is not None:
+        planners[0].remember(settings.earlier)
     return planners
 
 
@@ -635,9 +640,9 @@ def _with_ages(pool: Pool, requested: ClientRequests, dry_ns: int) -> ClientRequ
     return replace(requested, ages_ns=ages_ns)
 
 
-def _outcomes(prepared: PreparedRun, run: EngineRun) -> list[WorkloadOutcome]:
-    """Return the outcome of each workload."""
-    outcomes = []
+def _workload_runs(prepared: PreparedRun, run: EngineRun) -> list[WorkloadRun]:
+    """Return what happened to the requests of each workload."""
+    loads = []
     start = 0
     for sources, workload in zip(prepared.clients, prepared.workloads, strict=True):
         own = slice(start, start + len(sources))
@@ -655,8 +660,8 @@ def _outcomes(prepared: PreparedRun, run: EngineRun) -> list[WorkloadOutcome]:
         if prepared.settings.prefilled and _starts_steady(workload):
             requested = _with_ages(prepared.pool, requested, dry_ns)
         spawned = joined_streams(run.spawned[own]) if run.spawned else None
-        outcomes.append(
-            WorkloadOutcome(
+        loads.append(
+            WorkloadRun(
                 sources=tuple(sources),
                 requested=requested,
                 first=parts[0],
@@ -669,7 +674,7 @@ def _outcomes(prepared: PreparedRun, run: EngineRun) -> list[WorkloadOutcome]:
                 dry_ns=dry_ns,
             )
         )
-    return outcomes
+    return loads
 
 
 def _result_under_faults(prepared: PreparedRun, run: EngineRun) -> RunResult:
@@ -679,12 +684,12 @@ def _result_under_faults(prepared: PreparedRun, run: EngineRun) -> RunResult:
     from stripesim.sim.ceph.failures.results.recovery_results import fault_totals
 
     assert prepared.director is not None
-    outcomes = _outcomes(prepared, run)
-    requested = joined_requests([outcome.requested for outcome in outcomes])
+    loads = _workload_runs(prepared, run)
+    requested = joined_requests([load.requested for load in loads])
     fault_run = prepared.director.finish(run, requested)
     numbers, timeline = describe_faults(fault_run)
     totals = fault_totals(fault_run, width=prepared.pool.scheme.width)
-    result = _result(prepared, run, outcomes, FaultRecord(numbers, timeline, totals))
+    result = _result(prepared, run, loads, FaultRecord(numbers, timeline, totals))
     held = held_ns(fault_run.timeline, requested, run.end_ns)
     return replace(result, blocked=held.sum(axis=1) > 0)
 
@@ -692,14 +697,14 @@ def _result_under_faults(prepared: PreparedRun, run: EngineRun) -> RunResult:
 def _result(
     prepared: PreparedRun,
     run: EngineRun,
-    outcomes: Sequence[WorkloadOutcome],
+    loads: Sequence[WorkloadRun],
     faults: FaultRecord | None = None,
 ) -> RunResult:
     """Collect the results of a run."""
-    whole = _scope(prepared, run, outcomes)
+    whole = _scope(prepared, run, loads)
     parts = []
-    if len(outcomes) > 1:
-        parts = [_scope(prepared, run, [outcome]) for outcome in outcomes]
+    if len(loads) > 1:
+        parts = [_scope(prepared, run, [load]) for load in loads]
     latencies_ns = whole.requested.latencies_ns
     uses = resource_use(prepared.pool.cluster, run, int(latencies_ns.sum()))
     limits = limits_of_run(
@@ -714,27 +719,29 @@ def _result(
     )
     processors = {}
     refused = None
+    requests_wanted = 0
     if whole.window is not None:
         processors = processor_use(prepared.pool.cluster, run, row, whole.counted)
         uses_count = sum(one["uses"] for one in (whole.counted, *background))
         refused = _refusal(prepared, run, row, whole, uses_count, faults)
         rows = [row, *load_rows]
         is_saturated = any(one.saturated for one in rows)
-        audited = partial(_audited_row, prepared, refused)
-        row = audited(row, whole, is_saturated=is_saturated)
+        numbers = _row_numbers(prepared, row, whole, is_saturated=is_saturated)
+        requests_wanted = numbers.requests_wanted
+        row = replace(row, refused=audit_row(numbers) or refused)
         load_rows = [
-            audited(load_row, part, is_saturated=bool(load_row.saturated))
+            _audited_load_row(prepared, load_row, part, refused)
             for load_row, part in zip(load_rows, parts, strict=True)
         ]
     return RunResult(
         row=row,
         load_rows=tuple(load_rows),
         requested=whole.requested,
-        first=outcomes[0].first,
+        first=loads[0].first,
         engine_run=run,
         book=prepared.book,
         compiled=prepared.compiled,
-        foreground=outcomes[0].sources[0],
+        foreground=loads[0].sources[0],
         background=background,
         uses=run.uses,
         sha256=completions_sha256(whole.requested),
@@ -743,13 +750,13 @@ def _result(
         window=whole.window,
         timeline=None if faults is None else faults.timeline,
         processors=processors,
-        depth=whole.depth,
+        requests_wanted=requests_wanted,
         counts_refused=refused,
     )
 
 
 def _scope(
-    prepared: PreparedRun, run: EngineRun, loads: Sequence[WorkloadOutcome]
+    prepared: PreparedRun, run: EngineRun, loads: Sequence[WorkloadRun]
 ) -> RowScope:
     """Return what a row of some workloads covers."""
     requested = joined_requests([load.requested for load in loads])
@@ -808,6 +815,7 @@ def _refusal(
     faults: FaultRecord | None,
 ) -> str | None:
     """Return why the audit refuses all rows of a run, or None."""
+    assert whole.window is not None
     numbers = run_numbers(
         prepared.pool,
         run,
@@ -815,6 +823,7 @@ def _refusal(
         row,
         whole.requested,
         whole.counted,
+        whole.window,
         uses_completed=uses_count,
         factors=factor_tables(prepared.pool),
         is_bounded=prepared.is_bounded,
@@ -824,18 +833,23 @@ def _refusal(
     return audit_run(numbers)
 
 
-def _audited_row(
-    prepared: PreparedRun,
-    refused: str | None,
-    row: ResultRow,
-    scope: RowScope,
-    *,
-    is_saturated: bool,
+def _audited_load_row(
+    prepared: PreparedRun, row: ResultRow, scope: RowScope, refused: str | None
 ) -> ResultRow:
-    """Return a row with the refusal of the audit. `refused` is that of the whole run."""
+    """Return the row of one workload with the refusal of the audit. `refused` is that of the whole run."""
     if scope.window is None:
         return row
-    numbers = row_numbers(
+    numbers = _row_numbers(prepared, row, scope, is_saturated=bool(row.saturated))
+    return replace(row, refused=audit_row(numbers) or refused)
+
+
+def _row_numbers(
+    prepared: PreparedRun, row: ResultRow, scope: RowScope, *, is_saturated: bool
+) -> RowNumbers:
+    """Return what the audit checks of a row."""
+    assert scope.window is not None
+    return row_numbers(
+        prepared.pool,
         row,
         scope.requested,
         scope.window,
@@ -848,4 +862,3 @@ def _audited_row(
         and not is_saturated,
         is_bounded=prepared.is_bounded,
     )
-    return replace(row, refused=audit_row(numbers) or refused)

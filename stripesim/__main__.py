@@ -36,6 +36,25 @@ def main() -> None:
         prepare_workers()
     from stripesim.cli.app import app
 
+    _mend_streams()
+    try:
+        # Without standalone mode, Typer passes usage errors to the handlers below.
+        status = app(standalone_mode=False)
+    except SystemExit as stop:
+        # Typer reports a closed pipe as exit status 1.
+        if isinstance(stop.__context__, BrokenPipeError):
+            sys.exit(_status_of_closed_pipe())
+        raise
+    except (Exception, KeyboardInterrupt) as error:
+        exit_status = _reported(error)
+        if exit_status is None:
+            raise
+        sys.exit(exit_status)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _mend_streams() -> None:
+    """Make writing to the terminal safe, even if it is closed or lacks characters."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -44,55 +63,54 @@ def main() -> None:
         elif hasattr(stream, "reconfigure"):
             # Print "?" for a character that the terminal cannot show instead of failing.
             stream.reconfigure(errors="replace")
-    try:
-        # Without standalone mode, Typer passes usage errors to the handlers below.
-        status = app(standalone_mode=False)
-    except BrokenPipeError:
-        # The reader closed the pipe, as `head` does.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
-    except SystemExit as stop:
-        # Typer reports a closed pipe as exit status 1.
-        if isinstance(stop.__context__, BrokenPipeError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            sys.exit(141)
-        raise
-    except (ValueError, OSError) as error:
-        # Errors in user input are ValueErrors whose message is meant for the user.
-        if os.environ.get("STRIPESIM_DEBUG"):
-            raise
-        print(error, file=sys.stderr)
-        # Numbers that fail the audit have a status of their own.
-        sys.exit(getattr(error, "exit_status", 2))
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        sys.exit(130)
-    except MemoryError as error:
-        if os.environ.get("STRIPESIM_DEBUG"):
-            raise
-        # NumPy's message states the size of the allocation that failed.
-        from stripesim.models.problems import one_line
 
-        reason = one_line(error) or "no details"
-        print(
-            f"out of memory ({reason}): simulate a smaller cluster or fewer requests",
-            file=sys.stderr,
-        )
-        sys.exit(1)
-    except Exception as error:
-        # Typer bundles its own copy of click, so recognise its errors by their attributes, not their class.
-        if type(error).__name__ == "Abort":
-            print("stopped", file=sys.stderr)
-            sys.exit(130)
-        if not hasattr(error, "format_message"):
-            raise
-        context = getattr(error, "ctx", None)
-        command = "stripesim" if context is None else context.command_path
-        # An empty message means that Typer has already printed the help.
-        if message := error.format_message():
-            print(f"{message} (see {command} --help)", file=sys.stderr)
-        sys.exit(2)
-    sys.exit(status if isinstance(status, int) else 0)
+
+def _status_of_closed_pipe() -> int:
+    """Return the exit status after the reader closed the pipe, as `head` does. Write nothing more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 141
+
+
+def _reported(error: BaseException) -> int | None:
+    """Print an error for users, and return the exit status, or None for an error in the program."""
+    is_debugging = bool(os.environ.get("STRIPESIM_DEBUG"))
+    match error:
+        case BrokenPipeError():
+            return _status_of_closed_pipe()
+        case ValueError() | OSError() | MemoryError() if is_debugging:
+            return None
+        case ValueError() | OSError():
+            # Errors in user input are ValueErrors whose message is meant for the user.
+            print(error, file=sys.stderr)
+            # Numbers that fail the audit have a status of their own.
+            return getattr(error, "exit_status", 2)
+        case MemoryError():
+            # NumPy's message states the size of the allocation that failed.
+            from stripesim.models.problems import one_line
+
+            reason = one_line(error) or "no details"
+            print(
+                f"out of memory ({reason}): simulate a smaller cluster or fewer requests",
+                file=sys.stderr,
+            )
+            return 1
+    # Typer bundles its own copy of click, so recognise its errors by their attributes, not their class.
+    if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
+        print("stopped", file=sys.stderr)
+        return 130
+    return _reported_usage(error)
+
+
+def _reported_usage(error: BaseException) -> int | None:
+    """Print an error of usage, and return the exit status, or None for another error."""
+    if not hasattr(error, "format_message"):
+        return None
+    context = getattr(error, "ctx", None)
+    command = "stripesim" if context is None else context.command_path
+    # An empty message means that Typer has already printed the help.
+    if message := error.format_message():
+        print(f"{message} (see {command} --help)", file=sys.stderr)
+    return 2
 
 
 def _sweeps_on_workers(arguments: list[str]) -> bool:

@@ -78,11 +78,9 @@ if TYPE_CHECKING:
     )
     from stripesim.scenarios.schema.types import GenerationName
     from stripesim.scenarios.show.figures.rehearsal import draw_rehearsal
-    from stripesim.scenarios.show.figures.results import (
-        CaptionedFigure,
-        draw_all,
-        save_figures,
-    )
+    from stripesim.scenarios.show.figures.renderer import CaptionedFigure
+    from stripesim.scenarios.show.figures.results import draw_all
+    from stripesim.scenarios.show.figures.saving import save_figures
     from stripesim.scenarios.studies.base import StudyResult
     from stripesim.traces import BlockTrace, FailureTrace
     from stripesim.traces import describe as describe_trace
@@ -154,7 +152,7 @@ __all__ = [
 #: Module of each name that loads on first use. The type checker reads the imports above.
 _LATE = {
     "BlockTrace": "stripesim.traces",
-    "CaptionedFigure": "stripesim.scenarios.show.figures.results",
+    "CaptionedFigure": "stripesim.scenarios.show.figures.renderer",
     "Claim": "stripesim.calibration.ledger.verdicts",
     "FailureTrace": "stripesim.traces",
     "Ledger": "stripesim.calibration.ledger.verdicts",
@@ -173,7 +171,7 @@ _LATE = {
     "explain": "stripesim.scenarios.answers.explain.request",
     "fit_trace": "stripesim.calibration.trace_fit",
     "load_trace": "stripesim.traces",
-    "save_figures": "stripesim.scenarios.show.figures.results",
+    "save_figures": "stripesim.scenarios.show.figures.saving",
     "table_rows": "stripesim.scenarios.answers.explain.text",
     "write_fit": "stripesim.scenarios.answers.trace",
 }
@@ -597,6 +595,7 @@ def rehearse(
     sets: Overrides = (),
     seed: int | None = None,
     engine: str = "compiled",
+    unchecked: bool = False,
 ) -> dict[str, Any]:
     """Rehearse the planned changes of a scenario: movement, duration, fill and the effect on clients.
 
@@ -610,12 +609,14 @@ def rehearse(
         Seed that replaces the scenario's.
     engine
         ``compiled`` or ``simpy``. Both give the same result.
+    unchecked
+        True to show numbers that the audit refuses, listed as ``refusals``.
 
     Returns
     -------
     dict
-        ``changes``, ``trade_off``, ``timeline``, ``warnings`` and ``provenance``, as ``stripesim rehearse
-        --json`` prints them. `draw_rehearsal` draws it.
+        ``changes``, ``trade_off``, ``timeline``, ``warnings``, ``refusals`` and ``provenance``, as
+        ``stripesim rehearse --json`` prints them. `draw_rehearsal` draws it.
 
     Raises
     ------
@@ -624,7 +625,7 @@ def rehearse(
     """
     from stripesim.scenarios.answers.rehearse.rehearse import rehearse as _rehearse
 
-    return _rehearse(_loaded(scenario, sets, seed), engine=engine)
+    return _rehearse(_loaded(scenario, sets, seed), engine=engine, unchecked=unchecked)
 
 
 @citing_arguments

@@ -12,7 +12,7 @@ from stripesim.calibration.kernels.software import measure_codes_apart
 from stripesim.calibration.kernels.store import shipped_table, shipped_table_names
 from stripesim.models.coding import ReedSolomon, Replication
 from stripesim.models.placement import build_map, map_to_text
-from stripesim.models.problems import CodecError
+from stripesim.models.problems import KernelError
 from stripesim.models.provenance import KINDS, unit_of
 from stripesim.scenarios.schema.keys import schema_json
 from stripesim.scenarios.show.quantities import QUANTITIES

@@ -25,8 +25,8 @@ _BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 
 @dataclass(frozen=True)
-class ConvertedTable:
-    """A kind of table: its columns, and the check for a row."""
+class ConvertedLayout:
+    """The layout of a converted trace: its columns, and the check for a row."""
 
     schema: dict[str, pl.DataType]
     needed: tuple[str, ...]  #: Required columns. Others become null if missing.

@@ -36,7 +36,7 @@ from stripesim.models.coding import (
     note_code_files,
     parse_scheme,
 )
-from stripesim.models.problems import CodecError, KernelError
+from stripesim.models.problems import KernelError
 from stripesim.sim.observe.progress import OnStep, silent
 
 #: Total size of the buffers of a cold case [B], beyond the caches of one core.
@@ -105,7 +105,7 @@ def _offered(
     for scheme, size_bytes, backend in itertools.product(
         map(parse_scheme, schemes), sizes_bytes, backends
     ):
-        with suppress(CodecError):
+        with suppress(KernelError):
             yield scheme, size_bytes, backend, kernel_of(scheme, backend)
 
 
@@ -275,7 +275,7 @@ def benchmark(
 
     Raises
     ------
-    KernelError, SchemeError, CodecError
+    KernelError, SchemeError
         As from `measure`.
     """
     parts: list[tuple[str, list[int], list[str]]] = []

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from stripesim.models.kernel.cost import Op
-from stripesim.models.problems import CodecError, first_problem
+from stripesim.models.problems import KernelError, first_problem
 
 #: Size of liberasurecode's header in front of every fragment [B].
 HEADER_BYTES: Final = 80
@@ -43,7 +43,7 @@ def library_versions() -> dict[str, str]:
     """Return the versions of ``pyeclib`` and its ``liberasurecode``, or an empty dict without pyeclib."""
     try:
         ec_iface, _ = _pyeclib("version")
-    except CodecError:
+    except KernelError:
         return {}
     # Imported by name, because pyeclib_c has no types for a strict type checker.
     packed = import_module("pyeclib_c").get_liberasurecode_version()
@@ -57,7 +57,7 @@ def available_backends() -> tuple[str, ...]:
     """Return the members of `BACKENDS` that this machine can load, none without pyeclib."""
     try:
         ec_iface, _ = _pyeclib("backends")
-    except CodecError:
+    except KernelError:
         return ()
     return tuple(
         backend for backend in BACKENDS if ec_iface.check_backend_available(backend)
@@ -88,7 +88,7 @@ class Codec:
 
     Raises
     ------
-    CodecError
+    KernelError
         If pyeclib is missing, the backend is unknown or not installed, or the shape is not supported.
         ``isa_l_rs_vand`` is rejected with more than 4 parities, and with 4 for more than 21 data fragments,
         because its matrix then has singular submatrices. Debian's libjerasure2 is found only through a link
@@ -97,11 +97,11 @@ class Codec:
 
     def __init__(self, backend: str, *, k: int, m: int, driver: Any = None) -> None:
         if driver is None and backend not in (*BACKENDS, NULL_BACKEND):
-            raise CodecError(
+            raise KernelError(
                 f"codec: backend: got {backend!r}, wanted one of {', '.join(BACKENDS)}"
             )
         if k < 1 or m < 1 or k + m > _SHARDS_MAX:
-            raise CodecError(
+            raise KernelError(
                 f"codec: {backend}: got k = {k}, m = {m}, "
                 f"wanted both at least 1 and k + m at most {_SHARDS_MAX} (pyeclib's limit)"
             )
@@ -109,7 +109,7 @@ class Codec:
             m > _VAND_PARITY_MAX
             or (m == _VAND_PARITY_MAX and k > _VAND_DATA_MAX_AT_PARITY_MAX)
         ):
-            raise CodecError(
+            raise KernelError(
                 f"codec: isa_l_rs_vand: got k = {k}, m = {m}, wanted m at most {_VAND_PARITY_MAX} and, "
                 f"with m = {_VAND_PARITY_MAX}, k at most {_VAND_DATA_MAX_AT_PARITY_MAX} "
                 "(some erasures cannot be decoded beyond; use isa_l_rs_cauchy)"
@@ -131,11 +131,11 @@ class Codec:
 
         Raises
         ------
-        CodecError
+        KernelError
             If the data is empty or the library fails.
         """
         if not data:
-            raise CodecError(
+            raise KernelError(
                 f"codec: {self.backend}: encode: got no data, wanted at least one byte"
             )
         fragments: list[bytes] = self._call("encode", self._driver.encode, data)
@@ -146,7 +146,7 @@ class Codec:
 
         Raises
         ------
-        CodecError
+        KernelError
             If the fragments do not suffice.
         """
         data: bytes = self._call("decode", self._driver.decode, list(fragments))
@@ -157,11 +157,11 @@ class Codec:
 
         Raises
         ------
-        CodecError
+        KernelError
             If the index is out of range or the fragments do not suffice.
         """
         if not 0 <= index < self.k + self.m:
-            raise CodecError(
+            raise KernelError(
                 f"codec: {self.backend}: index: got {index}, wanted 0 to {self.k + self.m - 1}"
             )
         rebuilt: list[bytes] = self._call(
@@ -224,15 +224,15 @@ class Codec:
                 fragments = ""
             else:
                 fragments = f" of {len(args[0])} fragments (k = {self.k})"
-            raise CodecError(
+            raise KernelError(
                 f"codec: {self.backend}: {op}{fragments} failed: {first_problem(error)}"
             ) from None
 
 
 def payload(fragment: bytes) -> bytes:
-    """Return a fragment without its header, or raise `CodecError` if it is too short."""
+    """Return a fragment without its header, or raise `KernelError` if it is too short."""
     if len(fragment) < HEADER_BYTES:
-        raise CodecError(
+        raise KernelError(
             f"codec: fragment: got {len(fragment)} bytes, wanted at least {HEADER_BYTES}"
         )
     return fragment[HEADER_BYTES:]
@@ -243,7 +243,7 @@ def _pyeclib(backend: str) -> tuple[Any, Any]:
     try:
         from pyeclib import core, ec_iface
     except ImportError:
-        raise CodecError(
+        raise KernelError(
             f"codec: {backend}: pyeclib is not installed; "
             "install pyeclib 1.8 or newer, or use a shipped kernel table"
         ) from None
@@ -251,12 +251,12 @@ def _pyeclib(backend: str) -> tuple[Any, Any]:
 
 
 def pyeclib_driver(backend: str, refused: str, **shape: int) -> Any:
-    """Return a pyeclib driver, or raise `CodecError` with the missing part or the unsupported shape."""
+    """Return a pyeclib driver, or raise `KernelError` with the missing part or the unsupported shape."""
     ec_iface, _ = _pyeclib(backend)
     if backend not in ec_iface.VALID_EC_TYPES or not ec_iface.check_backend_available(
         backend
     ):
-        raise CodecError(
+        raise KernelError(
             f"codec: backend: got {backend!r}, which this machine cannot load, "
             f"wanted one of {', '.join(available_backends())}"
         )
@@ -266,7 +266,7 @@ def pyeclib_driver(backend: str, refused: str, **shape: int) -> Any:
             warnings.simplefilter("ignore", FutureWarning)
             return ec_iface.ECDriver(ec_type=backend, **shape)
     except (ec_iface.ECDriverError, TypeError):
-        raise CodecError(f"codec: {backend}: {refused}") from None
+        raise KernelError(f"codec: {backend}: {refused}") from None
 
 
 def _null_driver(k: int, m: int) -> Any:

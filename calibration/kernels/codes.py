@@ -16,7 +16,7 @@ from stripesim.models.coding import LRC, CephLRC, Clay, OwnCode, RedundancySchem
 from stripesim.models.coding.clay_coder import coder_of
 from stripesim.models.coding.galois import matrix_product
 from stripesim.models.coding.own_code import called
-from stripesim.models.problems import CodecError
+from stripesim.models.problems import KernelError
 
 LRC_BACKEND: Final = "isa_l_rs_lrc"
 CLAY_BACKEND: Final = "numpy_clay"
@@ -123,7 +123,7 @@ class OwnKernel:
     def __init__(self, scheme: OwnCode) -> None:
         for name in ("encode", "decode"):
             if not callable(getattr(scheme.described, name, None)):
-                raise CodecError(
+                raise KernelError(
                     f"{scheme.place}: got no method {name}(), wanted encode() and decode() to time"
                 )
         self.scheme = scheme
@@ -190,12 +190,12 @@ def kernel_of(scheme: RedundancyScheme, backend: str) -> Kernel:
 
     Raises
     ------
-    CodecError
+    KernelError
         If the backend is missing or does not support the code.
     """
     only = _only_backend(scheme)
     if only is not None and backend != only:
-        raise CodecError(
+        raise KernelError(
             f"kernel: backend of {scheme.name}: got {backend!r}, wanted {only}"
         )
     if isinstance(scheme, Clay):
@@ -230,7 +230,7 @@ def kernels_of(scheme: RedundancyScheme, backends: list[str] | None) -> list[Ker
 
     Raises
     ------
-    CodecError
+    KernelError
         If a named backend, or all backends, cannot be used.
     """
     only = _only_backend(scheme)
@@ -242,7 +242,7 @@ def kernels_of(scheme: RedundancyScheme, backends: list[str] | None) -> list[Ker
     for backend in available_backends():
         try:
             kernels.append(kernel_of(scheme, backend))
-        except CodecError:
+        except KernelError:
             continue
     # The constructor reports which part is missing.
     return kernels or [kernel_of(scheme, BACKENDS[0])]

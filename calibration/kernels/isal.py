@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from stripesim.calibration.kernels.timing import Case, Loop, Row, row_of, sample
 from stripesim.models.coding.galois import cauchy_matrix, invert, matrix_product
-from stripesim.models.problems import CodecError
+from stripesim.models.problems import KernelError
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -30,24 +30,24 @@ VARIANTS = ("", "base", "sse", "avx", "avx2", "avx512")
 
 @cache
 def isal_path() -> Path:
-    """Return the path of the ISA-L library in the installed pyeclib, or raise `CodecError`."""
+    """Return the path of the ISA-L library in the installed pyeclib, or raise `KernelError`."""
     try:
         listed = distribution("pyeclib").files or ()
     except PackageNotFoundError:
-        raise CodecError(
+        raise KernelError(
             "kernel: pyeclib is not installed, so ISA-L is missing"
         ) from None
     for file in listed:
         if "libisal" in file.name:
             return Path(str(file.locate()))
-    raise CodecError("kernel: this pyeclib does not ship ISA-L as a separate library")
+    raise KernelError("kernel: this pyeclib does not ship ISA-L as a separate library")
 
 
 def available() -> bool:
     """Return True if ISA-L can be called directly on this machine."""
     try:
         return bool(ctypes.CDLL(str(isal_path())))
-    except (CodecError, OSError):
+    except (KernelError, OSError):
         return False
 
 
@@ -63,7 +63,7 @@ class RawKernel:
 
     def __init__(self, rows: Bytes, variant: str = "") -> None:
         if variant not in VARIANTS:
-            raise CodecError(
+            raise KernelError(
                 f"kernel: variant: got {variant!r}, wanted one of {VARIANTS}"
             )
         library = ctypes.CDLL(str(isal_path()))
@@ -79,7 +79,7 @@ class RawKernel:
                 library, f"ec_encode_data_{variant}" if variant else "ec_encode_data"
             )
         except AttributeError:
-            raise CodecError(
+            raise KernelError(
                 f"kernel: this ISA-L has no function for {variant!r}"
             ) from None
         self._tables = aligned(_TABLE_BYTES * self.rows.size)
@@ -112,19 +112,17 @@ class RawKernel:
         outputs = np.stack([_addresses(one) for _, one in sets])
         run = _compiled_loop(self._function)
         length = len(sets[0][0][0])
-        shape = (length, self.inputs, self.outputs, self._tables.ctypes.data)
+        shape = _Shape(length, self.inputs, self.outputs, self._tables.ctypes.data)
 
         def repeat(calls: int) -> None:
             # This closure keeps the address tables and their buffers alive as long as the loop.
-            run(
-                calls,
-                *shape,
+            addresses = _AddressTables(
                 inputs.ctypes.data,
                 outputs.ctypes.data,
-                len(sets),
                 inputs.shape[1] * 8,
                 outputs.shape[1] * 8,
             )
+            run(calls, shape, addresses, len(sets))
 
         return repeat
 
@@ -133,31 +131,38 @@ def _addresses(chunks: Sequence[Bytes]) -> npt.NDArray[np.uint64]:
     return np.array([chunk.ctypes.data for chunk in chunks], dtype=np.uint64)
 
 
+class _Shape(NamedTuple):
+    """The length of a chunk [B], the numbers of chunks, and the address of the expanded coefficients."""
+
+    length_bytes: int
+    inputs: int
+    outputs: int
+    tables: int
+
+
+class _AddressTables(NamedTuple):
+    """Addresses of the pointers to the first set of chunks, and the distance to those of the next set [B]."""
+
+    first_in: int
+    first_out: int
+    step_in: int
+    step_out: int
+
+
 def _compiled_loop(function: Any) -> Any:
     import numba
 
     @numba.njit(nogil=True)
-    def run(
-        calls: int,
-        length: int,
-        inputs: int,
-        outputs: int,
-        tables: int,
-        first_in: int,
-        first_out: int,
-        sets: int,
-        step_in: int,
-        step_out: int,
-    ) -> None:
+    def run(calls: int, shape: _Shape, addresses: _AddressTables, sets: int) -> None:
         for call in range(calls):
             turn = call % sets
             function(
-                length,
-                inputs,
-                outputs,
-                tables,
-                first_in + turn * step_in,
-                first_out + turn * step_out,
+                shape.length_bytes,
+                shape.inputs,
+                shape.outputs,
+                shape.tables,
+                addresses.first_in + turn * addresses.step_in,
+                addresses.first_out + turn * addresses.step_out,
             )
 
     return run
@@ -205,7 +210,7 @@ def measure_raw(
 
     Raises
     ------
-    CodecError
+    KernelError
         If ISA-L or the variant is missing.
     """
     rng = np.random.default_rng(1)

@@ -17,7 +17,7 @@ import numpy as np
 
 from stripesim.calibration.kernels.isal import aligned
 from stripesim.calibration.kernels.timing import Case, Row, repeated, row_of, sample
-from stripesim.models.problems import CodecError
+from stripesim.models.problems import KernelError
 
 WORD_BITS = 8
 PACKET_BYTES = 3072
@@ -46,7 +46,7 @@ class CauchyGood:
     def __init__(self, k: int, m: int, data_bytes: int) -> None:
         library = _library()
         if library is None:
-            raise CodecError(
+            raise KernelError(
                 "codec: jerasure: libJerasure.so.2 is not installed (Debian: libjerasure2)"
             )
         unit = k * WORD_BITS * PACKET_BYTES
@@ -97,7 +97,7 @@ class CauchyGood:
             1,
         )
         if status != 0:
-            raise CodecError(f"codec: jerasure: decode of {list(lost)} failed")
+            raise KernelError(f"codec: jerasure: decode of {list(lost)} failed")
 
 
 def measure_cauchy_good(
@@ -122,7 +122,7 @@ def measure_cauchy_good(
 
     Raises
     ------
-    CodecError
+    KernelError
         If jerasure is not installed, or decoding fails.
     """
     code = CauchyGood(k, m, data_bytes)

@@ -64,7 +64,7 @@ def malloc_effect(
 
     Raises
     ------
-    CodecError
+    KernelError
         If the backend is missing.
 
     Notes

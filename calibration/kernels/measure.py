@@ -57,10 +57,9 @@ def measure(
     ------
     SchemeError
         If a scheme is not an erasure code.
-    CodecError
-        If pyeclib or a named backend is missing, or does not support a code.
     KernelError
-        If a size, `rounds` or `sample_s` is out of range.
+        If pyeclib or a named backend is missing, or does not support a code, or if a size, `rounds` or
+        `sample_s` is out of range.
 
     Notes
     -----

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from stripesim.models.problems import StudyError
+from stripesim.models.problems import Problem, StudyError
 
 Numbers = float | tuple[float, ...] | None
 
@@ -128,14 +128,21 @@ def _read_table(
     absent = [name for name in columns if name not in (reader.fieldnames or ())]
     if absent:
         raise StudyError(
-            f"{source.name}:1: got no column {', '.join(absent)}, wanted {', '.join(columns)}"
+            Problem(
+                place=f"{source.name}:1",
+                got=f"no column {', '.join(absent)}",
+                wanted=", ".join(columns),
+            )
         )
     table = []
     for row in reader:
         if None in row or None in row.values():
             raise StudyError(
-                f"{source.name}:{reader.line_num}: got a row of another length than the header's, "
-                f"wanted {len(reader.fieldnames or ())} fields"
+                Problem(
+                    place=f"{source.name}:{reader.line_num}",
+                    got="a row of another length than the header's",
+                    wanted=f"{len(reader.fieldnames or ())} fields",
+                )
             )
         table.append(
             (reader.line_num, {key: value.strip() for key, value in row.items()})
@@ -148,20 +155,32 @@ def _parse_claim(row: Mapping[str, str], disputed: str | None) -> Claim:
     compare = row["compare"]
     text = row["value"]
     if not row["id"]:
-        raise StudyError("id: got nothing, wanted an id")
+        raise StudyError(Problem(key="id", got="nothing", wanted="an id"))
     if role not in ROLES:
-        raise StudyError(f"role: got {role!r}, wanted one of {', '.join(ROLES)}")
+        raise StudyError(
+            Problem(key="role", got=f"{role!r}", wanted=f"one of {', '.join(ROLES)}")
+        )
     if compare not in COMPARISONS:
         raise StudyError(
-            f"compare: got {compare!r}, wanted one of {', '.join(COMPARISONS)}"
+            Problem(
+                key="compare",
+                got=f"{compare!r}",
+                wanted=f"one of {', '.join(COMPARISONS)}",
+            )
         )
     percent = _to_float(row["tolerance_percent"])
     if percent is None and (row["tolerance_percent"] or role in COUNTED_ROLES):
         raise StudyError(
-            f"tolerance_percent: got {row['tolerance_percent']!r}, wanted a number of percent"
+            Problem(
+                key="tolerance_percent",
+                got=f"{row['tolerance_percent']!r}",
+                wanted="a number of percent",
+            )
         )
     if percent is not None and percent <= 0:
-        raise StudyError(f"tolerance_percent: got {percent}, wanted more than 0")
+        raise StudyError(
+            Problem(key="tolerance_percent", got=str(percent), wanted="more than 0")
+        )
     copied = {name for name in COLUMNS if name not in ("value", "tolerance_percent")}
     return Claim(
         published=_parse_published(text, compare),
@@ -187,13 +206,21 @@ def _parse_published(text: str, compare: str) -> Numbers:
         ends = (float(match[1]), float(match[2])) if match else None
         if ends is None or ends[0] > ends[1]:
             raise StudyError(
-                f"value: got {text!r}, wanted a range such as 70-75, the smaller end first"
+                Problem(
+                    key="value",
+                    got=f"{text!r}",
+                    wanted="a range such as 70-75, the smaller end first",
+                )
             )
         return ends
     number = _to_float(text.removeprefix("<") if compare == "at-most" else text)
     if number is None:
         raise StudyError(
-            f"value: got {text!r}, wanted a number for the comparison {compare}"
+            Problem(
+                key="value",
+                got=f"{text!r}",
+                wanted=f"a number for the comparison {compare}",
+            )
         )
     return number
 

@@ -11,11 +11,11 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from numbers import Real
 from statistics import median
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import polars as pl
 from rich.console import Group, RenderableType
@@ -30,6 +30,7 @@ from stripesim.calibration.ledger.claims import (
     load_claims,
 )
 from stripesim.models.problems import StudyError
+from stripesim.sim.observe.documents import Documented
 
 __all__ = [
     "Claim",
@@ -67,7 +68,7 @@ Simulated = float | Sequence[float] | str | bool | Observation | None
 
 
 @dataclass(frozen=True)
-class Entry:
+class Entry(Documented):
     """A judged claim. ``error_kind`` states whether ``error`` is relative or absolute."""
 
     claim: Claim
@@ -78,6 +79,20 @@ class Entry:
     tolerance: float | None
     verdict: Verdict
     reason: str | None
+
+    in_document: ClassVar = (
+        *(
+            # The tolerance is the one that was applied.
+            (one.name, "tolerance" if one.name == "tolerance" else f"claim.{one.name}")
+            for one in fields(Claim)
+        ),
+        "simulated",
+        "simulated_text",
+        "error",
+        "error_kind",
+        "verdict",
+        "reason",
+    )
 
 
 def judge(
@@ -288,12 +303,14 @@ def _error(claim: Claim, numbers: float | tuple[float, ...]) -> tuple[float, Err
 
 
 @dataclass(frozen=True)
-class Ledger:
+class Ledger(Documented):
     """Judged claims with their summary. Use `judge` to build one."""
 
     entries: tuple[Entry, ...]
     parameters: tuple[dict[str, Any], ...]
     groups: Mapping[str, str]
+
+    in_document: ClassVar = (("claims", "entries"), "summary", "parameters")
 
     def __repr__(self) -> str:
         return f"<Ledger: {len(self.entries)} claims>"
@@ -383,17 +400,9 @@ class Ledger:
             "worst": {"id": worst.claim.id, "error": worst.error},
         }
 
-    def to_json(self) -> dict[str, Any]:
-        """Return claims, summary and parameters as values that `json.dumps` accepts."""
-        return {
-            "claims": [_entry_json(entry) for entry in self.entries],
-            "summary": self.summary(),
-            "parameters": [dict(row) for row in self.parameters],
-        }
-
     def to_frame(self) -> pl.DataFrame:
         """Return one row per claim. Numbers become lists of one element, arrays longer lists."""
-        rows = [_entry_json(entry) for entry in self.entries]
+        rows = [entry.to_json() for entry in self.entries]
         for row, key in product(rows, ("published", "simulated")):
             if row[key] is not None and not isinstance(row[key], list):
                 row[key] = [row[key]]
@@ -444,19 +453,6 @@ def _spearman(entries: Iterable[Entry]) -> tuple[float | None, int]:
     from scipy.stats import spearmanr
 
     return float(spearmanr(*zip(*pairs, strict=True)).statistic), len(pairs)
-
-
-def _entry_json(entry: Entry) -> dict[str, Any]:
-    own = {
-        field.name: getattr(entry, field.name)
-        for field in fields(Entry)
-        if field.name != "claim"
-    }
-    row = asdict(entry.claim) | own
-    return {
-        key: list(value) if isinstance(value, tuple) else value
-        for key, value in row.items()
-    }
 
 
 SECTIONS = (

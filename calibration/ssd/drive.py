@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,16 +11,19 @@ import scipy
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.calibration.ssd.result import Floats, ServiceFit
 from stripesim.calibration.ssd.time_fit import sample_of
-from stripesim.models.problems import FitError
+from stripesim.models.problems import TraceError
 from stripesim.models.ssd import PART_BYTES, TRANSFER_MAX_BYTES, SsdModel
 from stripesim.traces import BlockTrace
 
 LIKE = "nvme-tlc"
 """Preset that supplies numbers that the trace does not show."""
 
+#: Entries of a parameter set by their keys.
+_Entries = dict[str, dict[str, Any]]
+
 _INSIDE = {"value": 0, "provenance": "fitted"}
 # A fit has no queue besides the channels.
-_NO_QUEUES: dict[str, dict[str, dict[str, Any]]] = {
+_NO_QUEUES: dict[str, _Entries] = {
     "read": {
         "link_ns_per_byte": {**_INSIDE, "source": "inside the times of reads"},
     },
@@ -51,7 +54,7 @@ def drive_toml(
 
     Raises
     ------
-    FitError
+    TraceError
         If no fit is of service times, or the preset is a hard disk.
 
     Notes
@@ -65,11 +68,36 @@ def drive_toml(
     model = preset.device()
     table = preset.table("ssd")
     if not isinstance(model, SsdModel) or table is None:
-        raise FitError(f"--like: got {like}, a disk; wanted a drive")
+        raise TraceError(f"--like: got {like}, a disk; wanted a drive")
     fits = [fit for fit in service if fit.quantity == "service"]
     if not fits:
-        raise FitError(f"{trace.source}: got no service times, wanted those of a drive")
-    entries: dict[str, dict[str, Any]] = {}
+        raise TraceError(
+            f"{trace.source}: got no service times, wanted those of a drive"
+        )
+    entries = _preset_entries(table, model, like)
+    # The trace is from one device, whatever number an OSD has.
+    entries["raid0_drives"] = {
+        "value": 1,
+        "provenance": "given",
+        "source": "one device was traced",
+    }
+    channels = model.channels
+    fitted_channels = _channels_entry(fits[0])
+    if fitted_channels is not None:
+        entries["channels"] = fitted_channels
+        channels = fitted_channels["value"]
+    for fit in fits:
+        sizes = sample_of(trace, fit.operation, "service").size_bytes
+        entries |= _line_entries(fit, sizes, channels)
+        entries |= _NO_QUEUES[fit.operation]
+    return "\n".join(_heading(fits, like) + _toml_lines(entries)) + "\n"
+
+
+def _preset_entries(
+    table: Mapping[str, dict[str, Any]], model: SsdModel, like: str
+) -> _Entries:
+    """Return the preset's numbers, marked as assumed."""
+    entries = {}
     for key, entry in table.items():
         taken = {
             name: value
@@ -80,38 +108,38 @@ def drive_toml(
             taken["factors"] = _rounded(getattr(model, key))
         source = f"not in the trace: as {like} ({entry['source']})"
         entries[key] = {**taken, "provenance": "assumed", "source": source}
-    # The trace is from one device, whatever number an OSD has.
-    entries["raid0_drives"] = {
-        "value": 1,
-        "provenance": "given",
-        "source": "one device was traced",
-    }
-    concurrency = fits[0].concurrency
-    channels = model.channels
-    if concurrency is not None and concurrency.channels is not None:
-        channels = max(1, round(concurrency.channels))
-        if concurrency.channels_at_bound:
-            bound = ", a lower bound: as many were in flight"
-        else:
-            bound = ""
-        source = f"{fits[0].source}: rate of completions by commands in flight{bound}; whole channels"
-        interval = concurrency.channels_ci95
-        if interval is not None:
-            interval = (math.floor(interval[0]), math.ceil(interval[1]))
-        entries["channels"] = _fitted(channels, source, interval)
-    for fit in fits:
-        sizes = sample_of(trace, fit.operation, "service").size_bytes
-        entries |= _line_entries(fit, sizes, channels)
-        entries |= _NO_QUEUES[fit.operation]
+    return entries
+
+
+def _channels_entry(fit: ServiceFit) -> dict[str, Any] | None:
+    """Return the fitted number of whole channels, or None if the trace does not show it."""
+    concurrency = fit.concurrency
+    if concurrency is None or concurrency.channels is None:
+        return None
+    source = f"{fit.source}: rate of completions by commands in flight"
+    if concurrency.channels_at_bound:
+        source += ", a lower bound: as many were in flight"
+    interval = concurrency.channels_ci95
+    if interval is not None:
+        interval = (math.floor(interval[0]), math.ceil(interval[1]))
+    channels = max(1, round(concurrency.channels))
+    return _fitted(channels, f"{source}; whole channels", interval)
+
+
+def _heading(fits: Sequence[ServiceFit], like: str) -> list[str]:
+    """Return comments that state the source of the numbers and which fits are poor."""
     lines = [
         f"# Drive fitted by `stripesim trace fit` to {fits[0].source}.",
         f"# Numbers that the trace does not show are those of the preset {like}.",
-        *(
-            f"# {fit.operation}s: {fit.held_out.poor()}"
-            for fit in fits
-            if fit.held_out.poor()
-        ),
     ]
+    for fit in fits:
+        if poor := fit.held_out.poor():
+            lines.append(f"# {fit.operation}s: {poor}")
+    return lines
+
+
+def _toml_lines(entries: _Entries) -> list[str]:
+    lines = []
     for key, entry in entries.items():
         lines += ["", f"[ssd.{key}]"]
         # TOML and JSON write strings, numbers and lists of numbers in the same way.
@@ -119,12 +147,10 @@ def drive_toml(
             f"{name} = {json.dumps(value, ensure_ascii=False)}"
             for name, value in entry.items()
         ]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
-def _line_entries(
-    fit: ServiceFit, sizes: Floats, channels: int
-) -> dict[str, dict[str, Any]]:
+def _line_entries(fit: ServiceFit, sizes: Floats, channels: int) -> _Entries:
     """Return base, slope and spread of one direction."""
     line = fit.isolated_line or fit.line
     together, parts = _parts(sizes, channels)

@@ -1,13 +1,14 @@
 """Define the result of a service-time fit: line, distribution, scores and provenance."""
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 import scipy
 
 from stripesim.calibration.ssd.concurrency import Concurrency
+from stripesim.sim.observe.documents import Documented
 
 Floats = npt.NDArray[np.float64]
 Operation = Literal["read", "write"]
@@ -90,7 +91,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class ServiceFit:
+class ServiceFit(Documented):
     """Result of a fit: time = line(size) × factor, with the factor drawn from `factor_table`."""
 
     # Trace file, `read` or `write`, `service` or `response`.
@@ -144,18 +145,18 @@ class ServiceFit:
             )
         return "\n".join(listed)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fit as plain data with its provenance: kind, source, rows and objective."""
+    in_document: ClassVar = ("*", ("poor", "held_out.poor"), "provenance")
+
+    @property
+    def provenance(self) -> dict[str, str]:
+        """Kind, source, rows and objective of the fit."""
+        train = self.train.commands
+        total = train + self.held_out.commands
         return {
-            **asdict(self),
-            "poor": self.held_out.poor(),
-            "provenance": {
-                "kind": "fitted",
-                "source": self.source,
-                "rows": f"first {self.train.commands} of {self.train.commands + self.held_out.commands} "
-                f"completed {self.operation}s by start, {self.quantity} time",
-                "objective": "soft L1 of log(time / line), line and factor then scaled to the mean",
-                "intervals": f"moving-block bootstrap, {self.bootstrap} resamplings, seed {self.seed}",
-                "tool": f"scipy {scipy.__version__}",
-            },
+            "kind": "fitted",
+            "source": self.source,
+            "rows": f"first {train} of {total} completed {self.operation}s by start, {self.quantity} time",
+            "objective": "soft L1 of log(time / line), line and factor then scaled to the mean",
+            "intervals": f"moving-block bootstrap, {self.bootstrap} resamplings, seed {self.seed}",
+            "tool": f"scipy {scipy.__version__}",
         }

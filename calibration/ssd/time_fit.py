@@ -17,7 +17,7 @@ from stripesim.calibration.ssd.result import (
     Score,
     ServiceFit,
 )
-from stripesim.models.problems import FitError
+from stripesim.models.problems import TraceError
 from stripesim.traces import BlockTrace
 
 COMMANDS_MIN = 64
@@ -78,7 +78,7 @@ def fit_times(
 
     Raises
     ------
-    FitError
+    TraceError
         If the trace has fewer than 64 such times, or `bootstrap` is too small.
 
     Notes
@@ -93,7 +93,7 @@ def fit_times(
     moving-block bootstrap, since neighbouring commands of a trace are similar.
     """
     if bootstrap < 20:
-        raise FitError(f"bootstrap: got {bootstrap}, wanted at least 20")
+        raise TraceError(f"bootstrap: got {bootstrap}, wanted at least 20")
     sample = sample_of(trace, operation, quantity)
     half = len(sample.start_ns) // 2
     size = sample.size_bytes
@@ -134,7 +134,7 @@ def sample_of(
 
     Raises
     ------
-    FitError
+    TraceError
         If there are fewer than 64.
     """
     start = "dispatch_ns" if quantity == "service" else "issue_ns"
@@ -152,7 +152,7 @@ def sample_of(
             hint = " (the format records no service times, only responses)"
         else:
             hint = ""
-        raise FitError(
+        raise TraceError(
             f"{trace.source}: got {count} completed {operation}s with a {quantity} time{hint}, "
             f"wanted at least {COMMANDS_MIN}"
         )

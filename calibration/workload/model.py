@@ -1,14 +1,15 @@
 """Define a workload model learnt from a block trace, and draw new traces from it."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import scipy
 
-from stripesim.models.jit import compiled
-from stripesim.models.problems import FitError
+from stripesim.models.jit import compiled, inner
+from stripesim.models.problems import TraceError
 from stripesim.traces import REQUEST_SCHEMA, BlockTrace
 from stripesim.traces.locality import BLOCK_BYTES
 
@@ -64,6 +65,16 @@ class WorkloadModel:
     region_bytes: Ints
     grain_bytes: int  # Unit of all starts [B]
 
+    @property
+    def states_count(self) -> int:
+        """Number of states."""
+        return len(self.state_is_write)
+
+    @property
+    def regimes_count(self) -> int:
+        """Number of regimes."""
+        return len(self.gap_tables_ns)
+
 
 def synthesise(model: WorkloadModel, n: int, seed: int) -> BlockTrace:
     """Draw a synthetic trace from a model.
@@ -79,11 +90,11 @@ def synthesise(model: WorkloadModel, n: int, seed: int) -> BlockTrace:
 
     Raises
     ------
-    FitError
+    TraceError
         If `n` is less than 1.
     """
     if n < 1:
-        raise FitError(f"n: got {n}, wanted at least 1")
+        raise TraceError(f"n: got {n}, wanted at least 1")
     rng = np.random.default_rng(seed)
     issue = _synthetic_arrivals(model, n, rng)
     state = _walk(np.cumsum(model.state_chain, axis=1), n, rng.random(n))
@@ -183,31 +194,76 @@ def _synthetic_places(
     share = np.cumsum(model.region_weights.sum(axis=1))
     follower = np.minimum(np.searchsorted(share, rng.random(n)), len(share) - 1)
     placed: tuple[Ints, Ints] = _place(
-        follows,
-        again,
-        depth,
-        device,
-        fresh,
-        clear,
-        follower,
+        _Draws(follows, follower, again, depth, clear, device, fresh),
         length,
         len(model.device_names),
     )
     return placed
 
 
+class _Draws(NamedTuple):
+    """What has been drawn for each request: how it is placed, and where if it is placed in that way.
+
+    Attributes
+    ----------
+    follows, follower
+        True if it starts at the end of the last request on a device, and that device.
+    again, depth
+        True if it starts where an earlier request did, and the number of distinct starts used since.
+    clear
+        True if it must not overlap earlier requests.
+    device, fresh
+        Devices and offsets [B] to try in turn, shape (`TRIES`, requests).
+    """
+
+    follows: npt.NDArray[np.bool_]
+    follower: Ints
+    again: npt.NDArray[np.bool_]
+    depth: Ints
+    clear: npt.NDArray[np.bool_]
+    device: Ints
+    fresh: Ints
+
+
+@inner
+def _count_use(tree: Ints, start: int, step: int) -> None:
+    """Enter a start into the Fenwick tree of last uses (step 1), or remove it (−1)."""
+    at = start + 1
+    while at < len(tree):
+        tree[at] += step
+        at += at & -at
+
+
+@inner
+def _start_of_rank(tree: Ints, rank: int) -> int:
+    """Return the start that has this rank among the last uses, 1 for the oldest."""
+    size = len(tree) - 1
+    at = 0
+    step = size
+    while step > 0:
+        if at + step <= size and tree[at + step] < rank:
+            at += step
+            rank -= tree[at]
+        step //= 2
+    return at
+
+
+@inner
+def _fresh_attempt(drawn: _Draws, now: int, length: int, touched: set[np.int64]) -> int:
+    """Return the number of the first drawn place that touches no used block, or of the last place."""
+    attempt = 0
+    while drawn.clear[now] and attempt < len(drawn.fresh) - 1:
+        first = drawn.fresh[attempt, now] // BLOCK_BYTES
+        last = (drawn.fresh[attempt, now] + length - 1) // BLOCK_BYTES
+        key = drawn.device[attempt, now] * _DEVICE_STRIDE
+        if key + first not in touched and key + last not in touched:
+            break
+        attempt += 1
+    return attempt
+
+
 @compiled
-def _place(
-    follows: npt.NDArray[np.bool_],
-    again: npt.NDArray[np.bool_],
-    depth: Ints,
-    device: Ints,
-    fresh: Ints,
-    clear: npt.NDArray[np.bool_],
-    follower: Ints,
-    length: Ints,
-    devices: int,
-) -> tuple[Ints, Ints]:
+def _place(drawn: _Draws, length: Ints, devices: int) -> tuple[Ints, Ints]:
     """Place each request in turn. A Fenwick tree of last uses finds the start at a stack depth."""
     n = len(length)
     out_device = np.empty(n, np.int64)
@@ -220,48 +276,24 @@ def _place(
     live = 0
     touched = {np.int64(-1)}
     for now in range(n):
-        where = follower[now]
-        old = -1
-        jumped = not (follows[now] and end[where] >= 0)
-        if not jumped:
+        where = drawn.follower[now]
+        if drawn.follows[now] and end[where] >= 0:
             out_device[now] = where
             out_offset[now] = end[where]
-        elif again[now] and live > 0:
+        elif drawn.again[now] and live > 0:
             # The start with rank `live - depth` from the oldest, or the oldest one if the stack is too short.
-            rank = max(np.int64(1), live - depth[now])
-            at = 0
-            step = size
-            while step > 0:
-                if at + step <= size and tree[at + step] < rank:
-                    at += step
-                    rank -= tree[at]
-                step //= 2
-            old = at
+            rank = max(np.int64(1), live - drawn.depth[now])
+            old = _start_of_rank(tree, rank)
             out_device[now] = out_device[old]
             out_offset[now] = out_offset[old]
+            _count_use(tree, old, -1)
+            _count_use(tree, now, 1)
         else:
-            attempt = 0
-            while clear[now] and attempt < len(fresh) - 1:
-                first = fresh[attempt, now] // BLOCK_BYTES
-                last = (fresh[attempt, now] + length[now] - 1) // BLOCK_BYTES
-                key = device[attempt, now] * _DEVICE_STRIDE
-                if key + first not in touched and key + last not in touched:
-                    break
-                attempt += 1
-            out_device[now] = device[attempt, now]
-            out_offset[now] = fresh[attempt, now]
-        if old >= 0:
-            at = old + 1
-            while at <= size:
-                tree[at] -= 1
-                at += at & -at
-        elif jumped:
+            attempt = _fresh_attempt(drawn, now, length[now], touched)
+            out_device[now] = drawn.device[attempt, now]
+            out_offset[now] = drawn.fresh[attempt, now]
             live += 1
-        if jumped:
-            at = now + 1
-            while at <= size:
-                tree[at] += 1
-                at += at & -at
+            _count_use(tree, now, 1)
         end[out_device[now]] = out_offset[now] + length[now]
         key = out_device[now] * _DEVICE_STRIDE
         for block in range(

@@ -1,7 +1,7 @@
 """Fit a workload model (arrivals, sizes, offsets) to a block trace, and score its synthetic traces."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,8 @@ from stripesim.calibration.workload.model import (
     synthesise,
 )
 from stripesim.calibration.workload.score import WorkloadScore, score_workload
-from stripesim.models.problems import FitError
+from stripesim.models.problems import TraceError
+from stripesim.sim.observe.documents import Documented
 from stripesim.traces import BlockTrace
 from stripesim.traces.locality import first_touch, stack_distances
 from stripesim.traces.statistics import follows_before
@@ -44,7 +45,7 @@ WEIGHTS_MAX = 1 << 18
 
 
 @dataclass(frozen=True)
-class WorkloadFit:
+class WorkloadFit(Documented):
     """A model fitted to the first half of a trace, with scores of a synthetic trace."""
 
     model: WorkloadModel  # The model
@@ -52,32 +53,16 @@ class WorkloadFit:
     source: str  # Name of the trace
     seed: int  # Seed of the scored synthetic trace
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: the scores, and the size of the model."""
-        keys = (
-            "name",
-            "fitted",
-            "held_out",
-            "synthetic",
-            "error",
-            "held_out_error",
-            "drift",
-            "tolerance",
-        )
-        rows = [
-            {key: getattr(score, key) for key in (*keys, "absolute", "passes")}
-            for score in self.scores
-        ]
-        return {
-            "source": self.source,
-            "requests_fitted": self.model.requests,
-            "states": len(self.model.state_is_write),
-            "regimes": len(self.model.gap_tables_ns),
-            "rate_memory": self.model.rate_memory,
-            "reuse_probability": self.model.reuse_probability,
-            "seed": self.seed,
-            "scores": rows,
-        }
+    in_document: ClassVar = (
+        "source",
+        ("requests_fitted", "model.requests"),
+        ("states", "model.states_count"),
+        ("regimes", "model.regimes_count"),
+        ("rate_memory", "model.rate_memory"),
+        ("reuse_probability", "model.reuse_probability"),
+        "seed",
+        "scores",
+    )
 
     def summary(self) -> str:
         """Return a table for a terminal."""
@@ -111,12 +96,12 @@ def fit_workload(trace: BlockTrace, *, seed: int = 1) -> WorkloadFit:
 
     Raises
     ------
-    FitError
+    TraceError
         If the trace has fewer than 400 requests, or no usable times.
     """
     half = len(trace) // 2
     if half < REQUESTS_MIN:
-        raise FitError(
+        raise TraceError(
             f"{trace.source}: got {len(trace)} requests, wanted at least {2 * REQUESTS_MIN}"
         )
     first = _part(trace, 0, half)
@@ -133,7 +118,7 @@ def model_of(trace: BlockTrace) -> WorkloadModel:
 
     Raises
     ------
-    FitError
+    TraceError
         If the trace has fewer than 200 requests, or all arrive at one time.
 
     Notes
@@ -154,11 +139,11 @@ def model_of(trace: BlockTrace) -> WorkloadModel:
     requests = trace.requests
     issue = requests["issue_ns"].to_numpy()
     if len(issue) < REQUESTS_MIN:
-        raise FitError(
+        raise TraceError(
             f"{trace.source}: got {len(issue)} requests, wanted at least {REQUESTS_MIN}"
         )
     if issue[-1] == issue[0]:
-        raise FitError(
+        raise TraceError(
             f"{trace.source}: got {len(issue)} requests at one time, wanted arrival times: "
             "this trace has none, or its clock is too coarse"
         )

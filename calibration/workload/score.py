@@ -1,10 +1,12 @@
 """Compare a synthetic trace with both halves of the recorded one."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import scipy
 
+from stripesim.sim.observe.documents import Documented
 from stripesim.traces import BlockTrace
 from stripesim.traces.locality import reuse
 from stripesim.traces.statistics import (
@@ -16,7 +18,7 @@ from stripesim.traces.statistics import (
 
 
 @dataclass(frozen=True)
-class WorkloadScore:
+class WorkloadScore(Documented):
     """A characteristic of the fitted half, the other half and a synthetic trace."""
 
     name: str  # Name of the characteristic
@@ -28,6 +30,19 @@ class WorkloadScore:
     tolerance: float
     """Tolerated distance of the synthetic value from the fitted one, relative unless `absolute`."""
     absolute: bool  # True if the tolerance is absolute
+
+    in_document: ClassVar = (
+        "name",
+        "fitted",
+        "held_out",
+        "synthetic",
+        "error",
+        "held_out_error",
+        "drift",
+        "tolerance",
+        "absolute",
+        "passes",
+    )
 
     @property
     def error(self) -> float:

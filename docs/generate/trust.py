@@ -29,11 +29,13 @@ KINDS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "bytes that devices move": {
         "ceph16": ("device_data_write", "device_read", "device_write"),
+        "releases": ("device_data_write", "device_read", "device_write"),
         "koh2017": ("device traffic",),
         "ecfault2024": ("write amplification",),
     },
     "bytes between hosts": {
         "ceph16": ("private_net",),
+        "releases": ("private_net",),
         "koh2017": ("private network", "private_net_over_overwrite"),
     },
     "latency": {
@@ -60,6 +62,7 @@ KINDS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "CPU time and context switches": {
         "ceph16": ("cpu_us_per_op", "context_switches_per_op"),
+        "releases": ("context_switches_per_op",),
         "koh2017": (
             "CPU utilisation", "context switches", "cpu_lower_than_overwrite",
             "ctx_switch_lower_than_overwrite",
@@ -81,6 +84,7 @@ KINDS: dict[str, dict[str, tuple[str, ...]]] = {
 # The system that each study measured.
 SYSTEMS = {
     "ceph16": "Ceph 16.2",
+    "releases": "Ceph 14.2 to 20.2",
     "koh2017": "Ceph 11.2",
     "ecfault2024": "Ceph with injected faults",
     "exstorus2019": "ExSTorus-FS",

@@ -27,10 +27,10 @@ from stripesim.models.coding.protocol import (
 from stripesim.models.coding.reed_solomon import ReedSolomon
 from stripesim.models.coding.replication import Replication
 from stripesim.models.problems import (
-    CodecError,
-    DataLossError,
+    KernelError,
     OwnCodeError,
     SchemeError,
+    UnavailableError,
 )
 
 __all__ = [
@@ -39,9 +39,8 @@ __all__ = [
     "WHOLE_STRIPES",
     "CephLRC",
     "Clay",
-    "CodecError",
-    "DataLossError",
     "EcPolicy",
+    "KernelError",
     "OwnCode",
     "OwnCodeError",
     "ReadPlan",
@@ -52,6 +51,7 @@ __all__ = [
     "SchemeError",
     "ShardExtent",
     "StripeGeometry",
+    "UnavailableError",
     "WritePlan",
     "class_file",
     "leaders",

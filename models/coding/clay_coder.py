@@ -20,7 +20,7 @@ from stripesim.models.coding.galois import (
     invert,
     matrix_product,
 )
-from stripesim.models.problems import DataLossError, SchemeError
+from stripesim.models.problems import SchemeError, UnavailableError
 
 Indices = npt.NDArray[np.int64]
 
@@ -199,14 +199,14 @@ class ClayCoder:
 
         Raises
         ------
-        DataLossError
+        UnavailableError
             If there are fewer than k shards.
         SchemeError
             If chunk sizes differ or are not a multiple of the number of sub-chunks.
         """
         shape = self.shape
         if len(shards) < shape.k:
-            raise DataLossError(
+            raise UnavailableError(
                 f"clay decode: got {len(shards)} shards, wanted at least {shape.k}"
             )
         coupled = self._grid(shards, np.arange(shape.sub_chunks))
@@ -254,14 +254,14 @@ class ClayCoder:
 
         Raises
         ------
-        DataLossError
+        UnavailableError
             If there are too few helpers, or a shard of the column is missing.
         SchemeError
             If the sizes of the parts differ or are not a multiple of the number of sub-chunks read.
         """
         shape = self.shape
         if len(helpers) < shape.d or not set(shape.column(lost)) <= set(helpers):
-            raise DataLossError(
+            raise UnavailableError(
                 f"clay repair of {lost}: got helpers {sorted(helpers)}, "
                 f"wanted {shape.d}, {shape.column(lost)} among them"
             )

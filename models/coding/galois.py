@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.models.problems import DataLossError
+from stripesim.models.problems import UnavailableError
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -57,7 +57,7 @@ def invert(matrix: Bytes) -> Bytes:
 
     Raises
     ------
-    DataLossError
+    UnavailableError
         If the matrix is singular.
     """
     size = matrix.shape[0]
@@ -65,7 +65,7 @@ def invert(matrix: Bytes) -> Bytes:
     for column in range(size):
         pivots = column + np.flatnonzero(work[column:, column])
         if pivots.size == 0:
-            raise DataLossError(
+            raise UnavailableError(
                 f"GF(2^8) matrix of size {size}: got a singular matrix, wanted a regular one"
             )
         work[[column, pivots[0]]] = work[[pivots[0], column]]

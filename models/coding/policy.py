@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Writes = Literal["stripes", "shards"]
-Reads = Literal["stripes", "chunks", "pages"]
+Reads = Literal["stripes", "columns", "chunks", "pages"]
 Tie = Literal["reconstruct", "delta"]
 
 #: Granularity of all shard I/O of an optimised pool [B] (EC_ALIGN_SIZE).
@@ -25,7 +25,8 @@ class EcPolicy:
     #: written. ``shards`` (FastEC): only the touched data shards and the parities are written, and parities
     #: are computed from the rest of the stripe or from the changes, whichever reads fewer shards.
     writes: Writes = "stripes"
-    #: Granularity of reads: whole ``stripes``, ``chunks`` that hold wanted bytes, or their 4 KiB ``pages``.
+    #: Granularity of reads: whole ``stripes``, ``columns`` (the shards that hold wanted bytes, in all touched
+    #: stripes), ``chunks`` that hold wanted bytes, or their 4 KiB ``pages``.
     reads: Reads = "stripes"
     #: Method of a ``shards`` write if both methods read the same number of shards: ``reconstruct`` or
     #: ``delta``.

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal, NamedTuple
 from stripesim.models.coding.errors import require
 from stripesim.models.coding.geometry import StripeGeometry
 from stripesim.models.coding.policy import WHOLE_STRIPES, EcPolicy
-from stripesim.models.problems import DataLossError
+from stripesim.models.problems import UnavailableError
 
 Kind = Literal["replicated", "erasure"]
 
@@ -200,7 +200,7 @@ class RedundancyScheme(ABC):
         ------
         SchemeError
             If the extent is empty or negative, a shard does not exist, or the geometry has another k.
-        DataLossError
+        UnavailableError
             If the remaining shards do not determine the data.
         """
         request = ObjectRequest(
@@ -235,7 +235,7 @@ class RedundancyScheme(ABC):
 
         Raises
         ------
-        SchemeError, DataLossError
+        SchemeError, UnavailableError
             As for `plan_write`.
         """
         request = ObjectRequest(
@@ -273,7 +273,7 @@ class RedundancyScheme(ABC):
         ------
         SchemeError
             If a shard does not exist, or the geometry has another k.
-        DataLossError
+        UnavailableError
             If the remaining shards do not determine the data.
         """
         sources = self._checked(
@@ -341,7 +341,7 @@ class RedundancyScheme(ABC):
         require(size >= 0, "request: object_size_bytes", size, "0 or more")
         self._check_geometry(request.geometry)
         if not self.can_decode(request.missing):
-            raise DataLossError(
+            raise UnavailableError(
                 f"{self.name}: missing shards: got {sorted(request.missing)}, "
                 f"wanted at least {self.k} of {self.width} shards left that determine the data"
             )

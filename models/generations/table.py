@@ -2,20 +2,21 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, ClassVar, Literal
 
-from stripesim.models.coding.policy import EcPolicy
-from stripesim.models.object_store.store import DeferralModel
+from stripesim.models.coding.optimised.extent_cache import ExtentCacheModel
+from stripesim.models.coding.policy import WHOLE_STRIPES, EcPolicy, Reads
+from stripesim.models.object_store.store import DeferralModel, ObjectStoreModel
 from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.models.recovery import GraceFrom, RecoveryModel
 from stripesim.models.throttle import ThrottleModel
 
 Device = Literal["ssd", "hdd"]
 # Tables of numbers of a release.
-_PARTS = ("recovery", "op_threads", "throttle", "deferral")
+_PARTS = ("recovery", "op_threads", "throttle", "deferral", "extent_cache", "log")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +51,10 @@ class Generation:
     #: replicas, so that such operations on one object run one after another
     exclusive_class_writes: bool
     ec: EcPolicy  #: Read and write policy of erasure-coded pools
+    classic_reads: Reads  #: What pools without the release's optimisations read
     numbers: Mapping[
         str, Mapping[str, ReleaseDefault]
-    ]  #: Defaults by table (``recovery``, ``op_threads``, ``throttle``, ``deferral``) and name
+    ]  #: Defaults by table (such as ``recovery`` and ``op_threads``) and name
 
     def recovery(self, device: Device = "ssd") -> RecoveryModel:
         """Return the detection and recovery settings for this kind of device."""
@@ -70,6 +72,23 @@ class Generation:
         if not numbers["prefer_deferred_bytes"]:
             return None
         return DeferralModel(**numbers)
+
+    @property
+    def classic_ec(self) -> EcPolicy:
+        """Read and write policy of erasure-coded pools without the release's optimisations."""
+        if not self.ec.optimised:
+            return self.ec
+        return replace(WHOLE_STRIPES, reads=self.classic_reads)
+
+    def extent_cache(self) -> ExtentCacheModel:
+        """Return the cache of pages at the primaries of optimised pools."""
+        return ExtentCacheModel(**self._numbers("extent_cache", "ssd"))
+
+    def with_log(self, store: ObjectStoreModel) -> ObjectStoreModel:
+        """Return a store whose log writes what a sync of the release writes."""
+        numbers = self._numbers("log", "ssd")
+        provenance = {**store.provenance, **numbers.pop("provenance")}
+        return replace(store, provenance=provenance, **numbers)
 
     def throttle(self) -> ThrottleModel:
         """Return the limit on client requests that an OSD admits."""
@@ -170,6 +189,7 @@ def _read(
         grace_from=entries["grace_from"],
         exclusive_class_writes=entries["exclusive_class_writes"],
         ec=policy,
+        classic_reads=entries.get("classic_reads", "stripes"),
         numbers=numbers,
     )
 

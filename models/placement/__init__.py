@@ -28,8 +28,8 @@ from stripesim.models.placement.osdmap import (
     stable_mod,
 )
 from stripesim.models.placement.pg_sets import OsdMap, PgSets, PlacedPool, pg_sets
-from stripesim.models.placement.upmaps import changed_osd_map
-from stripesim.models.problems import CrushMapError, PlacementError
+from stripesim.models.placement.upmaps import balanced_osd_map, changed_osd_map
+from stripesim.models.problems import PlacementError
 
 __all__ = [
     "NONE",
@@ -37,7 +37,6 @@ __all__ = [
     "Bucket",
     "BucketArgs",
     "CrushMap",
-    "CrushMapError",
     "Device",
     "Movement",
     "OsdMap",
@@ -50,6 +49,7 @@ __all__ = [
     "Step",
     "StepOp",
     "Tunables",
+    "balanced_osd_map",
     "build_map",
     "changed_osd_map",
     "load_map",

@@ -4,10 +4,13 @@ See Ceph v16.2.15, src/osd/OSDMap.cc (check_pg_upmaps, clean_pg_upmaps), src/cru
 (verify_upmap): the monitors drop an exception in the map that breaks it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+import numpy as np
+
+from stripesim.models.placement.balancer import balanced_sets
 from stripesim.models.placement.crush.map import CrushMap
 from stripesim.models.placement.crush_changes import reweighted
 from stripesim.models.placement.movement import OsdWeights
@@ -43,6 +46,46 @@ def changed_osd_map(osd_map: OsdMap, weights: OsdWeights) -> OsdMap:
     for pool in changed.pools:
         changed = _without_broken(changed, pool)
     return changed
+
+
+def balanced_osd_map(
+    osd_map: OsdMap,
+    shares: Mapping[int, float],
+    domains: Mapping[int, Hashable],
+    *,
+    max_deviation: float,
+) -> OsdMap:
+    """Return an OSD map with the upmap items that balance its only pool.
+
+    `shares`, `domains` and `max_deviation` are those of `stripesim.models.placement.balancer.balanced_sets`.
+    """
+    (pool,) = osd_map.pools
+    sets = pg_sets(osd_map, pool).up
+    plain = replace(osd_map, pg_upmap={}, pg_upmap_items={})
+    raw = pg_sets(plain, pool).up
+    balanced = balanced_sets(sets, shares, domains, max_deviation=max_deviation)
+    items = {}
+    for group in np.flatnonzero((raw != balanced).any(axis=1)).tolist():
+        items[pool.id, group] = upmap_pairs(
+            raw[group].tolist(), balanced[group].tolist()
+        )
+    return replace(plain, pg_upmap_items=items)
+
+
+def upmap_pairs(raw: list[int], wanted: list[int]) -> list[tuple[int, int]]:
+    """Return the upmap pairs that make a row of OSDs another, in an order that Ceph applies.
+
+    Ceph ignores a pair whose new OSD still is in the row. OSDs that only change places stay where they are.
+    """
+    row = list(raw)
+    pairs = []
+    left = [pair for pair in zip(raw, wanted, strict=True) if pair[0] != pair[1]]
+    while allowed := [(old, new) for old, new in left if new not in row]:
+        for old, new in allowed:
+            row[row.index(old)] = new
+        pairs += allowed
+        left = [pair for pair in left if pair not in allowed]
+    return pairs
 
 
 def _without_broken(osd_map: OsdMap, pool: PlacedPool) -> OsdMap:

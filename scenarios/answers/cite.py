@@ -15,14 +15,15 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from stripesim._version import __version__
 from stripesim.calibration.parameters.sets import ParameterSet, names
 from stripesim.models.generations import generations
-from stripesim.models.problems import AnswerError
+from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.latex import LATEX_SIGNS
+from stripesim.sim.observe.documents import Documented
 
 Role = Literal["tool", "parameters", "code", "source"]
 
@@ -66,7 +67,7 @@ _ACCENTS: Final = {
 
 
 @dataclass(frozen=True)
-class Citation:
+class Citation(Documented):
     """One entry of a bibliography. Its fields are plain text."""
 
     key: str
@@ -74,6 +75,8 @@ class Citation:
     role: Role
     fields: Mapping[str, str]
     by_organization: bool = False  # True if the author is no person.
+
+    in_document: ClassVar = ("key", "type", "role", "fields", "bibtex")
 
     def bibtex(self) -> str:
         """Write the entry in BibTeX, with every special character escaped."""
@@ -88,16 +91,6 @@ class Citation:
         if name == "title" or (name == "author" and self.by_organization):
             return f"{{{text}}}"
         return text
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the entry as JSON values."""
-        return {
-            "key": self.key,
-            "type": self.type,
-            "role": self.role,
-            "fields": dict(self.fields),
-            "bibtex": self.bibtex(),
-        }
 
 
 @dataclass(frozen=True)
@@ -207,14 +200,20 @@ def _used(folder: Path) -> _Used:
             return _used_by_scenario(folder, version, provenance)
         except (TypeError, AttributeError, KeyError):
             raise AnswerError(
-                f"{folder}: got a provenance whose configuration or codes cannot be read, wanted that of a "
-                "run of this version"
+                Problem(
+                    place=str(folder),
+                    got="a provenance whose configuration or codes cannot be read",
+                    wanted="that of a run of this version",
+                )
             ) from None
     known = _data()["studies"].get(str(study))
     if known is None:
         raise AnswerError(
-            f"{folder}: got the unknown study {study!r}, wanted one of "
-            f"{', '.join(_data()['studies'])}"
+            Problem(
+                place=str(folder),
+                got=f"the unknown study {study!r}",
+                wanted=f"one of {', '.join(_data()['studies'])}",
+            )
         )
     return _Used(version, sets=tuple(known["parameters"]), studies=(study,))
 
@@ -241,7 +240,11 @@ def _used_by_scenario(
 def _provenance(folder: Path) -> dict[str, Any]:
     """Read the provenance that a command wrote into a folder."""
     if not folder.is_dir():
-        raise AnswerError(f"{folder}: got no such folder, wanted the --out of a run")
+        raise AnswerError(
+            Problem(
+                place=str(folder), got="no such folder", wanted="the --out of a run"
+            )
+        )
     for name in _PROVENANCE_FILES:
         path = folder / name
         if not path.is_file():
@@ -249,16 +252,26 @@ def _provenance(folder: Path) -> dict[str, Any]:
         try:
             document = json.loads(path.read_text("utf-8"))
         except (OSError, ValueError, RecursionError) as error:
-            raise AnswerError(f"{path}: got {error}, wanted JSON") from None
+            raise AnswerError(
+                Problem(place=str(path), got=str(error), wanted="JSON")
+            ) from None
         if isinstance(document, dict) and name != _PROVENANCE_FILES[0]:
             document = document.get("provenance")
         if isinstance(document, dict) and "stripesim" in document:
             return document
         raise AnswerError(
-            f"{path}: got no version of stripesim, wanted the provenance of a run"
+            Problem(
+                place=str(path),
+                got="no version of stripesim",
+                wanted="the provenance of a run",
+            )
         )
     raise AnswerError(
-        f"{folder}: got none of {', '.join(_PROVENANCE_FILES)}, wanted the --out of a run"
+        Problem(
+            place=str(folder),
+            got=f"none of {', '.join(_PROVENANCE_FILES)}",
+            wanted="the --out of a run",
+        )
     )
 
 
@@ -284,7 +297,9 @@ def _columns(folder: Path) -> dict[str, set[str]]:
                     if row.get(key):
                         values.setdefault(key, set()).add(row[key])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise AnswerError(f"{path}: got {error}, wanted a table of results") from None
+        raise AnswerError(
+            Problem(place=str(path), got=str(error), wanted="a table of results")
+        ) from None
     return values
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-
-import polars as pl
 
 from stripesim.calibration.kernels.against_ceph import (
     ceph_rows_against,
@@ -23,14 +20,15 @@ from stripesim.calibration.kernels.store import (
     save_table,
     table_of_this_machine,
 )
+from stripesim.calibration.measured.kernels import ceph_kernels
 from stripesim.scenarios.schema.units import format_size
 from stripesim.scenarios.show.answer import Answer
+from stripesim.scenarios.show.files import csv_text, json_text
 from stripesim.scenarios.show.tables import Table
-from stripesim.scenarios.studies.kernels import shipped
 from stripesim.sim.observe.progress import OnStep, silent
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.show.figures.results import CaptionedFigure
+    from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
 Rows = Sequence[dict[str, Any]]
 
@@ -188,8 +186,7 @@ def _saved_words(saved: Path) -> str:
 def _shipped() -> list[dict[str, Any]]:
     """What was measured of Ceph's plugins and ships."""
     return [
-        row | {"backend": f"ceph {row['backend']}"}
-        for row in shipped("dachary2013", "ceph16.csv").to_dicts()
+        row | {"backend": f"ceph {row['backend']}"} for row in ceph_kernels().to_dicts()
     ]
 
 
@@ -205,17 +202,13 @@ def _files(timed: KernelTimes) -> dict[str, bytes]:
     """Return the rows, the table in Ceph's layout, the machine, and the comparison."""
     made = {"cpu": cpu_description(), "versions": library_versions()}
     files = {
-        "kernel.csv": _csv_bytes(timed.rows),
+        "kernel.csv": csv_text(timed.rows).encode(),
         "kernel.txt": (format_table(timed.codes) + "\n").encode(),
-        "kernel-machine.json": (json.dumps(made, indent=1) + "\n").encode(),
+        "kernel-machine.json": json_text(made, is_ascii=True).encode(),
     }
     if timed.pairs:
-        files["kernel-ceph.csv"] = _csv_bytes(timed.pairs)
+        files["kernel-ceph.csv"] = csv_text(timed.pairs).encode()
     return files
-
-
-def _csv_bytes(rows: Rows) -> bytes:
-    return pl.DataFrame(rows, infer_schema_length=None).write_csv().encode()
 
 
 def _compared_table(timed: KernelTimes) -> Table:

@@ -11,7 +11,7 @@ from stripesim.calibration.trace_fit import TraceFit
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.tables import Table
-from stripesim.traces import BlockTrace, describe
+from stripesim.traces import BlockTrace, convert, describe
 from stripesim.traces.failures.columns import FailureTrace
 
 #: Headings for the keys of mappings in a summary.
@@ -29,9 +29,10 @@ def answer_of_trace(trace: BlockTrace | FailureTrace) -> Answer:
     def files() -> dict[str, bytes]:
         if not isinstance(trace, BlockTrace):
             return {}
-        from stripesim.traces.figure import figure_sheet
+        from stripesim.scenarios.show.figures.saving import screen_files
+        from stripesim.scenarios.show.figures.trace_sheet import draw_trace
 
-        return _pictures("trace-info", figure_sheet(trace))
+        return screen_files("trace-info", draw_trace(trace).figure)
 
     summary = describe(trace)
     return Answer(
@@ -63,11 +64,29 @@ def answer_of_fit(
         return {}
 
     return Answer(
-        document=fitted.to_dict(),
+        document=fitted.to_json(),
         shown=[fitted.summary()],
         saved_as="trace-fit.json",
         files=files,
     )
+
+
+def answer_of_conversion(trace: BlockTrace | FailureTrace, path: Path) -> Answer:
+    """Write a trace as columns or as text, by the suffix of the path, and return what was written.
+
+    Raises
+    ------
+    TraceError
+        If the suffix is wrong, the file is the source of the trace, or it cannot be written.
+    """
+    written = convert(trace, path)
+    document = {
+        "format": trace.format,
+        "rows": len(trace),
+        "faults": trace.faults.count,
+        "written": [str(one) for one in written],
+    }
+    return Answer(document=document, notes=[f"wrote {one}" for one in written])
 
 
 def write_fit(
@@ -97,7 +116,7 @@ def write_fit(
 
     Raises
     ------
-    FitError
+    TraceError
         If `like` is a hard disk.
     ParameterSetError
         If `like` does not exist.
@@ -109,20 +128,16 @@ def _drive_and_plots(
     fitted: TraceFit, trace: BlockTrace, like: str
 ) -> dict[str, bytes]:
     """Return the file of a drive whose service times are known, and the figures of times."""
-    from stripesim.calibration.ssd.plot import plot_fit
+    from stripesim.scenarios.show.figures.saving import screen_files
+    from stripesim.scenarios.show.figures.service_fit import draw_fit
 
     files = {}
     if any(fit.quantity == "service" for fit in fitted.service):
         files["drive.toml"] = drive_toml(fitted.service, trace, like).encode()
     for fit in fitted.service:
         stem = f"{fit.operation}-{fit.quantity}-fit"
-        files |= _pictures(stem, plot_fit(fit, trace))
+        files |= screen_files(stem, draw_fit(fit, trace).figure)
     return files
-
-
-def _pictures(stem: str, pictures: tuple[bytes, bytes]) -> dict[str, bytes]:
-    svg, png = pictures
-    return {f"{stem}.svg": svg, f"{stem}.png": png}
 
 
 def summary_tables(summary: Mapping[str, Any]) -> list[Table]:

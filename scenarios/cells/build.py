@@ -208,18 +208,11 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
             lambda weights: no_sets,
             rotational=models.ssd.rotational,
         )
-    encodes = bool(down or scenario.faults or scenario.changes) or any(
-        load.writes for load in scenario.loads
-    )
     problems: list[Problem] = []
     for name in scenario.schemes:
         scheme = parse_scheme(name)
         try:
-            if models.ec.optimised and scheme.kind == "erasure":
-                check_optimised(scheme, scenario)
-            views = build_pool(scenario, scheme, models, down=down).contexts
-            if encodes and scheme.kind == "erasure":
-                models.encode_ns(scheme.name, views[0].geometry.stripe_bytes)
+            _check_scheme(scenario, scheme, models, down)
         except KernelError as error:
             measure = f"`stripesim kernel --scheme {name} --save` measures it here"
             problems.append(scenario.located("schemes", detail=f"{error}; {measure}"))
@@ -230,6 +223,27 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
             problems += problems_of(error)
     if problems:
         raise ScenarioError(*dict.fromkeys(problems))
+
+
+def _check_scheme(
+    scenario: Scenario,
+    scheme: RedundancyScheme,
+    models: Models,
+    down: Sequence[int],
+) -> None:
+    is_erasure = scheme.kind == "erasure"
+    if models.ec.optimised and is_erasure:
+        check_optimised(scheme, scenario)
+    views = build_pool(scenario, scheme, models, down=down).contexts
+    if is_erasure and _encodes(scenario, down):
+        models.encode_ns(scheme.name, views[0].geometry.stripe_bytes)
+
+
+def _encodes(scenario: Scenario, down: Sequence[int]) -> bool:
+    """Return True if a write, repair or degraded read may need the costs of a coding kernel."""
+    if down or scenario.faults or scenario.changes:
+        return True
+    return any(load.writes for load in scenario.loads)
 
 
 def check_optimised(scheme: RedundancyScheme, scenario: Scenario) -> None:

@@ -218,9 +218,13 @@ def recovery_warnings(scenario: Scenario, scheme: str, row: ResultRow) -> list[s
         return []
     whole = ""
     if faults.recovery_whole_s is not None:
-        limit = "about" if faults.clean_at_end else "at least"
-        whole_text = duration_text(faults.recovery_whole_s)
-        whole = f"; all of it takes {limit} {whole_text} to recover"
+        whole_text = f"about {duration_text(faults.recovery_whole_s)} to recover"
+        if not faults.clean_at_end:
+            whole_text = (
+                f"at least {duration_text(faults.recovery_whole_s)} to recover, and far more if few groups "
+                "hold the rest"
+            )
+        whole = f"; all of it takes {whole_text}"
     warnings = []
     if faults.objects_ratio > 1:
         share = number_text(100 / faults.objects_ratio)

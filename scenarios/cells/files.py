@@ -1,12 +1,17 @@
 """Identify files that a scenario names by their content, not by their path."""
 
+from __future__ import annotations
+
 import hashlib
 import os
 import time
 from collections.abc import Callable, Hashable
 from functools import lru_cache, wraps
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+if TYPE_CHECKING:
+    from stripesim.scenarios.schema.keys import Scenario
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,6 +34,24 @@ def file_sha256(path: str | Path) -> str:
         state.st_ctime_ns,
     )
     return _hash_once(path, signature)
+
+
+def content_of(scenario: Scenario) -> tuple[str, ...]:
+    """Return what identifies a scenario in a cache: its hash, and those of the files that it names.
+
+    A file that cannot be read counts by its path. Whoever reads it reports the error.
+    """
+    return (
+        scenario.hash(),
+        *(_file_content(scenario.resolve(path)) for _, path in scenario.files()),
+    )
+
+
+def _file_content(path: Path) -> str:
+    try:
+        return file_sha256(path)
+    except OSError:
+        return str(path)
 
 
 def _hash(path: str) -> str:

@@ -2,18 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import ceil
 from typing import Final
 
 from stripesim.scenarios.cells.build import CellInputs
 from stripesim.sim.ceph.clients.workload import SyntheticLoops, SyntheticStream
-from stripesim.sim.observe.audit import ROUNDS_MIN
 from stripesim.sim.run import AnyWorkload, RunResult
 
-#: Largest lengthened run [uses of resources]. The compiled engine takes about ten seconds for it.
-USES_MAX: Final = 40_000_000
+#: Largest lengthened run [uses of resources]. The compiled engine takes about fifteen seconds for it.
+USES_MAX: Final = 60_000_000
 #: Largest lengthened run [requests], for less than a gigabyte of memory.
 REQUESTS_MAX: Final = 2_000_000
-_LONGER: Final = 2
+# Growth of a run by one try, at least, and of the last that the budget allows.
+_GROWTH: Final = 2
+_GROWTH_LAST: Final = 1.25
+# Ratio of the requests that a short run asks for to those that a longer one needs, at most.
+_ROUGHLY: Final = 2
 
 
 def can_lengthen(built: CellInputs) -> bool:
@@ -46,12 +50,13 @@ def next_length(result: RunResult) -> int | None:
     if result.refused is None:
         return None
     issued = len(result.requested.issued_ns)
-    fewest = ROUNDS_MIN * result.depth * result.length
-    length = max(_LONGER * result.length, -(-fewest // issued))
-    growth = length / result.length
-    if growth * result.uses > USES_MAX or growth * issued > REQUESTS_MAX:
+    affordable = min(USES_MAX / max(1, result.uses), REQUESTS_MAX / issued)
+    wanted = result.requests_wanted / issued
+    if affordable < _GROWTH_LAST or wanted > _ROUGHLY * affordable:
         return None
-    return length
+    length = max(_GROWTH * result.length, ceil(wanted * result.length))
+    length = min(length, int(affordable * result.length))
+    return length if length > result.length else None
 
 
 def _listed(

@@ -16,11 +16,10 @@ from stripesim.calibration.parameters.sets import (
     names,
 )
 from stripesim.models.coding import (
-    WHOLE_STRIPES,
     EcPolicy,
 )
 from stripesim.models.cpu import ClientModel, CpuModel
-from stripesim.models.generations import OpThreads, generation, generations
+from stripesim.models.generations import Generation, OpThreads, generation, generations
 from stripesim.models.hdd import DeviceModel
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
@@ -53,6 +52,7 @@ def build_models(scenario: Scenario) -> Models:
     public_rate = {"rate_bits_per_s": public_bits_per_s}
     private_rate = {"rate_bits_per_s": private_bits_per_s}
     lock_scope = cluster.pg_lock_scope or release.pg_lock_scope
+    policy = ec_policy(scenario)
     submit = {}
     if scenario.client.threads is not None:
         submit["submit_threads_count"] = scenario.client.threads
@@ -65,11 +65,12 @@ def build_models(scenario: Scenario) -> Models:
         pg_lock=PgLockModel(scope=lock_scope, provenance={}),
         threads=threads,
         ssd=drive,
-        store=chosen.model(ObjectStoreModel, "store"),
+        store=_store(chosen, release),
         kernel=kernel_table(scenario),
         kernel_backend=cluster.kernel_backend,
         encode_buffers=ceph_buffers() if cluster.encode_buffers else None,
-        ec=ec_policy(scenario),
+        ec=policy,
+        extent_cache=release.extent_cache() if policy.optimised else None,
         op_queue=_op_queue(scenario, drive, threads.op_shards_count),
         throttle=release.throttle(),
         deferral=release.deferral(_device_kind(drive)),
@@ -122,6 +123,12 @@ def _op_queue(scenario: Scenario, drive: DeviceModel, queues: int) -> OpQueue | 
     return None
 
 
+def _store(chosen: ParameterSet, release: Generation) -> ObjectStoreModel:
+    """Return the set's store, with what a sync of the release writes unless the set says it."""
+    store = chosen.model(ObjectStoreModel, "store")
+    return store if store.sync_log_bytes else release.with_log(store)
+
+
 def ec_policy(scenario: Scenario) -> EcPolicy:
     """Return the read and write paths of the scenario's erasure-coded pools."""
     cluster = scenario.cluster
@@ -155,7 +162,7 @@ def ec_policy(scenario: Scenario) -> EcPolicy:
             "cluster.pg_lock_scope", f'"{cluster.pg_lock_scope}"', wanted
         )
     if offered.optimised and not optimised:
-        return WHOLE_STRIPES
+        return release.classic_ec
     return replace(offered, direct_reads=direct)
 
 

@@ -17,12 +17,12 @@ from stripesim.models.placement import (
     OsdMap,
     OsdWeights,
     PlacedPool,
+    balanced_osd_map,
     changed_osd_map,
     load_map,
     map_of_hosts,
     pg_sets,
 )
-from stripesim.models.placement.balancer import balanced_sets
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.scenarios.cells.files import cached_by_content
 from stripesim.scenarios.cells.growth import GrownMap, grown_map
@@ -195,23 +195,42 @@ def up_sets(
     scenario: Scenario,
     scheme: RedundancyScheme,
     weights: OsdWeights | None = None,
+    *,
+    rebalanced: bool = False,
 ) -> IntArray:
-    """Return the up set of each placement group, with some weights of OSDs."""
+    """Return the up set of each placement group, with some weights of OSDs.
+
+    A balancer has placed the groups before the weights change. What it placed stays, except upmaps that the
+    change breaks. `rebalanced`: it places the groups again after the change.
+    """
     assert NO_OSD == NONE
-    weights = weights or OsdWeights()
-    osd_map = changed_osd_map(_osd_map_of(scenario, scheme), weights)
+    osd_map = _osd_map_of(scenario, scheme)
+    if not rebalanced:
+        osd_map = _balanced_map(scenario, scheme, osd_map)
+    osd_map = changed_osd_map(osd_map, weights or OsdWeights())
+    if rebalanced:
+        osd_map = _balanced_map(scenario, scheme, osd_map)
     (pool,) = osd_map.pools
-    sets = pg_sets(osd_map, pool).up.astype(np.int64)
+    return pg_sets(osd_map, pool).up.astype(np.int64)
+
+
+def _balanced_map(
+    scenario: Scenario, scheme: RedundancyScheme, osd_map: OsdMap
+) -> OsdMap:
+    """Return an OSD map as its balancer leaves it, unchanged if there is none."""
     deviation = scenario.cluster.upmap_max_deviation
     if deviation is None:
-        return sets
+        return osd_map
     shares = osd_map.crush.weights_of_rule(crush_rule(scenario, scheme))
-    domains = osd_domains(scenario, scheme)
     by_osd = {
         osd: float(share) * int(osd_map.weights[osd]) for osd, share in shares.items()
     }
-    by_osd = {osd: share for osd, share in by_osd.items() if share}
-    return balanced_sets(sets, by_osd, domains, max_deviation=deviation)
+    return balanced_osd_map(
+        osd_map,
+        {osd: share for osd, share in by_osd.items() if share},
+        osd_domains(scenario, scheme),
+        max_deviation=deviation,
+    )
 
 
 def _osd_map_of(scenario: Scenario, scheme: RedundancyScheme) -> OsdMap:

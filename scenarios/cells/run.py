@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from stripesim.models.problems import RefusedError, StepsError
-from stripesim.scenarios.cells.build import build_cell, check_schemes
+from stripesim.scenarios.cells.bound import within_bound
+from stripesim.scenarios.cells.build import CellInputs, build_cell, check_schemes
 from stripesim.scenarios.cells.failures import check_clients_meet_faults
 from stripesim.scenarios.cells.longer import can_lengthen, lengthened, next_length
 from stripesim.scenarios.cells.models import build_models
@@ -60,6 +61,16 @@ class CellRow:
         return f"{_name(self.cell, self.workload)}: {self.numbers.refused}"
 
 
+class Repeat(NamedTuple):
+    """How to repeat the beginning of a run."""
+
+    engine: str
+    until_ns: int  # End of the repetition [ns].
+    followed: (
+        IntArray  # Numbers of requests of the first stream whose steps are recorded.
+    )
+
+
 def _name(cell: Cell, workload: str | None = None) -> str:
     """Name a row by its cell, such as ``rep:3 write rand 4KiB``."""
     parts = [cell.scheme, cell.op, cell.pattern]
@@ -90,16 +101,10 @@ def run_cell(
     engine: str,
     models: Models | None = None,
     *,
-    until_ns: int | None = None,
-    followed: IntArray | None = None,
-    compiled: CompiledGraphs | None = None,
-    length: int | None = None,
     unchecked: bool = False,
 ) -> RunResult:
-    """Run one cell, at most until `until_ns`, and follow the steps of the `followed` requests.
+    """Run one cell. Closed loops too short for the audit run longer, see `stripesim.scenarios.cells.longer`.
 
-    `compiled` holds the graphs of an earlier run of the cell. `length` multiplies the requests of closed
-    loops. Without it, a run that is too short is lengthened, see `stripesim.scenarios.cells.longer`.
     With `unchecked`, a result that the audit refuses is returned as well; the caller withholds or marks its
     numbers.
 
@@ -108,47 +113,100 @@ def run_cell(
     RefusedError
         If the audit refuses the result.
     """
-    if until_ns is None and scenario.duration_s is not None:
-        # Imported here because it affects no row; sweeps fingerprint the modules that do.
-        from stripesim.scenarios.cells.length import check_length
-
-        check_length(
-            scenario,
-            cell,
-            lambda end_ns: _issued(scenario, cell, engine, models, end_ns),
-        )
-    if until_ns is None:
-        check_clients_meet_faults(
-            scenario,
-            lambda end_ns: _without_faults(scenario, cell, engine, models, end_ns),
-        )
-    built = build_cell(scenario, cell, models)
-
-    def run_of(length: int, compiled: CompiledGraphs | None) -> RunResult:
-        workload = lengthened(built.workload, length)
-        inputs = {**vars(built), "workload": workload}
-        if until_ns is not None:
-            inputs["until_ns"] = until_ns
-        result = simulate(
-            **inputs,
-            seed=scenario.seed,
-            engine=engine,
-            followed=followed,
-            warm_up=WARM_UP,
-            compiled=compiled,
-        )
-        return replace(result, length=length)
-
+    models = models or build_models(scenario)
     try:
-        result = run_of(length or 1, compiled)
-        if length is None and until_ns is None and can_lengthen(built):
-            while (longer := next_length(result)) is not None:
-                result = run_of(longer, result.compiled)
+        _check_duration(scenario, cell, engine, models)
+        _check_clients_meet_faults(scenario, cell, engine, models)
+        result = _long_enough(scenario, cell, engine, models)
     except StepsError as error:
         raise steps_problem(scenario, cell.scheme, error) from None
     if result.refused is not None and not unchecked:
         raise RefusedError(f"{_name(cell)}: {result.refused}")
     return result
+
+
+def repeat_cell(
+    scenario: Scenario,
+    cell: Cell,
+    models: Models,
+    result: RunResult,
+    repeat: Repeat,
+) -> RunResult:
+    """Repeat the beginning of a run, and follow the steps of some of its requests. No audit refuses it."""
+    inputs = replace(build_cell(scenario, cell, models), until_ns=repeat.until_ns)
+    return _simulated(
+        scenario,
+        inputs,
+        repeat.engine,
+        length=result.length,
+        compiled=result.compiled,
+        followed=repeat.followed,
+    )
+
+
+def _long_enough(
+    scenario: Scenario, cell: Cell, engine: str, models: Models
+) -> RunResult:
+    """Run a cell, and run it longer until the audit accepts it or a longer run costs too much."""
+    inputs = build_cell(scenario, cell, models)
+    result = within_bound(scenario, cell, models, _simulated(scenario, inputs, engine))
+    while can_lengthen(inputs) and (length := next_length(result)) is not None:
+        longer = _simulated(
+            scenario, inputs, engine, length=length, compiled=result.compiled
+        )
+        result = within_bound(scenario, cell, models, longer)
+    return result
+
+
+def _simulated(
+    scenario: Scenario,
+    inputs: CellInputs,
+    engine: str,
+    *,
+    length: int = 1,
+    compiled: CompiledGraphs | None = None,
+    followed: IntArray | None = None,
+) -> RunResult:
+    """Simulate a cell with a multiple of the requests of its closed loops."""
+    longer = replace(inputs, workload=lengthened(inputs.workload, length))
+    result = simulate(
+        **vars(longer),
+        seed=scenario.seed,
+        engine=engine,
+        followed=followed,
+        warm_up=WARM_UP,
+        compiled=compiled,
+    )
+    return replace(result, length=length)
+
+
+def _check_duration(
+    scenario: Scenario, cell: Cell, engine: str, models: Models
+) -> None:
+    """Refuse closed loops that issue more requests in their time than fit in memory."""
+    if scenario.duration_s is None:
+        return
+    # Imported here because it affects no row; sweeps fingerprint the modules that do.
+    from stripesim.scenarios.cells.length import check_length
+
+    def issued_until(until_ns: int) -> int:
+        inputs = replace(build_cell(scenario, cell, models), until_ns=until_ns)
+        return len(_simulated(scenario, inputs, engine).requested.issued_ns)
+
+    check_length(scenario, cell, issued_until)
+
+
+def _check_clients_meet_faults(
+    scenario: Scenario, cell: Cell, engine: str, models: Models
+) -> None:
+    """Refuse a run whose requests all end before its first fault."""
+
+    def requested_until(until_ns: int) -> ClientRequests:
+        inputs = build_cell(scenario, cell, models)
+        without = replace(inputs, faults=None, timeout_ns=0, until_ns=until_ns)
+        return _simulated(scenario, without, engine).requested
+
+    check_clients_meet_faults(scenario, requested_until)
 
 
 def steps_problem(scenario: Scenario, scheme: str, error: StepsError) -> ValueError:
@@ -162,23 +220,6 @@ def steps_problem(scenario: Scenario, scheme: str, error: StepsError) -> ValueEr
     got = f"{scheme}, which takes {error.steps} steps ({error.name})"
     wanted = f"a scheme of fewer shards: an operation has at most {STEPS_MAX} steps"
     return scenario.problem(key, got, wanted)
-
-
-def _without_faults(
-    scenario: Scenario, cell: Cell, engine: str, models: Models | None, until_ns: int
-) -> ClientRequests:
-    """Return the requests of a cell until a time, without its faults."""
-    inputs = vars(build_cell(scenario, cell, models))
-    inputs |= {"faults": None, "timeout_ns": 0, "until_ns": until_ns}
-    return simulate(**inputs, seed=scenario.seed, engine=engine).requested
-
-
-def _issued(
-    scenario: Scenario, cell: Cell, engine: str, models: Models | None, until_ns: int
-) -> int:
-    """Count the requests that a cell issues until a time."""
-    pilot = run_cell(scenario, cell, engine, models, until_ns=until_ns, unchecked=True)
-    return len(pilot.requested.issued_ns)
 
 
 def row_of(scenario: Scenario, cell: Cell, result: RunResult) -> CellRow:

@@ -9,7 +9,14 @@ from typing import Any, Final
 import numpy as np
 
 from stripesim.models.coding import parse_scheme
-from stripesim.models.placement import OsdMap, PgSets, PlacedPool, Rule, pg_sets
+from stripesim.models.placement import (
+    CrushMap,
+    OsdMap,
+    PgSets,
+    PlacedPool,
+    Rule,
+    pg_sets,
+)
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.models.problems import ClusterImportError, PlacementError, SchemeError
 from stripesim.scenarios.clusters.documents import (
@@ -29,6 +36,7 @@ from stripesim.scenarios.clusters.report_schema import (
     OsdMapDump,
     OsdMetadata,
     OsdSums,
+    OsdUse,
     PoolCounters,
     PoolRow,
 )
@@ -342,23 +350,20 @@ def _osds(
     crush = osd_map.crush
     hosts = crush.domains("host")
     classes = {device.id: device.device_class for device in crush.devices}
-    weights = {
-        item: weight / WEIGHT_ONE
-        for bucket in crush.buckets
-        if "~" not in bucket.name
-        for item, weight in zip(bucket.items, bucket.weights, strict=True)
-    }
+    weights = _crush_weights(crush)
     osds = []
     weighed = []
     for osd in np.flatnonzero(osd_map.exists).tolist():
         metadata = documents.metadata.get(osd, OsdMetadata(id=osd))
-        use = documents.osd_use.get(osd)
+        use = documents.osd_use.get(osd, OsdUse(osd=osd))
         weight = weights.get(osd, 0.0)
-        size = (use.kb or 0) * _KIB if use else 0
-        size = size or metadata.bluestore_bdev_size or 0
+        size = (use.kb or 0) * _KIB or metadata.bluestore_bdev_size or 0
         if not size:
             weighed.append(osd)
             size = round(weight * _TIB)
+        used_bytes = None
+        if use.kb_used is not None:
+            used_bytes = use.kb_used * _KIB
         imported = ImportedOsd(
             id=osd,
             host=hosts.get(osd) or metadata.hostname or "?",
@@ -368,9 +373,7 @@ def _osds(
             primary_affinity=int(osd_map.affinities[osd]) / WEIGHT_ONE,
             crush_weight=weight,
             size_bytes=size,
-            used_bytes=None
-            if use is None or use.kb_used is None
-            else use.kb_used * _KIB,
+            used_bytes=used_bytes,
             metadata=metadata,
         )
         osds.append(imported)
@@ -384,6 +387,16 @@ def _osds(
             f"osd_metadata: {osds_text(weighed)}: no size in any file: taken from CRUSH weights (1 = 1 TiB)"
         )
     return tuple(osds)
+
+
+def _crush_weights(crush: CrushMap) -> dict[int, float]:
+    """Return the CRUSH weight of each item, in TiB by convention."""
+    return {
+        item: weight / WEIGHT_ONE
+        for bucket in crush.buckets
+        if "~" not in bucket.name
+        for item, weight in zip(bucket.items, bucket.weights, strict=True)
+    }
 
 
 def _state_warnings(osd_map: OsdMap) -> list[str]:

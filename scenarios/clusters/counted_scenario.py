@@ -27,6 +27,8 @@ from stripesim.scenarios.schema.units import bytes_text, size_text
 
 _OBJECT_BYTES: Final = 4 << 20
 _RACK_NAME_MAX: Final = 64
+# src/pybind/mgr/balancer/module.py of Ceph 16.2.15.
+_UPMAP_MAX_DEVIATION: Final = 5
 # Hosts of a plan, as multiples of the existing ones.
 _REQUESTS: Final = 2000
 _PLANNED: Final = (1.0, 1.25, 1.5, 2.0)
@@ -75,6 +77,12 @@ def scenario_without_map(
         "requests": _REQUESTS,
     }
     notes += _size_notes(described)
+    if _has_upmaps(cluster, pool):
+        keys["upmap_max_deviation"] = _UPMAP_MAX_DEVIATION
+        notes.append(
+            "the pool's upmaps name OSDs of its own map, so they are left out; a balancer with Ceph's "
+            f"default upmap_max_deviation of {_UPMAP_MAX_DEVIATION} places the groups instead"
+        )
     tables = {**described.head, "cluster": keys, "workload": workload}
     stored = stored_on(cluster, pool)
     if stored >= 1:
@@ -147,6 +155,13 @@ def _plan_comments(described: PoolDescription) -> list[str]:
             "rate_per_s = 1000.0              # not in the files: `ceph osd pool stats -f json` adds it"
         )
     return comments
+
+
+def _has_upmaps(cluster: ImportedCluster, pool: ImportedPool) -> bool:
+    """Return True if a balancer has moved groups of the pool."""
+    return any(
+        pool_id == pool.placed.id for pool_id, _ in cluster.osd_map.pg_upmap_items
+    )
 
 
 def _with_racks(

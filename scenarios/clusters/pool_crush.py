@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from stripesim.models.placement import Bucket, BucketArgs, CrushMap, Rule
 from stripesim.models.placement.crush.elements import Alg
@@ -164,54 +164,69 @@ def crush_of_pool(
     ):
         reached = {device.id for device in crush.devices}
         kept = {bucket.id for bucket in crush.buckets if bucket.id not in shadows}
-    classes = {device.device_class for device in crush.devices if device.id in reached}
+    devices = tuple(device for device in crush.devices if device.id in reached)
+    classes = {device.device_class for device in devices}
     kept |= {
         shadow_id
         for shadow_id, (base_id, device_class) in shadows.items()
         if base_id in kept and device_class in classes
     }
-    below = reached | kept
+    part = _Part(reached | kept, classes, inside)
+    buckets = {bucket.id: bucket for bucket in crush.buckets if bucket.id in kept}
     sets = dict(crush.choose_args)
-    changes = sets.get(pool_id, sets.get(-1, ()))
-    by_id = {bucket.id: bucket for bucket in crush.buckets}
-
-    def weight_of(item: int, weight: int) -> int:
-        if item < 0 or item in inside:
-            return weight
-        return 0
-
-    def pruned(bucket: Bucket) -> Bucket:
-        pairs = [
-            pair
-            for pair in zip(bucket.items, bucket.weights, strict=True)
-            if pair[0] in below
-        ]
-        return replace(
-            bucket,
-            items=tuple(item for item, _ in pairs),
-            weights=tuple(weight_of(item, weight) for item, weight in pairs),
-            class_ids=tuple(pair for pair in bucket.class_ids if pair[0] in classes),
-        )
-
-    def pruned_args(change: BucketArgs) -> BucketArgs:
-        items = by_id[change.bucket_id].items
-        kept_items = [index for index, item in enumerate(items) if item in below]
-        weight_sets = tuple(
-            tuple(weight_of(items[index], weights[index]) for index in kept_items)
-            for weights in change.weight_sets
-        )
-        # Empty if the ids are those of the items.
-        ids = tuple(change.ids[index] for index in kept_items if change.ids)
-        return replace(change, weight_sets=weight_sets, ids=ids)
-
-    args = tuple(pruned_args(change) for change in changes if change.bucket_id in kept)
+    args = tuple(
+        part.pruned_args(change, buckets[change.bucket_id].items)
+        for change in sets.get(pool_id, sets.get(-1, ()))
+        if change.bucket_id in buckets
+    )
     return replace(
         crush,
-        devices=tuple(device for device in crush.devices if device.id in reached),
-        buckets=tuple(pruned(bucket) for bucket in crush.buckets if bucket.id in kept),
+        devices=devices,
+        buckets=tuple(map(part.pruned, buckets.values())),
         rules=(rule,),
         choose_args=((-1, args),) * bool(args),
     )
+
+
+class _Part(NamedTuple):
+    """The items and device classes that a part of a map keeps, and the OSDs that keep their weights."""
+
+    items: Collection[int]
+    classes: Collection[str | None]
+    inside: Collection[int]
+
+    def pruned(self, bucket: Bucket) -> Bucket:
+        """Return a bucket without the items that are left out."""
+        indices = self._kept(bucket.items)
+        return replace(
+            bucket,
+            items=tuple(bucket.items[index] for index in indices),
+            weights=self._weights(bucket.items, bucket.weights),
+            class_ids=tuple(
+                (name, shadow_id)
+                for name, shadow_id in bucket.class_ids
+                if name in self.classes
+            ),
+        )
+
+    def pruned_args(self, change: BucketArgs, items: Sequence[int]) -> BucketArgs:
+        """Return the choose_args of a bucket without the items that are left out."""
+        weight_sets = tuple(
+            self._weights(items, weights) for weights in change.weight_sets
+        )
+        # Empty if the ids are those of the items.
+        ids = tuple(change.ids[index] for index in self._kept(items) if change.ids)
+        return replace(change, weight_sets=weight_sets, ids=ids)
+
+    def _kept(self, items: Sequence[int]) -> list[int]:
+        return [index for index, item in enumerate(items) if item in self.items]
+
+    def _weights(self, items: Sequence[int], weights: Sequence[int]) -> tuple[int, ...]:
+        """Return the weights of kept items. An OSD that is out has weight 0."""
+        return tuple(
+            weights[index] if items[index] < 0 or items[index] in self.inside else 0
+            for index in self._kept(items)
+        )
 
 
 def _holders(crush: CrushMap, osds: Iterable[int]) -> set[int]:

@@ -1,1 +1,1 @@
-"""Closed forms and small simulations of a cluster: capacity, bounds of rates, rebuild, prices."""
+"""Closed forms and small simulations of a cluster: capacity, rebuild, prices."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,7 @@ from stripesim.sim.ceph.cluster import NO_OSD, Models
 from stripesim.sim.ceph.kinds import kind_of
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.observe.documents import Documented
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -167,7 +168,7 @@ def _endurance(
 
 
 @dataclass(frozen=True)
-class Capacity:
+class Capacity(Documented):
     """Capacity of a cluster under one scheme. Bytes are None if the capacity of drives is unknown."""
 
     scheme: str
@@ -189,26 +190,24 @@ class Capacity:
     min_size: int  # shards below which a placement group serves no clients
     steps: tuple[CapacityStep, ...]  # from raw to usable
 
+    in_document: ClassVar = (
+        "raw_bytes",
+        "usable_bytes_full",
+        "usable_bytes_safe",
+        "overhead",
+        "imbalance",
+        "imbalance_after_loss",
+        "domain",
+        "domains",
+        "spare_domains",
+        "min_size",
+        ("waterfall", "steps"),
+    )
+
     @property
     def spare_domains(self) -> int:
         """Failure domains beyond one for each shard [count]. None is left to heal in at 0."""
         return self.domains - self.shards
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {
-            "raw_bytes": self.raw_bytes,
-            "usable_bytes_full": self.usable_bytes_full,
-            "usable_bytes_safe": self.usable_bytes_safe,
-            "overhead": self.overhead,
-            "imbalance": self.imbalance,
-            "imbalance_after_loss": self.imbalance_after_loss,
-            "domain": self.domain,
-            "domains": self.domains,
-            "spare_domains": self.spare_domains,
-            "min_size": self.min_size,
-            "waterfall": [step._asdict() for step in self.steps],
-        }
 
 
 def usable_bytes(
@@ -468,7 +467,7 @@ def _after_loss(
     lost = largest_domain(sizes, domain_of)
     heals = len(set(domain_of.values())) > scheme.width
     if heals:
-        acting = up_sets(scenario, scheme, OsdWeights(out=lost))
+        acting = up_sets(scenario, scheme, OsdWeights(out=lost), rebalanced=True)
     left = without(sizes, lost)
     lost_bytes = sum(sizes.values()) - sum(left.values())
     return _AfterLoss(lost_bytes, imbalance_of(shards_on_osds(acting), left), heals)

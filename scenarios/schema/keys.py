@@ -203,7 +203,8 @@ class ClusterSpec(ScenarioTable):
     """Number of the pool in Ceph. It decides where CRUSH places the pool's groups."""
     upmap_max_deviation: Count | None = None
     """Placement groups above its share that Ceph's balancer leaves on an OSD (mode upmap) [count]; Ceph's
-    default is 5. Default: no balancer, placement by CRUSH alone. Primaries are not balanced."""
+    default is 5. Default: no balancer, placement by CRUSH alone. Primaries are not balanced. The balancer
+    does not run again when OSDs fail or change."""
     object_bytes: SizeBytes = 4 * 1024**2
     """Size of one RADOS object of the image [bytes]."""
     stripe_unit_bytes: SizeBytes = 4096

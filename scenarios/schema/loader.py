@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from stripesim.models.problems import Problem, ScenarioError, TomlBoundError
+from stripesim.models.problems import Problem, ScenarioError
 from stripesim.scenarios.schema.checks import cross_check
 from stripesim.scenarios.schema.geometry import NumberedScheme
 from stripesim.scenarios.schema.keys import (
@@ -369,16 +369,7 @@ def _read(path: Path) -> str:
 
 def _parse_toml(text: str, label: str) -> _Document:
     try:
-        return _Document(label, parse_toml(text), locate_keys(text))
-    except TomlBoundError as error:
-        raise ScenarioError(
-            Problem(
-                place=f"{label}:{error.line}",
-                key="syntax",
-                got=error.got,
-                wanted=error.wanted,
-            )
-        ) from None
+        return _Document(label, parse_toml(text, label), locate_keys(text))
     except tomllib.TOMLDecodeError as error:
         line, reason = _syntax_error(text, error)
     lines = text.splitlines()

@@ -6,10 +6,11 @@ no bounds, and its time grows with the square of the number of parts of a dotted
 
 import re
 import tomllib
+from collections.abc import Iterator
 from itertools import accumulate
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from stripesim.models.problems import TomlBoundError
+from stripesim.models.problems import Problem, ScenarioError
 
 #: Characters of a document, and bytes of a file.
 TEXT_MAX: Final = 1 << 20
@@ -31,17 +32,22 @@ _OPAQUE: Final = re.compile(
     r"|#[^\n]*",
     re.DOTALL,
 )
+#: What exceeds a bound: its line, from 1, the value and the bound.
+Excess: TypeAlias = tuple[int, str, int]
+
 _SEPARATOR: Final = re.compile(r"[=,\[\]{}\n]")
 _BRACKET: Final = re.compile(r"[\[\]{}]")
 
 
-def parse_toml(text: str) -> dict[str, Any]:
+def parse_toml(text: str, label: str = "") -> dict[str, Any]:
     """Parse a TOML document of bounded size.
 
     Parameters
     ----------
     text
         The document.
+    label
+        Name of its file in problems, which then begin with the file and the line.
 
     Returns
     -------
@@ -50,31 +56,45 @@ def parse_toml(text: str) -> dict[str, Any]:
 
     Raises
     ------
-    TomlBoundError
+    ScenarioError
         If the document exceeds a bound of this module.
     tomllib.TOMLDecodeError
         If it is not valid TOML.
     """
-    _check_bounds(text)
+    excess = next(_excesses(text), None)
+    if excess is not None:
+        raise _problem(label, excess)
     values = tomllib.loads(text)
-    _check_depth(values)
+    if _is_too_deep(values):
+        got = f"values nested more than {DEPTH_MAX} deep"
+        raise _problem(label, (1, got, DEPTH_MAX))
     return values
 
 
-def _check_bounds(text: str) -> None:
+def _problem(label: str, excess: Excess) -> ScenarioError:
+    line, got, most = excess
+    place = f"{label}:{line}" if label else f"line {line}"
+    return ScenarioError(
+        Problem(place=place, key="syntax", got=got, wanted=f"at most {most:,}")
+    )
+
+
+def _excesses(text: str) -> Iterator[Excess]:
+    """Yield what exceeds a bound. A check takes long for documents that fail an earlier one."""
     if len(text) > TEXT_MAX:
-        raise TomlBoundError(1, f"{len(text):,} characters", f"at most {TEXT_MAX:,}")
+        yield 1, f"{len(text):,} characters", TEXT_MAX
     skeleton = _OPAQUE.sub(_line_breaks, text)
     lines = skeleton.count("\n")
     if lines > LINES_MAX:
-        raise TomlBoundError(LINES_MAX, f"{lines:,} lines", f"at most {LINES_MAX:,}")
+        yield LINES_MAX, f"{lines:,} lines", LINES_MAX
     marks = sum(skeleton.count(mark) for mark in "=,[{.")
     if marks > VALUES_MAX:
-        got = f"{marks:,} parts of keys, items and tables"
-        raise TomlBoundError(1, got, f"at most {VALUES_MAX:,}")
+        yield 1, f"{marks:,} parts of keys, items and tables", VALUES_MAX
     for number, line in enumerate(skeleton.split("\n"), start=1):
-        _check_words(number, line)
-    _check_brackets(skeleton)
+        yield from _long_words(number, line)
+    depth = _brackets_depth(skeleton)
+    if depth > DEPTH_MAX:
+        yield 1, f"values nested {depth:,} deep", DEPTH_MAX
 
 
 def _line_breaks(opaque: re.Match[str]) -> str:
@@ -82,36 +102,28 @@ def _line_breaks(opaque: re.Match[str]) -> str:
     return "\n" * opaque[0].count("\n")
 
 
-def _check_words(number: int, line: str) -> None:
+def _long_words(number: int, line: str) -> Iterator[Excess]:
     if len(line) <= KEY_PARTS_MAX:
         return
     for word in _SEPARATOR.split(line):
         parts = word.count(".") + 1
         if parts > KEY_PARTS_MAX:
-            raise TomlBoundError(
-                number, f"a key of {parts:,} parts", f"at most {KEY_PARTS_MAX}"
-            )
+            yield number, f"a key of {parts:,} parts", KEY_PARTS_MAX
         if len(word) > WORD_MAX:
-            got = f"a key or number of {len(word):,} characters"
-            raise TomlBoundError(number, got, f"at most {WORD_MAX:,}")
+            yield number, f"a key or number of {len(word):,} characters", WORD_MAX
 
 
-def _check_brackets(skeleton: str) -> None:
+def _brackets_depth(skeleton: str) -> int:
     steps = (1 if bracket in "[{" else -1 for bracket in _BRACKET.findall(skeleton))
-    depth = max(accumulate(steps), default=0)
-    if depth > DEPTH_MAX:
-        raise TomlBoundError(1, f"values nested {depth:,} deep", f"at most {DEPTH_MAX}")
+    return max(accumulate(steps), default=0)
 
 
-def _check_depth(values: dict[str, Any]) -> None:
-    """Check the depth of the parsed document, which dotted keys, tables and lists add up to."""
+def _is_too_deep(values: dict[str, Any]) -> bool:
+    """Return True if dotted keys, tables and lists add up to more than `DEPTH_MAX` levels."""
     level: list[Any] = [values]
     for _ in range(DEPTH_MAX + 1):
         level = [item for value in level for item in _items(value)]
-    if level:
-        raise TomlBoundError(
-            1, f"values nested more than {DEPTH_MAX} deep", f"at most {DEPTH_MAX}"
-        )
+    return bool(level)
 
 
 def _items(value: Any) -> list[Any]:

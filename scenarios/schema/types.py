@@ -19,7 +19,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from stripesim.models.problems import SizeError
+from stripesim.models.problems import ProblemsError
 from stripesim.scenarios.schema.units import (
     SIZE_BYTES_MAX,
     SIZE_PATTERN,
@@ -35,7 +35,7 @@ INT_MAX: Final = 2**63 - 1
 def _size(value: object) -> object:
     try:
         size_bytes = parse_size_bytes(value)  # type: ignore[arg-type]
-    except SizeError:
+    except ProblemsError:
         size_bytes = 0
     if size_bytes < 1:
         raise PydanticCustomError("wanted", "{wanted}", {"wanted": _SIZE_WANTED})
@@ -84,7 +84,7 @@ def _bytes(value: object) -> object:
     if isinstance(value, str):
         try:
             return float(parse_size_bytes(value))
-        except SizeError:
+        except ProblemsError:
             return value
     return (
         float(value)

@@ -26,7 +26,7 @@ import re
 from fractions import Fraction
 from typing import Final
 
-from stripesim.models.problems import SizeError
+from stripesim.models.problems import ProblemsError
 
 #: Largest size accepted [bytes]: offsets are signed 64-bit integers in the engines.
 SIZE_BYTES_MAX: Final = 2**63 - 1
@@ -63,7 +63,7 @@ def parse_size_bytes(value: int | str) -> int:
 
     Raises
     ------
-    SizeError
+    ProblemsError
         If the value is neither, is negative or too large, or is not a whole number of bytes.
 
     Notes
@@ -76,7 +76,7 @@ def parse_size_bytes(value: int | str) -> int:
     (4096, 4096, 1000000, 512)
     """
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise SizeError(
+        raise ProblemsError(
             f'got {value!r}, wanted a whole number of bytes or text such as "4k", "4MiB", "1GB"'
         )
     if isinstance(value, int):
@@ -84,14 +84,14 @@ def parse_size_bytes(value: int | str) -> int:
     else:
         match = _SIZE.fullmatch(value.strip())
         if match is None or match["suffix"] not in _FACTOR_BYTES:
-            raise SizeError(
+            raise ProblemsError(
                 f'got {value!r}, wanted a number with one of the units B, k, KiB, kB, M, MiB, MB, G, … ("4k")'
             )
         size = Fraction(match["number"]) * _FACTOR_BYTES[match["suffix"]]
     if size.denominator != 1:
-        raise SizeError(f"got {value!r}, wanted a whole number of bytes")
+        raise ProblemsError(f"got {value!r}, wanted a whole number of bytes")
     if not 0 <= size <= SIZE_BYTES_MAX:
-        raise SizeError(f"got {value!r}, wanted 0 to 2^63 - 1 bytes")
+        raise ProblemsError(f"got {value!r}, wanted 0 to 2^63 - 1 bytes")
     return int(size)
 
 
@@ -110,7 +110,7 @@ def format_size(size_bytes: int) -> str:
 
     Raises
     ------
-    SizeError
+    ProblemsError
         If the size is negative or too large.
 
     Examples

@@ -11,7 +11,7 @@ from stripesim.scenarios.show.files import json_text, write_files
 from stripesim.scenarios.show.tables import Table, TerminalPart
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.show.figures.results import CaptionedFigure
+    from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +121,6 @@ class Answer:
         if not figures:
             return []
         # Matplotlib takes half a second to load.
-        from stripesim.scenarios.show.figures.results import save_figures
+        from stripesim.scenarios.show.figures.saving import save_figures
 
         return save_figures(figures, folder, width_inch=width_inch)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stripesim.models.problems import AnswerError, first_problem
+from stripesim.models.problems import AnswerError, Problem, first_problem
 from stripesim.scenarios.show.quantities import IDENTITY
 
 
@@ -29,12 +29,20 @@ def result_files(
     missing = [name for name in IDENTITY if name not in rows.columns]
     if missing:
         raise AnswerError(
-            f"result rows: got no column {', '.join(missing)}, wanted {', '.join(IDENTITY)}"
+            Problem(
+                place="result rows",
+                got=f"no column {', '.join(missing)}",
+                wanted=", ".join(IDENTITY),
+            )
         )
     nested = [name for name, dtype in rows.schema.items() if dtype.is_nested()]
     if nested:
         raise AnswerError(
-            f"result rows: got lists in {', '.join(nested)}, wanted one value a cell"
+            Problem(
+                place="result rows",
+                got=f"lists in {', '.join(nested)}",
+                wanted="one value a cell",
+            )
         )
     parquet = BytesIO()
     rows.write_parquet(parquet)
@@ -45,14 +53,18 @@ def result_files(
     for name, content in extra.items():
         if name in (*contents, "provenance.json") or Path(name).name != name:
             raise AnswerError(
-                f"extra file: got {name!r}, wanted a plain file name that is not taken"
+                Problem(
+                    place="extra file",
+                    got=f"{name!r}",
+                    wanted="a plain file name that is not taken",
+                )
             )
         contents[name] = content.encode() if isinstance(content, str) else content
     try:
         contents["provenance.json"] = json_text(dict(provenance), indent=2).encode()
     except (TypeError, ValueError) as error:
         raise AnswerError(
-            f"provenance: got {first_problem(error)}, wanted JSON values"
+            Problem(key="provenance", got=first_problem(error), wanted="JSON values")
         ) from None
     return contents
 
@@ -119,9 +131,11 @@ def write_files(out_dir: str | Path, contents: Mapping[str, bytes]) -> list[Path
         for path, written in temporary.items():
             written.replace(path)
     except OSError as error:
-        got = error.strerror or error
+        got = error.strerror or str(error)
         raise AnswerError(
-            f"{out_dir}: got {got}, wanted a folder results can be written to"
+            Problem(
+                place=str(out_dir), got=got, wanted="a folder results can be written to"
+            )
         ) from None
     finally:
         for written in temporary.values():

@@ -21,6 +21,16 @@ from stripesim.models.problems import AnswerError, first_problem
 from stripesim.scenarios.schema.units import number_text
 from stripesim.sim.observe.result_row import ResultRow
 
+#: Columns that state what a request costs, in the order of tables and menus.
+COSTS: Final = (
+    "cpu_ns_per_op",
+    "cpu_utilisation",
+    "private_net_bytes_per_client_byte",
+    "public_net_bytes_per_client_byte",
+    "device_read_bytes_per_client_byte",
+    "device_write_bytes_per_client_byte",
+)
+
 
 @dataclass(frozen=True)
 class Quantity:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
@@ -60,6 +62,21 @@ class Table:
             **more,
         )
 
+    def __str__(self) -> str:
+        """Return the table as plain text, aligned to the right."""
+        lines = [self.columns, *([cell.text for cell in row] for row in self.body)]
+        widths = [max(map(len, column)) for column in zip_longest(*lines, fillvalue="")]
+        return "\n".join("  ".join(map(str.rjust, line, widths)) for line in lines)
+
+    def _repr_html_(self) -> str:
+        """Return the table as HTML for a notebook."""
+        heading = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell.text)}</td>" for cell in row) + "</tr>"
+            for row in self.body
+        )
+        return f"<table><thead><tr>{heading}</tr></thead><tbody>{body}</tbody></table>"
+
     @property
     def narrow(self) -> str:
         """Layout on a narrow screen. Comparisons with too many columns scroll instead."""
@@ -97,26 +114,26 @@ class TerminalPart:
 def terminal_table(table: Table) -> TerminalTable:
     """Lay out a table for the terminal. Brackets in its texts are text, not markup."""
     from rich.box import SIMPLE_HEAD
-    from rich.markup import escape
+    from rich.markup import escape as plain
     from rich.table import Table as TerminalTable
 
-    title = escape(table.caption) if table.caption_shown else None
+    title = plain(table.caption) if table.caption_shown else None
     laid_out = TerminalTable(
         box=SIMPLE_HEAD,
         pad_edge=False,
         title=title,
         title_justify="left",
-        caption=escape(table.note) or None,
+        caption=plain(table.note) or None,
         caption_justify="left",
     )
     for number, column in enumerate(table.columns):
         laid_out.add_column(
-            escape(column),
+            plain(column),
             justify="right" if number in table.numbers else "left",
             overflow="fold",
         )
     for number, row in enumerate(table.body):
         if number in table.groups:
             laid_out.add_section()
-        laid_out.add_row(*(escape(cell.text) for cell in row))
+        laid_out.add_row(*(plain(cell.text) for cell in row))
     return laid_out

@@ -45,7 +45,7 @@ from stripesim.scenarios.studies.tasks import Call, Row, Task, run_tasks
 from stripesim.sim.observe.progress import OnStep, silent
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.show.figures.results import CaptionedFigure
+    from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
 #: Selects every figure, experiment or ablation.
 ALL = "all"
@@ -233,7 +233,12 @@ class Study:
 
         tables = {"rows": result.rows, "claims": claims_table(result.ledger)}
         tables |= self.figure_tables(result)
-        return draw_figures(self.name, tables, self.figure_claims(result))
+        claims = self.figure_claims(result)
+        return draw_figures(self.name, tables, claims, self.figure_stems(result))
+
+    def figure_stems(self, result: StudyResult) -> Collection[str] | None:
+        """Return the stems of the figures that were asked for, None if all of them were."""
+        return None
 
     def figure_tables(self, result: StudyResult) -> dict[str, pl.DataFrame]:
         """Return further tables for the queries in ``figures.toml``."""

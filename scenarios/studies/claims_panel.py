@@ -2,16 +2,20 @@
 
 import math
 import textwrap
-from collections.abc import Sequence
-from typing import Any, Final
-
-from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from stripesim.calibration.ledger.claims import COUNTED_ROLES
 from stripesim.calibration.ledger.verdicts import Entry
 from stripesim.scenarios.schema.units import number_text
-from stripesim.scenarios.show.figures.panels import note
+from stripesim.scenarios.show.figures.specification import (
+    BESIDE,
+    CLAIMS_ROLE,
+    AxisSpec,
+    LayerSpec,
+    PanelSpec,
+    line_at,
+)
 
 # Blue and vermilion of Okabe and Ito, safe for colour-blind readers; the mark's shape repeats the verdict.
 RIGHT: Final = ("#0072B2", "o", "right")
@@ -27,22 +31,30 @@ LINE_HEIGHT_INCH: Final = 0.56
 CLAIMS_WIDTH_INCH: Final = 6.8
 
 
-def draw_claims(axes: Axes, entries: Sequence[Entry]) -> None:
-    """Draw a line per claim: its statement, then simulated over published on a logarithmic axis."""
-    if all(ratio_of(entry) is None for entry in entries):
-        axes.set_axis_off()
-    else:
-        axes.axvline(1.0, color="#444444", linewidth=1)
-    axes.set(xscale="log", xlim=(LOW, HIGH), ylim=(len(entries) - 0.5, -0.5))
-    axes.grid(visible=False)
+def claims_panel(entries: Sequence[Entry]) -> PanelSpec:
+    """Specify a line per claim: its statement, then simulated over published on a logarithmic axis."""
+    layers = [_statements(entries), *_verdicts(entries)]
+    has_ratio = any(ratio_of(entry) is not None for entry in entries)
+    if has_ratio:
+        layers = [line_at(1.0), *layers]
     for line, entry in enumerate(entries):
-        _draw_ratio(axes, entry, line)
-        _write_claim(axes, entry, line)
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
-    axes.set_xticks([0.25, 0.5, 1, 2, 4], ["¼", "½", "1", "2", "4"], fontsize=10)
-    axes.minorticks_off()
-    axes.set_xlabel("simulated / published", fontsize=10)
+        layers += _ratio(entry, line)
+    return PanelSpec(
+        layers=layers,
+        x=AxisSpec(
+            label="simulated / published",
+            scale="log",
+            ticks=[0.25, 0.5, 1, 2, 4],
+            names=["¼", "½", "1", "2", "4"],
+            low=LOW,
+            high=HIGH,
+            size=10,
+        ),
+        y=AxisSpec(ticks=(), low=len(entries) - 0.5, high=-0.5),
+        grid=False,
+        frame="bottom" if has_ratio else "",
+        role=CLAIMS_ROLE,
+    )
 
 
 def claims_caption(entries: Sequence[Entry]) -> str:
@@ -79,10 +91,13 @@ def numbers_text(entry: Entry) -> str:
 
 
 def _short_error(entry: Entry) -> str:
-    number = entry.claim.id[-3:]
+    number = f"claim {entry.claim.id[-3:]}"
     if entry.error is None or not math.isfinite(entry.error):
         return number
-    return f"{number} ({entry.error:+.0%})"
+    if entry.error_kind != "relative":
+        return f"{number} ({entry.error:+.3g})"
+    side = "high" if entry.error > 0 else "low"
+    return f"{number} (simulated {100 * abs(entry.error):.0f} % too {side})"
 
 
 def _colour(entry: Entry) -> str:
@@ -91,48 +106,67 @@ def _colour(entry: Entry) -> str:
     return (RIGHT if entry.verdict == "right" else WRONG)[0]
 
 
-def _draw_ratio(axes: Axes, entry: Entry, line: int) -> None:
-    """Draw simulated over published as a mark on the tolerance band."""
+def _ratio(entry: Entry, line: int) -> Iterator[LayerSpec]:
+    """Yield simulated over published as a mark on the tolerance band."""
     ratio = ratio_of(entry)
     if ratio is None:
         return
     if entry.tolerance is not None:
         low = LOW if entry.claim.compare == "at-most" else max(LOW, 1 - entry.tolerance)
-        width = min(HIGH, 1 + entry.tolerance) - low
-        band = Rectangle((low, line - 0.32), width, 0.64, color=BAND, alpha=0.3)
-        band.set_zorder(1)
-        axes.add_patch(band)
+        yield LayerSpec(
+            mark="boxes",
+            y=[line],
+            low=[low],
+            high=[min(HIGH, 1 + entry.tolerance)],
+            style={"facecolors": BAND, "alpha": 0.3, "thick": 0.64, "zorder": 1},
+        )
     _, marker, _ = RIGHT if entry.verdict == "right" else WRONG
     if ratio > HIGH:
         marker = ">"
     if ratio < LOW:
         marker = "<"
-    axes.plot(
-        [min(max(ratio, LOW), HIGH)],
-        [line],
-        marker=marker,
-        color=_colour(entry),
-        markersize=9,
-        clip_on=False,
-        zorder=4,
-        fillstyle="full" if entry.claim.role == "held-out" else "none",
-        markeredgewidth=1.6,
+    look = {"marker": marker, "color": _colour(entry), "markersize": 9, "zorder": 4}
+    look["fillstyle"] = "full" if entry.claim.role == "held-out" else "none"
+    yield LayerSpec(
+        mark="points",
+        x=[min(max(ratio, LOW), HIGH)],
+        y=[line],
+        style={**look, "clip_on": False, "markeredgewidth": 1.6},
     )
 
 
-def _write_claim(axes: Axes, entry: Entry, line: int) -> None:
-    """Write statement and numbers to the left of a line, the verdict to its right."""
+def _statements(entries: Sequence[Entry]) -> LayerSpec:
+    """Write statement and numbers to the left of each line."""
+    look = {"ha": "right", "va": "center", "fontsize": 8.5, "linespacing": 1.1}
+    return LayerSpec(
+        mark="text",
+        x=[0] * len(entries),
+        y=range(len(entries)),
+        texts=[_statement(entry) for entry in entries],
+        style={**look, "lift": (-8, 0), "xycoords": BESIDE},
+    )
+
+
+def _statement(entry: Entry) -> str:
     claim = entry.claim
     role = "" if claim.role == "held-out" else f" · {claim.role}"
     statement = textwrap.wrap(claim.statement, STATEMENT_WIDTH)[:2]
     numbers = f"{claim.id[-3:]}:  {numbers_text(entry)}{role}"
     if entry.verdict == "right" and entry.reason is not None:
         numbers += " · above the bound"
-    beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center"}
-    letters: dict[str, Any] = {"ha": "right", "fontsize": 8.5, "linespacing": 1.1}
-    text = "\n".join([*statement, numbers])
-    note(axes, text, (0, line), (-8, 0), **letters, **beside)
-    look: dict[str, Any] = {"fontsize": 9.5, "color": _colour(entry), "ha": "left"}
-    if claim.role in COUNTED_ROLES:
-        look["weight"] = "bold"
-    note(axes, entry.verdict, (1, line), (10, 0), **look, **beside)
+    return "\n".join([*statement, numbers])
+
+
+def _verdicts(entries: Sequence[Entry]) -> Iterator[LayerSpec]:
+    """Yield the verdict to the right of each line."""
+    for line, entry in enumerate(entries):
+        look = {"fontsize": 9.5, "color": _colour(entry), "ha": "left", "va": "center"}
+        if entry.claim.role in COUNTED_ROLES:
+            look["weight"] = "bold"
+        yield LayerSpec(
+            mark="text",
+            x=[1],
+            y=[line],
+            texts=[entry.verdict],
+            style={**look, "lift": (10, 0), "xycoords": BESIDE},
+        )

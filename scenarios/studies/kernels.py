@@ -11,21 +11,15 @@ import polars as pl
 
 from stripesim.calibration.kernels.codec import library_versions
 from stripesim.calibration.kernels.store import cpu_description
+from stripesim.calibration.measured.kernels import read_kernels
 from stripesim.models.kernel.cost import AffineKnee, KernelTable
+from stripesim.scenarios.show.files import csv_text
 from stripesim.scenarios.studies.description import study_folder
 
-#: Columns that may be empty.
-TYPES = {
-    "roofline": pl.Float64,
-    "copy_seconds_median": pl.Float64,
-    "verified": pl.Boolean,
-}
 
-
-def shipped(study: str, name: str = "measured.csv") -> pl.DataFrame:
-    """Return measured rows that ship in a study's folder."""
-    source = study_folder(study) / name
-    return pl.read_csv(source.read_bytes(), schema_overrides=TYPES)
+def shipped(study: str) -> pl.DataFrame:
+    """Return the measured rows that ship in a study's folder."""
+    return read_kernels(study_folder(study) / "measured.csv")
 
 
 def provenance(study: str, module: str, *, now: bool, **more: Any) -> dict[str, Any]:
@@ -74,7 +68,7 @@ def write_rows(
 ) -> None:
     """Write these columns of measured rows as CSV."""
     kept = [{name: row.get(name) for name in columns} for row in rows]
-    pl.DataFrame(kept, infer_schema_length=None).write_csv(path)
+    path.write_text(csv_text(kept), encoding="utf-8")
 
 
 def scaled_table(table: KernelTable, family: str, factor: float) -> KernelTable:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from stripesim.calibration.ledger.verdicts import Entry, Ledger
 from stripesim.scenarios.schema.units import number_text
-from stripesim.scenarios.show.figures.results import CaptionedFigure
+from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 from stripesim.scenarios.show.page.provenance import parameter_table, pretty
 from stripesim.scenarios.show.page.render import figure_blocks, render
 from stripesim.scenarios.show.tables import Table

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 STUDIES: Final = (
     "koh2017",
     "ceph16",
+    "releases",
     "exstorus2019",
     "dachary2013",
     "erasurebench2016",

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from stripesim.models.problems import SweepError, WorkLostError, first_problem
+from stripesim.models.problems import Problem, SweepError, WorkError, first_problem
 from stripesim.scenarios.work.task import (
     Batch,
     Batches,
-    Outcome,
+    EndedTask,
     SweepTask,
     attempt_batch,
     code_sha256,
@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 
 def run_dask(
     tasks: Sequence[SweepTask], address: str, timeout_s: float = TIMEOUT_S
-) -> Iterator[Outcome]:
+) -> Iterator[EndedTask]:
     """Run tasks on a Dask cluster. Workers need the traces and maps at the paths in the scenario."""
     distributed = _distributed()
     client = _connect(distributed, address)
@@ -70,12 +70,22 @@ def run_dask(
                 submit(more)
             elif watch.gave_up:
                 wanted = "one or more; --resume goes on from here"
-                raise WorkLostError(
-                    f"--dask: {address}: got no worker for {timeout_s:g} s, wanted {wanted}"
+                raise WorkError(
+                    Problem(
+                        place="--dask",
+                        key=address,
+                        got=f"no worker for {timeout_s:g} s",
+                        wanted=wanted,
+                    )
                 )
             else:
-                raise WorkLostError(
-                    f"--dask: {address}: got a scheduler that went away, wanted it to stay"
+                raise WorkError(
+                    Problem(
+                        place="--dask",
+                        key=address,
+                        got="a scheduler that went away",
+                        wanted="it to stay",
+                    )
                 )
             # Otherwise the cluster keeps every row until the end.
             future.release()
@@ -98,7 +108,7 @@ def map_dask(
     ------
     SweepError
         If the cluster cannot be reached, or has no workers of this version.
-    WorkLostError
+    WorkError
         If the cluster goes away.
     """
     client = _connect(_distributed(), address)
@@ -119,9 +129,14 @@ def _key(batch: Batch) -> str:
     return f"stripesim-{hashlib.sha256(names.encode()).hexdigest()}"
 
 
-def _lost(address: str, error: Exception) -> WorkLostError:
-    return WorkLostError(
-        f"--dask: {address}: got {first_problem(error)}, wanted a scheduler that stays"
+def _lost(address: str, error: Exception) -> WorkError:
+    return WorkError(
+        Problem(
+            place="--dask",
+            key=address,
+            got=first_problem(error),
+            wanted="a scheduler that stays",
+        )
     )
 
 
@@ -131,7 +146,11 @@ def _distributed() -> Any:
         return importlib.import_module("distributed")
     except ImportError:
         raise SweepError(
-            "--dask: got no dask.distributed in this Python, wanted it: pip install 'stripesim[cluster]'"
+            Problem(
+                place="--dask",
+                got="no dask.distributed in this Python",
+                wanted="it: pip install 'stripesim[cluster]'",
+            )
         ) from None
 
 
@@ -175,18 +194,27 @@ class _Watch(threading.Thread):
 
 
 def _connect(distributed: Any, address: str) -> Any:
-    wanted = "wanted the address of a Dask scheduler, such as tcp://127.0.0.1:8786"
+    wanted = "the address of a Dask scheduler, such as tcp://127.0.0.1:8786"
     scheme, separator, _ = address.partition("://")
     if separator and scheme not in _SCHEMES:
         # The client also refuses it, but then takes most of a minute to close the connection.
-        raise SweepError(f"--dask: {address}: got the scheme {scheme}, {wanted}")
+        raise SweepError(
+            Problem(
+                place="--dask", key=address, got=f"the scheme {scheme}", wanted=wanted
+            )
+        )
     option = "address"
     if Path(address).is_file():
         option = "scheduler_file"
         if not _is_scheduler_file(Path(address)):
             # The client would retry for most of a minute.
             raise SweepError(
-                f"--dask: {address}: got a file that no scheduler wrote, {wanted}"
+                Problem(
+                    place="--dask",
+                    key=address,
+                    got="a file that no scheduler wrote",
+                    wanted=wanted,
+                )
             )
     try:
         return distributed.Client(
@@ -194,7 +222,9 @@ def _connect(distributed: Any, address: str) -> Any:
         )
     except (OSError, ValueError) as error:
         raise SweepError(
-            f"--dask: {address}: got {first_problem(error)}, {wanted}"
+            Problem(
+                place="--dask", key=address, got=first_problem(error), wanted=wanted
+            )
         ) from None
 
 
@@ -215,12 +245,22 @@ def _check_workers(client: Any, address: str) -> None:
         code_of_workers = client.run(code_sha256)
     except TimeoutError:
         raise SweepError(
-            f"--dask: {address}: got a scheduler without workers, wanted one or more"
+            Problem(
+                place="--dask",
+                key=address,
+                got="a scheduler without workers",
+                wanted="one or more",
+            )
         ) from None
     except ImportError as error:
         reason = first_problem(error)
         raise SweepError(
-            f"--dask: {address}: got workers without stripesim ({reason}), wanted it installed"
+            Problem(
+                place="--dask",
+                key=address,
+                got=f"workers without stripesim ({reason})",
+                wanted="it installed",
+            )
         ) from None
     own_code = code_sha256()
     differing = sorted(
@@ -228,6 +268,10 @@ def _check_workers(client: Any, address: str) -> None:
     )
     if differing:
         raise SweepError(
-            f"--dask: {address}: got another stripesim at {', '.join(differing)}, wanted the same on all "
-            "workers"
+            Problem(
+                place="--dask",
+                key=address,
+                got=f"another stripesim at {', '.join(differing)}",
+                wanted="the same on all workers",
+            )
         )

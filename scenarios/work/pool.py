@@ -22,7 +22,7 @@ from multiprocessing import connection, forkserver
 from multiprocessing.process import BaseProcess
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from stripesim.models.problems import WorkError
+from stripesim.models.problems import Problem, WorkError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -183,19 +183,18 @@ def run_pool(
     WorkError
         If several workers in a row die before they are ready.
     """
-    fresh = items if isinstance(items, deque) else deque(items)
-    retried: deque[_Attempt[T]] = deque()
+    queue = _Queue(items, attempts_max)
     workers: list[_Worker[T]] = []
     false_starts = 0
     # Sent as bytes, since workers set their environment before they load the function.
     pickled = pickle.dumps(do)
     try:
-        while retried or fresh or any(worker.job for worker in workers):
+        while queue or any(worker.job for worker in workers):
             for worker in workers:
                 if worker.ready and worker.job is None:
-                    _give_next(worker, retried, fresh)
+                    queue.give_next(worker)
             busy = sum(worker.job is not None for worker in workers)
-            while len(workers) < min(jobs, busy + len(retried) + len(fresh)):
+            while len(workers) < min(jobs, busy + len(queue)):
                 workers.append(_Worker(pickled))
             ready = connection.wait([worker.pipe for worker in workers])
             for worker in [worker for worker in workers if worker.pipe in ready]:
@@ -205,7 +204,7 @@ def run_pool(
                     worker.job = None
                     worker.ready = True
                     false_starts = 0
-                    _give_next(worker, retried, fresh)
+                    queue.give_next(worker)
                     if job is not None:
                         yield job.item, answer[0]
                     continue
@@ -214,28 +213,54 @@ def run_pool(
                 worker.stop()
                 if not worker.ready:
                     false_starts += 1
-                    if false_starts >= _FALSE_STARTS_MAX:
-                        raise WorkError(
-                            f"workers: got {cause} before they were ready, wanted them to start"
-                        )
-                elif job is not None and job.deaths + 1 < attempts_max:
-                    retried.appendleft(_Attempt(job.item, job.deaths + 1))
-                elif job is not None:
-                    reason = f"{attempts_max} workers died over it, the last {cause}"
-                    yield job.item, Death(reason)
+                    _check_false_starts(false_starts, cause)
+                elif job is not None and (death := queue.retry(job, cause)):
+                    yield job.item, death
     finally:
-        # Terminate all before waiting, so that they end in parallel.
-        for worker in workers:
-            worker.process.terminate()
-        for worker in workers:
-            worker.stop()
+        _stop_all(workers)
 
 
-def _give_next(
-    worker: _Worker[T], retried: deque[_Attempt[T]], fresh: deque[T]
-) -> None:
-    """Give a worker the next item, if there is one: first those whose workers died."""
-    if retried:
-        worker.give(retried.popleft())
-    elif fresh:
-        worker.give(_Attempt(fresh.popleft(), 0))
+def _stop_all(workers: Iterable[_Worker[T]]) -> None:
+    # Terminate all before waiting, so that they end in parallel.
+    for worker in workers:
+        worker.process.terminate()
+    for worker in workers:
+        worker.stop()
+
+
+def _check_false_starts(false_starts: int, cause: str) -> None:
+    if false_starts >= _FALSE_STARTS_MAX:
+        raise WorkError(
+            Problem(
+                key="workers",
+                got=f"{cause} before they were ready",
+                wanted="them to start",
+            )
+        )
+
+
+class _Queue(Generic[T]):
+    """Items that wait for a worker: first those whose workers died."""
+
+    def __init__(self, items: Iterable[T], attempts_max: int) -> None:
+        # The consumer may append to its deque.
+        self.fresh = items if isinstance(items, deque) else deque(items)
+        self.retried: deque[_Attempt[T]] = deque()
+        self.attempts_max = attempts_max
+
+    def __len__(self) -> int:
+        return len(self.retried) + len(self.fresh)
+
+    def give_next(self, worker: _Worker[T]) -> None:
+        """Give a worker the next item, if there is one."""
+        if self.retried:
+            worker.give(self.retried.popleft())
+        elif self.fresh:
+            worker.give(_Attempt(self.fresh.popleft(), 0))
+
+    def retry(self, job: _Attempt[T], cause: str) -> Death | None:
+        """Let an item whose worker died wait again, or return its `Death` after the last attempt."""
+        if job.deaths + 1 < self.attempts_max:
+            self.retried.appendleft(_Attempt(job.item, job.deaths + 1))
+            return None
+        return Death(f"{self.attempts_max} workers died over it, the last {cause}")

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from stripesim.models.problems import SweepError
+from stripesim.models.problems import Problem, SweepError
 from stripesim.scenarios.show.files import write_files
 from stripesim.scenarios.show.quantities import rows_frame
 from stripesim.scenarios.work.task import SweepTask
@@ -43,7 +43,12 @@ class PartStore:
             self._lock = os.open(self._folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise SweepError(
-                f"--out: {out_dir}: got {error.strerror or error}, wanted a folder results can be written to"
+                Problem(
+                    place="--out",
+                    key=str(out_dir),
+                    got=str(error.strerror or error),
+                    wanted="a folder results can be written to",
+                )
             ) from None
         try:
             self._open(out_dir, resume=resume)
@@ -73,13 +78,22 @@ class PartStore:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise SweepError(
-                f"--out: {out_dir}: got a folder that another sweep is writing to, wanted a separate folder"
+                Problem(
+                    place="--out",
+                    key=str(out_dir),
+                    got="a folder that another sweep is writing to",
+                    wanted="a separate folder",
+                )
             ) from None
         files = self._files()
         if files and not resume:
             raise SweepError(
-                f"--out: {out_dir}: got a folder with rows of a sweep, wanted --resume to continue it, or "
-                "another folder"
+                Problem(
+                    place="--out",
+                    key=str(out_dir),
+                    got="a folder with rows of a sweep",
+                    wanted="--resume to continue it, or another folder",
+                )
             )
         for stale in self._folder.glob(".*.tmp"):
             stale.unlink(missing_ok=True)

@@ -72,12 +72,17 @@ class SweepTask:
         return " ".join([*parts, f"replication {self.replication}"])
 
 
-class Outcome(NamedTuple):
-    """The outcome of a task: its row, or the reason why it failed."""
+class EndedTask(NamedTuple):
+    """A task that has ended, with its row or the reason why it failed."""
 
     task: SweepTask
     row: dict[str, Any] | None
     reason: str | None
+
+    @property
+    def words(self) -> str:
+        """A short description, for messages."""
+        return self.task.label if self.row is not None else f"failed: {self.task.label}"
 
 
 #: Tasks of a sweep that one message carries to a worker.
@@ -96,9 +101,9 @@ class CompletedBatch(NamedTuple):
     reasons: list[str | None]
     duration_s: float  # Of the longest task.
 
-    def outcomes(self, batch: Batch) -> Iterator[Outcome]:
+    def outcomes(self, batch: Batch) -> Iterator[EndedTask]:
         """Yield the outcome of each task of the batch."""
-        return map(Outcome, batch, self.rows, self.reasons)
+        return map(EndedTask, batch, self.rows, self.reasons)
 
 
 class Batches:
@@ -130,14 +135,14 @@ class Batches:
 
     def after_death(
         self, batch: Batch, reason: str
-    ) -> tuple[list[Outcome], list[Batch]]:
+    ) -> tuple[list[EndedTask], list[Batch]]:
         """Return outcomes and further batches after workers died over a batch.
 
         One task of several kills workers, and the others are innocent, so all are sent again, one by one.
         """
         if len(batch) > 1:
             return [], [(task,) for task in batch]
-        return [Outcome(batch[0], None, reason)], self.rest_after(math.inf)
+        return [EndedTask(batch[0], None, reason)], self.rest_after(math.inf)
 
 
 def make_task(
@@ -230,15 +235,15 @@ def run_task(task: SweepTask) -> dict[str, Any]:
     return {name: _plain(value) for name, value in row.items()}
 
 
-def attempt(task: SweepTask) -> Outcome:
+def attempt(task: SweepTask) -> EndedTask:
     """Run a task. Return errors as text, since some exceptions cannot be sent between processes."""
     try:
-        return Outcome(task, run_task(task), None)
+        return EndedTask(task, run_task(task), None)
     except (ValueError, OSError) as error:
-        return Outcome(task, None, first_problem(error))
+        return EndedTask(task, None, first_problem(error))
     except Exception as error:
         # A bug in one cell must not lose the rows of the others.
-        return Outcome(task, None, f"{type(error).__name__}: {first_problem(error)}")
+        return EndedTask(task, None, f"{type(error).__name__}: {first_problem(error)}")
 
 
 def attempt_batch(batch: Batch) -> CompletedBatch:

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.models.coding import WHOLE_STRIPES, EcPolicy, parse_scheme
+from stripesim.models.coding.optimised.extent_cache import ExtentCacheModel
 from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.hdd import DeviceModel
 from stripesim.models.kernel.buffers import EncodeBufferModel
@@ -99,6 +100,8 @@ class Models:
     `deferral` defers small writes, by default none.
 
     `gateway` has the costs of gateways, if the parameter set knows them.
+
+    `extent_cache` keeps pages of recent writes at the primaries of optimised pools, by default none.
     """
 
     client: ClientModel
@@ -119,6 +122,7 @@ class Models:
     throttle: ThrottleModel | None = None
     deferral: DeferralModel | None = None
     gateway: GatewayModel | None = None
+    extent_cache: ExtentCacheModel | None = None
 
     def described(self) -> dict[str, MeasuredModel]:
         """Return the models that record the provenance of their numbers, by name."""
@@ -218,6 +222,9 @@ class Cluster:
     object_maps: ObjectMaps | None = None
     #: Gateways through which clients reach the pool, or None if they access it directly
     gateways: Gateways | None = None
+    #: True if clients send an allocation hint with each write, as librbd does to images without an object
+    #: map. In optimised pools every shard then gets a transaction
+    hinted_writes: bool = False
 
     def __repr__(self) -> str:
         groups = len(self.acting)

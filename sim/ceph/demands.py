@@ -166,7 +166,7 @@ def requests_in_flight(
     The draw uses the product form of a closed network of single servers. With :math:`\rho` the load of a
     resource relative to the busiest one, the number of requests at each is geometric with parameter
     :math:`x \rho`, where the fugacity :math:`x < 1` makes the means add up to `total`. The remaining requests
-    are at the busiest resource, unless its OSD admits fewer: see `_admitted`.
+    are at the busiest resource. A resource with more requests than an OSD admits has fewer: see `_admitted`.
 
     References
     ----------
@@ -189,11 +189,17 @@ def requests_in_flight(
     lengths[busiest] = max(0.0, total - lengths.sum())
     per_demand = np.zeros(len(lengths))
     np.divide(lengths, demands_ns, out=per_demand, where=demands_ns > 0)
-    at_busiest = np.zeros(len(lengths))
-    at_busiest[busiest] = per_demand[busiest]
-    in_line = sample.by_group(group_weights, at_busiest)
-    admitted, waiting = _admitted(pool, in_line, group_weights)
-    at_resources = sample.by_group(group_weights, per_demand - at_busiest) + admitted
+    at_resources = np.zeros(len(group_weights))
+    waiting = np.zeros(len(group_weights))
+    for resource in _crowded(pool, lengths, busiest):
+        at_one = np.zeros(len(lengths))
+        at_one[resource] = per_demand[resource]
+        per_demand[resource] = 0
+        in_line = sample.by_group(group_weights, at_one)
+        admitted, excess = _admitted(pool, in_line, group_weights)
+        at_resources += admitted
+        waiting += excess
+    at_resources += sample.by_group(group_weights, per_demand)
     # Requests that wait at clients may address any placement group.
     elsewhere = max(0.0, total - at_resources.sum() - waiting.sum())
     return at_resources + group_weights * elsewhere, waiting
@@ -213,10 +219,21 @@ def _fugacity(relative: FloatArray, total: int) -> float:
     return low
 
 
+def _crowded(pool: Pool, lengths: FloatArray, busiest: int) -> list[int]:
+    """Return the busiest resource, and others with more requests than an OSD admits."""
+    throttle = pool.cluster.models.throttle
+    if throttle is None:
+        return [busiest]
+    is_crowded = lengths > throttle.client_requests_max_count
+    is_crowded[busiest] = True
+    crowded: list[int] = np.flatnonzero(is_crowded).tolist()
+    return crowded
+
+
 def _admitted(
     pool: Pool, in_line: FloatArray, group_weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the requests in line at the busiest resource, and those that wait for admission.
+    """Return the requests in line at a crowded resource, and those that wait for admission.
 
     A primary admits `ThrottleModel.client_requests_max_count` requests of clients, and replicas admit all.
     Both are served in the order of arrival, thus in proportion to their numbers in line. In a steady state,
@@ -491,6 +508,8 @@ def _servers(resources: Resources) -> FloatArray:
     slowdown = resources.paired_slowdown / PAIRED_UNIT
     if not slowdown:
         return servers
-    # Either both threads of a core run, each slower, or one runs alone.
-    paired = np.maximum(servers / (1 + slowdown), servers / 2)
+    # Either all threads run, those that share a core slower, or one on each core. An odd one has its own.
+    cores = np.ceil(servers / 2)
+    sharing = 2 * (servers - cores) / servers
+    paired = np.maximum(servers / (1 + slowdown * sharing), cores)
     return np.where(np.asarray(resources.paired) > 0, paired, servers)

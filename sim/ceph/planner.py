@@ -198,6 +198,11 @@ class RequestPlanner:
         self._owners = 0
         self._planned: list[Planned] = []
 
+    def remember(self, requests: Requests) -> None:
+        """Let the stores' memory know requests that came before the run."""
+        parts, _ = _split(requests, self.pool.object_bytes)
+        self._memory.ends_of(self._locate(parts))
+
     def take(self, count: int) -> RequestChunk:
         """Plan the next requests."""
         return self.plan(self._workload.take(count))

@@ -76,6 +76,7 @@ class Pool:
             missing=missing,
             recovery_chunk_bytes=self.cluster.recovery_chunk_bytes,
             catching_up=catching_up,
+            hinted_writes=self.cluster.hinted_writes,
         )
 
     @cached_property

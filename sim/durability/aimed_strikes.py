@@ -11,6 +11,8 @@ Veach, Guibas: Optimally combining sampling techniques for Monte Carlo rendering
 heuristic).
 """
 
+from typing import NamedTuple
+
 from stripesim.sim.durability.aims import (
     Aims,
     StrikeTables,
@@ -38,16 +40,22 @@ from stripesim.sim.durability.walk_groups import (
 )
 
 
+class Strike(NamedTuple):
+    """A strike of a burst: how it is aimed, the tables for it, and its aim, or −1 for a random strike."""
+
+    aims: Aims
+    work: StrikeTables
+    burst: int
+    aim: int
+
+
 @inner
 def strike_all(
     lay: GroupConstants,
     st: States,
     at: int,
     tab: GroupTables,
-    aims: Aims,
-    work: StrikeTables,
-    burst: int,
-    aim: int,
+    strike: Strike,
     rng: State,
 ) -> float:
     """Strike all units of a burst at the same time, and return the weight, −1 without room.
@@ -56,11 +64,15 @@ def strike_all(
     strikes of aim −1 and of each aim with an expectation above 0 estimate together: the sum of a quantity
     times the weight, over one strike of each, has the expectation of the quantity after a random strike.
     """
+    aims = strike.aims
+    work = strike.work
+    burst = strike.burst
+    aim = strike.aim
     units = 0
     struck = 0
     decided = 0
     if aim >= 0:
-        group = _pick_group(lay, st, at, tab, aims, work, burst, aim, rng)
+        group = _pick_group(lay, st, at, tab, strike, rng)
         units = spread(lay, tab, work, burst, group, True)
         missing = wide(tab.missing[group])
         aim_chance(aims, work, burst, units, missing, aim)
@@ -82,19 +94,18 @@ def _pick_group(
     st: States,
     at: int,
     tab: GroupTables,
-    aims: Aims,
-    work: StrikeTables,
-    burst: int,
-    aim: int,
+    strike: Strike,
     rng: State,
 ) -> int:
     """Draw a group in proportion to the probability that the strike takes it to the aim."""
-    failed = work.failed_groups[aim]
-    draw = uniform(rng) * (failed + work.intact_groups[aim])
+    aims = strike.aims
+    burst = strike.burst
+    failed = strike.work.failed_groups[strike.aim]
+    draw = uniform(rng) * (failed + strike.work.intact_groups[strike.aim])
     if draw < failed:
-        return _pick_failed(lay, st, at, tab, aims, work, burst, aim, draw)
+        return _pick_failed(lay, st, at, tab, strike, draw)
     while True:
-        number = _pick_class(aims, burst, aim, rng)
+        number = _pick_class(aims, burst, strike.aim, rng)
         first = aims.class_first[burst, number]
         size = aims.class_first[burst, number + 1] - first
         group = aims.by_class[burst, first + int(uniform(rng) * size)]
@@ -108,13 +119,12 @@ def _pick_failed(
     st: States,
     at: int,
     tab: GroupTables,
-    aims: Aims,
-    work: StrikeTables,
-    burst: int,
-    aim: int,
+    strike: Strike,
     draw: float,
 ) -> int:
     """Return the group with failed drives at a place in the sum of their probabilities."""
+    work = strike.work
+    burst = strike.burst
     picked = -1
     for slot in range(st.failed[at]):
         drive = st.drive[at, slot]
@@ -125,7 +135,7 @@ def _pick_failed(
             tab.seen[group] = 1
             units = spread(lay, tab, work, burst, group, True)
             missing = wide(tab.missing[group])
-            chance = aim_chance(aims, work, burst, units, missing, aim)
+            chance = aim_chance(strike.aims, work, burst, units, missing, strike.aim)
             if chance > 0:
                 picked = group
                 draw -= chance

@@ -17,6 +17,7 @@ from stripesim.sim.durability.histories import (
 from stripesim.sim.durability.losses import losses_of
 from stripesim.sim.durability.splitting import WALKS, Estimate, split
 from stripesim.sim.durability.system import YEAR_S, Burst, System
+from stripesim.sim.observe.progress import OnStep, silent
 
 Method = Literal["markov", "splitting", "burst", "history"]
 Spread = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
@@ -204,7 +205,7 @@ def assess(
     seed: int = 1,
     walks: int = WALKS,
     spread: Spread | None = None,
-    progress: Callable[[str], None] = lambda words: None,
+    progress: OnStep = silent,
 ) -> dict[str, Any]:
     """Estimate the probability of data loss by one method.
 

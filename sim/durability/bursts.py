@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.models import jit
-from stripesim.sim.durability.aimed_strikes import strike_all
+from stripesim.sim.durability.aimed_strikes import Strike, strike_all
 from stripesim.sim.durability.aims import (
     Aims,
     StrikeTables,
@@ -402,7 +402,8 @@ def _strike_complete(
         for aim in range(-1, len(work.intact_groups)):
             if aim >= 0 and work.intact_groups[aim] == 0:
                 continue
-            weight = strike_all(lay, st, _COMPLETE, tab, aims, work, _ONLY, aim, rng)
+            strike = Strike(aims, work, _ONLY, aim)
+            weight = strike_all(lay, st, _COMPLETE, tab, strike, rng)
             if worst_level(tab) > lay.threats.tolerated:
                 losses[number] += weight
                 lost_groups[number] += weight * tab.levels[lay.threats.tolerated + 1]

@@ -32,6 +32,7 @@ from stripesim.sim.durability.splitting import (
 )
 from stripesim.sim.durability.system import Floats, System
 from stripesim.sim.durability.turns import Levels
+from stripesim.sim.observe.progress import OnStep, silent
 
 #: Parts of the horizon, whose sums give the interval.
 PARTS: Final = 20
@@ -104,7 +105,7 @@ def exposure_losses(
     seed: int = 1,
     walks: int = WALKS,
     spread: Spread | None = None,
-    progress: Callable[[str], None] = lambda words: None,
+    progress: OnStep = silent,
 ) -> Estimate:
     r"""Estimate the probability of loss from histories with side walks.
 

@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from stripesim.sim.durability import walk_groups, walk_pool
@@ -18,7 +19,7 @@ from stripesim.sim.durability.chain import levels_of
 from stripesim.sim.durability.draws import Threats, shards_of_drives
 from stripesim.sim.durability.losses import losses_of
 from stripesim.sim.durability.probability import any_of
-from stripesim.sim.durability.system import System, group_bytes
+from stripesim.sim.durability.system import Floats, System, group_bytes
 
 BATCHES: Final = 20
 WALKS: Final = 1000
@@ -407,9 +408,8 @@ def run_batch(
     if isinstance(layout, walk_pool.PoolConstants):
         stage = walk_pool.stage
     targets = range(1, tolerated + 2) if levels else [tolerated + 1]
-    # Bursts are drawn more often than they strike, so states after a burst have low weights
-    # and would hardly be drawn again in proportion to them. With bursts, states are drawn
-    # uniformly.
+    # Bursts are drawn more often than they strike, so states after a burst have low weights and would hardly
+    # be drawn again in proportion to them. With bursts, states are drawn uniformly.
     has_bursts = len(layout.threats.burst_rates) > 0
     generator = np.random.default_rng((seed, number))
     states = initial_state(prepared)
@@ -440,9 +440,7 @@ def run_batch(
             shares = (weights > 0).astype(float)
             carried = weights
         reached *= float(shares.mean())
-        quantiles = (np.arange(walks) + generator.random()) / walks
-        picks = np.searchsorted(np.cumsum(shares) / shares.sum(), quantiles)
-        picks = picks.clip(max=walks - 1)
+        picks = _resampled(shares, generator)
     paths = Counter(tuple(row) for row in states.cause[picks, 1:].tolist())
     return WalkBatch(
         float(np.prod(steps)),
@@ -452,6 +450,14 @@ def run_batch(
         float(states.lost[picks].mean()) * prepared.loss_bytes,
         {path: count / walks for path, count in paths.items()},
     )
+
+
+def _resampled(shares: Floats, generator: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Draw as many walks as there are, in proportion to their shares (systematic resampling)."""
+    walks = len(shares)
+    quantiles = (np.arange(walks) + generator.random()) / walks
+    picks = np.searchsorted(np.cumsum(shares) / shares.sum(), quantiles)
+    return picks.clip(max=walks - 1)
 
 
 def estimate(batches: list[WalkBatch], copies: int, *, plain: bool = False) -> Estimate:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from stripesim.sim.durability import draws
-from stripesim.sim.durability.aimed_strikes import strike_all
+from stripesim.sim.durability.aimed_strikes import Strike, strike_all
 from stripesim.sim.durability.aims import Aims, StrikeTables, expect, strike_tables
 from stripesim.sim.durability.draws import State, compiled, inner, uniform, wide
 from stripesim.sim.durability.system import Floats
@@ -132,30 +132,45 @@ def watch(
     """
     rng = np.zeros(1, dtype=np.uint64)
     side_rng = np.zeros(1, dtype=np.uint64)
-    tab = tables(lay)
     work = strike_tables(side, plan.aims)
-    has_room = _watch(
-        lay, side, st, tab, work, plan, first, count, seed, rng, side_rng, seen
-    )
-    return bool(has_room)
+    history = _History(lay, side, st, tables(lay), work, plan, seen)
+    return bool(_watch(history, first, count, seed, rng, side_rng))
+
+
+class _History(NamedTuple):
+    """All that histories and their side walks read and write, besides random streams.
+
+    Attributes not listed are those of `watch`.
+
+    Attributes
+    ----------
+    tab, work
+        Tables of the current walk, and of strikes.
+    """
+
+    lay: GroupConstants
+    side: GroupConstants
+    st: States
+    tab: GroupTables
+    work: StrikeTables
+    plan: Plan
+    seen: Watched
 
 
 @compiled
 def _watch(
-    lay: GroupConstants,
-    side: GroupConstants,
-    st: States,
-    tab: GroupTables,
-    work: StrikeTables,
-    plan: Plan,
+    history: _History,
     first: int,
     count: int,
     seed: int,
     rng: State,
     side_rng: State,
-    seen: Watched,
 ) -> bool:
     """Follow histories with empty tables and the states of two random streams."""
+    lay = history.lay
+    st = history.st
+    tab = history.tab
+    strikes = history.plan.strikes
     fill(lay, tab)
     bursts = len(lay.threats.burst_units)
     horizon_s = lay.threats.horizon_s
@@ -163,17 +178,17 @@ def _watch(
         draws.seeded(rng, seed, 2 * number)
         draws.seeded(side_rng, seed, 2 * number + 1)
         _copy(st, _FRESH, _HISTORY)
-        for strike in range(plan.strikes + 1):
+        for strike in range(strikes + 1):
             until_s = horizon_s
-            if strike < plan.strikes:
+            if strike < strikes:
                 # One time in each of equal parts of the horizon.
-                until_s *= (strike + uniform(side_rng)) / plan.strikes
-            if not _follow(lay, side, st, tab, plan, until_s, rng, side_rng, seen):
+                until_s *= (strike + uniform(side_rng)) / strikes
+            if not _follow(history, until_s, rng, side_rng):
                 return False
-            if strike == plan.strikes:
+            if strike == strikes:
                 continue
             for burst in range(bursts):
-                if not _strike_copies(side, st, tab, work, plan, burst, side_rng, seen):
+                if not _strike_copies(history, burst, side_rng):
                     return False
         place_failed(lay, st, _HISTORY, tab, RETURN)
         copy_counts(tab.intact, tab.levels)
@@ -181,31 +196,26 @@ def _watch(
 
 
 @inner
-def _follow(
-    lay: GroupConstants,
-    side: GroupConstants,
-    st: States,
-    tab: GroupTables,
-    plan: Plan,
-    until_s: float,
-    rng: State,
-    side_rng: State,
-    seen: Watched,
-) -> bool:
+def _follow(history: _History, until_s: float, rng: State, side_rng: State) -> bool:
     """Continue a history until a time, with side walks from each exposure."""
+    lay = history.lay
+    st = history.st
+    tab = history.tab
+    plan = history.plan
+    counts = history.seen.counts
     above_all = lay.threats.tolerated + 2
     to_floor = Bounds(plan.floor, 0, until_s, False)
     to_end = Bounds(above_all, plan.floor, until_s, False)
     while st.time_s[_HISTORY] < until_s:
         # An exposure may go on from before.
         weight, events = walk(lay, st, _HISTORY, tab, to_end, rng)
-        seen.counts[0] += events
+        counts[0] += events
         if weight < 0:
             return False
         if worst_level(tab) >= plan.floor:
             break
         weight, events = walk(lay, st, _HISTORY, tab, to_floor, rng)
-        seen.counts[0] += events
+        counts[0] += events
         if weight < 0:
             return False
         # The strikes of bursts stand for all exposures that bursts cause.
@@ -215,30 +225,24 @@ def _follow(
             share = 1.0 / plan.sides
             copy_counts(tab.levels, tab.kept)
             _copy(st, _HISTORY, _SIDE)
-            ratio = _errors_of_last(side, st, tab, side_rng)
-            if not _side_walk(
-                side, st, tab, plan, _ALONE, share, ratio, side_rng, seen
-            ):
+            ratio = _errors_of_last(history.side, st, tab, side_rng)
+            if not _side_walk(history, _ALONE, share, ratio, side_rng):
                 return False
     return True
 
 
 @inner
-def _strike_copies(
-    side: GroupConstants,
-    st: States,
-    tab: GroupTables,
-    work: StrikeTables,
-    plan: Plan,
-    burst: int,
-    rng: State,
-    seen: Watched,
-) -> bool:
+def _strike_copies(history: _History, burst: int, rng: State) -> bool:
     """Strike copies of the history's state by a burst, at random and with each aim within its reach."""
+    side = history.side
+    st = history.st
+    tab = history.tab
+    work = history.work
+    aims = history.plan.aims
     if worst_level(tab) > side.threats.tolerated:
         # What is lost already was lost by another cause.
         return True
-    expect(side, st, _HISTORY, tab, plan.aims, work, burst)
+    expect(side, st, _HISTORY, tab, aims, work, burst)
     strikes = 1
     for aim in range(len(work.reached)):
         strikes += work.failed_groups[aim] + work.intact_groups[aim] > 0
@@ -247,34 +251,31 @@ def _strike_copies(
             continue
         copy_counts(tab.levels, tab.kept)
         _copy(st, _HISTORY, _SIDE)
-        weight = strike_all(side, st, _SIDE, tab, plan.aims, work, burst, aim, rng)
+        strike = Strike(aims, work, burst, aim)
+        weight = strike_all(side, st, _SIDE, tab, strike, rng)
         if weight < 0:
             return False
         # A random strike has the weight 1, and the strikes of all aims estimate together.
-        row = burst + 1
         share = 1.0 / strikes
-        if not _side_walk(side, st, tab, plan, row, share, weight / share, rng, seen):
+        if not _side_walk(history, burst + 1, share, weight / share, rng):
             return False
     return True
 
 
 @inner
 def _side_walk(
-    side: GroupConstants,
-    st: States,
-    tab: GroupTables,
-    plan: Plan,
-    row: int,
-    share: float,
-    weight: float,
-    rng: State,
-    seen: Watched,
+    history: _History, row: int, share: float, weight: float, rng: State
 ) -> bool:
     """Continue a copy of the history's state until loss or the end of the exposure.
 
     The next burst ends it as well, because bursts are struck at any state. The weight is the likelihood ratio
     of the copy, and the share its part of the exposure or strike.
     """
+    side = history.side
+    st = history.st
+    tab = history.tab
+    plan = history.plan
+    seen = history.seen
     threats = side.threats
     lethal = threats.tolerated + 1
     for level in range(len(threats.bias_s)):

@@ -7,7 +7,7 @@ that `stripesim.sim.observe.audit_numbers` takes from a run. They know no scheme
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isclose, sqrt
+from math import ceil, isclose, sqrt
 from typing import Final, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -23,6 +23,14 @@ _TOLERANCE: Final = 0.05
 ROUNDS_MIN: Final = 8
 # Change of the rate between the halves of a window, as a part of it.
 _DRIFT: Final = 0.03
+# Requests that the busiest OSD completes in a window, at least, unless fewer wait there.
+_COMPLETED_MIN: Final = 1600
+# Most that a run may ask for by its completions there, of which a short one knows few.
+_GROWTH_MAX: Final = 8
+# Part of the requests in flight at one OSD above which the completions there decide the rate.
+_CROWDED: Final = 0.25
+#: Part of the requests of a whole run that may complete after its window, if the utilisation law is to hold.
+QUEUED_MAX: Final = 0.05
 # Rounding of sums of whole nanoseconds.
 _ROUNDING: Final = 1e-3
 
@@ -61,12 +69,17 @@ RUN_LENGTH: Final = Check(
         "A closed loop starts with all its requests in flight and ends while the last ones drain. A run "
         "that issues hardly more requests than those shows its start and its end, not the rate of the "
         "cluster. A run of random requests starts with the queues of its estimated steady state, and has to "
-        "keep its rate: as many requests complete in one half of the window as in the other."
+        "keep its rate: as many requests complete in one half of the window as in the other. Where the "
+        "requests in flight wait at one OSD, that OSD alone sets the rate, so it must complete as many "
+        "requests in the window as arrive there, and enough of them: all that wait there, or "
+        f"{_COMPLETED_MIN:,}."
     ),
     tolerance=(
         "None for the length. The first fifth of a run is a warm-up, and the drain takes about one round of "
-        f"requests. Eight rounds leave five to measure. Halves may differ by {_DRIFT:.0%}, and by chance. A "
-        "run that is too short is lengthened first, up to a budget of some ten seconds of computing."
+        f"requests. Eight rounds leave five to measure. Halves may differ by {_DRIFT:.0%}, arrivals and "
+        "completions by 5 %, both also by chance: 1 / √n of n requests. These are the requests of the "
+        "window, and where a quarter of those in flight wait at one OSD, its own. A run that is too short is "
+        "lengthened first, up to a budget of some ten seconds of computing."
     ),
     applies_to="closed loops without failures or changes",
 )
@@ -113,7 +126,7 @@ BYTES: Final = Check(
     meaning=(
         "Redundancy is really written: the n shards of an object take n / k of its bytes, less those of "
         "members that are absent. Each network delivers what it carries, once. A repair of lost OSDs "
-        "rebuilds no more than they held."
+        "makes no more than the shards that they held and those that CRUSH then moves."
     ),
     tolerance=(
         "0.1 %, for rounding. Traffic is compared as the time for which interfaces are busy. Where requests "
@@ -134,8 +147,9 @@ BOUND: Final = Check(
         "of those of the run."
     ),
     applies_to=(
-        "runs of one workload without failures and background work, except saturated open loops, in which "
-        "cheap requests overtake the others; stated bounds: random requests on prefilled images"
+        "runs of one workload without failures and background work, except open loops that are saturated or "
+        f"end with {QUEUED_MAX:.0%} of their requests in flight, in which cheap requests overtake the "
+        "others; stated bounds: random requests on prefilled images"
     ),
 )
 MONOTONE: Final = Check(
@@ -172,6 +186,22 @@ CHECKS: Final[tuple[Check, ...]] = (
 )
 
 
+class BusiestQueue(NamedTuple):
+    """Requests of a window at the OSD where most of them are in flight.
+
+    Attributes
+    ----------
+    waiting
+        Requests in flight there in the middle of the window [count].
+    arrived, completed
+        Requests that were issued to the OSD and that completed there in the window [count].
+    """
+
+    waiting: int
+    arrived: int
+    completed: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class RowNumbers:
     """The numbers of one row, and of its requests.
@@ -206,9 +236,11 @@ class RowNumbers:
         Key of a scenario that lengthens the run.
     is_long_enough
         False if the run has to be `ROUNDS_MIN` times as long as its requests in flight, and is not.
-    first_half_fraction
-        Part of the requests of the window that complete in its first half, of a run that starts in its
-        estimated steady state. None for other runs.
+    halves
+        Requests that complete in the first and in the second half of the window [count], of a run that
+        starts in its estimated steady state. None for other runs.
+    queue
+        Requests at the busiest OSD of such a run. None for other runs.
     """
 
     loop: Literal["closed", "open", "whole"]
@@ -226,7 +258,17 @@ class RowNumbers:
     edge_fraction: float
     length_key: str
     is_long_enough: bool
-    first_half_fraction: float | None = None
+    halves: tuple[int, int] | None = None
+    queue: BusiestQueue | None = None
+
+    @property
+    def requests_wanted(self) -> int:
+        """Requests that the run should issue at least, as far as this run can tell."""
+        wanted = ROUNDS_MIN * self.asked
+        if self.queue is None or not self.is_long_enough:
+            return wanted
+        growth = _completed_wanted(self.queue) / max(1, self.queue.completed)
+        return max(wanted, ceil(min(growth, _GROWTH_MAX) * self.issued))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -395,14 +437,49 @@ def _length_failures(row: RowNumbers) -> Iterator[str]:
             f"got {row.issued:,} requests with {row.asked:,} in flight, wanted at least {wanted:,} "
             f"({row.length_key})"
         )
-    if row.first_half_fraction is None:
+    yield from _queue_failures(row)
+    if row.halves is None or not sum(row.halves):
         return
-    allowed = _DRIFT / 2 + 1 / sqrt(row.requests)
-    if abs(row.first_half_fraction - 1 / 2) > allowed:
+    fraction = row.halves[0] / sum(row.halves)
+    allowed = _DRIFT / 2 + 1 / sqrt(_deciding_requests(row))
+    if abs(fraction - 1 / 2) > allowed:
         yield (
-            f"got {row.first_half_fraction:.1%} of the requests in the first half of the window, wanted "
+            f"got {fraction:.1%} of the requests in the first half of the window, wanted "
             f"{1 / 2 - allowed:.1%} to {1 / 2 + allowed:.1%}: queues still grow or shrink ({row.length_key})"
         )
+
+
+def _queue_failures(row: RowNumbers) -> Iterator[str]:
+    """Compare what arrives at the busiest OSD with what it completes."""
+    queue = row.queue
+    if queue is None:
+        return
+    wanted = _completed_wanted(queue)
+    if queue.completed < wanted:
+        yield (
+            f"got {queue.completed:,} requests completed at the busiest OSD, where {queue.waiting:,} wait, "
+            f"wanted at least {wanted:,} ({row.length_key})"
+        )
+        return
+    allowed = (_TOLERANCE + 1 / sqrt(queue.completed)) * queue.completed
+    if abs(queue.arrived - queue.completed) > allowed:
+        yield (
+            f"got {queue.arrived:,} requests that arrive at the busiest OSD and {queue.completed:,} that it "
+            f"completes, wanted equal numbers within {allowed:,.0f}: its queue still grows or shrinks "
+            f"({row.length_key})"
+        )
+
+
+def _completed_wanted(queue: BusiestQueue) -> int:
+    return max(1, min(queue.waiting, _COMPLETED_MIN))
+
+
+def _deciding_requests(row: RowNumbers) -> int:
+    """Return the requests whose number decides how far halves of a window differ by chance."""
+    assert row.halves is not None
+    if row.queue is not None and row.queue.waiting > _CROWDED * row.asked:
+        return row.queue.completed
+    return sum(row.halves)
 
 
 def _little_failures(row: RowNumbers) -> Iterator[str]:

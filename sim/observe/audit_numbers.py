@@ -7,6 +7,7 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
+from stripesim.sim.ceph.clients.stationary import busiest_osd, requests_at
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.draws import FACTOR_ONE
@@ -17,7 +18,13 @@ from stripesim.sim.engine.program import (
     POOL,
     EngineRun,
 )
-from stripesim.sim.observe.audit import ROUNDS_MIN, RowNumbers, RunNumbers
+from stripesim.sim.observe.audit import (
+    QUEUED_MAX,
+    ROUNDS_MIN,
+    BusiestQueue,
+    RowNumbers,
+    RunNumbers,
+)
 from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.recording import account
 from stripesim.sim.observe.result_row import ResultRow
@@ -43,6 +50,7 @@ class FaultTotals(NamedTuple):
 
 
 def row_numbers(
+    pool: Pool,
     row: ResultRow,
     requested: ClientRequests,
     window: Window,
@@ -59,8 +67,8 @@ def row_numbers(
 
     Parameters
     ----------
-    row, requested, window
-        The row, its requests, and the part of them that it measures.
+    pool, row, requested, window
+        The pool, the row, its requests, and the part of them that it measures.
     depth
         Requests that its closed loops keep in flight [count]. 0 if any of them is an open loop.
     newest_only
@@ -117,7 +125,8 @@ def row_numbers(
         edge_fraction=edge_fraction,
         length_key="workload.duration_s" if is_bounded else "workload.requests",
         is_long_enough=has_faults or issued >= ROUNDS_MIN * depth,
-        first_half_fraction=_first_half_fraction(requested, window),
+        halves=_halves(requested, window),
+        queue=_busiest_queue(pool, requested, window),
     )
 
 
@@ -133,12 +142,36 @@ def _edge_fraction(requested: ClientRequests, window: Window) -> float:
     return int(left.sum()) / done + after_ns / max(1.0, inside_ns)
 
 
-def _first_half_fraction(requested: ClientRequests, window: Window) -> float | None:
-    """Return the part of the requests in the first half of the window, of a run that starts with ages."""
+def _halves(requested: ClientRequests, window: Window) -> tuple[int, int] | None:
+    """Count the requests in each half of the window, of a run that starts with ages."""
     if not requested.ages_ns.any():
         return None
     times_ns = requested.completed_ns[window.holds(requested)]
-    return float((times_ns <= (window.start_ns + window.end_ns) / 2).mean())
+    first = int((times_ns <= (window.start_ns + window.end_ns) / 2).sum())
+    return first, len(times_ns) - first
+
+
+def _busiest_queue(
+    pool: Pool, requested: ClientRequests, window: Window
+) -> BusiestQueue | None:
+    """Count the requests at the OSD with most of them in flight, of a run that starts with ages."""
+    if window.is_whole or not requested.ages_ns.any():
+        return None
+    issued_ns = requested.issued_ns
+    completed_ns = requested.completed_ns
+    middle_ns = (window.start_ns + window.end_ns) / 2
+    waits = issued_ns <= middle_ns
+    waits &= (completed_ns > middle_ns) | ~requested.done
+    groups = requested.groups
+    is_write = requested.is_write
+    osd = busiest_osd(pool, groups[waits], is_write[waits])
+    is_there = requests_at(pool, osd, groups, is_write)
+    arrives = (issued_ns > window.start_ns) & (issued_ns <= window.end_ns)
+    return BusiestQueue(
+        waiting=int((waits & is_there).sum()),
+        arrived=int((arrives & is_there).sum()),
+        completed=int((window.holds(requested) & is_there).sum()),
+    )
 
 
 def _half_fraction(value: float | None, low: float | None, high: float | None) -> float:
@@ -154,6 +187,7 @@ def run_numbers(
     row: ResultRow,
     requested: ClientRequests,
     counted: Mapping[str, int],
+    window: Window,
     *,
     uses_completed: int,
     factors: IntArray,
@@ -167,8 +201,8 @@ def run_numbers(
     ----------
     pool, run, book
         The pool, the engine's result, and the templates of the run.
-    row, requested, counted
-        The row of all requests, these, and the counters of those that completed.
+    row, requested, counted, window
+        The row of all requests, these, the counters of those that completed, and the part that it measures.
     uses_completed
         Uses of resources by completed requests, of background work too [count].
     factors
@@ -192,7 +226,8 @@ def run_numbers(
     if is_bounded or has_faults:
         service_max_ns = _longest_service_ns(cluster, book, factors, faults)
     rate_per_s = row.iops
-    if not is_one_load or has_faults or row.saturated:
+    has_other_demands = not is_one_load or has_faults or bool(row.saturated)
+    if has_other_demands or _ends_with_a_queue(requested, window):
         rate_per_s = None
     written = requested.lengths_bytes[requested.is_write & requested.done]
     return RunNumbers(
@@ -218,6 +253,12 @@ def run_numbers(
             row.throughput_bytes_per_s, row.throughput_ci_low, row.throughput_ci_high
         ),
     )
+
+
+def _ends_with_a_queue(requested: ClientRequests, window: Window) -> bool:
+    """Return True if requests complete after the window of a whole run, so that cheap ones overtake them."""
+    late = requested.completed_ns > window.end_ns
+    return window.is_whole and float(late.mean()) > QUEUED_MAX
 
 
 def _planned_uses(run: EngineRun, book: Book, completed: int) -> tuple[int, int]:

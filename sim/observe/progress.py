@@ -1,5 +1,6 @@
 """How work reports its progress: one signature for all commands."""
 
+import sys
 from typing import Protocol
 
 
@@ -20,3 +21,8 @@ class OnStep(Protocol):
 
 def silent(words: str, total: int | None = None) -> None:
     """Ignore progress."""
+
+
+def print_step(words: str, total: int | None = None) -> None:
+    """Print a line about each step on standard error."""
+    print(words, file=sys.stderr)

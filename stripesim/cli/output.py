@@ -214,11 +214,6 @@ def warn_outside(warnings: Sequence[str], *, page: Path | None = None) -> None:
     )
 
 
-def print_step(words: str, total: int | None = None) -> None:
-    """Print a line about each step of some work on standard error."""
-    print(words, file=sys.stderr)
-
-
 def warn_refused(refusals: Iterable[str], *, unchecked: bool) -> None:
     """Print a line for each row that the audit refuses."""
     label = "unchecked" if unchecked else "refused"

@@ -117,6 +117,7 @@ def rehearse(
     code: options.CodeOption = None,
     seed: options.SeedOption = None,
     engine: options.EngineOption = "compiled",
+    unchecked: options.UncheckedOption = False,
     out: options.OutOption = None,
     report: options.ReportOption = False,
     json_to: options.JsonOption = None,
@@ -129,8 +130,8 @@ def rehearse(
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     with output.progress(loaded.name, None) as step:
-        document = answer(loaded, engine=engine, progress=step)
-    output.deliver(answer_of_rehearsal(loaded, document), to)
+        document = answer(loaded, engine=engine, progress=step, unchecked=unchecked)
+    output.deliver(answer_of_rehearsal(loaded, document), to, unchecked=unchecked)
 
 
 #: Largest number of browser connections that `serve` accepts.

@@ -131,7 +131,7 @@ def _advice(scenario: Scenario, engine: str) -> list[dict[str, Any]]:
     title = f"{scenario.name}: purchases"
     with output.progress(title, simulations(scenario)) as step:
         gains = advise(scenario, engine=engine, progress=step)
-    return [gain.to_dict() for gain in gains]
+    return [gain.to_json() for gain in gains]
 
 
 def _report(scenario: Scenario, result: ScenarioResult, engine: str) -> RunReport:

@@ -140,9 +140,7 @@ def _run(
             dask_timeout_s=dask_timeout_s,
             store=store,
             unchecked=unchecked,
-            progress=lambda done: step(
-                ("" if done.reason is None else "failed: ") + done.task.label
-            ),
+            progress=step,
         )
 
 

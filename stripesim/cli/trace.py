@@ -98,17 +98,14 @@ def convert(
     json_to: JsonOption = None,
 ) -> None:
     """Convert a trace to columns (Parquet or CSV) or to blkparse text, in --out or the current folder."""
-    from stripesim.traces import convert as write
+    from stripesim.scenarios.answers.trace import answer_of_conversion
 
     trace = _load(file, form, columns, strict)
     folder = Path() if out is None else out
     folder.mkdir(parents=True, exist_ok=True)
-    written = write(trace, folder / f"{file.name.split('.')[0]}.{to}")
-    counts = {"format": trace.format, "rows": len(trace), "faults": trace.faults.count}
-    if not output.write_json(
-        json_to, {**counts, "written": [str(path) for path in written]}
-    ):
-        output.list_written(written)
+    answer = answer_of_conversion(trace, folder / f"{file.name.split('.')[0]}.{to}")
+    # The conversion has written its files. What is left goes to the terminal or to --json.
+    output.deliver(answer, output.destination(None, json_to))
 
 
 def _load(file: Path, form: str | None, columns: str | None, strict: bool) -> Any:

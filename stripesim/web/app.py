@@ -24,6 +24,7 @@ from starlette.routing import Route
 
 from stripesim._version import __version__
 from stripesim.models.problems import WorkError
+from stripesim.scenarios.cells.files import content_of
 from stripesim.scenarios.forms.equal_hosts import with_equal_hosts
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario, shipped_scenarios
@@ -40,7 +41,7 @@ from stripesim.web.controls import SIDES, groups
 from stripesim.web.experiments import Settings, warm_up
 from stripesim.web.fields import FormProblems
 from stripesim.web.guard import FormReader, Guard
-from stripesim.web.jobs import WORKERS, Job, JobBoard, TooManyJobsError, job_id
+from stripesim.web.jobs import WORKERS, Job, JobBoard, job_id
 from stripesim.web.options import PlanOption, option_of, toml_of
 from stripesim.web.pictures import (
     closed_form_pictures,
@@ -128,7 +129,7 @@ class _Pages:
         problems = state.problems(side)
         if problems:
             return PlanOption(values, problems=FormProblems(problems))
-        key = (base.hash(), tuple(values.items()))
+        key = (content_of(base), tuple(values.items()))
         option = self._computed.get(key)
         if option is None:
             try:
@@ -226,11 +227,11 @@ class _Pages:
         if not valid:
             self._board.leave(tab)
             return _no_job("Nothing is simulated: see the marked fields.")
-        try:
-            return _job(self._board.show(tab, valid, _settings(state)))
-        except TooManyJobsError:
+        job = self._board.show(tab, valid, _settings(state))
+        if job is None:
             problem = "Too many pages are simulating: change a value to try again."
             return _no_job(problem, status=429)
+        return _job(job)
 
     async def job(self, request: Request) -> Response:
         """Show what a job has simulated, or nothing if the page has shown it already."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from stripesim._version import __version__
-from stripesim.scenarios.forms.bound import resource_words
+from stripesim.scenarios.cells.bound import resource_words
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.show.files import csv_text
 from stripesim.scenarios.show.page.render import render

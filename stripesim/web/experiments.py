@@ -13,8 +13,8 @@ from stripesim.scenarios.answers.load.curves import load_curves
 from stripesim.scenarios.answers.load.rate_runs import RateRun, measure_rate
 from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint
 from stripesim.scenarios.answers.rehearse.rehearse import rehearse
+from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.cells.run import run_cells
-from stripesim.scenarios.forms.bound import bounds_of
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.loader import load_scenario, scenario_from
 

@@ -18,6 +18,7 @@ from anyio import CancelScope, CapacityLimiter, Event
 from anyio.abc import TaskGroup
 
 from stripesim.models.problems import WorkError, first_problem
+from stripesim.scenarios.cells.files import content_of
 from stripesim.web.experiments import EXPERIMENTS, Settings, run_experiment
 from stripesim.web.options import PlanOption
 from stripesim.web.worker import Lease, stream
@@ -35,10 +36,6 @@ UNWATCHED_S_MAX: Final = 30.0
 _GRACE_S: Final = 3.0
 
 Step = tuple[str, str]  # Name of an experiment, and side.
-
-
-class TooManyJobsError(Exception):
-    """Raised if too many jobs are running."""
 
 
 @dataclass(eq=False)
@@ -106,7 +103,7 @@ def job_id(options: Mapping[str, PlanOption], settings: Settings) -> str:
     parts = []
     for side, option in options.items():
         assert option.scenario is not None
-        parts.append(f"{side}={option.scenario.hash()}")
+        parts.append(f"{side}={content_of(option.scenario)}")
     return hashlib.sha256(repr((parts, settings)).encode()).hexdigest()[:20]
 
 
@@ -139,16 +136,18 @@ class JobBoard:
 
     def show(
         self, tab: str, options: Mapping[str, PlanOption], settings: Settings
-    ) -> Job:
+    ) -> Job | None:
         """Return the job of these options for a tab, and start it unless it runs or is done.
 
-        The tab leaves the job that it showed before. Raise `TooManyJobsError` if too many jobs are running.
+        The tab leaves the job that it showed before. Return None if too many jobs are running.
         """
         key = job_id(options, settings)
         self.leave(tab, unless=key)
         job = self._jobs.get(key)
         if job is None or job.is_incomplete:
             job = self._start(options, settings)
+        if job is None:
+            return None
         job.watched_s = time.monotonic()
         self._tabs[tab] = job.id
         self._tabs.move_to_end(tab)
@@ -173,11 +172,13 @@ class JobBoard:
             job.watched_s = time.monotonic()
         return job
 
-    def _start(self, options: Mapping[str, PlanOption], settings: Settings) -> Job:
+    def _start(
+        self, options: Mapping[str, PlanOption], settings: Settings
+    ) -> Job | None:
         assert self._tasks is not None, "jobs start while `run` hosts them"
         running = [job for job in self._jobs.values() if not job.over]
         if len(running) >= RUNNING_MAX:
-            raise TooManyJobsError
+            return None
         job = Job(options, settings)
         self._jobs[job.id] = job
         self._jobs.move_to_end(job.id)

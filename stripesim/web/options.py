@@ -10,9 +10,9 @@ from stripesim.scenarios.answers.durability.durability import DETECTION_S
 from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.answers.plan.candidates import candidate_scenario
 from stripesim.scenarios.answers.plan.plan import nines_of
+from stripesim.scenarios.cells.bound import Bound, bounds_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import warnings_of
-from stripesim.scenarios.forms.bound import Bound, bounds_of
 from stripesim.scenarios.forms.capacity import (
     Capacity,
     Drives,

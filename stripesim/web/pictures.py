@@ -5,13 +5,17 @@ Each picture says its answer in a sentence, has a table with the same numbers, a
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from markupsafe import Markup
 
-from stripesim.scenarios.forms.bound import resource_words
+from stripesim.scenarios.cells.bound import resource_words
 from stripesim.scenarios.schema.units import bytes_text, duration_text, number_text
+from stripesim.scenarios.show.figures.specification import (
+    AxisSpec,
+    LayerSpec,
+    PanelSpec,
+)
 from stripesim.web.jobs import Job
 from stripesim.web.options import ClosedForms, PlanOption
 from stripesim.web.svg import (
@@ -23,7 +27,9 @@ from stripesim.web.svg import (
     drawing,
     element,
     mark,
+    panel_svg,
     round_up,
+    scale_of,
     short,
     text,
 )
@@ -42,6 +48,12 @@ _PHASES: Final[Mapping[str, str]] = {
 _EVENTS: Final[Mapping[str, str]] = {"failed": "fails", "out": "out"}
 _LEFT: Final = 40.0
 _RIGHT: Final = WIDTH - 8.0
+#: Left, right, bottom and top of panels.
+_CURVE_BOX: Final = (_LEFT, _RIGHT, 190.0, 24.0)
+_LATENCY_BOX: Final = (_LEFT, _RIGHT, 118.0, 24.0)
+_GROUPS_BOX: Final = (_LEFT, _RIGHT, 226.0, 168.0)
+#: Height of a resource among the limits.
+_LIMIT_ROW: Final = 30.0
 
 #: Latencies of a load curve, with the style of the line of each.
 _LATENCIES: Final[Mapping[str, str]] = {"p50_ns": "median", "p99_ns": "tail"}
@@ -186,38 +198,62 @@ def _curve_drawing(
         )
         for side, of_side in points.items()
     }
-    shown = [one for of_side in below.values() for one in of_side]
-    latencies_ms = [one[key] / 1e6 for one in shown for key in _LATENCIES]
-    reach = max([*bounds.values(), *(one["iops"] for one in shown)], default=1000.0)
-    panel = SvgAxes(
-        Scale(0, reach * 1.04, _LEFT, _RIGHT),
-        _log_scale(latencies_ms or [0.1, 10.0], 190.0, 24.0),
-    )
-    parts = [panel.frame("requests/s", "latency [ms]")]
-    for row, (side, bound) in enumerate(bounds.items()):
-        label = f"{side.upper()} at most {short(bound)}"
-        parts.append(panel.vertical(bound, side, label, row))
-    for side, of_side in below.items():
-        for key, style in _LATENCIES.items():
-            ends = [(one["iops"], one[key] / 1e6) for one in of_side]
-            if len(ends) > 1:
-                parts.append(panel.line(ends, f"{side} {style}"))
-            parts += [
-                mark(
-                    panel.x(one["iops"]),
-                    panel.y(one[key] / 1e6),
-                    side,
-                    _point_title(names[side], one),
-                    "" if one["is_steady"] else "open",
-                )
-                for one in of_side
-            ]
-    if not shown:
-        middle = (panel.x.start + panel.x.end) / 2
-        parts.append(text(middle, 120, pending, "note middle"))
+    parts = [panel_svg(curve_panel(names, below, bounds), _CURVE_BOX)]
+    if not any(below.values()):
+        parts.append(text((_LEFT + _RIGHT) / 2, 120, pending, "note middle"))
     parts.append(_legend(names, 220.0))
     parts.append(_line_legend(WIDTH - 150, 14.0))
     return drawing("curve", "Latency over throughput of both options", 226, *parts)
+
+
+def curve_panel(
+    names: Mapping[str, str],
+    points: Mapping[str, Points],
+    bounds: Mapping[str, float],
+) -> PanelSpec:
+    """Specify median and 99th percentile of latency over throughput, with the bounds."""
+    shown = [one for of_side in points.values() for one in of_side]
+    latencies_ms = [one[key] / 1e6 for one in shown for key in _LATENCIES]
+    reach = max([*bounds.values(), *(one["iops"] for one in shown)], default=1000.0)
+    layers = [
+        LayerSpec(
+            mark="levels",
+            x=[bound],
+            label=f"{side.upper()} at most {short(bound)}",
+            series=side,
+        )
+        for side, bound in bounds.items()
+    ]
+    for side, of_side in points.items():
+        for key, style in _LATENCIES.items():
+            layers += _latency_layers(names[side], side, of_side, key, style)
+    return PanelSpec(
+        layers=layers,
+        x=AxisSpec(label="requests/s", low=0, high=reach * 1.04),
+        y=_log_axis("latency [ms]", latencies_ms or [0.1, 10.0]),
+    )
+
+
+def _latency_layers(
+    name: str, side: str, points: Points, key: str, style: str
+) -> list[LayerSpec]:
+    """Return a line and its points, open where the run is not steady."""
+    x = [one["iops"] for one in points]
+    y = [one[key] / 1e6 for one in points]
+    layers = [LayerSpec(mark="line", x=x, y=y, series=f"{side} {style}")]
+    for is_steady, fill in ((True, "full"), (False, "none")):
+        own = [one for one in points if one["is_steady"] == is_steady]
+        layers.append(
+            LayerSpec(
+                mark="points",
+                x=[one["iops"] for one in own],
+                y=[one[key] / 1e6 for one in own],
+                texts=[_point_title(name, one) for one in own],
+                series=side,
+                style={"fillstyle": fill},
+            )
+        )
+    return layers
 
 
 def _point_title(name: str, point: Mapping[str, Any]) -> str:
@@ -314,49 +350,8 @@ def limits(
             rates.setdefault(bound.resource, {})[side] = bound.iops
     if not rates:
         return None
-    ordered = sorted(rates.items(), key=lambda item: min(item[1].values()))
-    values = [rate for of_sides in rates.values() for rate in of_sides.values()]
     scenarios = [option.scenario for option in options.values() if option.scenario]
     required = scenarios[0].workload.rate_per_s if scenarios else None
-    bottom = 30.0 * len(ordered) + 8
-    rates_shown = values + ([required] if required else [])
-    across = _log_scale(rates_shown, 8.0, WIDTH - 16)
-    panel = SvgAxes(across, Scale(0, 1, bottom, 4.0))
-    parts = []
-    for index, (resource, of_sides) in enumerate(ordered):
-        y = 14 + 30.0 * index
-        parts.append(text(0, y, resource))
-        both = " · ".join(
-            f"{side.upper()} {short(rate)}" for side, rate in of_sides.items()
-        )
-        parts.append(text(WIDTH, y, both, "end"))
-        parts.append(
-            element(
-                "line",
-                x1=across.start,
-                x2=across.end,
-                y1=y + 9,
-                y2=y + 9,
-                class_="grid",
-            )
-        )
-        parts += [
-            mark(
-                across(rate),
-                y + (7.0 if side == "a" else 11.0),
-                side,
-                f"{names[side]}, {resource}: {number_text(rate)} requests/s",
-            )
-            for side, rate in of_sides.items()
-        ]
-    for tick in across.ticks():
-        parts.append(text(across(tick), bottom + LINE, short(tick), "tick middle"))
-    parts.append(text(WIDTH, bottom + 2 * LINE, "requests/s", "tick end"))
-    if required:
-        parts.insert(0, panel.vertical(required, "required", ""))
-        parts.append(
-            text(0, bottom + 2 * LINE, f"line: required {short(required)}", "tick")
-        )
     lowest = [
         f"{names[side]}: {forms.bounds[0].resource} limit it to {short(forms.bounds[0].iops)} requests/s"
         for side, forms in answers.items()
@@ -367,12 +362,7 @@ def limits(
         key="limits",
         title="Limits by resource",
         answer=answer,
-        svg=drawing(
-            "limits",
-            "Highest rate of each resource",
-            bottom + 2 * LINE + 6,
-            *parts,
-        ),
+        svg=_limits_drawing(names, rates, required),
         columns=("option", "resource", "requests/s", "why"),
         rows=[
             (names[side], bound.resource, number_text(bound.iops), bound.why)
@@ -381,6 +371,59 @@ def limits(
         ],
         source="Service times per request and resource, from the parameter sets. Upper bounds: queueing, "
         "wake-ups and syncs lower the served rate.",
+    )
+
+
+def _limits_drawing(
+    names: Mapping[str, str],
+    rates: Mapping[str, Mapping[str, float]],
+    required: float | None,
+) -> Markup:
+    """Draw a row for each resource, the scarcest first, and the required rate across them."""
+    ordered = sorted(rates.items(), key=lambda item: min(item[1].values()))
+    bottom = _LIMIT_ROW * len(ordered) + 8
+    values = [rate for of_sides in rates.values() for rate in of_sides.values()]
+    across = scale_of(
+        _log_axis("", values + ([required] if required else [])), 8.0, WIDTH - 16
+    )
+    parts = []
+    if required:
+        rows = SvgAxes(across, Scale(0, 1, bottom, 4.0))
+        parts.append(rows.vertical(required, "required", ""))
+        words = f"line: required {short(required)}"
+        parts.append(text(0, bottom + 2 * LINE, words, "tick"))
+    for index, (resource, of_sides) in enumerate(ordered):
+        y = 14 + _LIMIT_ROW * index
+        parts.append(_limit_row(names, resource, of_sides, across, y))
+    for tick in across.ticks():
+        parts.append(text(across(tick), bottom + LINE, short(tick), "tick middle"))
+    parts.append(text(WIDTH, bottom + 2 * LINE, "requests/s", "tick end"))
+    height = bottom + 2 * LINE + 6
+    return drawing("limits", "Highest rate of each resource", height, *parts)
+
+
+def _limit_row(
+    names: Mapping[str, str],
+    resource: str,
+    rates: Mapping[str, float],
+    across: Scale,
+    y: float,
+) -> Markup:
+    """Draw the rates of both sides for one resource, below its name."""
+    both = " · ".join(f"{side.upper()} {short(rate)}" for side, rate in rates.items())
+    ends = {"x1": across.start, "x2": across.end, "y1": y + 9, "y2": y + 9}
+    marks = [
+        mark(
+            across(rate),
+            y + (7.0 if side == "a" else 11.0),
+            side,
+            f"{names[side]}, {resource}: {number_text(rate)} requests/s",
+        )
+        for side, rate in rates.items()
+    ]
+    line = element("line", class_="grid", **ends)
+    return Markup("").join(
+        [text(0, y, resource), text(WIDTH, y, both, "end"), line, *marks]
     )
 
 
@@ -471,39 +514,12 @@ def failure_timeline(job: Job) -> Picture:
     problems = _problems(names, job, "failure")
     if not lines:
         return _without_drawing("failure", f"When {what}", problems)
-    end_s = max(line["end_s"] for line in lines.values())
-    latencies_ms = [
-        value / 1e6 for line in lines.values() for value in line["p99_ns"] if value
-    ]
-    x = Scale(0, end_s, _LEFT, _RIGHT)
-    latency = SvgAxes(x, _log_scale(latencies_ms or [1.0, 10.0], 118.0, 24.0))
-    most = max(share for line in lines.values() for share in line["not_clean"])
-    top = round_up(max(1.0, 100 * most))
-    groups = SvgAxes(x, Scale(0, top, 226.0, 168.0))
+    latency, groups = failure_panels(lines)
     parts = [
-        latency.frame("", "p99 of clients [ms]"),
-        groups.frame("time [s]", "placement groups not clean [%]"),
+        panel_svg(latency, _LATENCY_BOX),
+        panel_svg(groups, _GROUPS_BOX),
+        _legend(names, 256.0),
     ]
-    events: dict[str, float] = {}
-    for time_s, event in next(iter(lines.values()))["events"]:
-        events.setdefault(event, time_s)
-    for row, (event, label) in enumerate(_EVENTS.items()):
-        if event in events:
-            parts.append(latency.vertical(events[event], "event", label, row))
-            parts.append(groups.vertical(events[event], "event", ""))
-    for side, line in lines.items():
-        ends = [
-            (time_s, value / 1e6)
-            for time_s, value in zip(line["time_s"], line["p99_ns"], strict=True)
-            if value
-        ]
-        parts.append(latency.line(_steps(ends, end_s), side))
-        shares = [
-            (time_s, 100 * share)
-            for time_s, share in zip(line["state_s"], line["not_clean"], strict=True)
-        ]
-        parts.append(groups.line(_steps(shares, end_s), side))
-    parts.append(_legend(names, 256.0))
     answer = ". ".join(
         _failure_words(names[side], line) for side, line in lines.items()
     )
@@ -522,6 +538,82 @@ def failure_timeline(job: Job) -> Picture:
         ],
         source=f"Simulated at {rate} requests/s on 16 GiB of images, marked out 3 s after it is down (600 s "
         "by default), so that one picture shows everything. More data takes longer to recover.",
+    )
+
+
+def failure_panels(
+    lines: Mapping[str, Mapping[str, Any]],
+) -> tuple[PanelSpec, PanelSpec]:
+    """Specify p99 of clients, and the share of placement groups that are not clean, over time."""
+    end_s = max(line["end_s"] for line in lines.values())
+    latencies_ms = [
+        value / 1e6 for line in lines.values() for value in line["p99_ns"] if value
+    ]
+    most = max(share for line in lines.values() for share in line["not_clean"])
+    events: dict[str, float] = {}
+    for time_s, event in next(iter(lines.values()))["events"]:
+        events.setdefault(event, time_s)
+    marked = {
+        label: events[event] for event, label in _EVENTS.items() if event in events
+    }
+    latency = PanelSpec(
+        x=AxisSpec(low=0, high=end_s),
+        y=_log_axis("p99 of clients [ms]", latencies_ms or [1.0, 10.0]),
+        layers=[
+            *(
+                LayerSpec(mark="levels", x=[time_s], label=label, series="event")
+                for label, time_s in marked.items()
+            ),
+            *(
+                _steps(side, line["time_s"], _above_zero(line["p99_ns"]), 1e-6, end_s)
+                for side, line in lines.items()
+            ),
+        ],
+    )
+    groups = PanelSpec(
+        x=AxisSpec(label="time [s]", low=0, high=end_s),
+        y=AxisSpec(
+            label="placement groups not clean [%]",
+            low=0,
+            high=round_up(max(1.0, 100 * most)),
+        ),
+        layers=[
+            LayerSpec(mark="levels", x=list(marked.values()), series="event"),
+            *(
+                _steps(side, line["state_s"], line["not_clean"], 100.0, end_s)
+                for side, line in lines.items()
+            ),
+        ],
+    )
+    return latency, groups
+
+
+def _above_zero(values: Sequence[float | None]) -> list[float | None]:
+    """Leave out what a logarithmic axis cannot show."""
+    return [value or None for value in values]
+
+
+def _steps(
+    side: str,
+    times_s: Sequence[float],
+    values: Sequence[float | None],
+    factor: float,
+    end_s: float,
+) -> LayerSpec:
+    """Keep each value until the next one, and the last one until the end."""
+    known = [
+        (time_s, value * factor)
+        for time_s, value in zip(times_s, values, strict=True)
+        if value is not None
+    ]
+    if known:
+        known.append((end_s, known[-1][1]))
+    return LayerSpec(
+        mark="steps",
+        x=[time_s for time_s, _ in known],
+        y=[value for _, value in known],
+        series=side,
+        style={"where": "post"},
     )
 
 
@@ -663,21 +755,11 @@ def _paired_bars(
     )
 
 
-def _log_scale(values: Sequence[float], start: float, end: float) -> Scale:
-    """Return a logarithmic scale around values."""
+def _log_axis(label: str, values: Sequence[float]) -> AxisSpec:
+    """Return a logarithmic axis around values."""
     low = min(values)
-    high = max(values)
-    return Scale(low / 1.3, max(high * 1.3, low * 4), start, end, is_log=True)
-
-
-def _steps(
-    points: Sequence[tuple[float, float]], end: float
-) -> list[tuple[float, float]]:
-    """Return the corners of a line that keeps each value until the next one."""
-    corners: list[tuple[float, float]] = []
-    for (start, value), (until, _) in pairwise([*points, (end, 0.0)]):
-        corners += [(start, value), (until, value)]
-    return corners
+    high = max(max(values) * 1.3, low * 4)
+    return AxisSpec(label=label, scale="log", low=low / 1.3, high=high)
 
 
 def _legend(names: Mapping[str, str], y: float) -> Markup:

@@ -5,7 +5,8 @@ from functools import lru_cache
 from typing import Final
 
 from stripesim.models.coding import RedundancyScheme, parse_scheme
-from stripesim.scenarios.forms.bound import bounds_of
+from stripesim.scenarios.cells.bound import bounds_of
+from stripesim.scenarios.cells.files import content_of
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.web.controls import RATE_PER_S, SIDES, defaults, rate_of
 from stripesim.web.options import scenario_of
@@ -82,7 +83,7 @@ class _Hashed:
 
     def __init__(self, base: Scenario) -> None:
         self.base = base
-        self._key = base.hash()
+        self._key = content_of(base)
 
     def __hash__(self) -> int:
         return hash(self._key)

@@ -8,9 +8,10 @@ import polars as pl
 import pytest
 
 from stripesim.calibration.ssd.concurrency import fit_concurrency
-from stripesim.calibration.ssd.plot import plot_fit
 from stripesim.calibration.ssd.time_fit import factor_table, fit_times
-from stripesim.models.problems import FitError
+from stripesim.models.problems import TraceError
+from stripesim.scenarios.show.figures.saving import screen_files
+from stripesim.scenarios.show.figures.service_fit import draw_fit
 from stripesim.traces import COMMAND_SCHEMA, REQUEST_SCHEMA, BlockTrace, read_trace
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared/data/block-traces"
@@ -167,20 +168,20 @@ def test_same_seed_same_fit() -> None:
 def test_impossible_fits_are_reported() -> None:
     few = made(count=30)
     with pytest.raises(
-        FitError,
+        TraceError,
         match=r"^made: got 30 completed reads.*64\b",
     ):
         fit_times(few)
-    with pytest.raises(FitError, match="got 0 completed writes"):
+    with pytest.raises(TraceError, match="got 0 completed writes"):
         fit_times(made(), operation="write")
-    with pytest.raises(FitError, match=r"bootstrap: got 3.*20\b"):
+    with pytest.raises(TraceError, match=r"bootstrap: got 3.*20\b"):
         fit_times(made(), bootstrap=3)
 
 
 @needs_data
 def test_response_times_are_not_taken_for_service_times() -> None:
     trace = read_trace(DATA / "msr-cambridge1-sample.csv")
-    with pytest.raises(FitError, match="service times"):
+    with pytest.raises(TraceError, match="service times"):
         fit_times(trace)
     fit = fit_times(trace, operation="read", quantity="response", bootstrap=20)
     assert fit.quantity == "response"
@@ -206,12 +207,12 @@ def test_nvme_reads_held_out_error_stays_inside_its_stated_bound() -> None:
     assert fit.held_out.ks < min(candidate.ks_held_out for candidate in fit.candidates)
     assert fit.concurrency is not None
     assert fit.concurrency.channels == pytest.approx(2.57, abs=0.1)
-    plain = json.loads(json.dumps(fit.to_dict()))
+    plain = json.loads(json.dumps(fit.to_json()))
     assert plain["provenance"]["source"] == REAL.name
     assert len(plain["factor_table"]) == 256
-    svg, png = plot_fit(fit, trace)
-    assert svg.count(b"<svg") == 1
-    assert png.startswith(b"\x89PNG")
+    pictures = screen_files("fit", draw_fit(fit, trace).figure)
+    assert pictures["fit.svg"].count(b"<svg") == 1
+    assert pictures["fit.png"].startswith(b"\x89PNG")
 
 
 def slowed(factor: float) -> BlockTrace:
@@ -239,7 +240,7 @@ def test_a_fit_that_misses_the_unseen_half_is_called_poor() -> None:
     assert "poor fit: mean is 5" in words
     assert "too low" in words
     assert words in poor.summary()
-    assert poor.to_dict()["poor"] == words
+    assert poor.to_json()["poor"] == words
     good = fit_times(made(), bootstrap=20)
     assert good.held_out.poor() is None
     assert "poor" not in good.summary()

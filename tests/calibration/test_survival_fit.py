@@ -16,7 +16,7 @@ from stripesim.calibration.survival import (
     kaplan_meier,
     lifetimes_of,
 )
-from stripesim.models.problems import FitError
+from stripesim.models.problems import TraceError
 from stripesim.traces import FailureTrace, load
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared/data/failure-traces"
@@ -140,7 +140,7 @@ def test_late_entry_counts_from_the_recorded_age() -> None:
     assert set(lifetimes.duration_s) == {3_636_000.0}
     assert set(lifetimes.entry_s) == {3_600_000.0}
     assert (int(lifetimes.observed.sum()), lifetimes.dropped) == (30, 1)
-    with pytest.raises(FitError, match="got 0 spans of being down"):
+    with pytest.raises(TraceError, match="got 0 spans of being down"):
         lifetimes_of(trace, "down")
 
 
@@ -168,5 +168,5 @@ def test_los_alamos_repairs_are_lognormal_and_failures_no_poisson_process() -> N
 def test_failures_alone_are_refused() -> None:
     trace = load(DATA / "alibaba_ssd/ssd_failure_tag.csv.zip")
     assert isinstance(trace, FailureTrace)
-    with pytest.raises(FitError, match="wanted"):
+    with pytest.raises(TraceError, match="wanted"):
         fit_survival(trace)

@@ -10,7 +10,7 @@ import pytest
 from stripesim.calibration.trace_fit import fit_trace
 from stripesim.calibration.workload.model import synthesise
 from stripesim.calibration.workload.model_fit import WorkloadFit, fit_workload, model_of
-from stripesim.models.problems import FitError
+from stripesim.models.problems import TraceError
 from stripesim.traces import REQUEST_SCHEMA, BlockTrace, info, read_trace
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared/data/block-traces"
@@ -125,7 +125,7 @@ def test_same_seed_same_trace() -> None:
 
 
 def test_too_few_observations_are_reported() -> None:
-    with pytest.raises(FitError, match=r"got 100 requests.*400\b"):
+    with pytest.raises(TraceError, match=r"got 100 requests.*400\b"):
         fit_workload(poisson(100))
     one_time = made(
         np.zeros(500),
@@ -133,9 +133,9 @@ def test_too_few_observations_are_reported() -> None:
         np.full(500, 4096),
         np.zeros(500, dtype=bool),
     )
-    with pytest.raises(FitError, match="requests at one time"):
+    with pytest.raises(TraceError, match="requests at one time"):
         fit_workload(one_time)
-    with pytest.raises(FitError, match="n: got 0"):
+    with pytest.raises(TraceError, match="n: got 0"):
         synthesise(model_of(poisson(1000)), 0, 1)
 
 

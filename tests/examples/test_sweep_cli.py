@@ -20,7 +20,6 @@ from stripesim.models.problems import SweepError
 from stripesim.scenarios.answers.sweep.plan import plan_sweep
 from stripesim.scenarios.answers.sweep.run import run_sweep
 from stripesim.scenarios.work import task as sweep_task
-from stripesim.scenarios.work.task import Outcome
 from stripesim.sim.observe.limits import limits_text
 from support.messages import states
 
@@ -481,7 +480,7 @@ def test_a_sweep_survives_the_death_of_all_its_workers(
     )
     killed: list[int] = []
 
-    def kill_once(_: Outcome) -> None:
+    def kill_once(words: str, total: int | None = None) -> None:
         for worker in multiprocessing.active_children() if not killed else ():
             assert worker.pid is not None
             os.kill(worker.pid, signal.SIGKILL)

@@ -10,6 +10,7 @@ import pytest
 
 from stripesim.calibration.kernels.against_ceph import ceph_rows
 from stripesim.calibration.kernels.buffers import ceph_buffers, fit_buffers
+from stripesim.calibration.measured.kernels import ceph_kernels
 from stripesim.scenarios.studies import kernels
 from stripesim.scenarios.studies.claim_rules import claim_rules
 from stripesim.scenarios.studies.dachary2013.study import (
@@ -120,7 +121,7 @@ def test_shipped_rows_of_cephs_plugins_are_those_measured():
     measured = SHARED / "ceph16/kernels.csv"
     if not measured.exists():
         pytest.skip(f"{measured} is not there")
-    shipped = kernels.shipped(STUDY.name, "ceph16.csv").to_dicts()
+    shipped = ceph_kernels().to_dicts()
     wanted = ceph_rows(measured)
     assert len(shipped) == len(wanted)
     for ours, theirs in zip(shipped, wanted, strict=True):
@@ -143,10 +144,7 @@ def test_shipped_measurements_were_verified_and_say_what_measured_them():
 
 def test_the_shipped_model_of_buffers_follows_from_the_shipped_rows():
     found, errors = fit_buffers(
-        *(
-            kernels.shipped(STUDY.name, name).to_dicts()
-            for name in ("ceph16.csv", "measured.csv")
-        )
+        ceph_kernels().to_dicts(), kernels.shipped(STUDY.name).to_dicts()
     )
     shipped = {name: getattr(ceph_buffers(), name) for name in found}
     assert shipped == pytest.approx(found, rel=1e-3)
@@ -155,7 +153,7 @@ def test_the_shipped_model_of_buffers_follows_from_the_shipped_rows():
 
 
 def test_buffers_predict_a_plugin_that_the_fit_has_not_seen():
-    ceph = kernels.shipped(STUDY.name, "ceph16.csv").filter(
+    ceph = ceph_kernels().filter(
         (pl.col("backend") == "isa:reed_sol_van") & (pl.col("op") == "encode")
     )
     raw = {

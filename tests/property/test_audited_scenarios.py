@@ -12,7 +12,6 @@ import pytest
 
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import load_rows_of, row_of, run_cells
-from stripesim.scenarios.forms.bound import bounds_of_cell, within_bound
 from stripesim.sim.observe.audit import LITTLE, RUN_LENGTH
 from support.random_scenarios import random_scenario
 
@@ -24,6 +23,8 @@ PARTS = 10
 FAILED_BY_SHORT_RUNS = (RUN_LENGTH.name, LITTLE.name)
 # Completions per request in flight from which a run is not short: its edges are less than the tolerance.
 ROUNDS_LONG = 40
+# Unless single requests are slow: of each in flight, the longest latency may be outside the window.
+EDGE_MAX = 0.05
 
 
 def audited(seed):
@@ -31,22 +32,16 @@ def audited(seed):
     scenario = random_scenario(seed)
     models = build_models(scenario)
     rows = []
-    for cell, measured in run_cells(scenario, "compiled", models, unchecked=True):
-        result = measured
-        if seed % 10 == 0 and scenario.faults is None:
-            rates = [row.iops or 0.0 for row in measured.load_rows] or None
-            bounds = ()
-            if measured.row.iops:
-                bounds = bounds_of_cell(scenario, cell, models, rates=rates)
-            result = within_bound(
-                scenario,
-                measured,
-                bounds,
-                defers_writes=models.deferral is not None,
-            )
+    for cell, result in run_cells(scenario, "compiled", models, unchecked=True):
         rows += load_rows_of(scenario, cell, result)
         rows.append(row_of(scenario, cell, result))
     return rows
+
+
+def edge_of(numbers):
+    """Return the longest latency as a part of the window."""
+    window_s = numbers.window_end_s - numbers.window_start_s
+    return numbers.latency_max_ns / 1e9 / window_s
 
 
 @pytest.mark.parametrize("part", range(1 if ONE_SEED else PARTS))
@@ -68,4 +63,5 @@ def test_a_row_passes_or_is_refused_by_name(part):
             assert numbers.iops is not None
             assert row.as_dict(unchecked=True)["iops"] == numbers.iops
             in_flight = numbers.iops * (numbers.latency_mean_ns or 0.0) / 1e9
-            assert numbers.requests < ROUNDS_LONG * max(1.0, in_flight), where
+            is_short = numbers.requests < ROUNDS_LONG * max(1.0, in_flight)
+            assert is_short or edge_of(numbers) > EDGE_MAX, where

@@ -390,7 +390,7 @@ def test_planned_changes_end_the_same_on_both_engines(
     assert compiled.row.faults.objects_lost == 0
     # A shard that moves is written once; a change within a change may move it again.
     director = directors[0]
-    outcomes = director.changes.outcomes
+    outcomes = director.changes.applied
     moved = sum(
         Movement.between(
             outcome.up_before,

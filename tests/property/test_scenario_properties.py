@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripesim.models.problems import ScenarioError, SizeError
+from stripesim.models.problems import ProblemsError, ScenarioError
 from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.scenarios.schema.toml import KeyPath, locate_keys
 from stripesim.scenarios.schema.units import format_size, parse_size_bytes
@@ -31,7 +31,7 @@ def test_any_text_is_a_size_or_a_size_error(text: str) -> None:
     refused = None
     try:
         assert 0 <= parse_size_bytes(text) < 2**63
-    except SizeError as error:
+    except ProblemsError as error:
         refused = str(error)
     assert refused is None or repr(text) in refused
 

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import judge
-from stripesim.scenarios.show.figures.results import CaptionedFigure
+from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 from stripesim.scenarios.studies.base import Study, StudyResult
 from stripesim.scenarios.studies.claim_rules import simulate_claims
 

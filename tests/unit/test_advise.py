@@ -62,7 +62,7 @@ def test_relieving_the_limiting_thread_helps_reads() -> None:
     )
     # The largest gain comes first; a pair with nothing but the thread is not worth a line.
     assert "client threads" in gains[0].words
-    rows = [gain.to_dict() for gain in gains]
+    rows = [gain.to_json() for gain in gains]
     shown = notable(rows)
     assert {tuple(row["doubled"]) for row in shown if len(row["doubled"]) == 1} == {
         (".".join(one.key),) for one in PURCHASES

@@ -430,3 +430,9 @@ def test_programs_are_read():
     assert {"bench_engine.py", "textbook.py", "stage.py", "record.py"} <= {
         path.name for path in PROGRAMS
     }
+
+
+def test_an_argument_with_the_name_of_its_key_is_named_once():
+    with pytest.raises(stripesim.ScenarioError) as caught:
+        stripesim.run("quickstart", seed=-1)
+    assert str(caught.value).startswith("seed: got -1")

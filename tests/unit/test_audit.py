@@ -16,6 +16,7 @@ from stripesim.sim.observe.audit import (
     LOSS,
     MONOTONE,
     RUN_LENGTH,
+    BusiestQueue,
     RatePoint,
     RowNumbers,
     RunNumbers,
@@ -151,11 +152,52 @@ def test_more_in_flight_than_asked_for_is_refused():
 
 
 def test_a_run_whose_rate_changes_from_half_to_half_is_refused():
-    # Of 4,000 requests, chance moves the half by about 1 / sqrt(4,000) = 1.6 %; 1.5 % more are allowed.
-    near = replace(CLOSED, first_half_fraction=0.53)
-    far = replace(CLOSED, first_half_fraction=0.54)
+    # Of the 2,500 requests in the window, chance moves the half by about 1 / √2,500 = 2 %; 1.5 % more are
+    # allowed. The 4,000 of the whole run would move it by 1.6 % only.
+    near = replace(CLOSED, halves=(1335, 1165))
+    far = replace(CLOSED, halves=(1345, 1155))
+    # 53.4 % and 53.8 %.
     assert audit_row(near) is None
     assert check_of(audit_row(far)) == RUN_LENGTH.name
+
+
+def test_halves_may_differ_by_the_chance_of_the_osd_where_most_requests_wait():
+    # A quarter of 32 in flight is 8. 400 completions there move the half by 1 / √400 = 5 %: 53.8 % passes.
+    far = replace(CLOSED, halves=(1345, 1155))
+    crowded = BusiestQueue(waiting=20, arrived=400, completed=400)
+
+    assert audit_row(replace(far, queue=crowded)) is None
+    assert audit_row(replace(far, queue=crowded._replace(waiting=8))) is not None
+
+
+def test_the_busiest_osd_completes_what_arrives():
+    # 5 %, and 1 / √2,500 = 2 % by chance: 175 of 2,500.
+    steady = BusiestQueue(waiting=30, arrived=2670, completed=2500)
+    assert audit_row(replace(CLOSED, queue=steady)) is None
+    for arrived in (2680, 2320):
+        drifts = replace(CLOSED, queue=steady._replace(arrived=arrived))
+        assert check_of(audit_row(drifts)) == RUN_LENGTH.name
+
+
+@pytest.mark.parametrize(
+    ("waiting", "completed", "wanted"),
+    # All that wait, or 1,600. A window that shows a quarter of them asks for four times the 4,000 requests,
+    # and one that shows fewer for eight times at most.
+    [
+        (200, 50, 16_000),
+        (12_000, 400, 16_000),
+        (12_000, 100, 32_000),
+        (200, 200, 4000),
+        (12_000, 1600, 4000),
+    ],
+)
+def test_the_busiest_osd_completes_enough_to_know_its_rate(waiting, completed, wanted):
+    queue = BusiestQueue(waiting=waiting, arrived=completed, completed=completed)
+    row = replace(CLOSED, queue=queue)
+
+    assert row.requests_wanted == wanted
+    refused = audit_row(row)
+    assert (refused is None) == (wanted == 4000)
 
 
 def test_a_run_shorter_than_eight_rounds_names_the_requests_that_are_wanted():

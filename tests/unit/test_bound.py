@@ -1,11 +1,19 @@
 """The bound of a cluster's rate, compared with hand calculations and simulation."""
 
+from dataclasses import replace
+
 import pytest
 
 from stripesim.calibration.parameters.sets import ParameterSet
+from stripesim.scenarios.cells import run
+from stripesim.scenarios.cells.bound import (
+    bounds_of,
+    bounds_of_cell,
+    measured_bounds,
+    within_bound,
+)
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
-from stripesim.scenarios.forms.bound import bounds_of, bounds_of_cell
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import scenario_from
 
@@ -109,6 +117,90 @@ def test_saturation_reaches_the_bound(name, size):
         assert 0.7 < bound.iops / reached < 1.5, (cell, bound, reached)
 
 
+def test_a_thread_without_a_neighbour_is_not_slowed():
+    # Given hosts with one hardware thread, with the two of a core, and with three: a core and a thread.
+    # Two that share a core are each slower by s. Of three, two share: they are slower by 2 s / 3 on average.
+    load = {"ops": ["write"], "requests": 1000}
+    scenario = scenario_of({}, load, ["rep:3"])
+    slower = build_models(scenario).cpu.paired_slowdown_fraction
+    bounds = [
+        bound_of(
+            scenario_of({"cores_per_host": cores}, load, ["rep:3"]),
+            "rep:3",
+            "processors",
+        )
+        for cores in (1, 2, 3)
+    ]
+
+    assert slower > 0
+    # Engines round s to 1 / 1,024.
+    assert bounds[1] / bounds[0] == pytest.approx(2 / (1 + slower), rel=1e-3)
+    three = 3 / (1 + 2 / 3 * slower)
+    assert bounds[2] / bounds[0] == pytest.approx(three, rel=1e-3)
+
+
+def test_a_run_above_its_bound_runs_longer(monkeypatch):
+    # Given a bound that only runs of four times the requests keep.
+    def four_times(scenario, cell, models, result):
+        refused = None if result.length >= 4 else "Bounds: got more"
+        return replace(result, row=replace(result.row, refused=refused))
+
+    monkeypatch.setattr(run, "within_bound", four_times)
+    load = {"ops": ["read"], "queue_depth": 1, "clients": 1, "requests": 100}
+    scenario = scenario_of({}, load, ["rep:3"])
+
+    result = run_cell(scenario, cells(scenario)[0], "compiled")
+
+    assert result.length == 4
+    assert len(result.requested.issued_ns) == 400
+
+
+def test_a_rate_above_the_lowest_bound_is_refused_by_its_check():
+    # Given a cluster at its bound, whose rate is multiplied by two.
+    load = {"ops": ["read"], "requests": 20_000}
+    scenario = scenario_of({"public_gbit_per_s": 1}, load, ["rep:3"])
+    models = build_models(scenario)
+    [cell] = cells(scenario)
+    result = run_cell(scenario, cell, "compiled", models)
+    row = result.row
+    doubled = replace(row, iops=2 * row.iops)
+
+    refused = within_bound(scenario, cell, models, replace(result, row=doubled))
+
+    assert within_bound(scenario, cell, models, result).refused is None
+    assert refused.refused.startswith("Bounds")
+
+
+def test_cheap_requests_that_overtake_do_not_refute_the_utilisation_law():
+    # Given 120 requests within 60 ms to disks. Reads of objects without data complete at once, writes queue
+    # for half a second, so the completions until the last arrival have a fraction of the mean demand.
+    load = {
+        "kind": "open",
+        "rate_per_s": 2000.0,
+        "requests": 120,
+        "read_fraction": 0.7,
+        "patterns": ["rand"],
+        "block_sizes_bytes": ["64k"],
+        "image": "pristine",
+        "image_bytes": "256MiB",
+        "clients": 3,
+    }
+    cluster = {"hosts": 10, "osds_per_host": 1, "pg_num": 32, "drive": "hdd-7200"}
+    scenario = scenario_from(
+        {
+            "generation": "tentacle",
+            "schemes": ["rs:2,1"],
+            "cluster": cluster,
+            "workload": load,
+        }
+    )
+    [cell] = cells(scenario)
+
+    row = run_cell(scenario, cell, "compiled").row
+
+    assert row.iops is not None
+
+
 def test_small_sequential_writes_are_bound_by_the_groups_they_are_in():
     load = {"ops": ["write"], "patterns": ["seq"], "requests": 5000}
     scenario = scenario_of(
@@ -143,3 +235,32 @@ def test_of_several_workloads_the_mix_of_their_rates_decides():
     # By time of drives per request: a half of each takes the mean of both.
     mixed = 1 / (0.5 / bound(1000.0, 0.001) + 0.5 / bound(0.001, 1000.0))
     assert bound(500.0, 500.0) == pytest.approx(mixed, rel=0.15)
+
+
+def test_a_filling_image_is_bound_by_the_cheaper_of_its_states():
+    # First writes to an object of this code also write the zeros before them, later ones do not.
+    load = {"ops": ["write"], "requests": 10, "image_bytes": "1GiB"}
+    rates = {
+        image: {
+            bound.resource: bound.iops
+            for bound in bounds_of(scenario_of({}, load | {"image": image}), "rs:4,2")
+        }
+        for image in ("prefilled", "pristine")
+    }
+    # A filled image does not stay below the bound of one that fills.
+    assert rates["pristine"]["drives"] >= rates["prefilled"]["drives"]
+    assert min(rates["pristine"].values()) >= min(rates["prefilled"].values())
+
+
+def test_the_mix_of_workloads_is_unknown_if_none_of_a_workload_completes():
+    each = {"patterns": ["rand"], "block_sizes_bytes": ["4k"], "ops": ["read"]}
+    loads = [{**each, "name": name} for name in ("first", "second")]
+    tables = {"cluster": CLUSTER, "workload": {"requests": 200}, "workloads": loads}
+    scenario = scenario_from({"schemes": ["rep:3"], **tables})
+    (cell,) = cells(scenario)
+    models = build_models(scenario)
+    result = run_cell(scenario, cell, "compiled", models)
+    first, second = result.load_rows
+    assert measured_bounds(scenario, cell, models, result)
+    none = replace(result, load_rows=(first, replace(second, iops=None)))
+    assert measured_bounds(scenario, cell, models, none) == ()

@@ -5,7 +5,7 @@ import pytest
 
 from stripesim.models.coding import Clay, StripeGeometry, parse_scheme
 from stripesim.models.coding.clay_coder import ClayCoder, ClayShape, coder_of
-from stripesim.models.problems import DataLossError, SchemeError
+from stripesim.models.problems import SchemeError, UnavailableError
 
 CLAY = Clay(k=9, m=3, d=11)
 
@@ -120,7 +120,7 @@ def test_fewer_helpers_than_shards_leave_room_for_one_that_is_away():
 
 def test_an_empty_repair_has_an_empty_plan():
     assert repair(CLAY, ()).reads == repair(CLAY, {0}, stripes=0).reads == ()
-    with pytest.raises(DataLossError, match="at least 9 of 12"):
+    with pytest.raises(UnavailableError, match="at least 9 of 12"):
         repair(CLAY, {0, 1, 2, 3})
 
 
@@ -176,11 +176,11 @@ def test_the_coder_refuses_wrong_shapes():
         coder.encode(data[:3])
     with pytest.raises(SchemeError, match="wanted one multiple of 8 sub-chunks"):
         coder.encode(np.zeros((4, 15), dtype=np.uint8))
-    with pytest.raises(DataLossError, match=r"got 3 shards.*4\b"):
+    with pytest.raises(UnavailableError, match=r"got 3 shards.*4\b"):
         coder.decode(dict(enumerate(data[:3])))
     shards = coder.encode(data)
     parts = {shard: coder.helper_part(shards[shard], lost=0) for shard in (2, 3, 4, 5)}
-    with pytest.raises(DataLossError, match=r"wanted 5, \[1\] among them"):
+    with pytest.raises(UnavailableError, match=r"wanted 5, \[1\] among them"):
         coder.repair(0, parts)
 
 

@@ -21,7 +21,7 @@ from stripesim.models.coding.galois import (
     matrix_product,
     vandermonde_matrix,
 )
-from stripesim.models.problems import CodecError
+from stripesim.models.problems import KernelError
 
 pytestmark = pytest.mark.skipif(
     not available_backends(), reason="pyeclib is not installed on this machine"
@@ -95,7 +95,7 @@ def test_fragments_carry_an_80_byte_header_and_ceil_sized_chunks() -> None:
         assert {len(fragment) for fragment in codec.encode(b"x" * size)} == {
             HEADER_BYTES + chunk
         }
-    with pytest.raises(CodecError, match=r"got 79 bytes.*80\b"):
+    with pytest.raises(KernelError, match=r"got 79 bytes.*80\b"):
         payload(b"x" * 79)
 
 
@@ -113,7 +113,7 @@ def test_fragments_carry_an_80_byte_header_and_ceil_sized_chunks() -> None:
 def test_bad_backends_and_shapes_give_one_clear_line(
     backend: str, k: int, m: int, wanted: str
 ) -> None:
-    with pytest.raises(CodecError, match=wanted) as caught:
+    with pytest.raises(KernelError, match=wanted) as caught:
         Codec(backend, k=k, m=m)
     assert "\n" not in str(caught.value)
 
@@ -121,13 +121,13 @@ def test_bad_backends_and_shapes_give_one_clear_line(
 def test_too_few_or_foreign_fragments_are_an_error() -> None:
     codec = codec_or_skip("isa_l_rs_cauchy", 6, 3)
     fragments = codec.encode(b"y" * 600)
-    with pytest.raises(CodecError, match=r"5 fragments \(k = 6\)"):
+    with pytest.raises(KernelError, match=r"5 fragments \(k = 6\)"):
         codec.decode(fragments[:5])
-    with pytest.raises(CodecError, match="decode"):
+    with pytest.raises(KernelError, match="decode"):
         codec.decode([b"z" * len(fragments[0])] * 6)
-    with pytest.raises(CodecError, match=r"index: got 9.*0.*8\b"):
+    with pytest.raises(KernelError, match=r"index: got 9.*0.*8\b"):
         codec.reconstruct(fragments, 9)
-    with pytest.raises(CodecError, match="got"):
+    with pytest.raises(KernelError, match="got"):
         codec.encode(b"")
 
 
@@ -143,5 +143,5 @@ def test_without_pyeclib_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> 
     assert available_backends() == ()
     assert library_versions() == {}
     for backend in ("isa_l_rs_vand", "null"):
-        with pytest.raises(CodecError, match="pyeclib"):
+        with pytest.raises(KernelError, match="pyeclib"):
             Codec(backend, k=6, m=3)

@@ -8,7 +8,7 @@ import pytest
 
 from stripesim.models.coding import LRC, CephLRC, parse_scheme
 from stripesim.models.coding.galois import matrix_product
-from stripesim.models.problems import DataLossError, SchemeError
+from stripesim.models.problems import SchemeError, UnavailableError
 
 XORBAS = LRC(k=10, m=6, locality=5)
 CEPH = parse_scheme("lrc-ceph:4,2,3")
@@ -165,7 +165,7 @@ def test_a_degraded_read_takes_the_local_parity():
 
 def test_undecodable_data_is_an_error():
     with pytest.raises(
-        DataLossError, match=r"lrc:10,6,5: missing shards: got \[0, 1, 2, 3, 4\]"
+        UnavailableError, match=r"lrc:10,6,5: missing shards: got \[0, 1, 2, 3, 4\]"
     ):
         repair(XORBAS, {0, 1, 2, 3, 4})
     with pytest.raises(SchemeError, match="indices 0 to 15"):

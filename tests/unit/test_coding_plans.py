@@ -9,7 +9,7 @@ from stripesim.models.coding import (
     StripeGeometry,
     WritePlan,
 )
-from stripesim.models.problems import DataLossError, SchemeError
+from stripesim.models.problems import SchemeError, UnavailableError
 
 RS63 = ReedSolomon(k=6, m=3)
 G63 = RS63.geometry(4096)
@@ -228,13 +228,15 @@ def test_too_many_losses_are_an_error_not_a_plan() -> None:
     assert RS63.can_decode(frozenset({0, 1, 2}))
     assert not RS63.can_decode(frozenset({0, 1, 2, 3}))
     with pytest.raises(
-        DataLossError,
+        UnavailableError,
         match=r"rs:6,3: missing shards: got \[0, 1, 2, 3\], wanted at least 6 of 9 shards",
     ):
         RS63.plan_repair(
             lost=frozenset({0, 1, 2, 3}), object_size_bytes=1, geometry=G63
         )
-    with pytest.raises(DataLossError, match=r"rep:3: missing shards: got \[0, 1, 2\]"):
+    with pytest.raises(
+        UnavailableError, match=r"rep:3: missing shards: got \[0, 1, 2\]"
+    ):
         REP3.plan_read(
             offset_bytes=0,
             length_bytes=1,

@@ -19,7 +19,7 @@ from stripesim.models.placement import (
     map_to_text,
     parse_map,
 )
-from stripesim.models.problems import CrushMapError, PlacementError
+from stripesim.models.problems import PlacementError
 from support.messages import states
 
 SOUND = """\
@@ -64,7 +64,7 @@ def line_of(text, part):
 
 
 def problems(text):
-    with pytest.raises(CrushMapError) as caught:
+    with pytest.raises(PlacementError) as caught:
         parse_map(text, source="m.txt")
     return caught.value.faults
 
@@ -272,16 +272,16 @@ def test_all_faults_are_reported_together_in_line_order():
 
 
 def test_the_error_can_be_rebuilt_from_its_arguments():
-    with pytest.raises(CrushMapError) as caught:
+    with pytest.raises(PlacementError) as caught:
         parse_map("nonsense", source="m.txt")
-    assert str(CrushMapError(*caught.value.args)) == str(caught.value)
+    assert str(PlacementError(*caught.value.args)) == str(caught.value)
 
 
 def test_files_that_cannot_be_read_are_reported(tmp_path):
-    with pytest.raises(CrushMapError, match=r"none\.txt: got No such file"):
+    with pytest.raises(PlacementError, match=r"none\.txt: got No such file"):
         load_map(tmp_path / "none.txt")
     (tmp_path / "compiled").write_bytes(b"\x00\x00\x01\x00\xff\xfe")
-    with pytest.raises(CrushMapError, match="crushtool -d"):
+    with pytest.raises(PlacementError, match="crushtool -d"):
         load_map(tmp_path / "compiled")
 
 

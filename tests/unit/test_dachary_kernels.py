@@ -19,7 +19,7 @@ from stripesim.calibration.kernels.against_ceph import (
 from stripesim.calibration.kernels.buffers import ceph_buffers, fit_buffers
 from stripesim.calibration.kernels.codec import available_backends
 from stripesim.models.kernel.buffers import EncodeBufferModel
-from stripesim.models.problems import CodecError, KernelError
+from stripesim.models.problems import KernelError
 from stripesim.models.provenance import Provenance
 
 needs_isa_l = pytest.mark.skipif(
@@ -118,7 +118,7 @@ def test_a_loop_works_on_every_set_of_buffers():
 
 @needs_isa_l
 def test_unknown_variants_are_refused():
-    with pytest.raises(CodecError, match="variant: got 'mmx'"):
+    with pytest.raises(KernelError, match="variant: got 'mmx'"):
         kernel_raw.RawKernel(np.ones((1, 2), dtype=np.uint8), "mmx")
 
 
@@ -140,7 +140,7 @@ def test_jerasure_gives_back_every_choice_of_losses():
 def test_without_jerasure_the_error_names_the_package(monkeypatch):
     monkeypatch.setattr(kernel_jerasure, "_library", lambda: None)
     assert not kernel_jerasure.available()
-    with pytest.raises(CodecError, match="libjerasure2"):
+    with pytest.raises(KernelError, match="libjerasure2"):
         kernel_jerasure.CauchyGood(6, 2, 1024)
 
 

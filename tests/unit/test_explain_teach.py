@@ -116,7 +116,8 @@ def test_a_table_has_units_in_its_headings() -> None:
         }
     )
     shown = table(rows, "scheme", "latency_mean_ns", "block_size_bytes", "x_s")
-    assert shown.columns == {
+    columns = zip(*shown.rows, strict=True)
+    assert dict(zip(shown.columns, map(list, columns), strict=True)) == {
         "scheme": ["rep:3"],
         "latency, mean [ms]": ["1.5"],
         "block": ["4KiB"],

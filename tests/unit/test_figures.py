@@ -10,14 +10,13 @@ import pytest
 from matplotlib.axes import Axes
 
 from stripesim.scenarios.show.figures.captions import scheme_label
-from stripesim.scenarios.show.figures.panels import scale_axis
+from stripesim.scenarios.show.figures.renderer import new_figure, scale_axis
 from stripesim.scenarios.show.figures.results import (
     draw_all,
     draw_cell_figure,
     draw_headline,
-    new_figure,
-    save_figures,
 )
+from stripesim.scenarios.show.figures.saving import save_figures
 from stripesim.scenarios.show.quantities import rows_frame
 
 SIZES = (1024, 4096, 131072)
@@ -75,7 +74,8 @@ def test_panels_show_throughput_in_mb_and_latency_in_ms(rows: pl.DataFrame) -> N
             lines(throughput)[scheme_label(scheme)], expected / 1e6
         )
         np.testing.assert_allclose(lines(latency)[scheme_label(scheme)], 1e9 / expected)
-    assert (throughput.get_ylabel(), latency.get_ylabel()) == ("MB/s", "ms")
+    assert throughput.get_ylabel() == "throughput [MB/s]"
+    assert latency.get_ylabel() == "mean latency [ms]"
     assert [label.get_text() for label in throughput.get_xticklabels()] == [
         "1",
         "4",

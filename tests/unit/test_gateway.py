@@ -8,10 +8,10 @@ import pytest
 from stripesim.models.coding import parse_scheme
 from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.explain.request import explain
+from stripesim.scenarios.cells.bound import bounds_of_cell
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
-from stripesim.scenarios.forms.bound import bounds_of_cell
 from stripesim.scenarios.forms.capacity import (
     capacity_of,
     drives_of,

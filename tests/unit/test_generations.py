@@ -7,6 +7,8 @@ from typing import get_args
 import pytest
 
 from stripesim.models.generations import generation, generations
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.scenarios.schema.types import GenerationName
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,6 +49,33 @@ def test_erasure_coding_changes_with_tentacle():
     assert generation("reef-partial-read").ec.reads == "chunks"
     assert generation("tentacle").ec.tie == "reconstruct"
     assert generation("umbrella").ec.tie == "delta"
+
+
+def models_under(name, **cluster):
+    sets = {f"cluster.{key}": value for key, value in cluster.items()}
+    sets |= {"workload.requests": 1, "cluster.hosts": 6}
+    text = f'schemes = ["rs:4,2"]\ngeneration = "{name}"'
+    return build_models(parse_scenario(text, sets=sets))
+
+
+def test_a_sync_of_the_log_writes_what_the_release_counts():
+    # One block of the log's end, and up to 18 one of the file system that holds the log.
+    blocks = {"kraken": 0, "pacific": 2, "reef": 2, "tentacle": 1, "umbrella": 1}
+    for name, count in blocks.items():
+        assert models_under(name).store.sync_log_bytes == count * 4096
+
+
+def test_a_parameter_set_that_states_a_sync_keeps_it():
+    models = models_under("tentacle", parameters="pacific")
+    assert models.store.sync_log_bytes == 8192
+
+
+def test_primaries_keep_pages_in_optimised_pools_alone():
+    cache = models_under("tentacle").extent_cache
+    assert cache.bytes_per_op_shard == 10 << 20
+    classic = models_under("tentacle", ec_optimizations=False)
+    assert classic.extent_cache is None
+    assert (classic.ec.writes, classic.ec.reads) == ("stripes", "columns")
 
 
 def test_an_unknown_release_is_rejected_with_those_there_are():

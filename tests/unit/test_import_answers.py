@@ -5,6 +5,7 @@ The cluster of `support.reports` has 6 hosts in 3 racks, with 4 disks of 4.096 T
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -498,6 +499,16 @@ def test_a_plan_starts_from_existing_hosts_and_data(imported, tmp_path):
     assert even == pytest.approx(RAW_BYTES * 5 / 6 * 0.85 / 3)
     days = (even - scenario.plan.stored_bytes) / 50e9
     assert days == pytest.approx(264.2, abs=0.1)
+
+
+def test_a_plan_of_a_balanced_pool_keeps_a_balancer(imported):
+    plain = imported()
+    moved = replace(plain.osd_map, pg_upmap_items={(1, 0): ((0, 4),)})
+    balanced = replace(plain, osd_map=moved)
+    tables = [plan_of(one, one.pools[0]).tables["cluster"] for one in (plain, balanced)]
+    assert "upmap_max_deviation" not in tables[0]
+    # Ceph's default.
+    assert tables[1]["upmap_max_deviation"] == 5
 
 
 def test_a_plan_with_racks_has_as_many_hosts_in_each(imported):

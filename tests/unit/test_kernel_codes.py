@@ -12,7 +12,7 @@ from stripesim.calibration.kernels.measure import measure
 from stripesim.calibration.kernels.store import default_table
 from stripesim.models.coding import Clay, parse_scheme
 from stripesim.models.coding.clay_coder import ClayCoder
-from stripesim.models.problems import CodecError
+from stripesim.models.problems import KernelError
 
 try:
     from pyeclib.ec_iface import VALID_EC_TYPES
@@ -89,13 +89,13 @@ def test_a_kernel_that_returns_wrong_data_is_found_out(monkeypatch):
     ],
 )
 def test_a_wrong_backend_gives_one_clear_line(scheme, backend, wanted):
-    with pytest.raises(CodecError, match=wanted):
+    with pytest.raises(KernelError, match=wanted):
         measure([scheme], backends=[backend], rounds=1)
 
 
 @needs_lrc
 def test_a_shape_that_the_library_does_not_offer_gives_one_clear_line():
-    with pytest.raises(CodecError, match=r"got lrc:4,5,1.*32.*2\b"):
+    with pytest.raises(KernelError, match=r"got lrc:4,5,1.*32.*2\b"):
         measure(["lrc:4,5,1"], rounds=1)
 
 

@@ -9,7 +9,7 @@ from stripesim.calibration.kernels.codec import Codec, available_backends
 from stripesim.calibration.kernels.cost_fit import fit_rows
 from stripesim.calibration.kernels.malloc import malloc_effect
 from stripesim.calibration.kernels.measure import measure
-from stripesim.models.problems import CodecError, KernelError, SchemeError
+from stripesim.models.problems import KernelError, SchemeError
 
 needs_isa_l = pytest.mark.skipif(
     "isa_l_rs_cauchy" not in available_backends(),
@@ -109,8 +109,8 @@ def test_a_kernel_that_returns_wrong_data_is_found_out(
         ),
         ({"rounds": 0}, KernelError, "rounds: got 0"),
         ({"sample_s": -1.0}, KernelError, "sample_s: got -1"),
-        ({"backends": ["nonesuch"]}, CodecError, "got 'nonesuch'"),
-        ({"schemes": ["rs:40,3"]}, CodecError, "at most 32"),
+        ({"backends": ["nonesuch"]}, KernelError, "got 'nonesuch'"),
+        ({"schemes": ["rs:40,3"]}, KernelError, "at most 32"),
     ],
 )
 def test_bad_requests_give_one_clear_line(

@@ -6,9 +6,17 @@ from math import exp, factorial, log
 import pytest
 
 from stripesim.scenarios.answers.load.analysis import knee_of, rate_within
+from stripesim.scenarios.answers.load.curve_builder import (
+    BuilderSettings,
+    CurveBuilder,
+)
 from stripesim.scenarios.answers.load.curves import load_curves
-from stripesim.scenarios.answers.load.rate_runs import RateRun, scenario_of
-from stripesim.scenarios.answers.load.words import curve_json, sentence_of
+from stripesim.scenarios.answers.load.rate_runs import (
+    RateMeasurement,
+    RateRun,
+    scenario_of,
+)
+from stripesim.scenarios.answers.load.words import sentence_of
 from stripesim.scenarios.cells.notes import client_notes
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
@@ -147,7 +155,7 @@ def test_points_are_closest_at_the_knee_and_where_latency_grows(queue_curve):
 
 
 def test_the_rate_within_a_bound_follows_from_the_points_by_hand(queue_curve):
-    document = curve_json(queue_curve)
+    document = queue_curve.to_json()
     bound = document["p99_bounds"][1]
     points = document["points"]
     before, after = next(
@@ -271,6 +279,66 @@ def test_a_search_with_several_workloads_finds_the_saturation_of_a_closed_loop()
     assert searched.saturation_iops.mean == pytest.approx(
         closed.saturation_iops.mean, rel=0.07
     )
+
+
+def misjudged(run, *, capacity_per_s, first_seed):
+    """Measure a queue whose latency seems to rise at each rate with the first two seeds."""
+    offered = sum(run.rates_per_s) or capacity_per_s
+    is_first = run.scenario.seed < first_seed + 2
+    rises = offered >= capacity_per_s or (bool(run.rates_per_s) and is_first)
+    latency_ns = 1e6 / max(0.01, 1 - offered / capacity_per_s)
+    return RateMeasurement(
+        offered_iops=offered,
+        iops=min(offered, capacity_per_s),
+        latency_mean_ns=latency_ns,
+        latency_p50_ns=latency_ns,
+        latency_p99_ns=5 * latency_ns,
+        growth=1.5 if rises else 1.0,
+        tail_growth=1.0,
+        bottleneck="ssd",
+    )
+
+
+def misjudged_curve(text, capacity_per_s):
+    """Return the curve of a queue of known capacity that is misjudged at each rate once."""
+    scenario = parse_scenario(text)
+    settings = BuilderSettings(
+        engine="compiled",
+        p99_bounds_ns=(),
+        replications=2,
+        requests=1000,
+        points_max=12,
+        on_point=lambda curve, point: None,
+    )
+    builder = CurveBuilder(scenario, cells(scenario)[0], settings)
+    batches = builder.runs()
+    batch = next(batches)
+    while True:
+        measured = [
+            misjudged(run, capacity_per_s=capacity_per_s, first_seed=scenario.seed)
+            for run in batch
+        ]
+        try:
+            batch = batches.send(measured)
+        except StopIteration:
+            return builder.curve()
+
+
+def test_a_rate_misjudged_once_does_not_end_a_curve():
+    curve = misjudged_curve(ONE_DRIVE, PER_S)
+
+    below = [point for point in curve.points if not point.is_past_saturation]
+    assert len(below) >= 6
+    assert all(point.is_steady for point in below)
+    assert curve.knee_iops is not None
+
+
+def test_a_rate_misjudged_once_does_not_end_the_search_for_saturation():
+    # The search stops at a bracket of 2 %.
+    curve = misjudged_curve(TWINS, 100 * PER_S)
+
+    assert curve.is_searched
+    assert curve.saturation_iops.mean == pytest.approx(100 * PER_S, rel=0.02)
 
 
 def test_both_engines_give_the_same_curve():

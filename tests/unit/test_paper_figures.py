@@ -6,18 +6,18 @@ import pytest
 from matplotlib.text import Text
 
 from stripesim.scenarios.show.figures.paper import (
-    CLAIMS_LABEL,
     fit_width,
     latex_text,
     parse_width_inch,
 )
-from stripesim.scenarios.show.figures.results import (
+from stripesim.scenarios.show.figures.renderer import (
     CaptionedFigure,
-    legend,
+    fitted_legend,
     new_figure,
-    save_figures,
     styled,
 )
+from stripesim.scenarios.show.figures.saving import save_figures
+from stripesim.scenarios.show.figures.specification import CLAIMS_ROLE
 
 
 def figure_of(panels=2, labels=("3-replication", "RS(4,2)"), claims=False):
@@ -33,8 +33,11 @@ def figure_of(panels=2, labels=("3-replication", "RS(4,2)"), claims=False):
             axes.set_xlabel("block size [KiB]")
         figure.axes[0].set_ylabel("throughput [MB/s]")
         if claims:
-            figure.add_subplot(grid[0, panels], label=CLAIMS_LABEL)
-        legend(figure)
+            figure.add_subplot(grid[0, panels], label=CLAIMS_ROLE)
+        entries = dict(
+            zip(*figure.axes[0].get_legend_handles_labels()[::-1], strict=True)
+        )
+        fitted_legend(figure, list(entries.values()), list(entries))
     return figure
 
 

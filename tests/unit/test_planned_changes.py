@@ -84,7 +84,7 @@ def test_each_change_begins_once_the_cluster_is_clean_after_the_one_before(
         osds=4,
     )
     (director,) = directors
-    outcomes = director.changes.outcomes
+    outcomes = director.changes.applied
     assert [outcome.change.kind for outcome in outcomes] == ["out", "in", "weight"]
     assert [list(outcome.up_after) for outcome in outcomes] == [
         [(0, 3, 2)],
@@ -105,7 +105,7 @@ def test_a_change_that_moves_nothing_ends_with_its_map(models, make_pool, direct
         [change("out", 2), change("out", 1)],
         osds=4,
     )
-    first, second = directors[0].changes.outcomes
+    first, second = directors[0].changes.applied
     assert first.made_ns == first.clean_ns == second.asked_ns
     assert list(second.up_after) == [(0, 3)]
 
@@ -119,7 +119,7 @@ def test_a_change_with_a_time_does_not_wait(models, make_pool, directors):
         [change("out", 1, at_s=5.0)],
         osds=3,
     )
-    (outcome,) = directors[0].changes.outcomes
+    (outcome,) = directors[0].changes.applied
     assert outcome.asked_ns == 5 * SECOND_NS
 
 
@@ -196,7 +196,7 @@ def test_the_old_copies_are_deleted_some_objects_at_a_time(
         objects=70,
     )
     (director,) = directors
-    (outcome,) = director.changes.outcomes
+    (outcome,) = director.changes.applied
     (group,) = director.state.groups
     assert sorted(group.copies) == [(0, 0), (2, 2), (3, 1)]
     assert director.state.now_ns >= outcome.clean_ns + 3 * SECOND_NS
@@ -260,7 +260,7 @@ def test_new_hosts_make_a_pg_clean_that_had_too_few(models, make_pool, directors
     result = play(
         models, make_pool, "rs:2,1", up_sets, [change("weight", 2, weight=1)], osds=3
     )
-    (outcome,) = directors[0].changes.outcomes
+    (outcome,) = directors[0].changes.applied
     assert outcome.clean_ns > outcome.made_ns
     assert result.row.faults.recovery.recovery_operations == OBJECTS
     assert directors[0].state.groups[0].is_clean

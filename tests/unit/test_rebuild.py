@@ -116,3 +116,16 @@ def test_a_repair_under_load_is_read_off_its_row():
 
 def test_an_unfinished_repair_has_no_rate():
     assert Rebuild("rep:3", objects=3, lost_bytes=1e6, seconds=None).bytes_per_s is None
+
+
+def test_an_osd_of_a_balanced_cluster_is_rebuilt_like_any_other():
+    # The balancer moves few groups, so that an OSD holds about as many bytes with it as without.
+    wide = TEXT.replace("pg_num = 32", "pg_num = 256")
+    rebuilds = [
+        idle_rebuild(parse_scenario(text), "rep:3", sample_objects=60)
+        for text in (wide, wide.replace("pg_num", "upmap_max_deviation = 1\npg_num"))
+    ]
+    plain, balanced = rebuilds
+    assert balanced.reason is None
+    assert balanced.lost_bytes == pytest.approx(plain.lost_bytes, rel=0.1)
+    assert balanced.bytes_per_s == pytest.approx(plain.bytes_per_s, rel=0.3)

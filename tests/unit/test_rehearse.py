@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stripesim.cli.app import app
-from stripesim.models.problems import ScenarioError
+from stripesim.models.problems import RefusedError, ScenarioError
 from stripesim.scenarios.answers.rehearse import samples
 from stripesim.scenarios.answers.rehearse import trade_off as trade_offs
 from stripesim.scenarios.answers.rehearse.backfill_schedule import (
@@ -28,6 +28,7 @@ from stripesim.scenarios.answers.rehearse.variants import (
 )
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.sim.run import RunResult
 from support.messages import states
 
 TEXT = """
@@ -574,3 +575,19 @@ def test_progress_counts_the_simulations():
     # One step of each simulation has to be left until it is done. Equal profiles are not simulated.
     assert len(steps) + 1 == steps[-1]
     assert steps[0] == 2 + len(document["changes"][0]["profiles"])
+
+
+def test_what_the_audit_refuses_ends_a_rehearsal_or_is_noted_once(monkeypatch):
+    # Given a simulation that the audit refuses
+    class Refused:
+        refused = "Bytes: got 2 B, wanted 1 B"
+        accepted = RunResult.accepted
+
+    monkeypatch.setattr(samples, "simulate", lambda **options: Refused())
+    # Then it ends the rehearsal, unless it is shown unchecked.
+    with pytest.raises(RefusedError, match="Bytes"):
+        samples.CheckedEngine("compiled").simulate()
+    engine = samples.CheckedEngine("compiled", unchecked=True)
+    engine.simulate()
+    engine.simulate()
+    assert engine.refusals == [Refused.refused]

@@ -5,7 +5,12 @@ import time
 
 import pytest
 
-from stripesim.scenarios.cells.files import cached_by_content, file_sha256
+from stripesim.scenarios.cells.files import (
+    cached_by_content,
+    content_of,
+    file_sha256,
+)
+from stripesim.scenarios.schema.loader import load_scenario
 
 
 @pytest.fixture
@@ -53,3 +58,15 @@ def test_a_file_long_unchanged_is_hashed_once(tmp_path, monkeypatch):
     path.write_text("two")
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert file_sha256(path) == "hashed again"
+
+
+def test_a_scenario_is_known_by_the_content_of_its_files(tmp_path):
+    # Given two CRUSH maps under one name, one after the other.
+    contents = []
+    for text in ("first", "second", "second"):
+        (tmp_path / "map.txt").write_text(text)
+        (tmp_path / "s.toml").write_text(
+            'schemes = ["rep:3"]\n[cluster]\ncrush_map = "map.txt"\n[workload]\nrequests = 1\n'
+        )
+        contents.append(content_of(load_scenario(tmp_path / "s.toml")))
+    assert contents[0] != contents[1] == contents[2]

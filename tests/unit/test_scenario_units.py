@@ -2,7 +2,7 @@
 
 import pytest
 
-from stripesim.models.problems import SizeError
+from stripesim.models.problems import ProblemsError
 from stripesim.scenarios.schema.units import format_size, parse_size_bytes
 
 
@@ -50,14 +50,14 @@ def test_sizes_read(text: int | str, size_bytes: int) -> None:
     ],
 )
 def test_bad_sizes_are_reported_with_value_and_form(value: int | str) -> None:
-    with pytest.raises(SizeError, match="got ") as caught:
+    with pytest.raises(ProblemsError, match="got ") as caught:
         parse_size_bytes(value)
     assert repr(value) in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [True, 4.0, None, [4]])
 def test_other_types_are_not_sizes(value: object) -> None:
-    with pytest.raises(SizeError, match="wanted"):
+    with pytest.raises(ProblemsError, match="wanted"):
         parse_size_bytes(value)  # type: ignore[arg-type]
 
 

@@ -7,7 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from stripesim.sim.ceph.clients.stationary import ages_at_start
+from stripesim.sim.ceph.clients.stationary import (
+    ages_at_start,
+    busiest_osd,
+    requests_at,
+)
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.pool import Pool
 
@@ -33,3 +37,18 @@ def test_age_and_time_to_completion_add_up_to_the_time_in_a_queue(
     # Then each that completes in the steady state spends 11 services there, the n + 1 of the docstring.
     in_time = completed_ns <= steady_ns
     assert (completed_ns + ages_ns)[in_time].tolist() == [1100] * in_time.sum()
+
+
+def test_reads_use_the_primary_and_writes_all_members(
+    models: Models, make_pool: Callable[..., Pool]
+) -> None:
+    # Given reads of group 0, on OSDs 0, 1 and 2, and a write of group 1, on OSDs 1, 2 and 3.
+    pool = make_pool(models, "rep:3", groups=2, osds=6)
+    groups = np.array([0, 0, 1])
+    is_write = np.array([False, False, True])
+
+    there = [requests_at(pool, osd, groups, is_write).tolist() for osd in range(4)]
+
+    assert busiest_osd(pool, groups, is_write) == 0
+    assert there[0] == [True, True, False]
+    assert there[1:] == 3 * [[False, False, True]]

@@ -8,11 +8,18 @@ from typing import Any
 
 import pytest
 
+from stripesim.models.problems import WorkError
 from stripesim.scenarios.answers.sweep import run as sweep_run
 from stripesim.scenarios.answers.sweep.plan import plan_sweep
 from stripesim.scenarios.answers.sweep.run import run_sweep
 from stripesim.scenarios.work.pool import Death
-from stripesim.scenarios.work.task import Batch, Batches, CompletedBatch, SweepTask
+from stripesim.scenarios.work.task import (
+    Batch,
+    Batches,
+    CompletedBatch,
+    EndedTask,
+    SweepTask,
+)
 
 TINY = """schemes = ["rep:3"]
 [workload]
@@ -98,13 +105,12 @@ def test_the_longest_tasks_of_a_replication_run_first(
     path.write_text(TINY.replace('"read"', '"read", "write"'))
     plan = plan_sweep(path, over=['schemes=rep:3,"rs:2,1"'], replications=2)
     order: list[tuple[int, str, str]] = []
-    run_sweep(
-        plan,
-        jobs=1,
-        progress=lambda outcome: order.append(
-            (outcome.task.replication, outcome.task.cell.scheme, outcome.task.cell.op)
-        ),
-    )
+
+    def note(words: str, total: int | None = None) -> None:
+        scheme, op, *_, replication = words.split()
+        order.append((int(replication), scheme, op))
+
+    run_sweep(plan, jobs=1, progress=note)
     # A write reaches three shards, a read two of rs:2,1 and one of rep:3.
     first = [
         ("rep:3", "write"),
@@ -113,3 +119,22 @@ def test_the_longest_tasks_of_a_replication_run_first(
         ("rep:3", "read"),
     ]
     assert order == [(number, *kind) for number in (0, 1) for kind in first]
+
+
+def test_a_sweep_whose_workers_no_longer_start_keeps_its_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY)
+    plan = plan_sweep(path, over=["workload.queue_depth=1,2,3"])
+    run_inline = sweep_run._outcomes
+
+    def one_then_none(tasks: tuple[SweepTask, ...], *_: Any) -> Iterator[EndedTask]:
+        yield from run_inline(tasks[:1], 1, None, 1.0)
+        raise WorkError("workers: got a signal, wanted them to start")
+
+    monkeypatch.setattr(sweep_run, "_outcomes", one_then_none)
+    result = run_sweep(plan)
+    # Of three tasks, one ended before the workers failed.
+    assert result.rows.height == 1
+    assert result.stopped == "workers: got a signal, wanted them to start"

@@ -182,6 +182,37 @@ def test_writes_beyond_the_limit_wait_for_admission_to_one_primary():
     assert at_resources.sum() + waiting.sum() == pytest.approx(3000)
 
 
+def test_two_crowded_osds_both_admit_no_more_than_their_limit():
+    # Given 10,000 reads in flight of two OSDs with equal loads, of which one has thousands in line as well
+    loaded = scenario(30, 100)
+    pool = build_pool(loaded, parse_scheme("rep:3"), build_models(loaded))
+    limit = pool.cluster.models.throttle.client_requests_max_count
+    primaries = pool.cluster.acting[np.arange(256), pool.primaries]
+    weights = np.zeros(256)
+    hot = primaries[[0, np.flatnonzero(primaries != primaries[0])[0]]]
+    for osd in hot:
+        [first, *_] = np.flatnonzero(primaries == osd)
+        weights[first] = 0.5
+    load = Synthetic(
+        pattern="rand",
+        block_bytes=4096,
+        image_bytes=1 << 30,
+        read_fraction=1.0,
+        requests=None,
+        queue_depth=100,
+        clients=100,
+        image_stride_bytes=1 << 30,
+    )
+    at_resources, waiting = requests_in_flight(
+        pool, Mix(workload=load.start()), weights, 10_000, np.random.default_rng(2)
+    )
+    # Then each admits its limit, beside the few at other resources, and all others wait.
+    for osd in hot:
+        assert waiting[primaries == osd].sum() > limit
+        assert limit <= at_resources[primaries == osd].sum() < 1.1 * limit
+    assert at_resources.sum() + waiting.sum() == pytest.approx(10_000)
+
+
 def test_only_first_requests_are_placed():
     # Given the same load, started in its steady state or evenly
     loaded = scenario(30, 10)

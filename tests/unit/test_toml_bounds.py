@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from stripesim.models.problems import ScenarioError, TomlBoundError
+from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.schema.keys import (
     BLOCK_SIZES_MAX,
     HOST_GROUPS_MAX,
@@ -61,10 +61,11 @@ def lines_of_refusal(text, **more):
     ],
 )
 def test_each_bound_is_refused_with_the_line_and_the_number(text, line, number):
-    with pytest.raises(TomlBoundError) as caught:
-        parse_toml(text)
-    assert caught.value.line == line
-    assert f"{number:,}" in caught.value.got
+    with pytest.raises(ScenarioError) as caught:
+        parse_toml(text, "file")
+    (problem,) = caught.value.problems
+    assert problem.place == f"file:{line}"
+    assert f"{number:,}" in problem.got
 
 
 def test_strings_and_comments_have_no_structure():

@@ -12,10 +12,11 @@ from rich.console import Console
 
 from stripesim.models.problems import TraceError
 from stripesim.scenarios.answers.trace import summary_tables
+from stripesim.scenarios.show.figures.saving import screen_files
+from stripesim.scenarios.show.figures.trace_sheet import draw_trace
 from stripesim.scenarios.show.tables import terminal_table
 from stripesim.traces import convert, describe, load
 from stripesim.traces import source as source_module
-from stripesim.traces.figure import figure_sheet
 from support.messages import states
 
 MSR_ROWS = "".join(
@@ -104,9 +105,9 @@ def test_sizes_that_no_request_has_are_faults_and_no_overflow(
 @pytest.mark.parametrize("name", ["$x^{.csv", "a$b$c^ 100 %_\\alpha.csv"])
 def test_a_name_is_drawn_as_it_is(tmp_path: Path, name: str) -> None:
     rows = MSR_ROWS.replace("usr", "$u^") + MSR_ROWS
-    svg, png = figure_sheet(load(put(tmp_path, name, rows)))
-    assert len(svg) > 0
-    assert len(png) > 0
+    trace = load(put(tmp_path, name, rows))
+    pictures = screen_files("sheet", draw_trace(trace).figure)
+    assert all(pictures.values())
 
 
 def test_the_summary_is_tables_of_at_most_100_columns(tmp_path: Path) -> None:

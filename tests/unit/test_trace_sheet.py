@@ -7,6 +7,8 @@ import polars as pl
 import pytest
 
 from stripesim.models.problems import TraceError
+from stripesim.scenarios.show.figures.saving import screen_files
+from stripesim.scenarios.show.figures.trace_sheet import caption, draw_trace
 from stripesim.traces import (
     REQUEST_SCHEMA,
     BlockTrace,
@@ -16,7 +18,6 @@ from stripesim.traces import (
     read_failures,
     read_trace,
 )
-from stripesim.traces.figure import caption, figure_sheet
 from stripesim.traces.locality import first_touch, reuse, stack_distances
 from stripesim.traces.statistics import depth_levels, dispersion
 
@@ -101,11 +102,11 @@ def trace_of(count: int = 500) -> BlockTrace:
 @pytest.mark.parametrize("count", [1, 500])
 def test_the_sheet_is_drawn_reproducibly_for_any_length(count: int) -> None:
     trace = trace_of(count)
-    svg, png = figure_sheet(trace)
-    assert len(png) > 10_000
+    pictures = screen_files("sheet", draw_trace(trace).figure)
+    assert len(pictures["sheet.png"]) > 10_000
     if count == 1:
-        again, _ = figure_sheet(trace)
-        assert svg == again
+        again = screen_files("sheet", draw_trace(trace).figure)
+        assert again == pictures
     assert f"{count:,} request" in caption(info(trace))
 
 

@@ -6,12 +6,15 @@ from stripesim.models.placement import (
     OsdMap,
     OsdWeights,
     PlacedPool,
+    balanced_osd_map,
     build_map,
     changed_osd_map,
     pg_mappings,
     pg_sets,
 )
+from stripesim.models.placement.balancer import balanced_sets
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
+from stripesim.models.placement.upmaps import upmap_pairs
 
 POOL = PlacedPool(id=1, name="p", kind="erasure", size=3, pg_num=64, pgp_num=64, rule=2)
 CRUSH = build_map(hosts=6, osds_per_host=2)
@@ -59,3 +62,38 @@ def test_a_pair_whose_osd_crush_no_longer_names_is_dropped():
     weights = OsdWeights(crush=((old, 0),))
     changed = changed_osd_map(osd_map([(old, spare)]), weights)
     assert changed.pg_upmap_items == {}
+
+
+def balanced(cluster_map):
+    """Return a map that is balanced to a deviation of one PG, and the up sets of its pool."""
+    shares = dict.fromkeys(range(12), 1.0)
+    hosts = {osd: osd // 2 for osd in range(12)}
+    evened = balanced_osd_map(cluster_map, shares, hosts, max_deviation=1)
+    return evened, pg_sets(evened, POOL).up
+
+
+def test_a_balanced_map_places_what_the_balancer_placed():
+    evened, rows = balanced(osd_map([]))
+    shares = dict.fromkeys(range(12), 1.0)
+    hosts = {osd: osd // 2 for osd in range(12)}
+    assert (rows == balanced_sets(ROWS, shares, hosts, max_deviation=1)).all()
+    # 64 PGs of 3 shards on 12 OSDs: 16 each, one more at most.
+    assert np.bincount(rows.ravel()).max() <= 17
+    assert evened.pg_upmap_items
+
+
+def test_a_lost_osd_moves_only_groups_that_it_belongs_to():
+    evened, before = balanced(osd_map([]))
+    after = pg_sets(changed_osd_map(evened, OsdWeights(out=(0,))), POOL).up
+    moved = (np.sort(before) != np.sort(after)).any(axis=1)
+    assert (moved == (before == 0).any(axis=1)).all()
+    assert 0 not in after
+
+
+def test_pairs_are_in_an_order_that_ceph_applies():
+    # Of the row (a, b, c), the shard of b moves to d before that of a moves to b.
+    a, b, c = ROWS[0]
+    spare = spare_of(ROWS[0])
+    pairs = upmap_pairs([a, b, c], [b, spare, c])
+    assert pairs == [(b, spare), (a, b)]
+    assert pg_sets(osd_map(pairs), POOL).up[0].tolist() == [b, spare, c]

@@ -3,7 +3,7 @@
 import polars as pl
 
 from stripesim.traces.budget import FAILURE_BYTES, RowBudget
-from stripesim.traces.converted import ConvertedTable
+from stripesim.traces.converted import ConvertedLayout
 from stripesim.traces.failures.columns import EVENT_SCHEMA, SPAN_SCHEMA, FailureTrace
 from stripesim.traces.problems import FaultLog
 from stripesim.traces.source import TraceFormat, TraceSource, companion
@@ -14,15 +14,15 @@ SECONDS_MAX = 1 << 40
 _SECONDS = {"time_s": -SECONDS_MAX, "start_s": -SECONDS_MAX, "entry_age_s": 0}
 
 
-def _table(
+def _layout(
     schema: dict[str, pl.DataType], needed: tuple[str, ...], order: pl.Expr
-) -> ConvertedTable:
+) -> ConvertedLayout:
     bounded = [
         pl.col(name).is_null() | pl.col(name).is_between(least, SECONDS_MAX)
         for name, least in _SECONDS.items()
         if name in schema
     ]
-    return ConvertedTable(
+    return ConvertedLayout(
         schema=schema,
         needed=needed,
         sound=pl.all_horizontal(order, *bounded),
@@ -31,8 +31,8 @@ def _table(
     )
 
 
-_EVENTS = _table(EVENT_SCHEMA, ("time_s", "component", "up"), pl.lit(True))
-_SPANS = _table(
+_EVENTS = _layout(EVENT_SCHEMA, ("time_s", "component", "up"), pl.lit(True))
+_SPANS = _layout(
     SPAN_SCHEMA,
     ("start_s", "stop_s", "component", "up", "left_cut", "right_cut"),
     pl.col("stop_s").is_between("start_s", SECONDS_MAX),
@@ -54,11 +54,11 @@ FORMAT = TraceFormat("events", _EVENTS.recognises, _read)
 
 
 def _sorted_rows(
-    table: ConvertedTable, source: TraceSource, log: FaultLog
+    layout: ConvertedLayout, source: TraceSource, log: FaultLog
 ) -> pl.DataFrame:
     budget = RowBudget(str(source.path), FAILURE_BYTES, "events or spans")
-    parts = [pl.DataFrame(schema=table.schema)]
-    for rows in table.rows(source, log):
+    parts = [pl.DataFrame(schema=layout.schema)]
+    for rows in layout.rows(source, log):
         budget.add(rows.height)
-        parts.append(rows.select(table.schema.keys()))
-    return pl.concat(parts).sort(table.needed[0], maintain_order=True)
+        parts.append(rows.select(layout.schema.keys()))
+    return pl.concat(parts).sort(layout.needed[0], maintain_order=True)

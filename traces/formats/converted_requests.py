@@ -14,7 +14,7 @@ from stripesim.traces.columns import (
     REQUEST_SCHEMA,
     Chunk,
 )
-from stripesim.traces.converted import ConvertedTable
+from stripesim.traces.converted import ConvertedLayout
 from stripesim.traces.formats.delimited import REACH_NS
 from stripesim.traces.lines import ClockWatch
 from stripesim.traces.problems import FaultLog
@@ -27,10 +27,10 @@ REQUEST_COLUMNS_NEEDED = ("issue_ns", "offset_bytes", "length_bytes", "is_write"
 _DEVICE = pl.col("device").fill_null("0")
 
 
-def _table(schema: dict[str, pl.DataType], needed: tuple[str, ...]) -> ConvertedTable:
+def _layout(schema: dict[str, pl.DataType], needed: tuple[str, ...]) -> ConvertedLayout:
     times = [pl.col(name) for name in schema if name.endswith("_ns")]
     near = [time.is_null() | time.is_between(-REACH_NS, REACH_NS) for time in times]
-    return ConvertedTable(
+    return ConvertedLayout(
         schema=schema,
         needed=needed,
         sound=pl.all_horizontal(
@@ -44,8 +44,8 @@ def _table(schema: dict[str, pl.DataType], needed: tuple[str, ...]) -> Converted
     )
 
 
-_REQUESTS = _table(REQUEST_SCHEMA, REQUEST_COLUMNS_NEEDED)
-_COMMANDS = _table(COMMAND_SCHEMA, ("dispatch_ns", *REQUEST_COLUMNS_NEEDED[1:]))
+_REQUESTS = _layout(REQUEST_SCHEMA, REQUEST_COLUMNS_NEEDED)
+_COMMANDS = _layout(COMMAND_SCHEMA, ("dispatch_ns", *REQUEST_COLUMNS_NEEDED[1:]))
 
 
 def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:

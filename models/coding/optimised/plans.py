@@ -66,7 +66,12 @@ class ShardMap:
         return shards
 
     def sources(
-        self, wanted: ShardRuns, *, stored: ShardRuns, missing: frozenset[int]
+        self,
+        wanted: ShardRuns,
+        *,
+        stored: ShardRuns,
+        missing: frozenset[int],
+        granule_bytes: int = PAGE_BYTES,
     ) -> tuple[ShardRuns, Runs]:
         """Return the runs to read so that the wanted runs become known, and the runs to decode.
 
@@ -81,6 +86,8 @@ class ShardMap:
             Runs that each shard stores.
         missing
             Unreachable shards.
+        granule_bytes
+            Unit of shard reads [B].
 
         References
         ----------
@@ -98,7 +105,7 @@ class ShardMap:
         for shard in readable:
             runs = extents.union([*lost, *wanted.get(shard, ())])
             runs = extents.intersect(
-                extents.align(runs, PAGE_BYTES), stored.get(shard, ())
+                extents.align(runs, granule_bytes), stored.get(shard, ())
             )
             if runs:
                 runs_by_shard[shard] = runs
@@ -106,7 +113,7 @@ class ShardMap:
 
 
 def plan_read(shard_map: ShardMap, request: ObjectRequest) -> ReadPlan:
-    """Plan a read of the chunks or pages that hold the wanted bytes, according to `EcPolicy.reads`."""
+    """Plan a read of the columns, chunks or pages that hold wanted bytes, according to `EcPolicy.reads`."""
     unit = shard_map.geometry.stripe_unit_bytes
     pages = request.policy.reads == "pages"
     touched = shard_map.shards_of(
@@ -116,12 +123,22 @@ def plan_read(shard_map: ShardMap, request: ObjectRequest) -> ReadPlan:
         shard: extents.align(runs, PAGE_BYTES if pages else unit)
         for shard, runs in touched.items()
     }
+    if request.policy.reads == "columns":
+        first, stop = shard_map.geometry.stripe_range(
+            request.offset_bytes, request.returned_bytes
+        )
+        wanted = dict.fromkeys(touched, ((first * unit, stop * unit),))
     stored = shard_map.stored(request.object_size_bytes)
     if not request.policy.optimised:
         # A classic object is padded to whole stripes.
         shard_bytes = shard_map.geometry.shard_size_bytes(request.object_size_bytes)
         stored = dict.fromkeys(range(shard_map.width), ((0, shard_bytes),))
-    reads, lost = shard_map.sources(wanted, stored=stored, missing=request.missing)
+    reads, lost = shard_map.sources(
+        wanted,
+        stored=stored,
+        missing=request.missing,
+        granule_bytes=PAGE_BYTES if pages else unit,
+    )
     slices = len(lost) if pages else extents.length(lost) // unit
     return ReadPlan(
         reads=_extents(reads),
@@ -163,25 +180,9 @@ def plan_write(shard_map: ShardMap, request: ObjectRequest) -> WritePlan:
     parities = {shard: rows for shard in shard_map.parities if shard not in missing}
     grows = end_bytes > request.object_size_bytes
 
-    rest = {shard: extents.subtract(rows, data.get(shard, ())) for shard in range(k)}
-    for page in _partial_pages(request):
-        for shard, runs in shard_map.shards_of(page, page + PAGE_BYTES).items():
-            rest[shard] = extents.union([*rest[shard], *runs])
-    rest = {
-        shard: extents.intersect(runs, stored.get(shard, ()))
-        for shard, runs in rest.items()
-    }
-    rest = {shard: runs for shard, runs in rest.items() if runs}
+    rest = _rest(shard_map, request, rows, data)
     old = {**data, **parities}
-
-    method: WriteMethod = "reconstruct" if rest else "full stripe"
-    if (
-        rest
-        and not grows
-        and not request.in_cache
-        and _takes_delta(old, rest, k, request)
-    ):
-        method = "parity delta"
+    method = _method(old, rest, k, request)
     reads, lost = shard_map.sources(
         old if method == "parity delta" else rest, stored=stored, missing=missing
     )
@@ -211,6 +212,39 @@ def plan_write(shard_map: ShardMap, request: ObjectRequest) -> WritePlan:
 
 
 WriteMethod = Literal["full stripe", "reconstruct", "parity delta"]
+
+
+def _rest(
+    shard_map: ShardMap, request: ObjectRequest, rows: Runs, data: Mapping[int, Runs]
+) -> dict[int, Runs]:
+    """Return the stored runs of `rows` that a reconstruction reads, because the request does not write them.
+
+    Pages that the request covers only in part are among them.
+    """
+    stored = shard_map.stored(request.object_size_bytes)
+    rest = {
+        shard: extents.subtract(rows, data.get(shard, ()))
+        for shard in range(shard_map.geometry.k)
+    }
+    for page in _partial_pages(request):
+        for shard, runs in shard_map.shards_of(page, page + PAGE_BYTES).items():
+            rest[shard] = extents.union([*rest[shard], *runs])
+    rest = {
+        shard: extents.intersect(runs, stored.get(shard, ()))
+        for shard, runs in rest.items()
+    }
+    return {shard: runs for shard, runs in rest.items() if runs}
+
+
+def _method(
+    old: Mapping[int, Runs], rest: Mapping[int, Runs], k: int, request: ObjectRequest
+) -> WriteMethod:
+    if not rest:
+        return "full stripe"
+    grows = request.end_bytes > request.object_size_bytes
+    if grows or request.in_cache or not _takes_delta(old, rest, k, request):
+        return "reconstruct"
+    return "parity delta"
 
 
 def _takes_delta(

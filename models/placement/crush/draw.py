@@ -25,6 +25,9 @@ from stripesim.models.placement.crush.rjenkins import HASH_SEED, PAD_X, PAD_Y
 P = ParamSpec("P")
 R = TypeVar("R")
 
+#: A whole number in compiled code.
+Whole = int | np.int64
+
 EMPTY = 0x7FFFFFFD
 OUT_SCALE = 0x10000
 ALG_UNIFORM, ALG_LIST, ALG_TREE, ALG_STRAW = (
@@ -65,6 +68,36 @@ class MapTables(NamedTuple):
 Q_DESCENTS, Q_LEAF_DESCENTS, Q_LOCAL, Q_LOCAL_FALLBACK, Q_VARY_R, Q_STABLE, Q_BUDGET = (
     range(7)
 )
+
+
+class Mapper(NamedTuple):
+    """All that the draws for one input share.
+
+    `reweights` are 16.16 fixed point, by device. `q` holds tunables and the budget at their ``Q_`` indices.
+    `scratch` is space for the hashes of the largest bucket, padded.
+    """
+
+    tables: MapTables
+    reweights: npt.NDArray[np.int64]
+    x: np.uint32
+    q: npt.NDArray[np.int64]
+    scratch: npt.NDArray[np.uint32]
+
+
+class Attempt(NamedTuple):
+    """One attempt to find an item for a position: what its draws depend on besides the buckets.
+
+    `r` is the number that CRUSH hashes. `stride` is 0 for firstn and the number of slots for indep. A uniform
+    bucket whose size is a multiple of the stride then advances the draw by one with each of the `failures`,
+    because its permutation would repeat otherwise. `position` selects the weight set. `local` counts failures
+    in one bucket, or is −1 to disable the exhaustive search.
+    """
+
+    r: Whole
+    failures: Whole
+    stride: Whole
+    position: Whole
+    local: Whole
 
 
 # Reference counting is off (`_nrt`), because counting the arrays passed to every call took half of the
@@ -313,33 +346,33 @@ def is_in(values, start, stop, item):
 
 
 @outlined
-def descend(t, top, x, r, failures, stride, kind, position, local, q, scratch):
+def descend(m, top, kind, attempt):
     """Draw downwards until an item of the wanted type is drawn.
-
-    `stride` is 0 for firstn and the number of slots for indep. A uniform bucket whose size is a multiple of
-    the stride then advances the draw by one with each failure, because its permutation would repeat
-    otherwise. `local` counts failures in one bucket, or is −1 to disable the exhaustive search.
 
     Returns the item and the bucket that it was drawn from. The item is EMPTY for an empty bucket, and NONE
     for a device where a bucket was wanted, or if the budget is exhausted.
     """
+    t = m.tables
+    x = m.x
+    r = attempt.r
+    stride = attempt.stride
     bucket = top
-    fallback = q[Q_LOCAL_FALLBACK]
+    fallback = m.q[Q_LOCAL_FALLBACK]
     while True:
         size = t.size[bucket]
-        q[Q_BUDGET] -= size + 4
-        if q[Q_BUDGET] < 0:
+        m.q[Q_BUDGET] -= size + 4
+        if m.q[Q_BUDGET] < 0:
             return np.int64(NONE), bucket
         if size == 0:
             return np.int64(EMPTY), bucket
-        if fallback > 0 and local >= size >> 1 and local > fallback:
-            item = _permuted(t, bucket, x, r, scratch)
+        if fallback > 0 and attempt.local >= size >> 1 and attempt.local > fallback:
+            item = _permuted(t, bucket, x, r, m.scratch)
         elif t.alg[bucket] > ALG_STRAW:
-            item = _straw2(t, bucket, x, r, position, scratch)
+            item = _straw2(t, bucket, x, r, attempt.position, m.scratch)
         elif t.alg[bucket] == ALG_UNIFORM and stride > 0 and size % stride == 0:
-            item = _permuted(t, bucket, x, r + failures, scratch)
+            item = _permuted(t, bucket, x, r + attempt.failures, m.scratch)
         else:
-            item = _draw_older(t, bucket, x, r, scratch)
+            item = _draw_older(t, bucket, x, r, m.scratch)
         if kind_of(t, item) == kind:
             return item, bucket
         if item >= 0:

@@ -62,18 +62,11 @@ def map_from_dump(
 
     Raises
     ------
-    CrushMapError
+    PlacementError
         If the map is invalid, with one line per problem: ``source: key: got …, wanted …``.
     """
     reader = JsonReader(source)
-    devices = tuple(
-        Device(
-            reader.whole(row, at, "id", 0, ID_MAX),
-            str(row.get("name", "")),
-            row.get("class") or None,
-        )
-        for at, row in reader.rows(document, key, "devices")
-    )
+    named = _devices(reader, key, document)
     types = tuple(
         (reader.whole(row, at, "type_id", 0, ID_MAX), str(row.get("name", "")))
         for at, row in reader.rows(document, key, "types")
@@ -81,26 +74,16 @@ def map_from_dump(
     buckets = _with_class_ids(
         [_bucket(reader, at, row) for at, row in reader.rows(document, key, "buckets")]
     )
-    # Devices without a name appear only in their bucket.
-    named = {device.id for device in devices}
-    nameless = sorted({item for b in buckets for item in b.items if item >= 0} - named)
-    devices += tuple(Device(item, f"osd.{item}") for item in nameless)
+    devices = named + _nameless_devices(named, buckets)
     known = {device.id for device in devices} | {bucket.id for bucket in buckets}
-    for name, item in (
-        (bucket.name, item) for bucket in buckets for item in bucket.items
-    ):
-        if item not in known:
-            reader.add(
-                f"{key}.buckets",
-                f"item {item} in {name!r}",
-                "the id of a device or bucket",
-            )
+    _check_items(reader, f"{key}.buckets", buckets, known)
     if len(known) < len(devices) + len(buckets):
         reader.add(
             f"{key}.buckets", "ids that occur twice", "one device or bucket for each id"
         )
+    type_ids = {name: number for number, name in types}
     rules = tuple(
-        _rule(reader, at, row, {name: number for number, name in types}, known)
+        _rule(reader, at, row, type_ids, known)
         for at, row in reader.rows(document, key, "rules")
     )
     tunables = _tunables(reader, f"{key}.tunables", document.get("tunables"))
@@ -108,15 +91,51 @@ def map_from_dump(
         reader, f"{key}.choose_args", document.get("choose_args"), buckets
     )
     reader.finish()
+    _check_cycles(reader, f"{key}.buckets", buckets)
+    reader.finish()
+    return CrushMap(devices, types, buckets, rules, tunables, choose_args)
+
+
+def _devices(
+    reader: JsonReader, key: str, document: Mapping[str, Any]
+) -> tuple[Device, ...]:
+    return tuple(
+        Device(
+            reader.whole(row, at, "id", 0, ID_MAX),
+            str(row.get("name", "")),
+            row.get("class") or None,
+        )
+        for at, row in reader.rows(document, key, "devices")
+    )
+
+
+def _nameless_devices(
+    named: Iterable[Device], buckets: Iterable[Bucket]
+) -> tuple[Device, ...]:
+    """Return the devices without a name, which appear only in their bucket."""
+    named_ids = {device.id for device in named}
+    items = {item for bucket in buckets for item in bucket.items if item >= 0}
+    return tuple(Device(item, f"osd.{item}") for item in sorted(items - named_ids))
+
+
+def _check_items(
+    reader: JsonReader, key: str, buckets: Iterable[Bucket], known: set[int]
+) -> None:
+    for bucket in buckets:
+        for item in bucket.items:
+            if item not in known:
+                got = f"item {item} in {bucket.name!r}"
+                reader.add(key, got, "the id of a device or bucket")
+
+
+def _check_cycles(reader: JsonReader, key: str, buckets: Iterable[Bucket]) -> None:
     names = {bucket.id: bucket.name for bucket in buckets}
     below = {bucket.id: bucket.items for bucket in buckets}
     finished: dict[int, None] = {}
     for bucket_id in below:
         for _, item in depth_first(bucket_id, below, finished):
             got = f"{names[item]!r}, which holds itself"
-            reader.add(f"{key}.buckets", got, "a hierarchy without cycles")
-    reader.finish()
-    return CrushMap(devices, types, buckets, rules, tunables, choose_args)
+            reader.add(key, got, "a hierarchy without cycles")
 
 
 def _bucket(reader: JsonReader, key: str, row: Mapping[str, Any]) -> Bucket:

@@ -23,8 +23,8 @@ from stripesim.models.placement.crush.elements import (
     StepOp,
     Tunables,
 )
-from stripesim.models.placement.crush.kernel import map_rows
-from stripesim.models.placement.crush.msr import map_rows_msr
+from stripesim.models.placement.crush.kernel import RuleSteps, map_rows
+from stripesim.models.placement.crush.msr import MsrRoom, MsrRule, map_rows_msr
 from stripesim.models.placement.crush.straw2_log import (
     RIVAL_WEIGHT_MAX,
     straw2_log_table,
@@ -141,52 +141,13 @@ def run_rule(
     lengths = np.zeros(xs.size, dtype=np.int32)
     scratch = np.empty(padded_size(largest), dtype=np.uint32)
     if rule.kind in _MSR_KINDS:
-        blocks, msr_settings = _msr_blocks(rule, tunables)
-        room = (
-            np.empty((blocks.shape[1], num_rep), dtype=np.int64),
-            np.empty((blocks.shape[1], num_rep), dtype=np.int64),
-            np.empty((blocks.shape[1], 7), dtype=np.int64),
-            np.empty(2, dtype=np.int64),
-            np.empty(7, dtype=np.int64),
-        )
-        settings = np.array([*msr_settings, budget], dtype=np.int64)
-        firstn = rule.kind == "msr_firstn"
-        map_rows_msr(
-            tables,
-            blocks,
-            firstn,
-            settings,
-            xs,
-            reweights,
-            out,
-            lengths,
-            *room,
-            scratch,
-        )
+        msr_rule = _msr_rule(rule, tunables, budget)
+        room = _msr_room(msr_rule.blocks.shape[1], num_rep)
+        map_rows_msr(tables, msr_rule, xs, reweights, out, lengths, room, scratch)
     else:
-        # Steps of MSR rules have no effect in other rules.
-        rows = [
-            (step.op, step.count, step.type_id)
-            for step in rule.steps
-            if step.op < StepOp.CHOOSE_MSR
-        ]
-        steps = np.array(rows, dtype=np.int64).reshape(-1, 3)
-        changeable = [
-            tunables.choose_total_tries
-            + 1,  # the tunable counts the tries after the first one
-            0,
-            tunables.choose_local_tries,
-            tunables.choose_local_fallback_tries,
-            tunables.chooseleaf_vary_r,
-            tunables.chooseleaf_stable,
-            budget,
-        ]
-        settings = np.array(changeable, dtype=np.int64)
-        work = np.empty(3 * num_rep + settings.size, dtype=np.int64)
-        once = bool(tunables.chooseleaf_descend_once)
-        map_rows(
-            tables, steps, settings, once, xs, reweights, out, lengths, work, scratch
-        )
+        steps = _rule_steps(rule, tunables, budget)
+        work = np.empty(3 * num_rep + steps.tunables.size, dtype=np.int64)
+        map_rows(tables, steps, xs, reweights, out, lengths, work, scratch)
     if xs.size and lengths.min() < 0:
         x = int(xs[lengths.argmin()])
         raise PlacementError(
@@ -196,9 +157,41 @@ def run_rule(
     return out, lengths
 
 
-def _msr_blocks(
-    rule: Rule, tunables: Tunables
-) -> tuple[npt.NDArray[np.int64], list[int]]:
+def _rule_steps(rule: Rule, tunables: Tunables, budget: int) -> RuleSteps:
+    # Steps of MSR rules have no effect in other rules.
+    rows = [
+        (step.op, step.count, step.type_id)
+        for step in rule.steps
+        if step.op < StepOp.CHOOSE_MSR
+    ]
+    changeable = [
+        # The tunable counts the tries after the first one.
+        tunables.choose_total_tries + 1,
+        0,
+        tunables.choose_local_tries,
+        tunables.choose_local_fallback_tries,
+        tunables.chooseleaf_vary_r,
+        tunables.chooseleaf_stable,
+        budget,
+    ]
+    return RuleSteps(
+        np.array(rows, dtype=np.int64).reshape(-1, 3),
+        np.array(changeable, dtype=np.int64),
+        bool(tunables.chooseleaf_descend_once),
+    )
+
+
+def _msr_room(steps: int, width: int) -> MsrRoom:
+    return MsrRoom(
+        used=np.empty((steps, width), dtype=np.int64),
+        dropped=np.empty((steps, width), dtype=np.int64),
+        frames=np.empty((steps, 7), dtype=np.int64),
+        filled=np.empty(2, dtype=np.int64),
+        q=np.empty(7, dtype=np.int64),
+    )
+
+
+def _msr_rule(rule: Rule, tunables: Tunables, budget: int) -> MsrRule:
     """Return the blocks (``take, choosemsr …, emit``), descents and collision tries of an MSR rule."""
     settings = {
         StepOp.SET_MSR_DESCENTS: tunables.msr_descents,
@@ -228,7 +221,11 @@ def _msr_blocks(
         laid[number, 1 : len(chooses) + 1] = [
             (step.op, step.count, step.type_id) for step in chooses
         ]
-    return laid, list(settings.values())
+    return MsrRule(
+        laid,
+        rule.kind == "msr_firstn",
+        np.array([*settings.values(), budget], dtype=np.int64),
+    )
 
 
 def _is_block(steps: list[Step]) -> bool:

@@ -10,13 +10,20 @@ References
 Ceph v19.2.0, doc/dev/crush-msr.rst and src/crush/mapper.c (crush_msr_do_rule).
 """
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
 from stripesim.models.placement.crush.draw import (
     EMPTY,
     Q_BUDGET,
+    Attempt,
+    Mapper,
+    Whole,
     compiled,
     descend,
+    inlined,
     is_out,
     outlined,
 )
@@ -31,12 +38,50 @@ T_DESCENTS, T_COLLISION_TRIES, T_BUDGET = range(3)
 F_BUCKET, F_STRIDE, F_START, F_END, F_LOW, F_FOUND, F_ITEM = range(7)
 
 
+class MsrRule(NamedTuple):
+    """An MSR rule and the tunables of its map.
+
+    `blocks` (blocks, 1 + steps, 3) holds a header row (choosemsr steps, 1, item taken) for each block,
+    followed by its steps (code, count, type). Results have no gaps if `firstn` (msr_firstn) and keep their
+    positions otherwise (msr_indep). `tunables` are descents, tries after a collision, and the budget of
+    hashes.
+    """
+
+    blocks: npt.NDArray[np.int64]
+    firstn: bool
+    tunables: npt.NDArray[np.int64]
+
+
+class MsrRoom(NamedTuple):
+    """Space to fill a block.
+
+    `used[level]` holds the items chosen by the strides of a step, `dropped[level]` those that the current
+    pass will free, shapes (steps, width). `frames` (steps, 7) is the stack of steps. `filled` is the number
+    of filled positions and whether results have no gaps. `q` has the form that `descend` reads.
+    """
+
+    used: npt.NDArray[np.int64]
+    dropped: npt.NDArray[np.int64]
+    frames: npt.NDArray[np.int64]
+    filled: npt.NDArray[np.int64]
+    q: npt.NDArray[np.int64]
+
+
+class Pass(NamedTuple):
+    """One pass over the positions `out` of a block, with its number and the tries after a collision."""
+
+    steps: npt.NDArray[np.int64]
+    attempt: Whole
+    tries: Whole
+    out: npt.NDArray[np.int32]
+
+
 @outlined
-def _collides(used, start, end, own_start, own_end, item):
-    """Return True if another stride of used[start:end] has the item. The first stride that has it decides."""
-    for i in range(start, end):
+def _collides(used, frame, high, item):
+    """Return True if another stride of the step has the item. The first stride that has it decides."""
+    for i in range(frame[F_START], frame[F_END]):
         if used[i] == item:
-            return i < own_start or i >= own_end
+            return i < frame[F_LOW] or i >= high
     return False
 
 
@@ -61,200 +106,178 @@ def _forget_last(used, start, end):
             return
 
 
+@inlined
+def _is_open(used, start, end):
+    """Return True if the stride has a position without a device."""
+    open_places = False
+    for i in range(start, end):
+        open_places |= used[i] == _FREE
+    return open_places
+
+
+@inlined
+def _strides(step, width):
+    """Return the number of items that a step chooses."""
+    if step[1] > 0:
+        return step[1]
+    return np.int64(width)
+
+
 @outlined
-def _choose(t, x, step, used, bucket, frame, high, index, first_r, tries, q, scratch):
+def _choose(m, p, used, frame, kind, high):
     """Draw an item that no other stride of the step has, or NONE after too many collisions."""
-    kind = step[2]
-    for local in range(tries):
+    index = (frame[F_LOW] - frame[F_START]) // frame[F_STRIDE]
+    # The upper half-word counts positions and passes, the lower one draws after a collision.
+    first_r = (p.attempt * p.out.size + index) << 16
+    for local in range(p.tries):
         r = (first_r + local) & 0xFFFFFFFF
-        item, _ = descend(t, bucket, x, r, 0, 0, kind, index, -1, q, scratch)
+        attempt = Attempt(r, 0, 0, index, -1)
+        item, _ = descend(m, frame[F_BUCKET], kind, attempt)
         if item in (NONE, EMPTY) or (item < 0) != (kind > 0):
             break
-        if not _collides(used, frame[F_START], frame[F_END], frame[F_LOW], high, item):
+        if not _collides(used, frame, high, item):
             return item
     return np.int64(NONE)
 
 
 @outlined
-def _enter(frames, level, bucket, total, strides, start, end):
-    frame = frames[level]
+def _enter(frame, bucket, stride, start, end):
+    """Begin a step that fills a range of positions from a bucket."""
     frame[F_BUCKET] = bucket
-    frame[F_STRIDE] = total // strides
+    frame[F_STRIDE] = stride
     frame[F_START] = start
     frame[F_END] = end
     frame[F_LOW] = start
     frame[F_FOUND] = 0
 
 
+@inlined
+def _leave(room, level):
+    """Return from a step to the stride of the one above, which notes its item. That is dropped if in vain."""
+    frame = room.frames[level]
+    below = room.frames[level + 1, F_FOUND]
+    low = frame[F_LOW]
+    high = min(low + frame[F_STRIDE], frame[F_END])
+    if _note(room.used[level], low, high, frame[F_ITEM]) and below == 0:
+        room.dropped[level, low] = 1
+    frame[F_FOUND] += below
+    frame[F_LOW] += frame[F_STRIDE]
+
+
 @outlined
-def _pass(
-    t,
-    reweights,
-    x,
-    steps,
-    attempt,
-    tries,
-    out,
-    filled,
-    used,
-    dropped,
-    frames,
-    q,
-    scratch,
-):
+def _fill_stride(m, p, room, level, high):
+    """Choose the item of a stride. Return True if the next step has to fill its positions from the item."""
+    last = p.steps[0, 0] - 1
+    frame = room.frames[level]
+    kind = p.steps[level + 1, 2]
+    low = frame[F_LOW]
+    item = _choose(m, p, room.used[level], frame, kind, high)
+    if item == NONE:
+        return False
+    if kind > 0 and level < last:
+        frame[F_ITEM] = item
+        stride = frame[F_STRIDE] // _strides(p.steps[level + 2], p.out.size)
+        _enter(room.frames[level + 1], -1 - item, stride, low, high)
+        return True
+    is_leaf = kind == 0 and level == last and frame[F_STRIDE] == 1
+    if is_leaf and not is_out(m.reweights, item, m.x):
+        _note(room.used[level], low, high, item)
+        filled = room.filled
+        p.out[filled[0] if filled[1] else low] = item
+        filled[0] += 1
+        frame[F_FOUND] += 1
+    return False
+
+
+@inlined
+def _fill_strides(m, p, room, level):
+    """Go on with a step. Return True at a stride that the next step fills, and False at the end."""
+    last = p.steps[0, 0] - 1
+    frame = room.frames[level]
+    while frame[F_LOW] < frame[F_END]:
+        low = frame[F_LOW]
+        high = min(low + frame[F_STRIDE], frame[F_END])
+        room.dropped[level, low] = 0
+        is_open = _is_open(room.used[last], low, high)
+        if is_open and _fill_stride(m, p, room, level, high):
+            return True
+        frame[F_LOW] += frame[F_STRIDE]
+    return False
+
+
+@outlined
+def _free_dropped(room, level):
+    """Free the rejected choices of a step, which block the other strides until the end of the pass."""
+    frame = room.frames[level]
+    stride = frame[F_STRIDE]
+    end = frame[F_END]
+    for low in range(frame[F_START], end, stride):
+        if room.dropped[level, low]:
+            _forget_last(room.used[level], low, min(low + stride, end))
+
+
+@outlined
+def _pass(m, p, room):
     """Make one pass over the positions of a block, depth first. `frames[0]` holds the range to fill.
 
-    `used[level]` holds the items chosen by the strides of a step, `dropped[level]` those that this pass will
-    free. Deviation: this uses a stack of frames where Ceph recurses, because Numba cannot cache recursive
+    Deviation: this uses a stack of frames where Ceph recurses, because Numba cannot cache recursive
     functions.
     """
-    width = out.size
-    last = steps[0, 0] - 1
     level = 0
-    below = np.int64(-1)
     while True:
-        frame = frames[level]
-        step = steps[level + 1]
-        stride = frame[F_STRIDE]
-        end = frame[F_END]
-        if below >= 0:
-            low = frame[F_LOW]
-            if (
-                _note(used[level], low, min(low + stride, end), frame[F_ITEM])
-                and below == 0
-            ):
-                dropped[level, low] = 1
-            frame[F_FOUND] += below
-            frame[F_LOW] += stride
-        deeper = False
-        while frame[F_LOW] < end:
-            low = frame[F_LOW]
-            high = min(low + stride, end)
-            dropped[level, low] = 0
-            open_places = False
-            for i in range(low, high):
-                open_places |= used[last, i] == _FREE
-            if open_places:
-                index = (low - frame[F_START]) // stride
-                # The upper half-word counts positions and passes, the lower one draws after a collision.
-                first_r = (attempt * width + index) << 16
-                item = _choose(
-                    t,
-                    x,
-                    step,
-                    used[level],
-                    frame[F_BUCKET],
-                    frame,
-                    high,
-                    index,
-                    first_r,
-                    tries,
-                    q,
-                    scratch,
-                )
-                if item != NONE and step[2] > 0 and level < last:
-                    frame[F_ITEM] = item
-                    if steps[level + 2, 1] > 0:
-                        strides = steps[level + 2, 1]
-                    else:
-                        strides = width
-                    _enter(frames, level + 1, -1 - item, stride, strides, low, high)
-                    deeper = True
-                    break
-                is_leaf = step[2] == 0 and level == last and stride == 1
-                if item != NONE and is_leaf and not is_out(reweights, item, x):
-                    _note(used[level], low, high, item)
-                    out[filled[0] if filled[1] else low] = item
-                    filled[0] += 1
-                    frame[F_FOUND] += 1
-            frame[F_LOW] += stride
-        if deeper:
+        if _fill_strides(m, p, room, level):
             level += 1
-            below = np.int64(-1)
             continue
-        # A rejected choice still blocks the other strides until the end of the pass.
-        for low in range(frame[F_START], end, stride):
-            if dropped[level, low]:
-                _forget_last(used[level], low, min(low + stride, end))
+        _free_dropped(room, level)
         if level == 0:
             return
-        below = frame[F_FOUND]
         level -= 1
+        _leave(room, level)
+
+
+@outlined
+def _fill_block(m, rule, steps, out, room, start):
+    """Fill the positions of a block from `start` on, and return their end."""
+    width = out.size
+    count = steps[0, 0]
+    total = np.int64(1)
+    for s in range(1, count + 1):
+        total *= _strides(steps[s], width)
+    end = min(start + total, width)
+    for level in range(count):
+        for i in range(width):
+            room.used[level, i] = _FREE
+    limit = room.filled[0] + end - start
+    for attempt in range(rule.tunables[T_DESCENTS]):
+        if room.filled[0] >= limit or m.q[Q_BUDGET] < 0:
+            break
+        stride = total // _strides(steps[1], width)
+        _enter(room.frames[0], -1 - steps[0, 2], stride, start, end)
+        _pass(m, Pass(steps, attempt, rule.tunables[T_COLLISION_TRIES], out), room)
+    return end
 
 
 @compiled
-def map_rows_msr(
-    t,
-    blocks,
-    firstn,
-    tunables,
-    xs,
-    reweights,
-    out,
-    lengths,
-    used,
-    dropped,
-    frames,
-    filled,
-    q,
-    scratch,
-):
-    """Run an MSR rule for every input. See `kernel.map_rows` for parameters not described here.
-
-    `blocks` (blocks, 1 + steps, 3) holds a header row (choosemsr steps, 1, item taken) for each block,
-    followed by its steps (code, count, type). Results have no gaps if `firstn` (msr_firstn) and keep their
-    positions otherwise (msr_indep). `tunables` are descents, tries after a collision, and the budget of
-    hashes. The others are workspace: `used` and `dropped` (steps, width), `frames` (steps, 7), `filled` for
-    the number of filled positions and whether results have no gaps, and `q` in the form that `descend` reads.
-    """
+def map_rows_msr(t, rule, xs, reweights, out, lengths, room, scratch):
+    """Run an MSR rule for every input. See `kernel.map_rows` for parameters not described here."""
     width = out.shape[1]
-    for i in range(q.size):
-        q[i] = 0
-    q[Q_BUDGET] = tunables[T_BUDGET]
-    tries = tunables[T_COLLISION_TRIES]
+    for i in range(room.q.size):
+        room.q[i] = 0
+    room.q[Q_BUDGET] = rule.tunables[T_BUDGET]
     for row in range(xs.size):
-        x = xs[row]
+        m = Mapper(t, reweights, xs[row], room.q, scratch)
         slots = out[row]
         for i in range(width):
             slots[i] = NONE
-        filled[0] = 0
-        filled[1] = firstn
+        room.filled[0] = 0
+        room.filled[1] = rule.firstn
         start = 0
-        for b in range(blocks.shape[0]):
-            steps = blocks[b]
-            count = steps[0, 0]
-            total = np.int64(1)
-            for s in range(1, count + 1):
-                total *= steps[s, 1] if steps[s, 1] > 0 else width
-            end = min(start + total, width)
-            if start >= end:
+        for b in range(rule.blocks.shape[0]):
+            end = _fill_block(m, rule, rule.blocks[b], slots, room, start)
+            if end <= start:
                 break
-            for level in range(count):
-                for i in range(width):
-                    used[level, i] = _FREE
-            limit = filled[0] + end - start
-            for attempt in range(tunables[T_DESCENTS]):
-                if filled[0] >= limit or q[Q_BUDGET] < 0:
-                    break
-                strides = steps[1, 1] if steps[1, 1] > 0 else width
-                _enter(frames, 0, -1 - steps[0, 2], total, strides, start, end)
-                _pass(
-                    t,
-                    reweights,
-                    x,
-                    steps,
-                    attempt,
-                    tries,
-                    slots,
-                    filled,
-                    used,
-                    dropped,
-                    frames,
-                    q,
-                    scratch,
-                )
             start = end
-        lengths[row] = filled[0] if firstn else width
-        if q[Q_BUDGET] < 0:
+        lengths[row] = room.filled[0] if rule.firstn else width
+        if room.q[Q_BUDGET] < 0:
             lengths[row] = OUT_OF_BUDGET
             break

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from stripesim.models.placement.crush.elements import Alg, Bucket, BucketArgs
-from stripesim.models.problems import CrushMapError, Problem, ProblemsError
+from stripesim.models.problems import PlacementError, Problem, ProblemsError
 
 # Ids index arrays, so a stray digit must not allocate gigabytes.
 ID_MAX = 1_000_000
@@ -21,7 +21,7 @@ Node = TypeVar("Node", int, str)
 class Problems:
     """Collect problems with their locations: a line of a text, from 1, or a key of a document."""
 
-    error: type[ProblemsError] = CrushMapError
+    error: type[ProblemsError] = PlacementError
 
     def __init__(self, source: str) -> None:
         self.source = source

@@ -6,6 +6,7 @@ Ceph v16.2.15, src/crush/CrushWrapper.cc (populate_classes, device_class_clone),
 the text of a map does not name. Ids matter because straw2 hashes them.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 
@@ -43,29 +44,17 @@ def add_shadow_buckets(
     if not classes:
         return buckets
     class_of = {device.id: device.device_class for device in devices}
-    by_id = {bucket.id: bucket for bucket in buckets}
-    children = {item for bucket in buckets for item in bucket.items}
     known_ids = {
         (b.id, name): shadow_id for b in buckets for name, shadow_id in b.class_ids
     }
-    used = set(by_id) | set(known_ids.values())
+    used = {bucket.id for bucket in buckets} | set(known_ids.values())
     shadows: dict[tuple[int, str], Bucket] = {}
-    below = {bucket.id: bucket.items for bucket in buckets}
-    ordered: dict[int, None] = {}
-    for root in sorted(set(by_id) - children):
-        done = len(ordered)
-        depth_first(root, below, ordered)
+    for tree in _trees(buckets):
         for name in classes:
-            for original in (by_id[bucket_id] for bucket_id in list(ordered)[done:]):
-                kept = [
-                    (item, weight) if item >= 0 else _reference(shadows[item, name])
-                    for item, weight in zip(
-                        original.items, original.weights, strict=True
-                    )
-                    if item < 0 or class_of[item] == name
-                ]
+            for original in tree:
                 shadow_id = known_ids.get((original.id, name)) or _free_id(used)
                 used.add(shadow_id)
+                kept = _items_of_class(original, name, class_of, shadows)
                 shadows[original.id, name] = Bucket(
                     shadow_id,
                     shadow_name(original.name, name),
@@ -79,6 +68,34 @@ def add_shadow_buckets(
         for b in buckets
     )
     return completed + tuple(shadows.values())
+
+
+def _trees(buckets: tuple[Bucket, ...]) -> Iterator[list[Bucket]]:
+    """Yield the buckets below each root that no earlier root holds, each after its children."""
+    by_id = {bucket.id: bucket for bucket in buckets}
+    below = {bucket.id: bucket.items for bucket in buckets}
+    children = {item for bucket in buckets for item in bucket.items}
+    ordered: dict[int, None] = {}
+    for root in sorted(set(by_id) - children):
+        done = len(ordered)
+        depth_first(root, below, ordered)
+        yield [by_id[bucket_id] for bucket_id in list(ordered)[done:]]
+
+
+def _items_of_class(
+    original: Bucket,
+    name: str,
+    class_of: Mapping[int, str | None],
+    shadows: Mapping[tuple[int, str], Bucket],
+) -> list[tuple[int, int]]:
+    """Return the items and weights of a bucket's shadow, whose own items have their shadows already."""
+    kept = []
+    for item, weight in zip(original.items, original.weights, strict=True):
+        if item < 0:
+            kept.append(_reference(shadows[item, name]))
+        elif class_of[item] == name:
+            kept.append((item, weight))
+    return kept
 
 
 def _reference(shadow: Bucket) -> tuple[int, int]:

@@ -37,7 +37,7 @@ from stripesim.models.placement.crush.problems import (
     misfit,
 )
 from stripesim.models.placement.crush.shadow import add_shadow_buckets, shadow_name
-from stripesim.models.problems import CrushMapError
+from stripesim.models.problems import PlacementError
 
 _SET_OPS = {op.name.lower(): op for op in StepOp if op.name.startswith("SET_")}
 _ALGS = {alg.name.lower(): alg for alg in Alg}
@@ -73,18 +73,18 @@ def load_map(path: str | Path) -> CrushMap:
 
     Raises
     ------
-    CrushMapError
+    PlacementError
         If the file cannot be read or the map is invalid, with one line per problem.
     """
     try:
         # Editors on Windows may write a byte order mark.
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise CrushMapError(
+        raise PlacementError(
             f"{path}: got {error.strerror}, wanted a readable CRUSH map"
         ) from None
     except UnicodeDecodeError:
-        raise CrushMapError(
+        raise PlacementError(
             f"{path}: got a binary file, wanted text (crushtool -d decompiles a compiled map)"
         ) from None
     return parse_map(text, source=str(path))
@@ -102,7 +102,7 @@ def parse_map(text: str, *, source: str = "<string>") -> CrushMap:
 
     Raises
     ------
-    CrushMapError
+    PlacementError
         If the map is invalid, with one line per problem.
     """
     return _Reader(source).read(text)
@@ -113,47 +113,19 @@ class _Reader(Lines):
 
     def __init__(self, source: str) -> None:
         super().__init__(source)
+        self.tunables: dict[str, int] = {}
+        self.devices: list[Device] = []
         self.type_ids: dict[str, int] = {}
         self.ids: dict[str, int] = {}
 
     def read(self, text: str) -> CrushMap:
-        tunables: dict[str, int] = {}
-        devices: list[Device] = []
         blocks: list[Declaration] = []
         for declaration in self.declarations(text):
-            line, words, body = declaration
-            match words:
-                case _ if body is not None:
-                    blocks.append(declaration)
-                case ["tunable", name, value] if name in _TUNABLES:
-                    most = TUNABLE_MAX.get(name, VALUE_MAX)
-                    tunables[name] = self.whole(value, 0, most, f"tunable {name}", line)
-                    self.once("tunable", name, line)
-                case ["tunable", name, _]:
-                    self.add(
-                        line,
-                        f"unknown tunable {name!r}",
-                        f"one of {', '.join(_TUNABLES)}",
-                    )
-                case ["device", number, name, *rest] if not rest or (
-                    rest[0] == "class" and len(rest) == 2
-                ):
-                    device_id = self.whole(number, 0, ID_MAX, "device id", line)
-                    for word in (name, *rest[1:]):
-                        self.check_name(word, line)
-                    devices.append(Device(device_id, name, rest[1] if rest else None))
-                    self.once("item name", name, line)
-                    self.once("device id", device_id, line)
-                case ["type", number, name]:
-                    self.check_name(name, line)
-                    self.type_ids[name] = self.whole(number, 0, ID_MAX, "type id", line)
-                    self.once("type id", self.type_ids[name], line)
-                    self.once("type name", name, line)
-                case _:
-                    wanted = "'tunable NAME N', 'device N NAME [class C]', 'type N NAME', a bucket or a rule"
-                    self.add(line, repr(" ".join(words)), f"{wanted} with its {{…}}")
-        tunables.pop("allowed_bucket_algs", None)
-        buckets = self._buckets(blocks, devices)
+            if declaration.body is not None:
+                blocks.append(declaration)
+            else:
+                self._declare(declaration.line, declaration.words)
+        buckets = self._buckets(blocks)
         rules = [
             self._rule(line, words[1], body or [])
             for line, words, body in blocks
@@ -163,15 +135,78 @@ class _Reader(Lines):
         types = tuple((number, name) for name, number in self.type_ids.items())
         choose_args = self._choose_args(blocks, buckets)
         self.finish()
-        known_tunables = replace(Tunables.legacy(), **tunables)
         return CrushMap(
-            tuple(devices), types, buckets, tuple(rules), known_tunables, choose_args
+            tuple(self.devices),
+            types,
+            buckets,
+            tuple(rules),
+            self._known_tunables(),
+            choose_args,
         )
 
-    def _buckets(
-        self, declared: list[Declaration], devices: list[Device]
-    ) -> tuple[Bucket, ...]:
+    def _declare(self, line: int, words: list[str]) -> None:
+        """Record a declaration of one line: a tunable, device or type."""
+        match words:
+            case ["tunable", name, value]:
+                self._tunable(line, name, value)
+            case ["device", number, name]:
+                self._device(line, number, name, None)
+            case ["device", number, name, "class", device_class]:
+                self._device(line, number, name, device_class)
+            case ["type", number, name]:
+                self.check_name(name, line)
+                self.type_ids[name] = self.whole(number, 0, ID_MAX, "type id", line)
+                self.once("type id", self.type_ids[name], line)
+                self.once("type name", name, line)
+            case _:
+                wanted = "'tunable NAME N', 'device N NAME [class C]', 'type N NAME', a bucket or a rule"
+                self.add(line, repr(" ".join(words)), f"{wanted} with its {{…}}")
+
+    def _tunable(self, line: int, name: str, value: str) -> None:
+        if name not in _TUNABLES:
+            self.add(
+                line, f"unknown tunable {name!r}", f"one of {', '.join(_TUNABLES)}"
+            )
+            return
+        most = TUNABLE_MAX.get(name, VALUE_MAX)
+        self.tunables[name] = self.whole(value, 0, most, f"tunable {name}", line)
+        self.once("tunable", name, line)
+
+    def _known_tunables(self) -> Tunables:
+        kept = {
+            name: value
+            for name, value in self.tunables.items()
+            if name != "allowed_bucket_algs"
+        }
+        return replace(Tunables.legacy(), **kept)
+
+    def _device(
+        self, line: int, number: str, name: str, device_class: str | None
+    ) -> None:
+        device_id = self.whole(number, 0, ID_MAX, "device id", line)
+        self.check_name(name, line)
+        if device_class is not None:
+            self.check_name(device_class, line)
+        self.devices.append(Device(device_id, name, device_class))
+        self.once("item name", name, line)
+        self.once("device id", device_id, line)
+
+    def _buckets(self, declared: list[Declaration]) -> tuple[Bucket, ...]:
         """Return the hierarchy with its shadow buckets. Devices and buckets share one name space."""
+        blocks = self._blocks(declared)
+        device_ids = {device.name: device.id for device in self.devices}
+        self.ids = device_ids | {block.name: block.id for block in blocks}
+        buckets = tuple(self._resolved(block, set(device_ids)) for block in blocks)
+        self._check_cycles(blocks)
+        if self.found:
+            # Shadow trees need a valid hierarchy. Declare their names anyway, so that rules can be checked.
+            self._declare_shadow_names(buckets)
+            return buckets
+        buckets = add_shadow_buckets(tuple(self.devices), buckets)
+        self.ids |= {bucket.name: bucket.id for bucket in buckets}
+        return buckets
+
+    def _blocks(self, declared: list[Declaration]) -> list[_Block]:
         blocks = []
         for line, words, body in declared:
             match words:
@@ -186,16 +221,12 @@ class _Reader(Lines):
                     self.add(
                         line, repr(" ".join(words)), "'TYPE NAME {' or 'rule NAME {'"
                     )
-        self.ids = {device.name: device.id for device in devices} | {
-            b.name: b.id for b in blocks
-        }
-        buckets = tuple(
-            self._resolved(block, {device.name for device in devices})
-            for block in blocks
-        )
+        return blocks
+
+    def _check_cycles(self, blocks: list[_Block]) -> None:
         finished: dict[str, None] = {}
         below = {block.name: [item.name for item in block.items] for block in blocks}
-        items = {
+        lines = {
             (block.name, item.name): item.line
             for block in blocks
             for item in block.items
@@ -203,71 +234,20 @@ class _Reader(Lines):
         for name in below:
             for holder, item in depth_first(name, below, finished):
                 got = f"a cycle: bucket {holder!r} holds {item!r}, which holds it"
-                self.add(items[holder, item], got, "a hierarchy without cycles")
-        if self.found:
-            # Shadow trees need a valid hierarchy. Declare their names anyway, so that rules can be checked.
-            classes = {
-                device.device_class
-                for device in devices
-                if device.device_class is not None
-            }
-            self.ids |= {
-                shadow_name(bucket.name, name): 0
-                for bucket in buckets
-                for name in classes
-            }
-            return buckets
-        buckets = add_shadow_buckets(tuple(devices), buckets)
-        self.ids |= {bucket.name: bucket.id for bucket in buckets}
-        return buckets
+                self.add(lines[holder, item], got, "a hierarchy without cycles")
+
+    def _declare_shadow_names(self, buckets: tuple[Bucket, ...]) -> None:
+        for device_class in {device.device_class for device in self.devices}:
+            if device_class is not None:
+                self.ids |= {shadow_name(b.name, device_class): 0 for b in buckets}
 
     def _block(self, bucket: _Block, body: list[Statement]) -> _Block:
         self.once("item name", bucket.name, bucket.line)
-        keys = set()
+        keys: set[str] = set()
         for line, words in body:
-            match words:
-                case ["id", number]:
-                    if "id" in keys:
-                        self.add(
-                            line, f"a second id for bucket {bucket.name!r}", "one id"
-                        )
-                    bucket.id = self.whole(number, -ID_MAX, -1, "bucket id", line)
-                    self.once("bucket id", bucket.id, line)
-                case ["id", number, "class", name]:
-                    shadow_id = self.whole(number, -ID_MAX, -1, "bucket id", line)
-                    bucket.class_ids.append((name, shadow_id))
-                    self.once("bucket id", shadow_id, line)
-                case ["alg", alg]:
-                    if alg not in _ALGS:
-                        self.add(
-                            line,
-                            f"unsupported alg {alg!r}",
-                            f"one of {', '.join(_ALGS)}",
-                        )
-                    bucket.alg = _ALGS.get(alg, Alg.STRAW2)
-                case ["hash", kind]:
-                    if kind not in ("0", "rjenkins1"):
-                        self.add(line, f"unknown hash {kind!r}", "0 (rjenkins1)")
-                case (
-                    ["item", name]
-                    | ["item", name, "weight", _]
-                    | ["item", name, "weight", _, "pos", _]
-                ):
-                    values = dict(zip(words[2::2], words[3::2], strict=True))
-                    if "weight" in values:
-                        weight = self.weight(values["weight"], line)
-                    else:
-                        weight = WEIGHT_ONE
-                    if "pos" in values:
-                        position = self.whole(values["pos"], 0, ID_MAX, "pos", line)
-                    else:
-                        position = None
-                    bucket.items.append(_BucketItem(line, name, weight, position))
-                case _:
-                    wanted = "'id N [class C]', 'alg straw2', 'hash 0' or 'item NAME weight W [pos N]'"
-                    self.add(
-                        line, f"{' '.join(words)!r} in bucket {bucket.name!r}", wanted
-                    )
+            if words[0] == "id" and len(words) == 2 and "id" in keys:
+                self.add(line, f"a second id for bucket {bucket.name!r}", "one id")
+            self._block_line(bucket, line, words)
             keys.add("class" if len(words) == 4 and words[0] == "id" else words[0])
         for word, wanted in (
             ("id", "a line 'id N' with N below 0"),
@@ -278,6 +258,46 @@ class _Reader(Lines):
                     bucket.line, f"bucket {bucket.name!r} without an {word}", wanted
                 )
         return bucket
+
+    def _block_line(self, bucket: _Block, line: int, words: list[str]) -> None:
+        match words:
+            case ["id", number]:
+                bucket.id = self.whole(number, -ID_MAX, -1, "bucket id", line)
+                self.once("bucket id", bucket.id, line)
+            case ["id", number, "class", name]:
+                shadow_id = self.whole(number, -ID_MAX, -1, "bucket id", line)
+                bucket.class_ids.append((name, shadow_id))
+                self.once("bucket id", shadow_id, line)
+            case ["alg", alg]:
+                if alg not in _ALGS:
+                    wanted = f"one of {', '.join(_ALGS)}"
+                    self.add(line, f"unsupported alg {alg!r}", wanted)
+                bucket.alg = _ALGS.get(alg, Alg.STRAW2)
+            case ["hash", "0" | "rjenkins1"]:
+                pass
+            case ["hash", kind]:
+                self.add(line, f"unknown hash {kind!r}", "0 (rjenkins1)")
+            case (
+                ["item", name]
+                | ["item", name, "weight", _]
+                | ["item", name, "weight", _, "pos", _]
+            ):
+                bucket.items.append(self._bucket_item(line, name, words[2:]))
+            case _:
+                wanted = "'id N [class C]', 'alg straw2', 'hash 0' or 'item NAME weight W [pos N]'"
+                got = f"{' '.join(words)!r} in bucket {bucket.name!r}"
+                self.add(line, got, wanted)
+
+    def _bucket_item(self, line: int, name: str, words: list[str]) -> _BucketItem:
+        """Return an item with the weight and position that ``weight W pos N`` states, each if it is there."""
+        values = dict(zip(words[::2], words[1::2], strict=True))
+        weight = WEIGHT_ONE
+        position = None
+        if "weight" in values:
+            weight = self.weight(values["weight"], line)
+        if "pos" in values:
+            position = self.whole(values["pos"], 0, ID_MAX, "pos", line)
+        return _BucketItem(line, name, weight, position)
 
     def _resolved(self, block: _Block, devices: set[str]) -> Bucket:
         """Resolve names to ids. Items that cannot be resolved are reported and left out."""

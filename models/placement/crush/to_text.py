@@ -7,6 +7,8 @@ from stripesim.models.placement.crush.elements import (
     WEIGHT_ONE,
     Bucket,
     BucketArgs,
+    Device,
+    Rule,
     Step,
     StepOp,
     Tunables,
@@ -16,51 +18,57 @@ from stripesim.models.placement.crush.map import CrushMap
 
 def map_to_text(crush: CrushMap) -> str:
     """Write a map in the form that `parse_map` and ``crushtool -c`` read."""
-    lines = ["# begin crush map"]
-    plain = Tunables()
-    for f in fields(Tunables):
-        value = getattr(crush.tunables, f.name)
-        # Compilers before Ceph 19 do not know the tunables of MSR rules.
-        if not f.name.startswith("msr_") or value != getattr(plain, f.name):
-            lines.append(f"tunable {f.name} {value}")
-    lines += ["", "# devices"]
-    for device in crush.devices:
-        if device.device_class is not None:
-            suffix = f" class {device.device_class}"
-        else:
-            suffix = ""
-        lines.append(f"device {device.id} {device.name}{suffix}")
     type_names = dict(crush.types)
-    lines += [
-        "",
-        "# types",
-        *(f"type {number} {name}" for number, name in crush.types),
-        "",
-        "# buckets",
-    ]
     names = {device.id: device.name for device in crush.devices}
     names |= {bucket.id: bucket.name for bucket in crush.buckets}
     shadows = {
         shadow_id for bucket in crush.buckets for _, shadow_id in bucket.class_ids
     }
+    lines = ["# begin crush map", *_tunable_lines(crush.tunables)]
+    lines += ["", "# devices", *map(_device_line, crush.devices)]
+    lines += ["", "# types"]
+    lines += [f"type {number} {name}" for number, name in crush.types]
+    lines += ["", "# buckets"]
     for bucket in crush.buckets:
         if bucket.id not in shadows:
             lines += _bucket_lines(bucket, type_names, names)
     lines += ["", "# rules"]
     for rule in crush.rules:
-        lines += [f"rule {rule.name} {{", f"\tid {rule.id}", f"\ttype {rule.kind}"]
-        # Older compilers require sizes, which have no effect on mappings.
-        lines += ["\tmin_size 1", "\tmax_size 100"]
-        lines += [
-            f"\tstep {_step_text(step, type_names, names)}" for step in rule.steps
-        ]
-        lines.append("}")
+        lines += _rule_lines(rule, type_names, names)
     for index, changes in crush.choose_args:
         lines += ["", f"choose_args {index} {{"]
         for change in changes:
             lines += _change_lines(change)
         lines.append("}")
     return "\n".join([*lines, "", "# end crush map", ""])
+
+
+def _tunable_lines(tunables: Tunables) -> list[str]:
+    plain = Tunables()
+    lines = []
+    for f in fields(Tunables):
+        value = getattr(tunables, f.name)
+        # Compilers before Ceph 19 do not know the tunables of MSR rules.
+        if not f.name.startswith("msr_") or value != getattr(plain, f.name):
+            lines.append(f"tunable {f.name} {value}")
+    return lines
+
+
+def _device_line(device: Device) -> str:
+    line = f"device {device.id} {device.name}"
+    if device.device_class is None:
+        return line
+    return f"{line} class {device.device_class}"
+
+
+def _rule_lines(
+    rule: Rule, type_names: dict[int, str], names: dict[int, str]
+) -> list[str]:
+    lines = [f"rule {rule.name} {{", f"\tid {rule.id}", f"\ttype {rule.kind}"]
+    # Older compilers require sizes, which have no effect on mappings.
+    lines += ["\tmin_size 1", "\tmax_size 100"]
+    lines += [f"\tstep {_step_text(step, type_names, names)}" for step in rule.steps]
+    return [*lines, "}"]
 
 
 def _bucket_lines(

@@ -16,7 +16,7 @@ from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.tables import Table
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.show.figures.results import CaptionedFigure
+    from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
 
 def answer_of_calibration(calibration: Calibration) -> Answer:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from stripesim.calibration.fitting import Fit, fit_parameters
 from stripesim.calibration.parameters.sets import ParameterSet
-from stripesim.models.problems import MeasuredError
+from stripesim.models.problems import MeasuredError, Problem
 from stripesim.scenarios.answers.calibrate.factors import (
     FACTORS,
     spreads_for,
@@ -201,16 +201,22 @@ def runs_of(folder: Path) -> list[CalibrationRun]:
     """Read the measured runs of a folder in either format."""
     if not folder.is_dir():
         raise MeasuredError(
-            f"MEASURED: got {folder}, wanted a folder with times.csv and clusters.toml, or with fio's JSON "
-            "outputs and a scenario"
+            Problem(
+                place="MEASURED",
+                got=str(folder),
+                wanted="a folder with times.csv and clusters.toml, or with fio's JSON outputs and a scenario",
+            )
         )
     if (folder / "times.csv").exists():
         return list(table_runs(folder))
     if any(folder.glob("*.json")):
         return list(fio_runs(folder))
     raise MeasuredError(
-        f"{folder}: got neither times.csv nor a JSON file, wanted times.csv and clusters.toml, or fio's JSON "
-        "outputs and a scenario"
+        Problem(
+            place=str(folder),
+            got="neither times.csv nor a JSON file",
+            wanted="times.csv and clusters.toml, or fio's JSON outputs and a scenario",
+        )
     )
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from stripesim.scenarios.answers.calibrate.calibrate import TOLERANCE, Calibration
+from stripesim.scenarios.answers.calibrate.calibrate import (
+    TOLERANCE,
+    Calibration,
+    JudgedValue,
+)
 from stripesim.scenarios.answers.calibrate.rows import FITTED_METRICS
-from stripesim.scenarios.show.figures.panels import COLOURS
-from stripesim.scenarios.show.figures.results import (
-    CaptionedFigure,
-    legend,
-    new_figure,
-    styled,
+from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn
+from stripesim.scenarios.show.figures.specification import (
+    COLOURS,
+    AxisSpec,
+    FigureSpec,
+    LayerSpec,
+    PanelSpec,
+    line_at,
 )
 
 _METRIC_WORDS: Final = {
@@ -35,47 +42,71 @@ def draw_calibration(result: Calibration) -> CaptionedFigure:
             if value.role == role and not repeats:
                 shown.append(value)
                 seen.add(row)
-    with styled():
-        figure = new_figure((8.0, 1.6 + _ROW_INCHES * len(shown)))
-        axes = figure.subplots()
-        axes.axvspan(
-            1 - TOLERANCE, 1 + TOLERANCE, color="0.9", label=f"within {TOLERANCE:.0%}"
-        )
-        axes.axvline(1, color="0.4", linewidth=0.8)
-        for place, value in enumerate(shown):
-            before = value.before / value.measured
-            after = value.after / value.measured
-            axes.plot([before, after], [place, place], color="0.6", linewidth=0.9)
-            axes.plot(before, place, "o", color="0.5", fillstyle="none", label="before")
-        for (role, words), colour, marker in zip(_ROLES, COLOURS, "so", strict=False):
-            places = [at for at, value in enumerate(shown) if value.role == role]
-            ratios = [shown[at].after / shown[at].measured for at in places]
-            axes.plot(
-                ratios,
-                places,
-                marker,
-                color=colour,
-                linestyle="none",
+    return drawn(_figure(shown, _caption(result)))
+
+
+def _figure(shown: Sequence[JudgedValue], caption: str) -> FigureSpec:
+    places = range(len(shown))
+    before = [value.before / value.measured for value in shown]
+    after = [value.after / value.measured for value in shown]
+    layers = [
+        LayerSpec(
+            mark="span",
+            low=[1 - TOLERANCE],
+            high=[1 + TOLERANCE],
+            label=f"within {100 * TOLERANCE:.0f} %",
+            style={"color": "0.9"},
+        ),
+        line_at(1, linewidth=0.8),
+        LayerSpec(
+            mark="whiskers",
+            y=places,
+            low=before,
+            high=after,
+            sideways=True,
+            style={"color": "0.6", "linewidth": 0.9},
+        ),
+        LayerSpec(
+            mark="published",
+            x=before,
+            y=places,
+            label="before",
+            style={"marker": "o", "color": "0.5", "markersize": 6},
+        ),
+    ]
+    for (role, words), colour, marker in zip(_ROLES, COLOURS, "so", strict=False):
+        own = [at for at, value in enumerate(shown) if value.role == role]
+        layers.append(
+            LayerSpec(
+                mark="points",
+                x=[after[at] for at in own],
+                y=own,
                 label=f"after, {words}",
+                style={"marker": marker, "color": colour, "markersize": 6},
             )
-        axes.set_yticks(
-            range(len(shown)),
-            [value.load + _METRIC_WORDS[value.metric] for value in shown],
         )
-        axes.invert_yaxis()
-        axes.set_xscale("log")
-        ticks = [0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5]
-        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-        axes.set_xticks([], minor=True)
-        axes.set_xlabel("simulated / measured")
-        legend(figure)
-    return CaptionedFigure(figure, _caption(result))
+    panel = PanelSpec(
+        layers=layers,
+        x=AxisSpec(
+            label="simulated / measured",
+            scale="log",
+            ticks=[0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5],
+        ),
+        y=AxisSpec(
+            ticks=places,
+            names=[value.load + _METRIC_WORDS[value.metric] for value in shown],
+            reverse=True,
+        ),
+    )
+    size = (8.0, 1.6 + _ROW_INCHES * len(shown))
+    return FigureSpec(size=size, panels=[panel], caption=caption)
 
 
 def _caption(result: Calibration) -> str:
     held_out = result.held_out()
+    tolerance = f"{100 * TOLERANCE:.0f} %"
     return (
         "Simulated over measured, before (hollow) and after (filled) calibration. "
-        f"Of {held_out} held-out values, {result.count_within(after=False)} were within {TOLERANCE:.0%} "
+        f"Of {held_out} held-out values, {result.count_within(after=False)} were within {tolerance} "
         f"before and {result.count_within(after=True)} are after."
     )

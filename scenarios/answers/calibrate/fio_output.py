@@ -13,7 +13,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from stripesim.calibration.parameters.sets import ParameterSet
-from stripesim.models.problems import MeasuredError
+from stripesim.models.problems import MeasuredError, Problem
 from stripesim.scenarios.answers.calibrate.rows import CalibrationRow, Load
 from stripesim.scenarios.cells.measured import (
     REQUESTS_MIN,
@@ -36,29 +36,29 @@ _LOADS: Final = {
 }
 
 
-class _FioTable(BaseModel):
+class _FioObject(BaseModel):
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
 
-class _Latency(_FioTable):
+class _Latency(_FioObject):
     mean: float = 0.0
     percentile: dict[str, float] = Field(default_factory=dict)
 
 
-class _Direction(_FioTable):
+class _Direction(_FioObject):
     iops: float = 0.0
     lat_ns: _Latency = Field(default_factory=_Latency)
     clat_ns: _Latency = Field(default_factory=_Latency)
 
 
-class _FioJob(_FioTable):
+class _FioJob(_FioObject):
     jobname: str = ""
     options: dict[str, Any] = Field(default_factory=dict, alias="job options")
     read: _Direction = Field(default_factory=_Direction)
     write: _Direction = Field(default_factory=_Direction)
 
 
-class _FioOutput(_FioTable):
+class _FioOutput(_FioObject):
     options: dict[str, Any] = Field(default_factory=dict, alias="global options")
     jobs: list[_FioJob] = Field(min_length=1)
 
@@ -155,8 +155,11 @@ def fio_runs(folder: Path) -> list[FioRun]:
     scenarios = sorted(folder.glob("*.toml"))
     if len(scenarios) != 1:
         raise MeasuredError(
-            f"{folder}: got {len(scenarios)} TOML files next to fio's outputs, wanted one: the scenario of "
-            "the cluster that was measured"
+            Problem(
+                place=str(folder),
+                got=f"{len(scenarios)} TOML files next to fio's outputs",
+                wanted="one: the scenario of the cluster that was measured",
+            )
         )
     any_load = {"workload.requests": REQUESTS_MIN, "workloads": []}
     scenario = load_scenario(scenarios[0], sets=any_load)
@@ -184,7 +187,9 @@ def _row(path: Path, schemes: Sequence[str]) -> CalibrationRow:
     directions = [getattr(job, op) for job in jobs]
     iops = sum(direction.iops for direction in directions)
     if not iops > 0:
-        raise MeasuredError(f"{path}: jobs: got no {op} requests, wanted some")
+        raise MeasuredError(
+            Problem(place=str(path), key="jobs", got=f"no {op} requests", wanted="some")
+        )
     scheme = _scheme_of(path, schemes)
     return CalibrationRow(
         id=path.stem,
@@ -217,7 +222,12 @@ def _load_of(path: Path, options: Sequence[Mapping[str, Any]]) -> tuple[str, str
     kind = _common(path, options, "rw", "", str)
     if kind not in _LOADS:
         raise MeasuredError(
-            f"{path}: rw: got {kind or 'nothing'}, wanted one of {', '.join(_LOADS)}"
+            Problem(
+                place=str(path),
+                key="rw",
+                got=str(kind or "nothing"),
+                wanted=f"one of {', '.join(_LOADS)}",
+            )
         )
     return _LOADS[kind]
 
@@ -233,7 +243,12 @@ def _common(
     values = {str(each.get(key, default)) for each in options}
     if len(values) > 1:
         raise MeasuredError(
-            f"{path}: {key}: got {', '.join(sorted(values))}, wanted one load per file"
+            Problem(
+                place=str(path),
+                key=key,
+                got=", ".join(sorted(values)),
+                wanted="one load per file",
+            )
         )
     value = values.pop()
     try:
@@ -253,7 +268,9 @@ def _block_bytes(text: str) -> int:
 def _whole(path: Path, options: Mapping[str, Any], key: str, default: int) -> int:
     value = str(options.get(key, default))
     if not re.fullmatch(r"[1-9]\d{0,6}", value):
-        raise MeasuredError(f"{path}: {key}: got {value}, wanted a number above 0")
+        raise MeasuredError(
+            Problem(place=str(path), key=key, got=str(value), wanted="a number above 0")
+        )
     return int(value)
 
 

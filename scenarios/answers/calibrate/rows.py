@@ -11,7 +11,7 @@ from stripesim.calibration.measured.hardware import MeasuredHardware, hardware_o
 from stripesim.calibration.measured.rows import METRICS, MeasuredRow, read_measured
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import parse_scheme
-from stripesim.models.problems import MeasuredError
+from stripesim.models.problems import MeasuredError, Problem
 from stripesim.scenarios.cells.measured import (
     ModelChange,
     models_of,
@@ -200,7 +200,12 @@ def table_runs(folder: Path) -> list[TableRun]:
     where = folder / "times.csv"
     if len(names) > 1:
         raise MeasuredError(
-            f"{where}: cluster: got {', '.join(names)}, wanted rows of one cluster"
+            Problem(
+                place=str(where),
+                key="cluster",
+                got=", ".join(names),
+                wanted="rows of one cluster",
+            )
         )
     by_run: dict[tuple[Any, ...], list[MeasuredRow]] = {}
     for row in counted:

@@ -11,7 +11,7 @@ from stripesim.scenarios.show.quantities import rows_frame
 from stripesim.scenarios.show.tables import Table
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.show.figures.results import CaptionedFigure
+    from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
 Row = Mapping[str, Any]
 

@@ -129,9 +129,9 @@ _ESTIMATED: Final = (
 )
 
 
-def _tell(progress: OnStep, what: str, effort: str) -> None:
+def _tell(progress: OnStep, what: str, effort: str, total: int | None = None) -> None:
     """Report the effort of an answer that is under way."""
-    progress(f"{what}: {effort}")
+    progress(f"{what}: {effort}", total)
 
 
 def _suited(system: System) -> list[Method]:

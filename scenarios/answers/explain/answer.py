@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from stripesim.scenarios.answers.explain.text import TableRow
-    from stripesim.scenarios.show.figures.results import CaptionedFigure
+    from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
 #: Parameters listed per step.
 _SOURCES_MAX: Final = 3

@@ -20,8 +20,8 @@ from stripesim.scenarios.answers.explain.text import (
     reply_word,
 )
 from stripesim.scenarios.answers.explain.timeline import OBJECT_MAP, Timeline
-from stripesim.scenarios.show.figures.panels import note
-from stripesim.scenarios.show.figures.results import CaptionedFigure, new_figure
+from stripesim.scenarios.show.figures.marks import note
+from stripesim.scenarios.show.figures.renderer import CaptionedFigure, new_figure
 
 # From the palette of Okabe & Ito, "Color universal design" (2008).
 _FOR_SHARD: Final = "#C9DC6B"

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from stripesim.models.placement import OsdWeights
-from stripesim.models.problems import AnswerError
+from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.placement import up_sets
 from stripesim.scenarios.schema.keys import Cell, DegradedSpec, Scenario, cells
@@ -217,8 +217,11 @@ def _group(question: RequestQuestion, pool: Pool) -> int:
     if end_bytes > (first + 1) * pool.object_bytes:
         size = format_size(question.size_bytes)
         raise AnswerError(
-            f"--size: got {size} at offset {question.offset_bytes}, which crosses an object boundary, "
-            f"wanted a request within one object of {format_size(pool.object_bytes)}"
+            Problem(
+                place="--size",
+                got=f"{size} at offset {question.offset_bytes}, which crosses an object boundary",
+                wanted=f"a request within one object of {format_size(pool.object_bytes)}",
+            )
         )
     image = np.zeros(1, dtype=np.int64)
     return int(pool.groups_of(image, np.array([first], dtype=np.int64))[0])
@@ -228,7 +231,9 @@ def _lost_osd(question: RequestQuestion, pool: Pool, group: int) -> int:
     last = pool.scheme.width - 1
     if not 0 <= question.lost_shard <= last:
         wanted = f"0 to {last} for {pool.scheme.name}"
-        raise AnswerError(f"--lost-shard: got {question.lost_shard}, wanted {wanted}")
+        raise AnswerError(
+            Problem(place="--lost-shard", got=str(question.lost_shard), wanted=wanted)
+        )
     return int(pool.cluster.acting[group, question.lost_shard])
 
 
@@ -253,8 +258,11 @@ def _plan_repair(
     rebuild = next((one for one in operations if one.kind == "rebuild"), None)
     if rebuild is None:
         raise AnswerError(
-            f"repair: got no new OSD for shard {lost_shard} of {pool.scheme.name} from CRUSH, "
-            "wanted a spare failure domain"
+            Problem(
+                key="repair",
+                got=f"no new OSD for shard {lost_shard} of {pool.scheme.name} from CRUSH",
+                wanted="a spare failure domain",
+            )
         )
     if not in_rounds:
         try:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from stripesim.models.problems import AnswerError
+from stripesim.models.problems import AnswerError, Problem
 from stripesim.sim.ceph import roles
 from stripesim.sim.engine import graph
 from stripesim.sim.engine.graph import COUNTERS, NO_SHARD, Template
@@ -71,7 +71,9 @@ def record(
     streams = [stream for stream in engine.execute().streams if len(stream.issued_ns)]
     issued = sum(len(stream.issued_ns) for stream in streams)
     if issued != 1:
-        raise AnswerError(f"explain: got {issued} requests, wanted one")
+        raise AnswerError(
+            Problem(key="explain", got=f"{issued} requests", wanted="one")
+        )
     (stream,) = streams
     of_request = int(stream.templates[0])
     reply_ns = int(stream.completed_ns[0])

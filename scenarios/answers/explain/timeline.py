@@ -2,13 +2,14 @@
 
 import html
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal
 
 from stripesim.scenarios.answers.explain.record import RecordedStep
 from stripesim.scenarios.answers.explain.shares import ParameterShare
 from stripesim.sim.engine.program import PENDING
 from stripesim.sim.observe.critical_path import critical_steps
+from stripesim.sim.observe.documents import Documented
 
 Op = Literal["write", "read", "repair", "put", "get", "head", "list", "delete"]
 
@@ -21,7 +22,7 @@ CATEGORIES = ("client", "network", "cpu", "coding", "ssd", "pause", "wait")
 
 
 @dataclass(frozen=True)
-class TimelineStep:
+class TimelineStep(Documented):
     """A step of a request, its place in drawings, and the source of its duration."""
 
     step: RecordedStep
@@ -35,29 +36,28 @@ class TimelineStep:
         ParameterShare, ...
     ]  # Parameters that set its duration, the largest share first.
 
+    in_document: ClassVar = (
+        "lane",
+        "branch",
+        "category",
+        "coding_ns",
+        # The document calls the step's shard `branch`.
+        *(
+            (one.name, f"step.{one.name}")
+            for one in fields(RecordedStep)
+            if one.name != "shard"
+        ),
+        ("wait_ns", "step.wait_ns"),
+        ("duration_ns", "step.duration_ns"),
+        ("parameters", "shares"),
+    )
+
     @property
     def host(self) -> int | str:
         """Host that its work is for: the index of a shard, or a lane."""
         if self.branch is not None:
             return self.branch
         return "primary" if self.lane.startswith("shard ") else self.lane
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a document of plain values."""
-        step = asdict(self.step)
-        # The document calls it `branch`.
-        del step["shard"]
-        return {
-            "lane": self.lane,
-            "branch": self.branch,
-            "category": self.category,
-            "coding_ns": self.coding_ns,
-            **step,
-            "wait_ns": self.step.wait_ns,
-            "duration_ns": self.step.duration_ns,
-            "predecessors": list(self.step.predecessors),
-            "parameters": [share._asdict() for share in self.shares],
-        }
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Hold:
 
 
 @dataclass(frozen=True)
-class Timeline:
+class Timeline(Documented):
     """The steps of one request, with their times and the parameters that set them."""
 
     scheme: str
@@ -102,6 +102,32 @@ class Timeline:
     method: str = ""
     #: Warning if the code was never timed, so that its kernel costs are interpolated from other codes
     kernel_notes: tuple[str, ...] = ()
+
+    in_document: ClassVar = (
+        "scheme",
+        "op",
+        "state",
+        "generation",
+        "size_bytes",
+        "offset_bytes",
+        "primary",
+        "latency_ns",
+        "end_ns",
+        "shard_reads",
+        "shard_writes",
+        "metadata_reads",
+        "metadata_writes",
+        "method",
+        "kernel_notes",
+        ("missing_shards", "missing"),
+        "osds",
+        "latency_by_category_ns",
+        "totals",
+        ("critical_path", "path"),
+        "steps",
+        "holds",
+        ("parameters", "parameters.values"),
+    )
 
     def __repr__(self) -> str:
         what = (
@@ -148,37 +174,6 @@ class Timeline:
                 spent_ns["coding"] += entry.coding_ns
                 spent_ns[entry.category] += entry.step.duration_ns - entry.coding_ns
         return spent_ns
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a document of plain values."""
-        plain = (
-            "scheme",
-            "op",
-            "state",
-            "generation",
-            "size_bytes",
-            "offset_bytes",
-            "primary",
-            "latency_ns",
-            "end_ns",
-            "shard_reads",
-            "shard_writes",
-            "metadata_reads",
-            "metadata_writes",
-            "method",
-        )
-        return {
-            **{name: getattr(self, name) for name in plain},
-            "kernel_notes": list(self.kernel_notes),
-            "missing_shards": list(self.missing),
-            "osds": list(self.osds),
-            "latency_by_category_ns": self.latency_by_category_ns(),
-            "totals": self.totals(),
-            "critical_path": list(self.path),
-            "steps": [entry.to_json() for entry in self.steps],
-            "holds": [asdict(hold) for hold in self.holds],
-            "parameters": list(self.parameters.values()),
-        }
 
 
 def located(

@@ -20,9 +20,9 @@ from stripesim.scenarios.answers.load.rate_runs import (
     scenario_of,
 )
 from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint, RateWithin
+from stripesim.scenarios.cells.bound import Bound, bounds_of_cell
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
-from stripesim.scenarios.forms.bound import Bound, bounds_of_cell
 from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.sim.observe.audit import RatePoint, audit_bound, falls
 from stripesim.sim.observe.intervals import Interval, student_interval
@@ -42,10 +42,8 @@ _IN_FLIGHT_PER_OSD: Final = 32
 _IN_FLIGHT_MIN: Final = 512
 _IN_FLIGHT_MAX: Final = 16_384
 _GAIN_MIN: Final = 1.01
-# Requests of a closed loop for each request in flight, at least. Until the queue of the busiest OSD has built
-# up, a loop is faster than the cluster can sustain: one above the bound runs longer, up to the second number.
+# Requests of a closed loop for each request in flight, at least. The audit lengthens a run above the bound.
 _ROUNDS: Final = 12
-_ROUNDS_MAX: Final = 192
 
 # Part of the arrivals that a steady point serves, at least. The rest queues.
 _SERVED_MIN: Final = 0.99
@@ -245,17 +243,6 @@ class CurveBuilder:
         ]
         measured = best + (yield from self._batch(others))
         self.saturation = student_interval([one.iops for one in measured])
-        rounds = _ROUNDS
-        while self._above_bound(self.saturation) and rounds < _ROUNDS_MAX:
-            rounds *= 2
-            measured = yield from self._batch(
-                [
-                    self._closed(in_flight, number, rounds)
-                    for number in range(self.settings.replications)
-                ]
-            )
-            self.saturation = student_interval([one.iops for one in measured])
-            best = measured
         self.limited_by = best[0].bottleneck
         self._check_saturation(measured)
 
@@ -290,7 +277,7 @@ class CurveBuilder:
         """Search further where open loops are steady past the closed loop, as sequential streams can be."""
         assert self.saturation is not None
         past = _PAST_PARTS[-1] * self.saturation.mean
-        rate = yield from self._measure(shares, past)
+        rate = yield from self._confirmed(shares, past)
         if rate.is_steady:
             yield from self._search(shares, past, 1.25 * past)
 
@@ -303,7 +290,7 @@ class CurveBuilder:
             if is_bracketed:
                 middle = (low + high) / 2
             # Long runs: a slow growth of the latency must show.
-            rate = yield from self._measure(shares, middle, longer=_LONGER)
+            rate = yield from self._confirmed(shares, middle, longer=_LONGER)
             if rate.is_steady:
                 low = middle
                 if not is_bracketed:
@@ -334,18 +321,49 @@ class CurveBuilder:
             while not rate.is_steady and longer < _LONGER_MAX:
                 longer *= _LONGER
                 rate = yield from self._measure(shares, per_s, longer=longer)
+            rate = yield from self._confirm(shares, rate)
         self.rates.append(rate)
         self.rates.sort(key=lambda one: one.per_s)
         self.settings.on_point(self.curve(), self._point(rate))
 
-    def _measure(
+    def _confirmed(
         self, shares: Sequence[float], per_s: float, *, longer: int = 1
+    ) -> Generator[list[RateRun], list[RateMeasurement], _Rate]:
+        """Run one rate, and confirm that it is not steady."""
+        rate = yield from self._measure(shares, per_s, longer=longer)
+        return (yield from self._confirm(shares, rate))
+
+    def _confirm(
+        self, shares: Sequence[float], rate: _Rate
+    ) -> Generator[list[RateRun], list[RateMeasurement], _Rate]:
+        """Return a rate that is not steady as it is under other seeds, if it is steady under those.
+
+        By chance a latency may rise in all replications. One such rate would end the curve or the search.
+        """
+        if rate.is_steady:
+            return rate
+        longer = rate.requests // self.settings.requests
+        again = yield from self._measure(
+            shares,
+            rate.per_s,
+            longer=longer,
+            first_seed=self.settings.replications,
+        )
+        return again if again.is_steady else rate
+
+    def _measure(
+        self,
+        shares: Sequence[float],
+        per_s: float,
+        *,
+        longer: int = 1,
+        first_seed: int = 0,
     ) -> Generator[list[RateRun], list[RateMeasurement], _Rate]:
         """Run all replications of one rate."""
         requests = longer * self.settings.requests
         rates_per_s = tuple(share * per_s for share in shares)
         runs = [
-            self._run(number, rates_per_s=rates_per_s, requests=requests)
+            self._run(first_seed + number, rates_per_s=rates_per_s, requests=requests)
             for number in range(self.settings.replications)
         ]
         measured = yield from self._batch(runs)
@@ -356,11 +374,11 @@ class CurveBuilder:
     ) -> Generator[list[RateRun], list[RateMeasurement], list[RateMeasurement]]:
         return (yield runs)
 
-    def _closed(self, in_flight: int, number: int, rounds: int = _ROUNDS) -> RateRun:
+    def _closed(self, in_flight: int, number: int) -> RateRun:
         clients = self.scenario.workload.clients
         # Each client keeps a whole number of requests in flight.
         kept = -(-in_flight // clients) * clients
-        requests = max(_LONGER * self.settings.requests, rounds * kept)
+        requests = max(_LONGER * self.settings.requests, _ROUNDS * kept)
         return self._run(number, in_flight=in_flight, requests=requests)
 
     def _run(

@@ -2,45 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, takewhile
-from typing import Final, Literal
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patheffects import withStroke
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+from typing import Any, Final
 
 from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint
 from stripesim.scenarios.answers.load.words import request_kind, rounded_rate
 from stripesim.scenarios.schema.units import duration_text
 from stripesim.scenarios.show.figures.captions import scheme_label
-from stripesim.scenarios.show.figures.panels import (
-    COLOURS,
-    MARKERS,
-    legend_entries,
-    note,
-    plain_numbers,
+from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn_all
+from stripesim.scenarios.show.figures.specification import (
+    BESIDE,
+    AxisSpec,
+    FigureSpec,
+    LayerSpec,
+    PanelSpec,
+    line_at,
+    series_style,
 )
-from stripesim.scenarios.show.figures.results import (
-    CaptionedFigure,
-    new_figure,
-    styled,
-)
-from stripesim.sim.observe.intervals import Interval
 
 _SIZE_INCHES: Final = (5.6, 4.3)
 _PAIR_INCHES: Final = (11.2, 4.3)
-#: Line of each latency.
-_LINES: Final[Mapping[str, Literal["-", "--"]]] = {
-    "latency_p99_ns": "-",
-    "latency_p50_ns": "--",
+#: Line of each latency, and its name in the legend.
+_LINES: Final[Mapping[str, tuple[str, str]]] = {
+    "latency_p99_ns": ("-", "p99"),
+    "latency_p50_ns": ("--", "p50"),
 }
 #: Shift [points] and alignment of the texts at latency bounds.
 _LIFTS: Final = (((-7, 4), "right"), ((8, -13), "left"))
-_LEGEND_COLUMNS: Final = 4
 _THOUSAND: Final = 1000.0
+_MS: Final = 1e6
 
 
 def draw_load(
@@ -60,207 +51,181 @@ def draw_load(
     dict
         File stem → figure: ``load``, or ``load-1``, ``load-2``, … of the kinds.
     """
+    return drawn_all(load_figures(curves, side_by_side=side_by_side))
+
+
+def load_figures(
+    curves: Sequence[LoadCurve], *, side_by_side: bool = True
+) -> dict[str, FigureSpec]:
+    """Specify the figures of `draw_load`."""
     kinds: dict[str, list[LoadCurve]] = {}
     for curve in curves:
         kinds.setdefault(request_kind(curve.cell), []).append(curve)
     if not kinds:
         return {}
     if side_by_side or len(kinds) == 1:
-        return {"load": _draw(kinds)}
+        return {"load": _figure(kinds)}
     return {
-        f"load-{number}": _draw({kind: members})
+        f"load-{number}": _figure({kind: members})
         for number, (kind, members) in enumerate(kinds.items(), 1)
     }
 
 
-def _draw(kinds: dict[str, list[LoadCurve]]) -> CaptionedFigure:
+def _figure(kinds: dict[str, list[LoadCurve]]) -> FigureSpec:
     schemes = list(
         dict.fromkeys(
             curve.cell.scheme for members in kinds.values() for curve in members
         )
     )
     columns = min(2, len(kinds))
-    lines = -(-len(kinds) // columns)
     width, height = _SIZE_INCHES if columns == 1 else _PAIR_INCHES
-    with styled():
-        figure = new_figure((width, height * lines))
-        panels = figure.subplots(lines, columns, squeeze=False).flat
-        # In this order, `zip` takes no panel after the last kind.
-        for (kind, members), axes in zip(kinds.items(), panels, strict=False):
-            for curve in members:
-                _draw_curve(axes, curve, schemes.index(curve.cell.scheme))
-            _scale(axes, members)
-            _draw_bounds(axes, members, schemes)
-            axes.set_title(kind, fontsize=12.5)
-        for axes in panels:
-            axes.set_axis_off()
-        _legend(figure, columns)
-    return CaptionedFigure(figure, _caption(kinds))
-
-
-def _legend(figure: Figure, columns: int) -> None:
-    """Name the schemes by colour and the latencies by line, above the panels."""
-    by_label = legend_entries(figure)
-    for name, line in _LINES.items():
-        words = name.removeprefix("latency_").removesuffix("_ns")
-        by_label[words] = Line2D([], [], color="#444444", linestyle=line)
-    figure.legend(
-        list(by_label.values()),
-        list(by_label),
-        loc="outside upper left",
-        ncols=min(len(by_label), _LEGEND_COLUMNS * columns),
-        columnspacing=1.2,
-        handlelength=2.2,
-        fontsize=12,
+    return FigureSpec(
+        size=(width, height * -(-len(kinds) // columns)),
+        panels=[_panel(kind, members, schemes) for kind, members in kinds.items()],
+        columns=columns,
+        caption=_caption(kinds),
     )
 
 
-def _draw_curve(axes: Axes, curve: LoadCurve, number: int) -> None:
-    """Draw p99 solid and p50 dashed, thin past the steady points, and mark the knee."""
-    colour = COLOURS[number % len(COLOURS)]
-    marker = MARKERS[number % len(MARKERS)]
-    label = scheme_label(curve.cell.scheme)
-    steady = sum(1 for _ in takewhile(lambda point: point.is_steady, curve.points))
-    x = [_thousands(point) for point in curve.points]
-    for name, line in _LINES.items():
-        latencies = [getattr(point, name) for point in curve.points]
-        y = [latency.mean / 1e6 for latency in latencies]
-        axes.plot(
-            x[:steady],
-            y[:steady],
-            line,
-            color=colour,
-            linewidth=2,
-            zorder=3,
-            label=label if name == "latency_p99_ns" else None,
+def _panel(kind: str, curves: Sequence[LoadCurve], schemes: Sequence[str]) -> PanelSpec:
+    """Specify the curves of one kind of request, with the latency bounds that they cross."""
+    points = [point for curve in curves for point in curve.points]
+    low_ms = min(point.latency_p50_ns.mean for point in points) / 1.5 / _MS
+    high_ms = max(point.latency_p99_ns.mean for point in points) * 1.6 / _MS
+    styles = {scheme: series_style(at) for at, scheme in enumerate(schemes)}
+    layers = [
+        layer for curve in curves for layer in _curve(curve, styles[curve.cell.scheme])
+    ]
+    layers += _bounds(curves, low_ms, high_ms)
+    layers += _crossings(curves, styles)
+    layers += [
+        LayerSpec(
+            mark="line", label=words, style={"color": "#444444", "linestyle": line}
         )
-        first = max(0, steady - 1)
-        axes.plot(x[first:], y[first:], line, color=colour, linewidth=0.9, zorder=2.5)
-        _draw_markers(axes, curve.points, latencies, colour, marker)
+        for line, words in _LINES.values()
+    ]
+    return PanelSpec(
+        title=kind,
+        layers=layers,
+        x=AxisSpec(label="served [1,000 requests/s]", low=0),
+        y=AxisSpec(label="latency [ms]", scale="log", low=low_ms, high=high_ms),
+    )
+
+
+def _curve(curve: LoadCurve, style: Mapping[str, str]) -> Iterator[LayerSpec]:
+    """Yield p99 solid and p50 dashed, thin past the steady points, and the knee."""
+    colour = style["color"]
+    steady = sum(1 for _ in takewhile(lambda point: point.is_steady, curve.points))
+    first_thin = max(0, steady - 1)
+    x = [_thousands(point) for point in curve.points]
+    for name, (line, words) in _LINES.items():
+        y = [getattr(point, name).mean / _MS for point in curve.points]
+        look = {"color": colour, "linestyle": line}
+        label = scheme_label(curve.cell.scheme) if words == "p99" else ""
+        yield LayerSpec(
+            mark="line",
+            x=x[:steady],
+            y=y[:steady],
+            label=label,
+            style={**look, "zorder": 3},
+        )
+        thin = {**look, "linewidth": 0.9, "zorder": 2.5}
+        yield LayerSpec(mark="line", x=x[first_thin:], y=y[first_thin:], style=thin)
+        yield from _points(curve.points, name, style)
     if curve.knee_iops is None:
         return
     knee = curve.knee_iops.mean
-    height_ms = _p99_at(curve, knee) / 1e6
-    axes.plot(
-        knee / _THOUSAND,
-        height_ms,
-        marker="o",
-        markersize=15,
-        markerfacecolor="none",
-        markeredgecolor=colour,
-        markeredgewidth=2,
-        linestyle="none",
-        zorder=4,
+    at: dict[str, Any] = {"x": [knee / _THOUSAND], "y": [_p99_at(curve, knee) / _MS]}
+    ring = {"marker": "o", "markersize": 15, "fillstyle": "none", "color": colour}
+    ring |= {"markeredgewidth": 2, "zorder": 4}
+    yield LayerSpec(mark="points", style=ring, **at)
+    # A curve rises, so there is room above its left side.
+    yield _words(f"knee {rounded_rate(knee)}/s", at, (-10, 9), "right", colour)
+
+
+def _points(
+    points: Sequence[LoadPoint], name: str, style: Mapping[str, str]
+) -> Iterator[LayerSpec]:
+    """Yield a mark for each point, open where the run is not steady, with its interval."""
+    look = {"color": style["color"], "marker": style["marker"], "markersize": 4.5}
+    for is_steady, fill in ((True, style["color"]), (False, "white")):
+        own = [point for point in points if point.is_steady == is_steady]
+        yield LayerSpec(
+            mark="points",
+            x=[_thousands(point) for point in own],
+            y=[getattr(point, name).mean / _MS for point in own],
+            style={**look, "markerfacecolor": fill, "zorder": 3.5},
+        )
+    latencies = [(_thousands(point), getattr(point, name)) for point in points]
+    known = [
+        (x, latency.low / _MS, latency.high / _MS)
+        for x, latency in latencies
+        if latency.low is not None and latency.high is not None
+    ]
+    yield LayerSpec(
+        mark="whiskers",
+        x=[x for x, _, _ in known],
+        low=[low for _, low, _ in known],
+        high=[high for _, _, high in known],
+        style={"color": style["color"], "linewidth": 1.4},
     )
-    point = (knee / _THOUSAND, height_ms)
-    _write(axes, f"knee {rounded_rate(knee)}/s", point, (0, -20), "right", colour)
 
 
-def _write(
-    axes: Axes,
+def _words(
     text: str,
-    point: tuple[float, float],
+    at: Mapping[str, Any],
     lift: tuple[float, float],
     side: str,
     colour: str,
-) -> None:
-    """Write text near a point, with a halo that keeps it legible on lines."""
-    note(
-        axes,
-        text,
-        point,
-        lift,
-        ha=side,
-        fontsize=10.5,
-        color=colour,
-        zorder=6,
-        path_effects=[withStroke(linewidth=3, foreground="white")],
-    )
+) -> LayerSpec:
+    """Write text near a point."""
+    style = {"lift": lift, "ha": side, "color": colour, "fontsize": 10.5, "zorder": 6}
+    return LayerSpec(mark="text", texts=[text], style={**style, "halo": True}, **at)
 
 
-def _draw_markers(
-    axes: Axes,
-    points: Sequence[LoadPoint],
-    latencies: Sequence[Interval],
-    colour: str,
-    marker: str,
-) -> None:
-    for point, latency in zip(points, latencies, strict=True):
-        x = _thousands(point)
-        axes.plot(
-            x,
-            latency.mean / 1e6,
-            marker=marker,
-            markersize=4.5,
-            color=colour,
-            markerfacecolor=colour if point.is_steady else "white",
-            linestyle="none",
-            zorder=3.5,
-        )
-        if latency.low is not None and latency.high is not None:
-            axes.vlines(
-                x, latency.low / 1e6, latency.high / 1e6, color=colour, linewidth=1.4
-            )
-
-
-def _draw_bounds(
-    axes: Axes, curves: Sequence[LoadCurve], schemes: Sequence[str]
-) -> None:
-    """Draw a line at each latency bound, and the rate at which each curve crosses it."""
-    low_ms, high_ms = axes.get_ylim()
+def _bounds(
+    curves: Sequence[LoadCurve], low_ms: float, high_ms: float
+) -> Iterator[LayerSpec]:
+    """Yield a line at each latency bound on the panel."""
     bounds_ns = {within.p99_ns for curve in curves for within in curve.within}
+    look = {"lift": (4, 0), "ha": "left", "va": "center", "xycoords": BESIDE}
     for bound_ns in sorted(bounds_ns):
-        if not low_ms < bound_ns / 1e6 < high_ms:
+        bound_ms = bound_ns / _MS
+        if not low_ms < bound_ms < high_ms:
             # Text outside the panel would shrink it.
             continue
-        axes.axhline(bound_ns / 1e6, color="#666666", linewidth=1, linestyle=":")
-        note(
-            axes,
-            f"≤ {duration_text(bound_ns * 1e-9)}",
-            (1, bound_ns / 1e6),
-            (4, 0),
-            ha="left",
-            va="center",
-            xycoords=axes.get_yaxis_transform(),
-            fontsize=10.5,
-            color="#444444",
+        yield line_at(bound_ms, sideways=True, color="#666666", linestyle=":")
+        yield LayerSpec(
+            mark="text",
+            x=[1],
+            y=[bound_ms],
+            texts=[f"≤ {duration_text(bound_ns * 1e-9)}"],
+            style={**look, "fontsize": 10.5, "color": "#444444"},
         )
-    drawn = 0
-    for curve in curves:
-        colour = COLOURS[schemes.index(curve.cell.scheme) % len(COLOURS)]
-        for within in curve.within:
-            if within.iops is None or within.is_saturation:
-                continue
-            crossing = (within.iops.mean / _THOUSAND, within.p99_ns / 1e6)
-            axes.plot(
-                *crossing,
-                marker="|",
-                markersize=16,
-                markeredgewidth=2.5,
-                color=colour,
-                linestyle="none",
-                zorder=5,
-            )
-            # On alternate sides, so that neighbours stay legible.
-            lift, side = _LIFTS[drawn % len(_LIFTS)]
-            drawn += 1
-            text = f"{rounded_rate(within.iops.mean)}/s"
-            _write(axes, text, crossing, lift, side, colour)
 
 
-def _scale(axes: Axes, curves: Sequence[LoadCurve]) -> None:
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    plain_numbers(axes.yaxis)
-    axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.xaxis.set_major_locator(MaxNLocator(6))
-    plain_numbers(axes.xaxis)
-    axes.set_xlim(left=0)
-    axes.set_xlabel("served [1,000 requests/s]")
-    axes.set_ylabel("latency [ms]")
-    lowest = min(point.latency_p50_ns.mean for c in curves for point in c.points)
-    highest = max(point.latency_p99_ns.mean for c in curves for point in c.points)
-    axes.set_ylim(lowest / 1.5e6, highest * 1.6e-6)
+def _crossings(
+    curves: Sequence[LoadCurve], styles: Mapping[str, Mapping[str, str]]
+) -> Iterator[LayerSpec]:
+    """Yield the rate at which each curve crosses each bound."""
+    crossings = [
+        (within, styles[curve.cell.scheme]["color"])
+        for curve in curves
+        for within in curve.within
+        if within.iops is not None and not within.is_saturation
+    ]
+    for number, (within, colour) in enumerate(crossings):
+        assert within.iops is not None
+        at: dict[str, Any] = {
+            "x": [within.iops.mean / _THOUSAND],
+            "y": [within.p99_ns / _MS],
+        }
+        tick = {"marker": "|", "markersize": 16, "markeredgewidth": 2.5, "zorder": 5}
+        yield LayerSpec(mark="points", style={**tick, "color": colour}, **at)
+        # On alternate sides, so that neighbours stay legible.
+        lift, side = _LIFTS[number % len(_LIFTS)]
+        text = f"{rounded_rate(within.iops.mean)}/s"
+        yield _words(text, at, lift, side, colour)
 
 
 def _thousands(point: LoadPoint) -> float:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from stripesim.scenarios.forms.bound import Bound
+from stripesim.scenarios.cells.bound import Bound
 from stripesim.scenarios.schema.keys import Cell
+from stripesim.sim.observe.documents import Documented
 from stripesim.sim.observe.intervals import Interval
+from stripesim.sim.observe.result_row import withheld_columns
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoadPoint:
+class LoadPoint(Documented):
     """One simulated rate.
 
     Attributes
@@ -41,9 +44,27 @@ class LoadPoint:
     requests: int
     refused: str | None = None
 
+    in_document: ClassVar = (
+        "offered_iops",
+        ("iops", "iops.mean"),
+        ("iops_low", "iops.low"),
+        ("iops_high", "iops.high"),
+        ("latency_mean_ns", "latency_mean_ns.mean"),
+        ("latency_p50_ns", "latency_p50_ns.mean"),
+        ("latency_p50_low_ns", "latency_p50_ns.low"),
+        ("latency_p50_high_ns", "latency_p50_ns.high"),
+        ("latency_p99_ns", "latency_p99_ns.mean"),
+        ("latency_p99_low_ns", "latency_p99_ns.low"),
+        ("latency_p99_high_ns", "latency_p99_ns.high"),
+        ("past_saturation", "is_past_saturation"),
+        ("steady", "is_steady"),
+        "requests",
+        "refused",
+    )
+
 
 @dataclass(frozen=True, kw_only=True)
-class RateWithin:
+class RateWithin(Documented):
     """The highest rate within a bound of the 99th percentile.
 
     Attributes
@@ -61,9 +82,17 @@ class RateWithin:
     iops: Interval | None
     is_saturation: bool
 
+    in_document: ClassVar = (
+        ("latency_p99_ns", "p99_ns"),
+        ("iops", "iops.mean"),
+        ("iops_low", "iops.low"),
+        ("iops_high", "iops.high"),
+        ("up_to_saturation", "is_saturation"),
+    )
+
 
 @dataclass(frozen=True, kw_only=True)
-class LoadCurve:
+class LoadCurve(Documented):
     """Latency over throughput of one scheme and kind of request.
 
     Attributes
@@ -105,6 +134,38 @@ class LoadCurve:
     replications: int
     refused_points: tuple[LoadPoint, ...] = ()
     falls: tuple[str, ...] = ()
+
+    in_document: ClassVar = (
+        *((name, f"cell.{name}") for name in Cell._fields),
+        ("points", "all_points"),
+        ("knee_iops", "knee_iops.mean"),
+        ("knee_low_iops", "knee_iops.low"),
+        ("knee_high_iops", "knee_iops.high"),
+        ("saturation_iops", "saturation_iops.mean"),
+        ("saturation_low_iops", "saturation_iops.low"),
+        ("saturation_high_iops", "saturation_iops.high"),
+        "saturation_from",
+        "limited_by",
+        "bound",
+        ("p99_bounds", "within"),
+        "replications",
+    )
+
+    @property
+    def saturation_from(self) -> str:
+        """How the saturation was found."""
+        return "search" if self.is_searched else "closed loop"
+
+    def all_points(self) -> list[dict[str, Any]]:
+        """Return the documents of all points, of refused ones without their numbers."""
+        named = ("offered_iops", "past_saturation")
+        return [
+            *(point.to_json() for point in self.points),
+            *(
+                withheld_columns(point.to_json(), others=named)
+                for point in self.refused_points
+            ),
+        ]
 
     @property
     def refusals(self) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from stripesim.scenarios.answers.load.rate_runs import RateRun, scenario_of
 from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint, RateWithin
+from stripesim.scenarios.cells.bound import resource_words
 from stripesim.scenarios.cells.notes import (
     client_notes,
     hole_warnings,
@@ -15,7 +16,6 @@ from stripesim.scenarios.cells.notes import (
     pristine_warnings,
     warnings_of,
 )
-from stripesim.scenarios.forms.bound import resource_words
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.scenarios.schema.units import duration_text, number_text, size_text
 from stripesim.scenarios.show.figures.captions import (
@@ -50,7 +50,7 @@ def load_document(
     refusals = [line for curve in curves for line in curve.refusals]
     rate_falls = [line for curve in curves for line in curve.falls]
     return {
-        "curves": [curve_json(curve) for curve in curves],
+        "curves": [curve.to_json() for curve in curves],
         "sentences": [sentence_of(curve) for curve in curves],
         "notes": client_notes(scenario),
         "warnings": [
@@ -86,74 +86,6 @@ def load_warnings(scenario: Scenario) -> list[str]:
         engine="compiled",
     )
     return warnings_of(scenario_of(arrivals))
-
-
-def curve_json(curve: LoadCurve) -> dict[str, Any]:
-    """Return a curve as plain values for JSON."""
-    saturation = curve.saturation_iops
-    knee = curve.knee_iops or Interval(0.0, None, None)
-    bound = None
-    if curve.bound is not None:
-        bound = curve.bound._asdict()
-    return {
-        **curve.cell._asdict(),
-        "points": [
-            *(point_json(point) for point in curve.points),
-            *(refused_json(point) for point in curve.refused_points),
-        ],
-        "knee_iops": None if curve.knee_iops is None else knee.mean,
-        "knee_low_iops": knee.low,
-        "knee_high_iops": knee.high,
-        "saturation_iops": saturation.mean,
-        "saturation_low_iops": saturation.low,
-        "saturation_high_iops": saturation.high,
-        "saturation_from": "search" if curve.is_searched else "closed loop",
-        "limited_by": curve.limited_by,
-        "bound": bound,
-        "p99_bounds": [_within_json(within) for within in curve.within],
-        "replications": curve.replications,
-    }
-
-
-def point_json(point: LoadPoint) -> dict[str, Any]:
-    """Return a point as plain values for JSON."""
-    return {
-        "offered_iops": point.offered_iops,
-        "iops": point.iops.mean,
-        "iops_low": point.iops.low,
-        "iops_high": point.iops.high,
-        "latency_mean_ns": point.latency_mean_ns.mean,
-        "latency_p50_ns": point.latency_p50_ns.mean,
-        "latency_p50_low_ns": point.latency_p50_ns.low,
-        "latency_p50_high_ns": point.latency_p50_ns.high,
-        "latency_p99_ns": point.latency_p99_ns.mean,
-        "latency_p99_low_ns": point.latency_p99_ns.low,
-        "latency_p99_high_ns": point.latency_p99_ns.high,
-        "past_saturation": point.is_past_saturation,
-        "steady": point.is_steady,
-        "requests": point.requests,
-        "refused": point.refused,
-    }
-
-
-def refused_json(point: LoadPoint) -> dict[str, Any]:
-    """Return a point that the audit refuses, without its numbers."""
-    kept = ("offered_iops", "past_saturation", "requests", "refused")
-    return {
-        name: value if name in kept else None
-        for name, value in point_json(point).items()
-    }
-
-
-def _within_json(within: RateWithin) -> dict[str, Any]:
-    rate = within.iops or Interval(0.0, None, None)
-    return {
-        "latency_p99_ns": within.p99_ns,
-        "iops": None if within.iops is None else rate.mean,
-        "iops_low": rate.low,
-        "iops_high": rate.high,
-        "up_to_saturation": within.is_saturation,
-    }
 
 
 def request_kind(cell: Cell) -> str:

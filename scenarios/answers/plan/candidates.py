@@ -8,8 +8,8 @@ from itertools import product
 from typing import Any, Final, Literal, NamedTuple
 
 from stripesim.models.problems import ScenarioError, first_problem
+from stripesim.scenarios.cells.bound import Bound, bounds_of, stated_words
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.forms.bound import Bound, bounds_of, stated_words
 from stripesim.scenarios.forms.capacity import (
     Capacity,
     capacity_of,

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from textwrap import fill
 from typing import Any, Final
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from stripesim.scenarios.answers.plan.candidates import with_unit
 from stripesim.scenarios.schema.tables import PlanSpec
@@ -17,19 +14,16 @@ from stripesim.scenarios.schema.units import (
     number_text,
 )
 from stripesim.scenarios.show.figures.captions import scheme_label
-from stripesim.scenarios.show.figures.panels import (
-    COLOURS,
+from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn_all
+from stripesim.scenarios.show.figures.specification import (
+    BESIDE,
     LINES,
-    MARKERS,
-    legend_above,
-    legend_entries,
-    note,
-    plain_numbers,
-)
-from stripesim.scenarios.show.figures.results import (
-    CaptionedFigure,
-    new_figure,
-    styled,
+    AxisSpec,
+    FigureSpec,
+    LayerSpec,
+    PanelSpec,
+    line_at,
+    series_style,
 )
 
 #: Narrow enough to be legible on a phone.
@@ -71,15 +65,20 @@ def draw_plan(
         File stem → figure: ``plan-cost``, ``plan-growth`` (if the plan has a growth), ``plan-p99`` and
         ``plan-rebuild``. Figures without any value are left out.
     """
+    return drawn_all(plan_figures(plan, document))
+
+
+def plan_figures(plan: PlanSpec, document: Mapping[str, Any]) -> dict[str, FigureSpec]:
+    """Specify the pictures of `draw_plan`."""
     figures = {}
     sized = [one for one in document["candidates"] if _safe_bytes(one)]
     if sized:
-        figures["plan-cost"] = _draw_cost(plan, document, sized)
+        figures["plan-cost"] = _cost_figure(plan, document, sized)
     growing = _growing(document, sized)
     if plan.growth_bytes_per_day and growing:
-        figures["plan-growth"] = _draw_growth(plan, document, growing)
-    for stem, draw in (("plan-p99", _draw_p99), ("plan-rebuild", _draw_rebuild)):
-        figure = draw(plan, document)
+        figures["plan-growth"] = _growth_figure(plan, document, growing)
+    for stem, specify in (("plan-p99", _p99_figure), ("plan-rebuild", _rebuild_figure)):
+        figure = specify(plan, document)
         if figure is not None:
             figures[stem] = figure
     return figures
@@ -97,56 +96,134 @@ def candidate_name(one: Candidate, varied: Sequence[str] = ()) -> str:
     return ", ".join([short, *further])
 
 
-def _draw_cost(
+def _cost_figure(
     plan: PlanSpec, document: Mapping[str, Any], sized: Sequence[Candidate]
-) -> CaptionedFigure:
-    """Draw cost over safe capacity, with the front of candidates that may meet the requirements."""
+) -> FigureSpec:
+    """Specify cost over safe capacity, with the front of candidates that may meet the requirements."""
     is_priced = all(one["cost"] is not None for one in sized)
-
-    def height(one: Candidate) -> float:
-        cost: float = one["cost"] if is_priced else one["capacity"]["raw_bytes"] / _TERA
-        return cost
-
-    schemes = _schemes(document)
-    front = front_of([one for one in sized if not _is_out(one)], height)
-    with styled():
-        figure = new_figure(_SIZE_INCHES)
-        axes = figure.subplots()
-        if len(front) > 1:
-            axes.plot(
-                [_safe_tb(one) for one in front],
-                [height(one) for one in front],
-                color="#888888",
-                linewidth=1.2,
-                drawstyle="steps-pre",
-                zorder=1.5,
-                label="Pareto front",
-            )
-        for one in sized:
-            _mark(axes, one, (_safe_tb(one), height(one)), schemes)
-        best = document["recommended"]
-        if best is not None:
-            _ring(axes, (_safe_tb(best), height(best)))
-        if plan.usable_bytes is not None:
-            _limit(axes.axvline, plan.usable_bytes / _TERA)
-        if plan.cost_max is not None and is_priced:
-            _limit(axes.axhline, plan.cost_max)
-        wide = max([_safe_tb(one) for one in sized] + list(axes.get_xlim()))
-        high = max([height(one) for one in sized] + list(axes.get_ylim()))
-        axes.set_xlim(0, _MARGIN * wide)
-        axes.set_ylim(0, _MARGIN * high)
-        axes.set_title("Cost over capacity", fontsize=12.5)
-        axes.set_xlabel("usable, safe [TB]")
-        axes.set_ylabel("cost" if is_priced else "raw capacity [TB]")
-        plain_numbers(axes.yaxis)
-        _legend(figure)
+    height = _cost if is_priced else _raw_tb
     quantity = "Cost" if is_priced else "Raw capacity"
+    cost_max = plan.cost_max if is_priced else None
+    layers = [
+        *_front(sized, height),
+        *_marks(sized, height, _schemes(document)),
+        *_ring(document["recommended"], height),
+        *_limits(plan.usable_bytes, cost_max),
+    ]
+    widths = [_safe_tb(one) for one in sized]
+    heights = [height(one) for one in sized]
+    if plan.usable_bytes is not None:
+        widths.append(plan.usable_bytes / _TERA)
+    if cost_max is not None:
+        heights.append(cost_max)
+    panel = PanelSpec(
+        title=f"{quantity} over usable capacity",
+        layers=layers,
+        x=AxisSpec(label="usable, safe [TB]", low=0, high=_MARGIN * max(widths)),
+        y=AxisSpec(
+            label="cost" if is_priced else "raw capacity [TB]",
+            low=0,
+            high=_MARGIN * max(heights),
+        ),
+    )
     caption = (
         f"{quantity} over the capacity that is safe with a failure domain gone. Ring: recommended. Open: "
         "fails a requirement. Grey steps: candidates that may meet all requirements, and that no other such "
         "candidate beats in both. Dotted: required."
     )
-    return CaptionedFigure(figure, caption)
+    return FigureSpec(size=_SIZE_INCHES, panels=[panel], caption=caption)
+
+
+def _cost(one: Candidate) -> float:
+    cost: float = one["cost"]
+    return cost
+
+
+def _raw_tb(one: Candidate) -> float:
+    raw: float = one["capacity"]["raw_bytes"] / _TERA
+    return raw
+
+
+def _front(
+    sized: Sequence[Candidate], height: Callable[[Candidate], float]
+) -> Iterator[LayerSpec]:
+    """Yield the front of the candidates that may meet the requirements, if it is a line."""
+    front = front_of([one for one in sized if not _is_out(one)], height)
+    if len(front) < 2:
+        return
+    style: dict[str, Any] = {
+        "color": "#888888",
+        "linewidth": 1.2,
+        "drawstyle": "steps-pre",
+    }
+    yield LayerSpec(
+        mark="line",
+        x=[_safe_tb(one) for one in front],
+        y=[height(one) for one in front],
+        label="Pareto front",
+        style={**style, "zorder": 1.5},
+    )
+
+
+def _marks(
+    sized: Sequence[Candidate],
+    height: Callable[[Candidate], float],
+    schemes: Sequence[str],
+) -> Iterator[LayerSpec]:
+    """Yield a mark for each candidate, open if it fails a requirement, and the legend's filled ones."""
+    for number, scheme in enumerate(schemes):
+        style: dict[str, Any] = {**series_style(number), "markersize": 8}
+        yield LayerSpec(
+            mark="points", label=scheme_label(scheme), style=_unlined(style)
+        )
+    for one in sized:
+        style = dict(series_style(schemes.index(one["scheme"])))
+        fill_colour = "white" if _is_out(one) else style["color"]
+        look: dict[str, Any] = {"markersize": 8, "markeredgewidth": 1.4, "zorder": 3}
+        look |= {"markerfacecolor": fill_colour, "clip_on": False}
+        yield LayerSpec(
+            mark="points",
+            x=[_safe_tb(one)],
+            y=[height(one)],
+            style=_unlined({**style, **look}),
+        )
+
+
+def _unlined(style: Mapping[str, Any]) -> dict[str, Any]:
+    return {**style, "linestyle": "none"}
+
+
+def _ring(
+    best: Candidate | None, height: Callable[[Candidate], float]
+) -> Iterator[LayerSpec]:
+    """Yield a ring around the recommended candidate."""
+    if best is None:
+        return
+    look: dict[str, Any] = {
+        "marker": "o",
+        "markersize": 17,
+        "fillstyle": "none",
+        "color": "#222222",
+    }
+    yield LayerSpec(
+        mark="points",
+        x=[_safe_tb(best)],
+        y=[height(best)],
+        style={**look, "markeredgewidth": 1.8, "zorder": 4, "clip_on": False},
+    )
+
+
+def _limits(usable_bytes: float | None, cost_max: float | None) -> Iterator[LayerSpec]:
+    """Yield the required capacity and the largest cost."""
+    if usable_bytes is not None:
+        yield _required(usable_bytes / _TERA)
+    if cost_max is not None:
+        yield _required(cost_max, sideways=True)
+
+
+def _required(value: float, *, sideways: bool = False) -> LayerSpec:
+    look: dict[str, Any] = {"color": "#666666", "linewidth": 1.2, "linestyle": ":"}
+    return line_at(value, sideways=sideways, zorder=1.4, **look)
 
 
 def front_of(
@@ -172,82 +249,78 @@ def _growing(
     return [*first, *meeting][:_GROWING_MAX]
 
 
-def _draw_growth(
+def _growth_figure(
     plan: PlanSpec, document: Mapping[str, Any], growing: Sequence[Candidate]
-) -> CaptionedFigure:
-    """Draw the filled part of each candidate over years, until it is full."""
+) -> FigureSpec:
+    """Specify the filled part of each candidate over years, until it is full."""
     per_year = (plan.growth_bytes_per_day or 0.0) * _DAYS_PER_YEAR
     stored = plan.stored_bytes or 0.0
-    steps = {step["name"]: step for step in growing[0]["capacity"]["waterfall"]}
-    full = steps["full"]["left_bytes"] / steps["raw"]["left_bytes"]
-    nearfull = (
-        steps["nearfull"]["left_bytes"] / steps["largest domain gone"]["left_bytes"]
-    )
+    full, nearfull = _fill_ratios(growing[0])
     schemes = _schemes(document)
+    layers: list[LayerSpec] = []
     ends = []
-    with styled():
-        figure = new_figure(_SIZE_INCHES)
-        axes = figure.subplots()
-        for place, one in enumerate(growing):
-            # The scheme's colour, and a line of its own.
-            colour = COLOURS[schemes.index(one["scheme"]) % len(COLOURS)]
-            before = [each["scheme"] for each in growing[:place]]
-            line = LINES[before.count(one["scheme"]) % len(LINES)]
-            capacity = one["capacity"]
-            # Of raw capacity, for each byte of clients.
-            per_byte = full / capacity["usable_bytes_full"]
-            years_full = (full / per_byte - stored) / per_year
-            years_safe = (capacity["usable_bytes_safe"] - stored) / per_year
-            ends.append(
-                f"{candidate_name(one, document['varied'])} {number_text(max(0.0, years_safe))}"
+    years_most = 0.0
+    for place, one in enumerate(growing):
+        name = candidate_name(one, document["varied"])
+        capacity = one["capacity"]
+        # Of raw capacity, for each byte of clients.
+        per_byte = full / capacity["usable_bytes_full"]
+        years_full = (full / per_byte - stored) / per_year
+        years_safe = (capacity["usable_bytes_safe"] - stored) / per_year
+        ends.append(f"{name} {number_text(max(0.0, years_safe))}")
+        if years_full <= 0:
+            continue
+        years_most = max(years_most, years_full)
+        # The scheme's colour, and a line of its own.
+        before = [each["scheme"] for each in growing[:place]]
+        colour = series_style(schemes.index(one["scheme"]))["color"]
+        line = LINES[before.count(one["scheme"]) % len(LINES)]
+        width = 2.4 if one is document["recommended"] else 1.5
+        layers.append(
+            LayerSpec(
+                mark="line",
+                x=[0, years_full],
+                y=[100 * stored * per_byte, 100 * full],
+                label=fill(name, _NAME_LETTERS),
+                style={"color": colour, "linestyle": line, "linewidth": width},
             )
-            if years_full <= 0:
-                continue
-            axes.plot(
-                [0, years_full],
-                [100 * stored * per_byte, 100 * full],
-                line,
-                color=colour,
-                linewidth=2.4 if one is document["recommended"] else 1.5,
-                label=candidate_name(one, document["varied"]),
-            )
-            if years_safe > 0:
-                axes.plot(
-                    years_safe,
-                    100 * capacity["usable_bytes_safe"] * per_byte,
-                    marker="o",
-                    markersize=8,
-                    color=colour,
-                    linestyle="none",
-                )
-        for ratio, words in ((nearfull, "nearfull"), (full, "full")):
-            axes.axhline(100 * ratio, color="#666666", linewidth=1, linestyle=":")
-            note(
-                axes,
-                f"{words}, {ratio:.0%}",
-                (0, 100 * ratio),
-                (3, 3),
-                ha="left",
-                xycoords=axes.get_yaxis_transform(),
-                fontsize=10.5,
-                color="#444444",
-            )
-        axes.set_xlim(0, axes.get_xlim()[1])
-        axes.set_ylim(0, 104)
-        axes.set_title("Growth until full", fontsize=12.5)
-        axes.set_xlabel("years")
-        axes.set_ylabel("fill of the fullest OSD [%]")
-        _legend(figure)
+        )
+        if years_safe > 0:
+            safe = 100 * capacity["usable_bytes_safe"] * per_byte
+            dot = {"marker": "o", "markersize": 8, "color": colour}
+            layers.append(LayerSpec(mark="points", x=[years_safe], y=[safe], style=dot))
+    for ratio, words in ((nearfull, "nearfull"), (full, "full")):
+        layers += _threshold(100 * ratio, f"{words}, {100 * ratio:.0f} %")
+    panel = PanelSpec(
+        title="Growth until full",
+        layers=layers,
+        x=AxisSpec(label="time [years]", low=0, high=1.05 * years_most or None),
+        y=AxisSpec(label="fill of the fullest OSD [%]", low=0, high=104),
+    )
     growth = bytes_text(plan.growth_bytes_per_day)
     caption = (
         f"Fill of the fullest OSD with {bytes_text(stored)} at first and {growth} more each day. Dot: "
         "beyond it, losing the largest failure domain makes other OSDs nearfull. Years until there: "
         f"{'; '.join(ends)}."
     )
-    return CaptionedFigure(figure, caption)
+    return FigureSpec(size=_SIZE_INCHES, panels=[panel], caption=caption)
 
 
-def _draw_p99(plan: PlanSpec, document: Mapping[str, Any]) -> CaptionedFigure | None:
+def _fill_ratios(one: Candidate) -> tuple[float, float]:
+    """Return the ratios at which OSDs are full and nearfull."""
+    left = {step["name"]: step["left_bytes"] for step in one["capacity"]["waterfall"]}
+    return left["full"] / left["raw"], left["nearfull"] / left["largest domain gone"]
+
+
+def _threshold(percent: float, words: str) -> Iterator[LayerSpec]:
+    """Yield a line at a fill, with its name at its right end."""
+    yield line_at(percent, sideways=True, color="#666666", linestyle=":")
+    look = {"lift": (-3, 3), "ha": "right", "xycoords": BESIDE, "color": "#444444"}
+    style = {**look, "fontsize": 10.5, "halo": True}
+    yield LayerSpec(mark="text", x=[1], y=[percent], texts=[words], style=style)
+
+
+def _p99_figure(plan: PlanSpec, document: Mapping[str, Any]) -> FigureSpec | None:
     simulated = [
         one
         for one in document["candidates"]
@@ -255,30 +328,32 @@ def _draw_p99(plan: PlanSpec, document: Mapping[str, Any]) -> CaptionedFigure | 
     ]
     if not simulated:
         return None
-    bars = [
-        (
-            one,
-            one["latency_p99_ns"] / 1e6,
-            f"{number_text(one['latency_p99_ns'], 1e-6)} ms",
-        )
-        for one in simulated
-    ]
     ends = [_p99_ends(one) for one in simulated]
-    highs = [high_ns / 1e6 for _, high_ns in ends]
-    figure, axes = _bars(
-        document, bars, "99th percentile of latency", "p99 [ms]", highs
+    intervals = LayerSpec(
+        mark="whiskers",
+        y=range(len(ends)),
+        low=[low_ns / 1e6 for low_ns, _ in ends],
+        high=[high_ns / 1e6 for _, high_ns in ends],
+        sideways=True,
+        style={"color": "#222222"},
     )
-    for place, (low_ns, high_ns) in enumerate(ends):
-        axes.hlines(place, low_ns / 1e6, high_ns / 1e6, color="#222222", linewidth=1.6)
-    _limit_if_near(axes, plan.p99_ms, max(highs))
     rate = "as the workload states"
     if plan.rate_per_s is not None:
         rate = f"at {number_text(plan.rate_per_s)} requests/s"
     required = ""
     if plan.p99_ms is not None:
         required = f" Required: at most {number_text(plan.p99_ms)} ms."
-    caption = f"99th percentile of latency {rate}, with its 95 % interval.{required}"
-    return CaptionedFigure(figure, caption)
+    return _bars_figure(
+        document,
+        simulated,
+        values=[one["latency_p99_ns"] / 1e6 for one in simulated],
+        texts=[f"{number_text(one['latency_p99_ns'], 1e-6)} ms" for one in simulated],
+        title="99th percentile of latency",
+        label="p99 [ms]",
+        required=plan.p99_ms,
+        intervals=intervals,
+        caption=f"99th percentile of latency {rate}, with its 95 % interval.{required}",
+    )
 
 
 def _p99_ends(one: Mapping[str, Any]) -> tuple[float, float]:
@@ -288,36 +363,41 @@ def _p99_ends(one: Mapping[str, Any]) -> tuple[float, float]:
     return one["latency_p99_low_ns"], one["latency_p99_high_ns"]
 
 
-def _draw_rebuild(
-    plan: PlanSpec, document: Mapping[str, Any]
-) -> CaptionedFigure | None:
-    bars = [
-        (one, one["rebuild_s"] / 3600, duration_text(one["rebuild_s"]))
-        for one in document["candidates"]
-        if one["rebuild_s"] is not None
-    ]
-    if not bars:
+def _rebuild_figure(plan: PlanSpec, document: Mapping[str, Any]) -> FigureSpec | None:
+    known = [one for one in document["candidates"] if one["rebuild_s"] is not None]
+    if not known:
         return None
-    figure, axes = _bars(document, bars, "Rebuild of a lost OSD", "hours")
+    required_h = None
     required = ""
     if plan.rebuild_s is not None:
-        _limit_if_near(axes, plan.rebuild_s / 3600, max(bar[1] for bar in bars))
+        required_h = plan.rebuild_s / 3600
         required = f" Required: at most {duration_text(plan.rebuild_s)}."
-    caption = (
-        "Time that an otherwise idle cluster takes to rebuild an OSD at the nearfull ratio, detection not "
-        f"included.{required}"
+    return _bars_figure(
+        document,
+        known,
+        values=[one["rebuild_s"] / 3600 for one in known],
+        texts=[duration_text(one["rebuild_s"]) for one in known],
+        title="Rebuild of a lost OSD",
+        label="time [h]",
+        required=required_h,
+        caption="Time that an otherwise idle cluster takes to rebuild an OSD at the nearfull ratio, "
+        f"detection not included.{required}",
     )
-    return CaptionedFigure(figure, caption)
 
 
-def _bars(
+def _bars_figure(
     document: Mapping[str, Any],
-    bars: Sequence[tuple[Candidate, float, str]],
+    candidates: Sequence[Candidate],
+    *,
+    values: Sequence[float],
+    texts: Sequence[str],
     title: str,
-    unit: str,
-    ends: Sequence[float] = (),
-) -> tuple[Figure, Axes]:
-    """Draw a bar with its value for each candidate below its name, from top to bottom."""
+    label: str,
+    required: float | None,
+    caption: str,
+    intervals: LayerSpec | None = None,
+) -> FigureSpec:
+    """Specify a bar with its value for each candidate below its name, from top to bottom."""
     schemes = _schemes(document)
     best = document["recommended"]
     names = [
@@ -325,83 +405,56 @@ def _bars(
             candidate_name(one, document["varied"]) + (" ★" if one is best else ""),
             _NAME_LETTERS,
         )
-        for one, _, _ in bars
+        for one in candidates
     ]
     lines = max(name.count("\n") for name in names) + 1
     row_inches = _BAR_INCHES + lines * _LINE_INCHES
-    highest = max([value for _, value, _ in bars] + list(ends))
-    with styled():
-        figure = new_figure((_SIZE_INCHES[0], 1.3 + row_inches * len(bars)))
-        axes = figure.subplots()
-        height = _BAR_INCHES / row_inches
-        for place, (one, value, text) in enumerate(bars):
-            colour = COLOURS[schemes.index(one["scheme"]) % len(COLOURS)]
-            axes.barh(place, value, height=height, color=colour, zorder=2)
-            end = max(value, ends[place]) if ends else value
-            note(axes, text, (end, place), (5, 0), ha="left", va="center")
-            above = (0, place - height / 2)
-            note(axes, names[place], above, (2, 2), ha="left", va="bottom", fontsize=11)
-        axes.set_yticks([])
-        axes.set_ylim(len(bars) - 1 + height, -1 + height / 2)
-        axes.grid(visible=False, axis="y")
-        axes.set_xlim(0, _ROOM * highest)
-        axes.set_title(title, fontsize=12.5)
-        axes.set_xlabel(unit)
-        plain_numbers(axes.xaxis)
-    return figure, axes
-
-
-def _legend(figure: Figure) -> None:
-    """Put a narrow legend above a figure, each label once, in as many columns as fit."""
-    by_label = legend_entries(figure)
-    labels = [fill(label, _NAME_LETTERS) for label in by_label]
-    look = {"fontsize": 11, "handlelength": 1.8, "columnspacing": 1.2}
-    legend_above(figure, list(by_label.values()), labels, **look)
-
-
-def _mark(
-    axes: Axes, one: Candidate, point: tuple[float, float], schemes: Sequence[str]
-) -> None:
-    """Draw a candidate, open if it fails a requirement."""
-    number = schemes.index(one["scheme"])
-    colour = COLOURS[number % len(COLOURS)]
-    axes.plot(
-        *point,
-        marker=MARKERS[number % len(MARKERS)],
-        markersize=8,
-        color=colour,
-        markerfacecolor="white" if _is_out(one) else colour,
-        markeredgewidth=1.4,
-        linestyle="none",
-        zorder=3,
-        label=scheme_label(one["scheme"]),
+    thick = _BAR_INCHES / row_inches
+    places = range(len(candidates))
+    colours = [
+        series_style(schemes.index(one["scheme"]))["color"] for one in candidates
+    ]
+    ends = list(values)
+    layers = [
+        LayerSpec(
+            mark="bars",
+            x=places,
+            y=values,
+            sideways=True,
+            style={"color": colours, "thick": thick, "zorder": 2},
+        )
+    ]
+    if intervals is not None:
+        ends = [max(pair) for pair in zip(values, intervals.high, strict=True)]
+        layers.append(intervals)
+    beside = {
+        "lift": (5, 0),
+        "ha": "left",
+        "va": "center",
+        "fontsize": 12,
+        "halo": True,
+    }
+    above = {"lift": (2, 2), "ha": "left", "va": "bottom", "fontsize": 11, "halo": True}
+    tops = [place - thick / 2 for place in places]
+    zeros = [0.0] * len(names)
+    layers += [
+        LayerSpec(mark="text", x=ends, y=places, texts=texts, style=beside),
+        LayerSpec(mark="text", x=zeros, y=tops, texts=names, style=above),
+    ]
+    high = _ROOM * max(ends)
+    # A requirement far off would leave the bars too short to compare.
+    if required is not None and required <= 3 * max(ends):
+        layers.append(_required(required))
+        high = max(high, 1.05 * required)
+    panel = PanelSpec(
+        title=title,
+        layers=layers,
+        x=AxisSpec(label=label, low=0, high=high),
+        y=AxisSpec(ticks=(), low=len(names) - 1 + thick, high=-1 + thick / 2),
+        grid=False,
     )
-
-
-def _ring(axes: Axes, point: tuple[float, float]) -> None:
-    """Mark the recommended candidate."""
-    axes.plot(
-        *point,
-        marker="o",
-        markersize=17,
-        markerfacecolor="none",
-        markeredgecolor="#222222",
-        markeredgewidth=1.8,
-        linestyle="none",
-        zorder=4,
-    )
-
-
-def _limit(draw: Callable[..., Any], value: float) -> None:
-    draw(value, color="#666666", linewidth=1.2, linestyle=":", zorder=1.4)
-
-
-def _limit_if_near(axes: Axes, value: float | None, highest: float) -> None:
-    """Draw a requirement, unless it is so far off that the bars would hardly show."""
-    if value is None or value > 3 * highest:
-        return
-    _limit(axes.axvline, value)
-    axes.set_xlim(0, max(_ROOM * highest, 1.05 * value))
+    size = (_SIZE_INCHES[0], 1.3 + row_inches * len(names))
+    return FigureSpec(size=size, panels=[panel], caption=caption)
 
 
 def _is_out(one: Candidate) -> bool:

@@ -14,7 +14,7 @@ from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.tables import Table
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.show.figures.results import CaptionedFigure
+    from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
 
 def answer_of_rehearsal(scenario: Scenario, document: Mapping[str, Any]) -> Answer:
@@ -46,6 +46,7 @@ def answer_of_rehearsal(scenario: Scenario, document: Mapping[str, Any]) -> Answ
             *_trade_off(document),
         ],
         warnings=document["warnings"],
+        refusals=document["refusals"],
         saved_as="rehearsal.json",
         figures=figures,
         page=page,

@@ -27,6 +27,7 @@ from stripesim.scenarios.answers.rehearse.pool_copy import (
     rehearse_copy,
 )
 from stripesim.scenarios.answers.rehearse.samples import (
+    CheckedEngine,
     Sample,
     sample_size,
     simulate_sample,
@@ -67,6 +68,7 @@ def rehearse(
     *,
     engine: str = "compiled",
     progress: OnStep = silent,
+    unchecked: bool = False,
 ) -> dict[str, Any]:
     """Rehearse the planned changes of a scenario.
 
@@ -78,17 +80,21 @@ def rehearse(
         Name of the engine.
     progress
         Called with the settings of each simulation before it begins, and the number of simulations.
+    unchecked
+        True to use simulations that the audit refuses, and list them as ``refusals``.
 
     Returns
     -------
     dict
-        ``changes``, ``trade_off``, ``timeline``, ``warnings`` and ``provenance``, as documented in the
-        command-line reference.
+        ``changes``, ``trade_off``, ``timeline``, ``warnings``, ``refusals`` and ``provenance``, as
+        documented in the command-line reference.
 
     Raises
     ------
     ValueError
         If the scenario has no changes, several schemes, or a change that cannot be rehearsed.
+    RefusedError
+        If the audit refuses a simulation.
 
     Notes
     -----
@@ -97,10 +103,11 @@ def rehearse(
     schedule with the same reservations then extrapolates to full-size PGs at the sample's time per object.
     """
     _check(scenario)
+    checked = CheckedEngine(engine, unchecked)
     scenario = with_own_queue(_bounded_by_time(scenario))
     if scenario.changes[0].kind == "scheme":
         progress("reads of the old pool, writes of the new one", 2)
-        row = rehearse_copy(scenario, engine=engine)
+        row = rehearse_copy(scenario, engine=checked)
         row["commands"] = commands_of(scenario, 0)
         return {
             "changes": [row],
@@ -111,6 +118,7 @@ def rehearse(
                 *COPY_WARNINGS,
                 *_range_warnings(scenario),
             ],
+            "refusals": checked.refusals,
             "provenance": _provenance(scenario),
         }
     # Clients issue one kind of request. A warning lists the others.
@@ -127,7 +135,9 @@ def rehearse(
     # The simulation that runs is not done, so the last of them leaves a step.
     steps_count = 2 + profiles_count
     progress("idle cluster", steps_count)
-    size = sample_size(scenario, cell, drives, shards_count=shards_count, engine=engine)
+    size = sample_size(
+        scenario, cell, drives, shards_count=shards_count, engine=checked
+    )
     if size.has_load and shards_count <= BACKFILLS_SHARDS_MAX:
         variants += more_backfills(variants[0])
     steps_count = 2 + len(variants)
@@ -142,7 +152,7 @@ def rehearse(
         settings = f"{variant.profile}, osd_max_backfills {variant.max_backfills_count}"
         progress(settings, steps_count)
         sample = simulate_sample(
-            variant.scenario, cell, drives, size=size, engine=engine
+            variant.scenario, cell, drives, size=size, engine=checked
         )
         runs.append(_Run(variant, sample))
     whole = _Whole(
@@ -183,6 +193,7 @@ def rehearse(
             *_client_warnings(scenario),
             *_range_warnings(scenario),
         ],
+        "refusals": checked.refusals,
         "provenance": _provenance(scenario),
     }
 

@@ -1,7 +1,7 @@
 """Simulate planned changes on a sample of the data."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -122,8 +122,31 @@ def stored_objects(scenario: Scenario) -> float:
     return stored_bytes / scenario.cluster.object_bytes
 
 
+@dataclass(frozen=True)
+class CheckedEngine:
+    """An engine whose results pass the audit, or are noted as `refusals` if they are shown unchecked."""
+
+    name: str
+    unchecked: bool = False
+    refusals: list[str] = field(default_factory=list)
+
+    def simulate(self, *inputs: Any, **options: Any) -> RunResult:
+        """Simulate as `stripesim.sim.run.simulate`; raise `RefusedError` for what the audit refuses."""
+        result = simulate(*inputs, **options, engine=self.name)
+        if not self.unchecked or result.refused is None:
+            return result.accepted()
+        if result.refused not in self.refusals:
+            self.refusals.append(result.refused)
+        return result
+
+
 def sample_size(
-    scenario: Scenario, cell: Cell, drives: Drives, *, shards_count: int, engine: str
+    scenario: Scenario,
+    cell: Cell,
+    drives: Drives,
+    *,
+    shards_count: int,
+    engine: CheckedEngine,
 ) -> SampleSize:
     """Choose the number of objects of each PG to simulate, so that the simulation stays small.
 
@@ -134,7 +157,7 @@ def sample_size(
     shards_count
         Shards that all changes move, counted once per PG [count].
     engine
-        Name of the engine.
+        Engine that simulates, and checks.
     """
     inputs = build_cell(scenario, cell)
     assert inputs.faults is not None
@@ -168,7 +191,12 @@ def sample_size(
 
 
 def simulate_sample(
-    scenario: Scenario, cell: Cell, drives: Drives, *, size: SampleSize, engine: str
+    scenario: Scenario,
+    cell: Cell,
+    drives: Drives,
+    *,
+    size: SampleSize,
+    engine: CheckedEngine,
 ) -> Sample:
     """Simulate the changes of a scenario with a sample of each PG's objects.
 
@@ -184,7 +212,7 @@ def simulate_sample(
         if size.has_load:
             until_ns = round(longer * size.alone_ns) + size.quiet_ns
         inputs = replace(inputs, faults=faults, until_ns=until_ns)
-        result = simulate(**vars(inputs), seed=scenario.seed, engine=engine).accepted()
+        result = engine.simulate(**vars(inputs), seed=scenario.seed)
         assert result.row.faults is not None
         if result.row.faults.clean_at_end or not size.has_load:
             break
@@ -221,10 +249,10 @@ def _faults_of(
     )
 
 
-def _rate_per_s(inputs: CellInputs, seed: int, engine: str) -> float:
+def _rate_per_s(inputs: CellInputs, seed: int, engine: CheckedEngine) -> float:
     """Return the rate of clients on the cluster without changes, at least 1 [1/s]."""
     quiet = replace(inputs, faults=None, until_ns=_PILOT_NS)
-    pilot = simulate(**vars(quiet), seed=seed, engine=engine)
+    pilot = simulate(**vars(quiet), seed=seed, engine=engine.name)
     return max(1.0, float(pilot.requested.done.sum()) / (_PILOT_NS / 1e9))
 
 
@@ -237,7 +265,9 @@ def _moving_ns(row: Mapping[str, Any]) -> int:
     return round(moving_s * 1e9)
 
 
-def _alone(pool: Pool, faults: FaultPlan, seed: int, engine: str) -> RunResult:
+def _alone(
+    pool: Pool, faults: FaultPlan, seed: int, engine: CheckedEngine
+) -> RunResult:
     """Simulate the changes on an idle cluster. The run needs a client, so one read is issued."""
     once = Synthetic(
         pattern="rand",
@@ -247,8 +277,7 @@ def _alone(pool: Pool, faults: FaultPlan, seed: int, engine: str) -> RunResult:
         requests=1,
         queue_depth=1,
     )
-    alone = simulate(pool, once.start(), faults=faults, seed=seed, engine=engine)
-    return alone.accepted()
+    return engine.simulate(pool, once.start(), faults=faults, seed=seed)
 
 
 def fill_plan(

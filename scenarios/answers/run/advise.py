@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import combinations
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.observe.documents import Documented
 from stripesim.sim.observe.intervals import Interval, student_interval
 from stripesim.sim.observe.limits import resource_name
 from stripesim.sim.observe.progress import OnStep, silent
@@ -54,7 +55,7 @@ PURCHASES: Final = (
 
 
 @dataclass(frozen=True)
-class Gain:
+class Gain(Documented):
     """Relative changes from one purchase or a pair, with 95 % intervals."""
 
     cell: Cell
@@ -63,27 +64,26 @@ class Gain:
     latency_mean: Interval
     latency_p99: Interval
 
+    in_document: ClassVar = (
+        *((name, f"cell.{name}") for name in Cell._fields),
+        "doubled",
+        "words",
+        *(
+            (f"{name}_gain{suffix}", f"{name}.{end}")
+            for name in ("iops", "latency_mean", "latency_p99")
+            for suffix, end in (("", "mean"), ("_low", "low"), ("_high", "high"))
+        ),
+    )
+
     @property
     def words(self) -> str:
         """Name the purchases."""
         return " and ".join(one.words for one in self.purchases)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return a row for JSON."""
-        doubled = [".".join(one.key) for one in self.purchases]
-        row: dict[str, Any] = {
-            **self.cell._asdict(),
-            "doubled": doubled,
-            "words": self.words,
-        }
-        for name in ("iops", "latency_mean", "latency_p99"):
-            mean, low, high = getattr(self, name)
-            row |= {
-                f"{name}_gain": mean,
-                f"{name}_gain_low": low,
-                f"{name}_gain_high": high,
-            }
-        return row
+    @property
+    def doubled(self) -> list[str]:
+        """Keys of what is bought."""
+        return [".".join(one.key) for one in self.purchases]
 
 
 def notable(advice: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

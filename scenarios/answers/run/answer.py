@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stripesim.scenarios.answers.load.results import LoadCurve
     from stripesim.scenarios.answers.run.execute import ScenarioResult
     from stripesim.scenarios.answers.run.report.contents import RunReport
-    from stripesim.scenarios.show.figures.results import CaptionedFigure
+    from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
 #: Width of the table of rows in a pipe or file [characters].
 _ROWS_WIDTH: Final = 100

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from stripesim.scenarios.answers.run.costs import cell_costs
+from stripesim.scenarios.cells.bound import Bound, measured_bounds
 from stripesim.scenarios.cells.failures import recovery_warnings
 from stripesim.scenarios.cells.notes import burst_warnings
 from stripesim.scenarios.cells.run import load_rows_of, row_of
-from stripesim.scenarios.forms.bound import Bound, bounds_of_cell, within_bound
 from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.window import QUANTILES, latency_quantiles
@@ -58,14 +58,9 @@ class Collected:
 
 
 def collect_cell(
-    scenario: Scenario, cell: Cell, measured: RunResult, models: Models, wanted: Wanted
+    scenario: Scenario, cell: Cell, result: RunResult, models: Models, wanted: Wanted
 ) -> Collected:
     """Return what a cell contributes. A run that the audit refuses contributes its name and its check."""
-    defers_writes = models.deferral is not None
-    bounds: tuple[Bound, ...] = ()
-    if wanted.first_full or defers_writes:
-        bounds = _bounds(scenario, cell, measured, models)
-    result = within_bound(scenario, measured, bounds, defers_writes=defers_writes)
     own_rows = [*load_rows_of(scenario, cell, result), row_of(scenario, cell, result)]
     refusals = [row.refusal() for row in own_rows]
     collected = Collected(
@@ -85,6 +80,9 @@ def collect_cell(
             cell_costs(scenario, cell, result, wanted.engine, models)
         )
     name = cell._asdict()
+    bounds: tuple[Bound, ...] = ()
+    if wanted.first_full or models.deferral is not None:
+        bounds = measured_bounds(scenario, cell, models, result)
     saturates = _first_full(result, bounds)
     processors = {**name, **result.processors}
     if wanted.first_full:
@@ -107,17 +105,6 @@ def _distributions(result: RunResult) -> Rows:
         return []
     latency_ns = latency_quantiles(result.window, result.requested)
     return [{"fractions": list(QUANTILES), "latency_ns": latency_ns}]
-
-
-def _bounds(
-    scenario: Scenario, cell: Cell, result: RunResult, models: Models
-) -> tuple[Bound, ...]:
-    """Return the rate that each resource sustains for the requests of a run, lowest first."""
-    if result.row.iops is None:
-        # No request completed, so the utilisation is unknown.
-        return ()
-    rates = [row.iops or 0.0 for row in result.load_rows] or None
-    return bounds_of_cell(scenario, cell, models, rates=rates)
 
 
 def _first_full(result: RunResult, bounds: Sequence[Bound]) -> dict[str, Any] | None:

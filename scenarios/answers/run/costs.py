@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from stripesim.scenarios.cells.run import run_cell
+from stripesim.scenarios.cells.run import Repeat, repeat_cell
 from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.loops import ClientStream
@@ -46,11 +46,8 @@ def cell_costs(
     owners = _owners(result)
     parts = np.flatnonzero(np.isin(owners, sample))
     until_ns = int(result.first.completed_ns[sample].max())
-    again = run_cell(
-        scenario, cell, engine, models,
-        until_ns=until_ns, followed=parts, compiled=result.compiled,
-        length=result.length, unchecked=True,
-    )  # fmt: skip
+    repeat = Repeat(engine, until_ns, followed=parts)
+    again = repeat_cell(scenario, cell, models, result, repeat)
     completed_ns = result.engine_run.streams[0].completed_ns[parts]
     if not np.array_equal(
         again.engine_run.streams[0].completed_ns[parts], completed_ns

@@ -15,7 +15,7 @@ from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.files import csv_text, json_text, result_files
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.show.figures.results import CaptionedFigure
+    from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
 #: Exit status of a sweep that the user interrupted.
 _STATUS_INTERRUPTED: Final = 130

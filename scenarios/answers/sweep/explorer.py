@@ -5,7 +5,8 @@ The page itself is `page/explorer.html.j2`.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import cached_property
+from typing import Any, ClassVar, Final
 
 import polars as pl
 
@@ -17,7 +18,8 @@ from stripesim.scenarios.show.figures.captions import (
     scheme_label,
 )
 from stripesim.scenarios.show.page.render import render
-from stripesim.scenarios.show.quantities import QUANTITIES
+from stripesim.scenarios.show.quantities import COSTS, QUANTITIES
+from stripesim.sim.observe.documents import Documented
 from stripesim.sim.observe.limits import resource_name
 
 #: Columns that the explorer offers, the first one selected.
@@ -28,12 +30,7 @@ METRICS: Final = (
     "latency_mean_ns",
     "latency_p50_ns",
     "latency_p99_ns",
-    "cpu_ns_per_op",
-    "cpu_utilisation",
-    "private_net_bytes_per_client_byte",
-    "public_net_bytes_per_client_byte",
-    "device_read_bytes_per_client_byte",
-    "device_write_bytes_per_client_byte",
+    *COSTS,
 )
 
 #: Columns of a cell that are axes unless a swept key already says the same.
@@ -44,7 +41,7 @@ _DIGITS: Final = 5
 
 
 @dataclass(frozen=True)
-class ExplorerAxis:
+class ExplorerAxis(Documented):
     """A column that takes several values, and every value is a stop of its slider."""
 
     key: str
@@ -54,14 +51,17 @@ class ExplorerAxis:
     texts: tuple[str, ...]
     numeric: bool
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the axis as the page's script reads it."""
-        return {
-            "key": self.key,
-            "name": self.name,
-            "texts": self.texts,
-            "numbers": self.values if self.numeric else None,
-        }
+    in_document: ClassVar = ("key", "name", "texts", "numbers")
+
+    @cached_property
+    def stops(self) -> dict[str, int]:
+        """Return the stop of each value. Values of different types may be equal, so texts tell them apart."""
+        return {repr(value): stop for stop, value in enumerate(self.values)}
+
+    @property
+    def numbers(self) -> tuple[Any, ...] | None:
+        """Values of an axis of numbers."""
+        return self.values if self.numeric else None
 
 
 @dataclass(frozen=True)
@@ -105,33 +105,34 @@ def explorer_of(
     if not metrics or not axes:
         return None
     schemes = tuple(coordinates["scheme"].unique(maintain_order=True))
+    map_of_cells = _Map(schemes, axes)
     cells = aggregated.to_dicts()
-    stops = [
-        {repr(value): stop for stop, value in enumerate(axis.values)} for axis in axes
-    ]
-
-    def place(row: Mapping[str, Any]) -> list[int]:
-        """Return the coordinates of a cell as indices: of its scheme, then along each axis."""
-        along = [
-            stop_of[repr(row[axis.key])]
-            for axis, stop_of in zip(axes, stops, strict=True)
-        ]
-        return [schemes.index(row["scheme"]), *along]
-
+    unsteady = [at for at, row in enumerate(cells) if not row.get("steady", True)]
     document = {
         "axes": [axis.to_json() for axis in axes],
         "schemes": [scheme_label(scheme) for scheme in schemes],
         "metrics": [_metric(aggregated, name) for name in metrics],
-        "cells": [place(row) for row in cells],
+        "cells": [map_of_cells.place(row) for row in cells],
         "replications": [row["replications"] for row in cells],
-        "unsteady": [
-            number for number, row in enumerate(cells) if not row.get("steady", True)
-        ],
+        "unsteady": unsteady,
         "bottlenecks": [_bottleneck(row) for row in cells],
-        "failed": [[place(row), row["reason"]] for row in failed],
+        "failed": [[map_of_cells.place(row), row["reason"]] for row in failed],
     }
     headings = tuple((name, QUANTITIES[name].heading) for name in metrics)
     return Explorer(axes, headings, document)
+
+
+@dataclass(frozen=True)
+class _Map:
+    """Where the cells of a sweep are."""
+
+    schemes: tuple[str, ...]
+    axes: tuple[ExplorerAxis, ...]
+
+    def place(self, row: Mapping[str, Any]) -> list[int]:
+        """Return the coordinates of a cell as indices: of its scheme, then along each axis."""
+        along = [axis.stops[repr(row[axis.key])] for axis in self.axes]
+        return [self.schemes.index(row["scheme"]), *along]
 
 
 def explorer_page(

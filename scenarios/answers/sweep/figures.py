@@ -1,12 +1,11 @@
 """Draw the figure of a sweep: throughput against the first swept key."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, NullLocator
 
 from stripesim.scenarios.schema.units import format_size
 from stripesim.scenarios.show.figures.captions import (
@@ -16,18 +15,16 @@ from stripesim.scenarios.show.figures.captions import (
     kind_words,
     scheme_label,
 )
-from stripesim.scenarios.show.figures.panels import (
+from stripesim.scenarios.show.figures.panels import THROUGHPUT, whiskers
+from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn
+from stripesim.scenarios.show.figures.specification import (
     COLOURS,
     LINES,
-    MARKERS,
-    THROUGHPUT,
-    scale_axis,
-)
-from stripesim.scenarios.show.figures.results import (
-    CaptionedFigure,
-    legend,
-    new_figure,
-    styled,
+    AxisSpec,
+    FigureSpec,
+    LayerSpec,
+    PanelSpec,
+    series_style,
 )
 
 #: Most schemes and most combinations of other values in a figure: one for each colour and style of line.
@@ -52,6 +49,8 @@ class _Lines(NamedTuple):
     schemes: Sequence[str]
     #: Values of further keys, one mapping for each style
     others: Sequence[Mapping[str, Any]]
+    #: Texts of schemes and values without a line
+    left_out: Sequence[str]
 
 
 def draw_sweep(aggregated: pl.DataFrame, keys: Sequence[str]) -> CaptionedFigure | None:
@@ -69,47 +68,66 @@ def draw_sweep(aggregated: pl.DataFrame, keys: Sequence[str]) -> CaptionedFigure
     CaptionedFigure or None
         None if the first key has no numbers, or fewer than two.
     """
+    spec = sweep_figure(aggregated, keys)
+    return None if spec is None else drawn(spec)
+
+
+def sweep_figure(aggregated: pl.DataFrame, keys: Sequence[str]) -> FigureSpec | None:
+    """Specify the figure of `draw_sweep`."""
     if not keys or not aggregated.schema[keys[0]].is_numeric():
         return None
     x = keys[0]
     shown = aggregated.filter(pl.col(THROUGHPUT.metric).is_not_null())
     if shown.is_empty() or shown[x].n_unique() < 2:
         return None
-    # The columns of cells already show swept schemes and block sizes.
-    hidden = {x, "schemes", *_CELL_KEYS}
-    if x == "workload.block_sizes_bytes":
-        hidden.add("block_size_bytes")
-    further = [
-        name
-        for name in (*keys[1:], "block_size_bytes")
-        if name not in hidden and shown[name].n_unique() > 1
+    lines = _lines(shown, keys)
+    simulated = set(shown.select("op", "pattern").iter_rows())
+    known = itertools.product((*OP_WORDS, "trace"), (*PATTERN_WORDS, "trace"))
+    panels = [
+        _panel(
+            shown.filter((pl.col("op") == op) & (pl.col("pattern") == pattern)),
+            x,
+            lines,
+            kind_words(op, pattern),
+        )
+        for op, pattern in known
+        if (op, pattern) in simulated
     ]
+    columns = min(2, len(panels))
+    return FigureSpec(
+        size=(5.75 * columns, 0.8 + 3.6 * -(-len(panels) // columns)),
+        panels=panels,
+        columns=columns,
+        caption=_caption(shown, x, lines.left_out),
+    )
+
+
+def _lines(shown: pl.DataFrame, keys: Sequence[str]) -> _Lines:
+    """Choose the lines of each panel, as many as there are colours and styles."""
     left_out: list[str] = []
     schemes = shown["scheme"].unique(maintain_order=True).to_list()
     if len(schemes) > _SCHEMES_MAX:
         left_out += [scheme_label(name) for name in schemes[_SCHEMES_MAX:]]
         schemes = schemes[:_SCHEMES_MAX]
+    further = _further_keys(shown, keys)
     others = shown.select(further).unique(maintain_order=True).to_dicts() or [{}]
     if len(others) > len(_STYLES):
         left_out += [_values_text(one) for one in others[1:]]
         others = others[:1]
-    lines = _Lines(schemes, others)
-    simulated = set(shown.select("op", "pattern").iter_rows())
-    known = itertools.product((*OP_WORDS, "trace"), (*PATTERN_WORDS, "trace"))
-    panels = [pair for pair in known if pair in simulated]
-    columns = min(2, len(panels))
-    rows = -(-len(panels) // columns)
-    with styled():
-        figure = new_figure((5.75 * columns, 0.8 + 3.6 * rows))
-        grid = figure.subplots(rows, columns, squeeze=False)
-        for axes in grid.flat[len(panels) :]:
-            axes.set_axis_off()
-        for axes, (op, pattern) in zip(grid.flat, panels, strict=False):
-            panel = shown.filter((pl.col("op") == op) & (pl.col("pattern") == pattern))
-            _draw(axes, panel, x, lines)
-            axes.set_title(kind_words(op, pattern))
-        legend(figure)
-    return CaptionedFigure(figure, _caption(shown, x, left_out))
+    return _Lines(schemes, others, left_out)
+
+
+def _further_keys(shown: pl.DataFrame, keys: Sequence[str]) -> list[str]:
+    """Return the columns that vary besides the axis and the scheme."""
+    # The columns of cells already show swept schemes and block sizes.
+    hidden = {keys[0], "schemes", *_CELL_KEYS}
+    if keys[0] == "workload.block_sizes_bytes":
+        hidden.add("block_size_bytes")
+    return [
+        name
+        for name in dict.fromkeys((*keys[1:], "block_size_bytes"))
+        if name not in hidden and shown[name].n_unique() > 1
+    ]
 
 
 def _values_text(values: Mapping[str, Any]) -> str:
@@ -131,72 +149,64 @@ def _value_text(key: str, value: Any) -> str:
     return f"{value:,.10g}" if isinstance(value, int | float) else str(value)
 
 
-def _draw(axes: Axes, rows: pl.DataFrame, x: str, lines: _Lines) -> None:
-    values: list[float] = []
-    several = len(lines.others) > 1
+def _panel(rows: pl.DataFrame, x: str, lines: _Lines, title: str) -> PanelSpec:
+    """Specify one pattern and op, with a legend entry for each scheme and each style of line."""
+    layers: list[LayerSpec] = []
     for index, scheme in enumerate(lines.schemes):
-        look = {
-            "color": COLOURS[index],
-            "marker": MARKERS[index],
-            "linewidth": 2,
-            "markersize": 7,
-            "markeredgecolor": "white",
-            "markeredgewidth": 0.8,
-            "zorder": 3,
-        }
-        for number, wanted in enumerate(lines.others):
+        for number, values in enumerate(lines.others):
             points = rows.filter(
                 pl.col("scheme") == scheme,
-                *(pl.col(name).eq_missing(value) for name, value in wanted.items()),
+                *(pl.col(name).eq_missing(value) for name, value in values.items()),
             ).sort(x)
             if points.is_empty():
                 continue
-            # The first line of a scheme stands in the legend.
+            style = series_style(index)
+            if len(lines.others) > 1:
+                style["linestyle"] = _STYLES[number]
             label = scheme_label(scheme) if number == 0 else ""
-            style = _STYLES[number] if several else LINES[index]
-            values += _draw_line(axes, points, x, {**look, "linestyle": style}, label)
-    if several:
-        _name_styles(axes, lines.others)
-    _scale_x(axes, x, sorted(set(rows[x].cast(pl.Float64).to_list())))
-    scale_axis(axes, values)
-    axes.set_ylabel("throughput [MB/s]")
+            layers += _line(points, x, style, label)
+    layers += _style_keys(lines.others)
+    return PanelSpec(
+        title=title,
+        layers=layers,
+        x=_axis_of(x, sorted(set(rows[x].cast(pl.Float64)))),
+        y=AxisSpec(label=THROUGHPUT.axis_label, scale="auto"),
+    )
 
 
-def _draw_line(
-    axes: Axes, points: pl.DataFrame, x: str, look: Mapping[str, Any], label: str
-) -> list[float]:
-    """Draw one line with its intervals, and return the values drawn."""
+def _line(
+    points: pl.DataFrame, x: str, style: Mapping[str, Any], label: str
+) -> Iterator[LayerSpec]:
+    """Yield one line and its intervals."""
+    quantity = replace(
+        THROUGHPUT.quantity,
+        ci=(f"{THROUGHPUT.metric}_ci_low", f"{THROUGHPUT.metric}_ci_high"),
+    )
     positions = points[x].cast(pl.Float64).to_list()
-    throughputs: list[float] = (points[THROUGHPUT.metric] * THROUGHPUT.factor).to_list()
-    axes.plot(positions, throughputs, label=label, **look)
-    ends = [
-        (points[f"{THROUGHPUT.metric}_ci_{end}"] * THROUGHPUT.factor).to_list()
-        for end in ("low", "high")
-    ]
-    for position, low, high in zip(positions, *ends, strict=True):
-        if low is not None and high is not None:
-            axes.vlines(
-                position, low, high, color=look["color"], linewidth=1.6, zorder=2.5
-            )
-    return throughputs
+    y = (points[quantity.key] * quantity.factor).to_list()
+    yield LayerSpec(mark="outlined line", x=positions, y=y, label=label, style=style)
+    yield from whiskers(points, quantity, positions, style["color"])
 
 
-def _name_styles(axes: Axes, others: Sequence[Mapping[str, Any]]) -> None:
-    """Add a legend entry for each style of line."""
-    for style, values in zip(_STYLES, others, strict=False):
-        label = _values_text(values)
-        axes.plot([], [], color=_GREY, linestyle=style, linewidth=2, label=label)
+def _style_keys(others: Sequence[Mapping[str, Any]]) -> Iterator[LayerSpec]:
+    """Yield a legend entry for each style of line, if there are several."""
+    if len(others) < 2:
+        return
+    for line, values in zip(_STYLES, others, strict=False):
+        style = {"color": _GREY, "linestyle": line}
+        yield LayerSpec(mark="line", label=_values_text(values), style=style)
 
 
-def _scale_x(axes: Axes, x: str, ticks: Sequence[float]) -> None:
-    """Scale and label the axis of the swept key."""
-    if ticks[0] > 0 and ticks[-1] / ticks[0] > _LOG_SPAN:
-        axes.set_xscale("log", base=2)
-    if len(ticks) <= _TICKS_MAX:
-        axes.set_xticks(ticks)
-        axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: _value_text(x, at)))
-    axes.set_xlabel(key_words(x))
+def _axis_of(x: str, values: Sequence[float]) -> AxisSpec:
+    """Specify the axis of the swept key."""
+    is_log = values[0] > 0 and values[-1] / values[0] > _LOG_SPAN
+    ticks = values if len(values) <= _TICKS_MAX else None
+    return AxisSpec(
+        label=key_words(x),
+        scale="log2" if is_log else "linear",
+        ticks=ticks,
+        format="size" if x.endswith("_bytes") else ",.10g",
+    )
 
 
 def _caption(shown: pl.DataFrame, x: str, left_out: Sequence[str]) -> str:

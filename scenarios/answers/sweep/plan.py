@@ -4,12 +4,13 @@ import csv
 import itertools
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from stripesim.models.problems import ScenarioError, SweepError
+from stripesim.models.problems import Problem, ScenarioError, SweepError
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.loader import (
     Override,
@@ -33,6 +34,9 @@ _POINTS_MAX: Final = 100_000
 TASKS_MAX: Final = 200_000
 
 _SEED_MAX: Final = 2**63 - 1
+
+#: What a list of values lacks.
+_UNCLOSED: Final = "brackets and quotes that close"
 
 
 @dataclass(frozen=True)
@@ -76,28 +80,35 @@ def split_values(text: str) -> list[str]:
     ['["rs:6,3", "rep:3"]', '"a,b"', '4k']
     """
     values: list[str] = []
-    start = depth = 0
-    quote = ""
-    escaped = False
+    start = depth = end_of_quote = 0
     for index, letter in enumerate(text):
-        if quote:
-            # In TOML only double quotes have escapes.
-            if letter == quote and not escaped:
-                quote = ""
-            escaped = letter == "\\" and quote == '"' and not escaped
-        elif letter in "\"'" and (depth or not text[start:index].strip()):
-            quote = letter
-        elif letter in "[{]}":
-            depth += 1 if letter in "[{" else -1
+        if index < end_of_quote:
+            continue
+        if letter in "\"'" and (depth or not text[start:index].strip()):
+            end_of_quote = _end_of_quote(text, index)
+        elif letter in "[{":
+            depth += 1
+        elif letter in "]}":
+            depth -= 1
         elif letter == "," and depth == 0:
             values.append(text[start:index].strip())
             start = index + 1
-    if quote or depth:
-        raise ValueError("brackets and quotes that close")
+    if depth:
+        raise ValueError(_UNCLOSED)
     values.append(text[start:].strip())
     if not all(values):
         raise ValueError("values between the commas")
     return values
+
+
+def _end_of_quote(text: str, start: int) -> int:
+    """Return the position after the quote that closes the one at `start`."""
+    # In TOML only double quotes have escapes.
+    pattern = r'"(?:\\.|[^"\\])*"' if text[start] == '"' else r"'[^']*'"
+    quoted = re.compile(pattern, re.DOTALL).match(text, start)
+    if quoted is None:
+        raise ValueError(_UNCLOSED)
+    return quoted.end()
 
 
 def plan_sweep(
@@ -137,7 +148,7 @@ def plan_sweep(
     SweepError
         If the sweep cannot run; the message lists every fault.
     """
-    faults: list[str] = []
+    faults: list[Problem | str] = []
     grid = _grid(over, faults)
     axes = [*grid, *_other_axes(zipped, list_file, faults)]
     if isinstance(sets, Mapping):
@@ -145,19 +156,31 @@ def plan_sweep(
     faults += _clashes(axes, sets)
     if replications < 1:
         faults.append(
-            f"--replications: got {replications}, wanted a number of at least 1"
+            Problem(
+                place="--replications",
+                got=str(replications),
+                wanted="a number of at least 1",
+            )
         )
     if math.prod(len(axis.steps) for axis in axes) > _POINTS_MAX:
-        faults.append(f"--over: got more than {_POINTS_MAX:,} points, wanted fewer")
-        raise SweepError("\n".join(faults))
+        faults.append(
+            Problem(
+                place="--over", got=f"more than {_POINTS_MAX:,} points", wanted="fewer"
+            )
+        )
+        raise SweepError(*faults)
     scenarios = _load(scenario, axes, sets, seed, faults)
     first = scenarios[0].seed if scenarios else 0
     if first + replications - 1 > _SEED_MAX:
         faults.append(
-            f"--replications: got {replications} from seed {first}, wanted seeds below 2^63"
+            Problem(
+                place="--replications",
+                got=f"{replications} from seed {first}",
+                wanted="seeds below 2^63",
+            )
         )
     if faults:
-        raise SweepError("\n".join(dict.fromkeys(faults)))
+        raise SweepError(*dict.fromkeys(faults))
     keys = tuple(key for axis in axes for key in axis.keys)
     tasks = _tasks(scenarios, keys, replications, engine)
     _refuse_repeats(tasks, keys)
@@ -179,7 +202,7 @@ def plan_sweep(
 
 
 def _grid(
-    over: Mapping[str, Sequence[Any]] | Sequence[str], faults: list[str]
+    over: Mapping[str, Sequence[Any]] | Sequence[str], faults: list[Problem | str]
 ) -> list[_Axis]:
     """Return the axes of keys that form a grid, and add the faults of the others."""
     if isinstance(over, Mapping):
@@ -190,7 +213,7 @@ def _grid(
 
 
 def _other_axes(
-    zipped: Sequence[str], list_file: str | Path | None, faults: list[str]
+    zipped: Sequence[str], list_file: str | Path | None, faults: list[Problem | str]
 ) -> list[_Axis]:
     """Return the axis of keys that change together and that of a file, and add their faults."""
     axes = [_axis(zipped, "--zip", faults)]
@@ -211,8 +234,11 @@ def _tasks(
     count = replications * sum(len(cells(point)) for point in scenarios)
     if count > TASKS_MAX:
         raise SweepError(
-            f"--replications: got {replications:,}, that is {count:,} runs of cells, wanted at most "
-            f"{TASKS_MAX:,}"
+            Problem(
+                place="--replications",
+                got=f"{replications:,}, that is {count:,} runs of cells",
+                wanted=f"at most {TASKS_MAX:,}",
+            )
         )
     values = _swept_columns(keys, scenarios)
     return [
@@ -235,19 +261,25 @@ def _set_text(item: str | Override) -> str:
     return item if isinstance(item, str) else f"{item.key}={toml_value(item.value)}"
 
 
-def _axis_of_values(key: str, values: Sequence[Any], faults: list[str]) -> _Axis | None:
+def _axis_of_values(
+    key: str, values: Sequence[Any], faults: list[Problem | str]
+) -> _Axis | None:
     """Return the axis of one key, or add a fault if it has no values."""
     is_list = isinstance(values, Iterable) and not isinstance(values, str | Mapping)
     listed = list(values) if is_list else []
     if not listed:
         wanted = "a list of values, such as [16, 64]"
-        faults.append(f"--over: {key}: got {value_text(values)}, wanted {wanted}")
+        faults.append(
+            Problem(place="--over", key=key, got=value_text(values), wanted=wanted)
+        )
         return None
     steps = [(value,) for value in listed]
     return _Axis((key,), steps, ["--over"] * len(steps), is_text=False)
 
 
-def _axis(items: Sequence[str], option: str, faults: list[str]) -> _Axis | None:
+def _axis(
+    items: Sequence[str], option: str, faults: list[Problem | str]
+) -> _Axis | None:
     """Return the axis of ``key=v1,v2`` items that change together, or add their faults."""
     columns: dict[str, list[str]] = {}
     before = len(faults)
@@ -256,23 +288,36 @@ def _axis(items: Sequence[str], option: str, faults: list[str]) -> _Axis | None:
         key = key.strip()
         if not equals or not key:
             faults.append(
-                f"{option}: {value_text(item)}: got no key and values, wanted key=value,value, such as "
-                "workload.queue_depth=16,64"
+                Problem(
+                    place=option,
+                    key=value_text(item),
+                    got="no key and values",
+                    wanted="key=value,value, such as workload.queue_depth=16,64",
+                )
             )
             continue
         if key in columns:
-            faults.append(f"{option}: {key}: got it twice, wanted each key once")
+            faults.append(
+                Problem(place=option, key=key, got="it twice", wanted="each key once")
+            )
             continue
         try:
             columns[key] = split_values(text)
         except ValueError as error:
-            faults.append(f"{option}: {key}: got {value_text(text)}, wanted {error}")
+            faults.append(
+                Problem(place=option, key=key, got=value_text(text), wanted=str(error))
+            )
     if len({len(values) for values in columns.values()}) > 1:
         counts = ", ".join(
             f"{len(values)} for {key}" for key, values in columns.items()
         )
         faults.append(
-            f"{option}: {', '.join(columns)}: got {counts}, wanted equally many values for each key"
+            Problem(
+                place=option,
+                key=", ".join(columns),
+                got=counts,
+                wanted="equally many values for each key",
+            )
         )
     if len(faults) > before:
         return None
@@ -280,14 +325,19 @@ def _axis(items: Sequence[str], option: str, faults: list[str]) -> _Axis | None:
     return _Axis(tuple(columns), steps, [option] * len(steps))
 
 
-def _read_list(path: Path, faults: list[str]) -> _Axis | None:
+def _read_list(path: Path, faults: list[Problem | str]) -> _Axis | None:
     """Return the axis of a file with a list of points, or add its faults."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", "bytes that are not UTF-8")
         faults.append(
-            f"--list: {path}: got {reason}, wanted a CSV file that can be read"
+            Problem(
+                place="--list",
+                key=str(path),
+                got=reason,
+                wanted="a CSV file that can be read",
+            )
         )
         return None
     reader = csv.reader(
@@ -301,18 +351,31 @@ def _read_list(path: Path, faults: list[str]) -> _Axis | None:
         ]
     except csv.Error as error:
         faults.append(
-            f"{path}:{reader.line_num}: got {error}, wanted CSV with quotes that close"
+            Problem(
+                place=f"{path}:{reader.line_num}",
+                got=str(error),
+                wanted="CSV with quotes that close",
+            )
         )
         return None
     if len(lines) < 2:
         faults.append(
-            f"--list: {path}: got {len(lines)} lines, wanted a line of keys and one or more of values"
+            Problem(
+                place="--list",
+                key=str(path),
+                got=f"{len(lines)} lines",
+                wanted="a line of keys and one or more of values",
+            )
         )
         return None
     (_, keys), *rest = lines
     if not all(keys) or len(set(keys)) < len(keys):
         faults.append(
-            f"{path}:1: got {', '.join(keys)}, wanted a different key in each column"
+            Problem(
+                place=f"{path}:1",
+                got=", ".join(keys),
+                wanted="a different key in each column",
+            )
         )
         return None
     axis = _Axis(tuple(keys), [], [])
@@ -322,7 +385,11 @@ def _read_list(path: Path, faults: list[str]) -> _Axis | None:
             axis.origins.append(f"{path}:{number}")
         else:
             faults.append(
-                f"{path}:{number}: got {sum(map(bool, line))} values, wanted {len(keys)}"
+                Problem(
+                    place=f"{path}:{number}",
+                    got=f"{sum(map(bool, line))} values",
+                    wanted=str(len(keys)),
+                )
             )
     return axis
 
@@ -356,7 +423,7 @@ def _load(
     axes: Sequence[_Axis],
     sets: Sequence[str | Override],
     seed: int | None,
-    faults: list[str],
+    faults: list[Problem | str],
 ) -> list[Scenario]:
     """Load the scenario of each point, and add the faults of all points without duplicates."""
     scenarios: list[Scenario] = []
@@ -453,6 +520,11 @@ def _refuse_repeats(tasks: Sequence[SweepTask], keys: Sequence[str]) -> None:
         if task.task_id in seen:
             # A cell that two points share would count twice.
             raise SweepError(
-                f"--over: {', '.join(keys)}: got {task.label} twice, wanted each cell once"
+                Problem(
+                    place="--over",
+                    key=", ".join(keys),
+                    got=f"{task.label} twice",
+                    wanted="each cell once",
+                )
             )
         seen.add(task.task_id)

@@ -11,7 +11,7 @@ from stripesim.scenarios.answers.sweep.table import NOTE, means_table
 from stripesim.scenarios.cells.placement import domain_type
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.show.figures.captions import scheme_label
-from stripesim.scenarios.show.figures.results import CaptionedFigure
+from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 from stripesim.scenarios.show.page.provenance import pretty
 from stripesim.scenarios.show.page.render import figure_blocks, render
 from stripesim.scenarios.show.tables import Table

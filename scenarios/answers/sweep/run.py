@@ -2,15 +2,15 @@
 
 import html
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import polars as pl
 
 from stripesim._version import __version__
-from stripesim.models.problems import WorkLostError
+from stripesim.models.problems import WorkError
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
 from stripesim.scenarios.answers.sweep.stats import CELL_COLUMNS, aggregate
 from stripesim.scenarios.cells.notes import (
@@ -25,7 +25,7 @@ from stripesim.scenarios.work.store import PartStore
 from stripesim.scenarios.work.task import (
     Batches,
     CompletedBatch,
-    Outcome,
+    EndedTask,
     SweepTask,
     attempt,
     attempt_batch,
@@ -33,6 +33,8 @@ from stripesim.scenarios.work.task import (
     expected_work,
 )
 from stripesim.sim.observe.audit import RatePoint, falls
+from stripesim.sim.observe.documents import Documented
+from stripesim.sim.observe.progress import OnStep, silent
 from stripesim.sim.observe.result_row import withheld_columns
 
 #: Why a sweep stopped that the user interrupted.
@@ -62,7 +64,7 @@ _ADDING_KEYS: Final = (
 
 
 @dataclass(frozen=True)
-class SweepResult:
+class SweepResult(Documented):
     """The results of a sweep, complete or interrupted."""
 
     #: One row per completed task, in the order of the plan; see `sweep_frame`
@@ -80,6 +82,14 @@ class SweepResult:
     #: Steps of a swept key that add hardware or requests in flight, and at which the rate falls
     falls: list[str] = field(default_factory=list)
 
+    in_document: ClassVar = (
+        ("rows", "rows.to_dicts"),
+        ("aggregated", "aggregated.to_dicts"),
+        "provenance",
+        "failed",
+        ("warnings", "every_warning"),
+    )
+
     @property
     def refused(self) -> int:
         """Number of rows that the audit refuses."""
@@ -94,15 +104,10 @@ class SweepResult:
         """Return the table that notebooks show."""
         return f"<p>{html.escape(repr(self).strip('<>'))}</p>{self.rows._repr_html_()}"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the document that ``stripesim sweep --json -`` prints."""
-        return {
-            "rows": self.rows.to_dicts(),
-            "aggregated": self.aggregated.to_dicts(),
-            "provenance": self.provenance,
-            "failed": self.failed,
-            "warnings": [*self.warnings, *self.falls, *self.refusals],
-        }
+    @property
+    def every_warning(self) -> list[str]:
+        """All warnings, with the falls of rates and the refusals."""
+        return [*self.warnings, *self.falls, *self.refusals]
 
 
 def run_sweep(
@@ -112,7 +117,7 @@ def run_sweep(
     dask: str | None = None,
     dask_timeout_s: float = TIMEOUT_S,
     store: PartStore | None = None,
-    progress: Callable[[Outcome], None] = lambda outcome: None,
+    progress: OnStep = silent,
     unchecked: bool = False,
 ) -> SweepResult:
     """Run the tasks of a plan that have no stored rows, by replication and then the longest first.
@@ -130,7 +135,7 @@ def run_sweep(
     store
         Rows on disk, from which the sweep resumes and to which it adds new rows.
     progress
-        Called with the outcome of each task.
+        Called after each task with its description.
     unchecked
         Keep the numbers of rows that the audit refuses. The store has them in any case.
     """
@@ -150,10 +155,10 @@ def run_sweep(
         with closing(_outcomes(missing, jobs, dask, dask_timeout_s)) as outcomes:
             for outcome in outcomes:
                 done.add(outcome, store)
-                progress(outcome)
+                progress(outcome.words)
     except KeyboardInterrupt:
         done.stopped = INTERRUPTED
-    except WorkLostError as error:
+    except WorkError as error:
         done.stopped = str(error)
     damaged = 0 if store is None else store.damaged
     return _result(plan, done, kept=kept, damaged=damaged, unchecked=unchecked)
@@ -164,10 +169,10 @@ class _Done:
     """The tasks of a sweep that have ended."""
 
     rows: dict[str, dict[str, Any]]  # by name of the task
-    failed: list[Outcome] = field(default_factory=list)
+    failed: list[EndedTask] = field(default_factory=list)
     stopped: str | None = None  # Reason why the sweep ended early.
 
-    def add(self, outcome: Outcome, store: PartStore | None) -> None:
+    def add(self, outcome: EndedTask, store: PartStore | None) -> None:
         """Keep the outcome of a task, and store its row if it has one."""
         if outcome.row is None:
             self.failed.append(outcome)
@@ -269,7 +274,7 @@ def _outcomes(
     jobs: int | None,
     dask: str | None,
     dask_timeout_s: float,
-) -> Generator[Outcome, None, None]:
+) -> Generator[EndedTask, None, None]:
     if not tasks:
         return
     if dask is not None:
@@ -292,7 +297,7 @@ def _outcomes(
                 waiting.extend(more)
 
 
-def _failure_row(outcome: Outcome) -> dict[str, Any]:
+def _failure_row(outcome: EndedTask) -> dict[str, Any]:
     task = outcome.task
     return {
         **task.swept,

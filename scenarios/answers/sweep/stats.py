@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from stripesim.sim.observe.intervals import student_interval
@@ -42,14 +42,39 @@ def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
     import polars as pl
 
     keys = list(dict.fromkeys([*swept, *CELL_COLUMNS]))
+    numbers = _averaged(rows, keys)
+    schema = _schema(rows, keys, numbers)
+    columns = {
+        name: rows[name].cast(dtype).to_list()
+        for name, dtype in schema.items()
+        if name in rows.columns and name != "refused"
+    }
+    if "refused" in schema:
+        columns["refused"] = rows["refused"].is_not_null().cast(pl.Int64).to_list()
+    numbered = rows.with_row_index("_position").group_by(keys, maintain_order=True)
+    groups = numbered.agg("_position")["_position"].to_list()
+    means = [_cell(columns, keys, numbers, group) for group in groups]
+    return pl.DataFrame(means, schema=schema)
+
+
+def _averaged(rows: pl.DataFrame, keys: Sequence[str]) -> list[str]:
+    """Return the columns whose means are meaningful."""
     not_averaged = {*keys, *_NOT_AVERAGED}
-    numbers = [
+    return [
         name
         for name, dtype in rows.schema.items()
         if dtype.is_numeric()
         and name not in not_averaged
         and not name.endswith(_INTERVAL_ENDS)
     ]
+
+
+def _schema(
+    rows: pl.DataFrame, keys: Sequence[str], numbers: Sequence[str]
+) -> dict[str, Any]:
+    """Return the columns of the means, with their types."""
+    import polars as pl
+
     schema: dict[str, Any] = {name: rows.schema[name] for name in keys}
     schema["replications"] = pl.Int64
     for name in ("steady", "bottleneck"):
@@ -59,29 +84,27 @@ def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
         schema["refused"] = pl.Int64
     for name in numbers:
         schema |= dict.fromkeys((name, *_ends(name)), pl.Float64)
-    columns = {
-        name: rows[name].cast(dtype).to_list()
-        for name, dtype in schema.items()
-        if name in rows.columns and name != "refused"
-    }
-    if "refused" in schema:
-        columns["refused"] = rows["refused"].is_not_null().cast(pl.Int64).to_list()
-    numbered = rows.with_row_index("_position").group_by(keys, maintain_order=True)
-    groups = numbered.agg("_position")["_position"]
-    means: list[dict[str, Any]] = []
-    for group in groups.to_list():
-        row: dict[str, Any] = {name: columns[name][group[0]] for name in keys}
-        row["replications"] = len(group)
-        if "steady" in columns:
-            row["steady"] = all(columns["steady"][position] for position in group)
-        if "refused" in columns:
-            row["refused"] = sum(columns["refused"][position] for position in group)
-        if "bottleneck" in columns:
-            row["bottleneck"] = _commonest(columns["bottleneck"], group)
-        for name in numbers:
-            row |= _mean(name, columns[name], group)
-        means.append(row)
-    return pl.DataFrame(means, schema=schema)
+    return schema
+
+
+def _cell(
+    columns: Mapping[str, Sequence[Any]],
+    keys: Sequence[str],
+    numbers: Sequence[str],
+    group: Sequence[int],
+) -> dict[str, Any]:
+    """Average the replications of one cell, which are the rows of `group`."""
+    row: dict[str, Any] = {name: columns[name][group[0]] for name in keys}
+    row["replications"] = len(group)
+    if "steady" in columns:
+        row["steady"] = all(columns["steady"][position] for position in group)
+    if "refused" in columns:
+        row["refused"] = sum(columns["refused"][position] for position in group)
+    if "bottleneck" in columns:
+        row["bottleneck"] = _commonest(columns["bottleneck"], group)
+    for name in numbers:
+        row |= _mean(name, columns[name], group)
+    return row
 
 
 def _commonest(names: Sequence[str | None], group: Sequence[int]) -> str | None:

@@ -1,12 +1,11 @@
 """Draw the cost of requests by step as stacked bars: which step dominates, by scheme and block size."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.patches import Patch
 
 from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.scenarios.show.figures.captions import (
@@ -15,8 +14,15 @@ from stripesim.scenarios.show.figures.captions import (
     kinds_of_requests,
     scheme_label,
 )
-from stripesim.scenarios.show.figures.panels import note
-from stripesim.scenarios.show.figures.results import CaptionedFigure, new_figure, styled
+from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn
+from stripesim.scenarios.show.figures.specification import (
+    ABOVE,
+    AxisSpec,
+    FigureSpec,
+    LayerSpec,
+    PanelSpec,
+    key,
+)
 from stripesim.sim.observe.critical_path import (
     COST_KEYS,
     STEPS,
@@ -32,7 +38,7 @@ _WIDTH_INCH: Final = (9.0, 16.0)
 def draw_costs(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
     """Draw the cost by step of every pattern and op, as ``costs-<pattern>-<op>``, from rows with costs.
 
-    Panel (a) is the mean latency [ms], (b) the same in per cent: a bar for each block size and scheme,
+    Panel (a) is the mean latency [ms], (b) its composition in per cent: a bar for each block size and scheme,
     stacked in the order of a write. Waiting is hatched.
 
     References
@@ -49,43 +55,41 @@ def draw_costs(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
         ordered = own.with_row_index().sort(
             "block_size_bytes", "index", nulls_last=True
         )
-        figures[f"costs-{pattern}-{op}"] = _draw(ordered.to_dicts(), pattern, op)
+        figures[f"costs-{pattern}-{op}"] = drawn(
+            _figure(ordered.to_dicts(), pattern, op)
+        )
     return figures
 
 
-def _draw(rows: Sequence[Mapping[str, Any]], pattern: str, op: str) -> CaptionedFigure:
+def _figure(rows: Sequence[Mapping[str, Any]], pattern: str, op: str) -> FigureSpec:
     positions = _positions(rows)
     narrowest, widest = _WIDTH_INCH
     width = 2 * (_BAR_INCH * (positions[-1] + 1) + 1.2)
-    width = min(widest, max(narrowest, width))
-    with styled():
-        figure = new_figure((width, 5.6))
-        latencies, shares = figure.subplots(1, 2)
-        _draw_panel(latencies, rows, positions, shares=False)
-        _draw_panel(shares, rows, positions, shares=True)
-        # Leave room for the block sizes between a panel and its title.
-        latencies.set_title("(a) mean latency [ms]", pad=20)
-        shares.set_title("(b) share of it [%]", pad=20)
-        entries = [
-            Patch(
-                facecolor=STEP_LOOKS[step].colour,
-                edgecolor="#222222",
-                label=STEP_LOOKS[step].words,
-            )
-            for step in steps_with_time(rows)
-        ]
-        waiting = "hatched: waiting for it"
-        entries.append(
-            Patch(facecolor="white", edgecolor="#222222", hatch=_HATCH, label=waiting)
-        )
-        figure.legend(
-            handles=entries,
-            loc="outside upper left",
-            ncols=4 if width > 11 else 3,
-            handlelength=1.6,
-            fontsize=11,
-        )
-    return CaptionedFigure(figure, _caption(rows, pattern, op))
+    in_ms = _panel(rows, positions, [1e-6] * len(rows), "latency [ms]")
+    shares = [100 / row["cost_latency_mean_ns"] for row in rows]
+    in_percent = _panel(rows, positions, shares, "share of the latency [%]")
+    return FigureSpec(
+        size=(min(widest, max(narrowest, width)), 5.6),
+        panels=[
+            replace(in_ms, title="mean latency", layers=[*in_ms.layers, *_keys(rows)]),
+            replace(
+                in_percent,
+                title="composition",
+                y=replace(in_percent.y, low=0, high=100),
+            ),
+        ],
+        lettered=True,
+        legend_style={"handlelength": 1.6, "fontsize": 11},
+        caption=_caption(rows, pattern, op),
+    )
+
+
+def _keys(rows: Sequence[Mapping[str, Any]]) -> Iterator[LayerSpec]:
+    """Yield the legend's entries: each step, and the hatch of waiting."""
+    look = {"edgecolor": "#222222", "linewidth": 1}
+    for step in steps_with_time(rows):
+        yield key(STEP_LOOKS[step].words, STEP_LOOKS[step].colour, **look)
+    yield key("hatched: waiting for it", "white", hatch=_HATCH, **look)
 
 
 def _positions(rows: Sequence[Mapping[str, Any]]) -> list[float]:
@@ -97,60 +101,73 @@ def _positions(rows: Sequence[Mapping[str, Any]]) -> list[float]:
     return positions
 
 
-def _draw_panel(
-    axes: Axes,
+def _panel(
     rows: Sequence[Mapping[str, Any]],
     positions: Sequence[float],
-    *,
-    shares: bool,
-) -> None:
-    for x, row in zip(positions, rows, strict=True):
-        factor = 100 / row["cost_latency_mean_ns"] if shares else 1e-6
-        bottom = 0.0
-        for step, waiting in itertools.product(STEPS, (False, True)):
-            height = (row.get(cost_key(step, waiting=waiting)) or 0.0) * factor
-            if height <= 0:
-                continue
-            edge = "#222222"
-            if waiting and step in ("lock", "hung"):
-                edge = "#FFFFFF"
-            axes.bar(
-                x,
-                height,
-                width=0.86,
-                bottom=bottom,
-                color=STEP_LOOKS[step].colour,
-                linewidth=0.4,
-                hatch=_HATCH if waiting else None,
-                edgecolor=edge,
+    factors: Sequence[float],
+    label: str,
+) -> PanelSpec:
+    """Specify a bar for each row, whose steps are scaled by the row's factor."""
+    layers = []
+    tops = [0.0] * len(rows)
+    for step, waiting in itertools.product(STEPS, (False, True)):
+        heights = [
+            (row.get(cost_key(step, waiting=waiting)) or 0.0) * factor
+            for row, factor in zip(rows, factors, strict=True)
+        ]
+        drawn_bars = [index for index, height in enumerate(heights) if height > 0]
+        layers.append(
+            LayerSpec(
+                mark="bars",
+                x=[positions[index] for index in drawn_bars],
+                y=[heights[index] for index in drawn_bars],
+                low=[tops[index] for index in drawn_bars],
+                style=_bar_style(step, waiting=waiting),
             )
-            bottom += height
-    axes.set_xticks(
-        list(positions),
-        [scheme_label(row["scheme"]) for row in rows],
-        rotation=90 if len(rows) > 4 else 0,
-        fontsize=10 if len(rows) > 12 else 12,
+        )
+        tops = [top + height for top, height in zip(tops, heights, strict=True)]
+    return PanelSpec(
+        layers=[*layers, *_group_names(rows, positions)],
+        x=AxisSpec(
+            ticks=positions,
+            names=[scheme_label(row["scheme"]) for row in rows],
+            rotation=90 if len(rows) > 4 else 0,
+            size=10 if len(rows) > 12 else 12,
+            low=positions[0] - 0.7,
+            high=positions[-1] + 0.7,
+        ),
+        y=AxisSpec(label=label),
+        # Room for the block sizes between a panel and its title.
+        title_pad=20,
     )
-    axes.set_xlim(positions[0] - 0.7, positions[-1] + 0.7)
-    if shares:
-        axes.set_ylim(0, 100)
-    _name_groups(axes, rows, positions)
 
 
-def _name_groups(
-    axes: Axes, rows: Sequence[Mapping[str, Any]], positions: Sequence[float]
-) -> None:
-    """Write the block size above the bars of each group."""
+def _bar_style(step: str, *, waiting: bool) -> dict[str, Any]:
+    is_dark = waiting and step in ("lock", "hung")
+    return {
+        "color": STEP_LOOKS[step].colour,
+        "thick": 0.86,
+        "linewidth": 0.4,
+        "hatch": _HATCH if waiting else None,
+        "edgecolor": "#FFFFFF" if is_dark else "#222222",
+    }
+
+
+def _group_names(
+    rows: Sequence[Mapping[str, Any]], positions: Sequence[float]
+) -> Iterator[LayerSpec]:
+    """Yield the block size above the bars of each group."""
     groups: dict[int | None, list[float]] = {}
     for x, row in zip(positions, rows, strict=True):
         groups.setdefault(row["block_size_bytes"], []).append(x)
-    if list(groups) == [None]:
-        return
-    look: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "color": "#444444"}
-    for size, bars in groups.items():
-        label = "" if size is None else format_size(size)
-        centre = (bars[0] + bars[-1]) / 2
-        note(axes, label, (centre, 1), (0, 2), fontsize=10, **look)
+    groups.pop(None, None)
+    yield LayerSpec(
+        mark="text",
+        x=[(bars[0] + bars[-1]) / 2 for bars in groups.values()],
+        y=[1.0] * len(groups),
+        texts=[format_size(size) for size in groups if size is not None],
+        style={"lift": (0, 2), "xycoords": ABOVE, "color": "#444444"},
+    )
 
 
 def _caption(rows: Sequence[Mapping[str, Any]], pattern: str, op: str) -> str:

@@ -1,14 +1,21 @@
 """Draw failures: the timeline of a run under faults, and nines of durability with their intervals."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.axes import Axes
 
-from stripesim.scenarios.show.figures.panels import note
-from stripesim.scenarios.show.figures.results import CaptionedFigure, new_figure, styled
+from stripesim.scenarios.show.figures.captions import scheme_label
+from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn
+from stripesim.scenarios.show.figures.specification import (
+    ABOVE,
+    AxisSpec,
+    FigureSpec,
+    LayerSpec,
+    PanelSpec,
+    line_at,
+)
 
 #: Label, states, colour and hatch of a band of PGs.
 Band = tuple[str, tuple[str, ...], str, str]
@@ -71,114 +78,148 @@ def draw_timelines(
 
 def draw_timeline(timeline: Mapping[str, Any]) -> CaptionedFigure:
     """Draw groups by state, latency and rate of requests, and bytes of recovery over one time axis."""
+    return drawn(_figure(timeline))
+
+
+def _figure(timeline: Mapping[str, Any]) -> FigureSpec:
     end_s = max(1e-9, float(timeline["end_s"]))
-    with styled():
-        figure = new_figure((11.5, 10.0))
-        panels = figure.subplots(4, 1, sharex=True, height_ratios=[1.5, 1, 0.8, 1])
-        states, latency, rate, recovery = panels
-        _draw_states(states, timeline, end_s)
-        series = timeline["foreground"]
-        times = series["time_s"]
-        draw_lines(latency, times, series, LATENCIES, divisor=1e6)
-        latency.set(
-            yscale="log",
-            ylabel="latency [ms]",
-            title="(b) latency of the requests that complete",
-        )
-        draw_lines(rate, times, series, (RATE,))
-        rate.set(ylabel="requests/s", title="(c) requests completed")
-        moved = timeline["recovery"]
-        draw_lines(recovery, moved["time_s"], moved, _MOVED, divisor=1e6)
-        recovery.set(ylabel="MB/s", title="(d) recovery traffic", xlabel="time [s]")
-        for axes in (rate, recovery):
-            axes.set_ylim(bottom=0)
-        for axes in (latency, rate):
-            _shade_slow_phase(axes, timeline)
-        for axes in panels:
-            _mark_events(axes, timeline, end_s, labelled=axes is states)
-            axes.set_xlim(0, end_s)
-            axes.margins(x=0)
-    return CaptionedFigure(figure, _caption(timeline))
+    time = AxisSpec(label="time [s]", low=0, high=end_s)
+    series = timeline["foreground"]
+    moved = timeline["recovery"]
+    events = list(_event_lines(timeline))
+    slow = list(_slow_phases(timeline))
+    latency = step_lines(series["time_s"], series, LATENCIES, divisor=1e6)
+    rate = step_lines(series["time_s"], series, (RATE,))
+    recovery = step_lines(moved["time_s"], moved, _MOVED, divisor=1e6)
+    panels = [
+        _states_panel(timeline, end_s, time, events),
+        PanelSpec(
+            title="latency of the requests that complete",
+            layers=[*latency, *slow, *events],
+            x=time,
+            y=AxisSpec(label="latency [ms]", scale="log"),
+            legend="beside",
+        ),
+        PanelSpec(
+            title="requests completed",
+            layers=[*rate, *slow, *events],
+            x=time,
+            y=AxisSpec(label="requests/s", low=0),
+        ),
+        PanelSpec(
+            title="recovery traffic",
+            layers=[*recovery, *events],
+            x=time,
+            y=AxisSpec(label="traffic [MB/s]", low=0),
+            legend="beside",
+        ),
+    ]
+    return FigureSpec(
+        size=(11.5, 10.0),
+        panels=panels,
+        columns=1,
+        heights=[1.5, 1, 0.8, 1],
+        share="x",
+        lettered=True,
+        caption=_caption(timeline),
+    )
 
 
-def draw_lines(
-    axes: Axes,
+def step_lines(
     times: npt.ArrayLike,
     series: Mapping[str, Any],
     lines: Sequence[Line],
     *,
     divisor: float = 1.0,
-    where: Literal["post", "mid"] = "post",
-) -> None:
-    """Draw columns of a series as steps over time, with a legend if there are several."""
-    for key, colour, style, label in lines:
-        axes.step(
-            np.asarray(times),
-            np.array(series[key], dtype=float) / divisor,
-            where=where,
-            color=colour,
-            linestyle=style,
+    where: str = "post",
+) -> list[LayerSpec]:
+    """Return columns of a series as steps over time."""
+    return [
+        LayerSpec(
+            mark="steps",
+            x=np.asarray(times, dtype=float).tolist(),
+            y=(np.array(series[name], dtype=float) / divisor).tolist(),
             label=label,
-            linewidth=1.8,
+            style={
+                "where": where,
+                "color": colour,
+                "linestyle": style,
+                "linewidth": 1.8,
+            },
         )
-    if len(lines) > 1:
-        legend_beside(axes)
+        for name, colour, style, label in lines
+    ]
 
 
-def draw_bands(
-    axes: Axes, edges: npt.ArrayLike, table: Mapping[str, Any], bands: Sequence[Band]
+def counts_of_bands(
+    table: Mapping[str, Any], bands: Sequence[Band]
 ) -> dict[str, npt.NDArray[Any]]:
-    """Stack PGs by state over time, the first band on top, and return the counts of the bands drawn.
-
-    Parameters
-    ----------
-    axes
-        The panel.
-    edges
-        Times at which counts begin, and the end, shape (n + 1,).
-    table
-        PGs in each state, each of shape (n,).
-    bands
-        Label, states, colour and hatch of each band. Bands without PGs are left out.
-    """
+    """Return the PGs of each band over time, by its label. Bands without PGs are left out."""
     counts = {}
-    drawn = []
-    for band in bands:
-        label, states, _, _ = band
+    for label, states, _, _ in bands:
         known = [np.array(table[state]) for state in states if state in table]
         of_band = np.sum(known, axis=0)
         if of_band.any():
             counts[label] = np.append(of_band, of_band[-1])
-            drawn.append(band)
-    # The last bands at the bottom, where even few PGs are visible.
-    drawn.reverse()
-    areas = axes.stackplot(
-        edges,
-        [counts[label] for label, _, _, _ in drawn],
-        labels=[label for label, _, _, _ in drawn],
-        colors=[colour for _, _, colour, _ in drawn],
-        step="post",
-        linewidth=0,
-    )
-    for area, (_, _, _, hatch) in zip(areas, drawn, strict=True):
-        area.set_hatch(hatch)
-        area.set_edgecolor("#444444")
-    axes.set_ylabel("PGs")
-    legend_beside(axes, reverse=True)
     return counts
 
 
-def legend_beside(axes: Axes, **more: Any) -> None:
-    """Put the legend of a panel on its right."""
-    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=11, **more)
+def stacked_bands(
+    edges: npt.ArrayLike, counts: Mapping[str, npt.NDArray[Any]], bands: Sequence[Band]
+) -> list[LayerSpec]:
+    """Stack PGs by state over time, the first band on top.
+
+    Parameters
+    ----------
+    edges
+        Times at which counts begin, and the end, shape (n + 1,).
+    counts
+        PGs of each band, as `counts_of_bands` returns them.
+    bands
+        Label, states, colour and hatch of each band.
+    """
+    times = np.asarray(edges, dtype=float)
+    base = np.zeros(len(times))
+    layers = []
+    # The last bands at the bottom, where even few PGs are visible.
+    for label, _, colour, hatch in reversed(bands):
+        if label not in counts:
+            continue
+        top = base + counts[label]
+        look = {"facecolor": colour, "hatch": hatch, "edgecolor": "#444444"}
+        layers.append(
+            LayerSpec(
+                mark="band",
+                x=times.tolist(),
+                low=base.tolist(),
+                high=top.tolist(),
+                label=label,
+                style={**look, "step": "post"},
+            )
+        )
+        base = top
+    return layers
 
 
-def _draw_states(axes: Axes, timeline: Mapping[str, Any], end_s: float) -> None:
+def _states_panel(
+    timeline: Mapping[str, Any],
+    end_s: float,
+    time: AxisSpec,
+    events: Sequence[LayerSpec],
+) -> PanelSpec:
     table = timeline["pg_states"]
-    counts = draw_bands(axes, [*table["time_s"], end_s], table, _BANDS)
+    counts = counts_of_bands(table, _BANDS)
     total = sum(of_band[0] for of_band in counts.values())
-    axes.set_ylim(0, max(1, total))
-    axes.set_title("(a) placement groups by state", pad=24)
+    bands = stacked_bands([*table["time_s"], end_s], counts, _BANDS)
+    return PanelSpec(
+        title="placement groups by state",
+        layers=[*bands, *events, *_event_words(timeline, end_s)],
+        x=time,
+        y=AxisSpec(label="PGs", low=0, high=max(1, total)),
+        legend="beside",
+        legend_reverse=True,
+        title_pad=24,
+    )
 
 
 def _moments(timeline: Mapping[str, Any]) -> list[tuple[float, str]]:
@@ -191,24 +232,23 @@ def _moments(timeline: Mapping[str, Any]) -> list[tuple[float, str]]:
     return sorted((time_s, _EVENT_WORDS[kind]) for kind, time_s in moments.items())
 
 
-def _shade_slow_phase(axes: Axes, timeline: Mapping[str, Any]) -> None:
+def _slow_phases(timeline: Mapping[str, Any]) -> Iterator[LayerSpec]:
     """Shade the time in which placement groups are clean and use a slow drive."""
     for start_s, stop_s in timeline["phases"].get("slow", ()):
-        axes.axvspan(start_s, stop_s, color="#E69F00", alpha=0.15, linewidth=0)
+        shade = {"color": "#E69F00", "alpha": 0.15, "zorder": 1}
+        yield LayerSpec(mark="span", low=[start_s], high=[stop_s], style=shade)
 
 
-def _mark_events(
-    axes: Axes, timeline: Mapping[str, Any], span_s: float, *, labelled: bool
-) -> None:
-    above: dict[str, Any] = {
-        "xycoords": ("data", "axes fraction"),
-        "annotation_clip": False,
-    }
+def _event_lines(timeline: Mapping[str, Any]) -> Iterator[LayerSpec]:
+    for time_s, _ in _moments(timeline):
+        yield line_at(time_s, linewidth=0.9, linestyle=(0, (4, 3)))
+
+
+def _event_words(timeline: Mapping[str, Any], span_s: float) -> Iterator[LayerSpec]:
+    """Yield the names of events above a panel."""
+    look = {"fontsize": 11, "xycoords": ABOVE, "annotation_clip": False}
     lowest_s = -1e9
     for time_s, label in _moments(timeline):
-        axes.axvline(time_s, color="#444444", linewidth=0.9, linestyle=(0, (4, 3)))
-        if not labelled:
-            continue
         lift = 3
         if time_s - lowest_s < 0.05 * span_s:
             # A label that would touch the one before it goes one line higher.
@@ -216,7 +256,8 @@ def _mark_events(
             lowest_s = -1e9
         else:
             lowest_s = time_s
-        note(axes, label, (time_s, 1), (0, lift), fontsize=11, **above)
+        style = {**look, "lift": (0, lift)}
+        yield LayerSpec(mark="text", x=[time_s], y=[1], texts=[label], style=style)
 
 
 def _caption(timeline: Mapping[str, Any]) -> str:
@@ -230,52 +271,61 @@ def _caption(timeline: Mapping[str, Any]) -> str:
     )
 
 
-_COLOURS = {
-    "markov": "#0072B2",
-    "splitting": "#E69F00",
-    "burst": "#009E73",
-    "history": "#CC79A7",
+_METHODS: Final = {
+    "markov": ("#0072B2", "o"),
+    "splitting": ("#E69F00", "s"),
+    "burst": ("#009E73", "^"),
+    "history": ("#CC79A7", "D"),
 }
-_MARKERS = {"markov": "o", "splitting": "s", "burst": "^", "history": "D"}
 
 
 def draw_nines(rows: Sequence[Mapping[str, Any]]) -> CaptionedFigure:
     """Draw nines by scheme and method."""
     schemes = list(dict.fromkeys(row["scheme"] for row in rows))
     methods = list(dict.fromkeys(row["method"] for row in rows))
-    with styled():
-        figure = new_figure((2.5 + 1.4 * len(schemes), 4.5))
-        axes = figure.add_subplot()
-        for index, method in enumerate(methods):
-            shift = 0.18 * (index - (len(methods) - 1) / 2)
-            x = []
-            heights = []
-            below = []
-            above = []
-            for row in rows:
-                nines = row["nines"]
-                if row["method"] != method or nines is None:
-                    continue
-                x.append(schemes.index(row["scheme"]) + shift)
-                heights.append(nines)
-                below.append(nines - (row["nines_low"] or nines))
-                above.append((row["nines_high"] or nines) - nines)
-            axes.errorbar(
-                x,
-                heights,
-                yerr=[below, above],
-                fmt=_MARKERS[method],
-                color=_COLOURS[method],
-                capsize=4,
-                label=method,
-            )
-        axes.set_xticks(range(len(schemes)), schemes)
-        axes.set_xlim(-0.6, len(schemes) - 0.4)
-        axes.set_ylim(bottom=0)
-        axes.set_ylabel("nines")
-        axes.legend()
+    layers: list[LayerSpec] = []
+    for index, method in enumerate(methods):
+        shift = 0.18 * (index - (len(methods) - 1) / 2)
+        layers += _nines_layers(rows, schemes, method, shift)
+    panel = PanelSpec(
+        layers=layers,
+        x=AxisSpec(
+            ticks=range(len(schemes)),
+            names=[scheme_label(scheme) for scheme in schemes],
+            low=-0.6,
+            high=len(schemes) - 0.4,
+        ),
+        y=AxisSpec(label="nines of durability", low=0),
+    )
     caption = (
         "Nines of durability: −log10 of the probability that any data is lost within the horizon, with "
         "95 % intervals. Exact values and approximations have no interval."
     )
-    return CaptionedFigure(figure, caption)
+    size = (2.5 + 1.4 * len(schemes), 4.5)
+    return drawn(FigureSpec(size=size, panels=[panel], caption=caption))
+
+
+def _nines_layers(
+    rows: Sequence[Mapping[str, Any]],
+    schemes: Sequence[str],
+    method: str,
+    shift: float,
+) -> Iterator[LayerSpec]:
+    """Yield the points of one method, and their intervals."""
+    own = [row for row in rows if row["method"] == method and row["nines"] is not None]
+    x = [schemes.index(row["scheme"]) + shift for row in own]
+    colour, marker = _METHODS[method]
+    yield LayerSpec(
+        mark="whiskers",
+        x=x,
+        low=[row["nines_low"] or row["nines"] for row in own],
+        high=[row["nines_high"] or row["nines"] for row in own],
+        style={"color": colour},
+    )
+    yield LayerSpec(
+        mark="points",
+        x=x,
+        y=[row["nines"] for row in own],
+        label=method,
+        style={"marker": marker, "color": colour},
+    )

@@ -1,11 +1,10 @@
 """Draw kernels: the simulated time of a call next to measured ones, and speed by size."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.patches import Patch
 
 from stripesim.calibration.kernels.buffers import ceph_buffers
 from stripesim.calibration.kernels.store import default_table
@@ -14,8 +13,16 @@ from stripesim.models.kernel.buffers import EncodeBufferModel
 from stripesim.models.problems import KernelError
 from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.scenarios.show.figures.captions import scheme_label
-from stripesim.scenarios.show.figures.panels import COLOURS, LINES, MARKERS, note
-from stripesim.scenarios.show.figures.results import CaptionedFigure, new_figure, styled
+from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn
+from stripesim.scenarios.show.figures.specification import (
+    COLOURS,
+    AxisSpec,
+    FigureSpec,
+    LayerSpec,
+    PanelSpec,
+    key,
+    series_style,
+)
 from stripesim.sim.ceph.cluster import BUFFERED_KERNELS
 
 #: Kernel of the simulator's table, the plugin of Ceph that runs the same code, and the name of both.
@@ -24,6 +31,8 @@ _PAIRS: Final = (
     ("jerasure_rs_vand", "jerasure:reed_sol_van", "Jerasure"),
 )
 _ALONE: Final = "isal_cauchy"
+#: Label of the simulator's bar.
+_SIMULATOR: Final = "simu-\nlator"
 _KERNEL = COLOURS[0]
 _BUFFERS = COLOURS[5]
 _PLUGIN = "#8C8C8C"
@@ -51,10 +60,17 @@ def charge_of(
 
 
 class _Bar(NamedTuple):
+    """The time of a call in two parts, the second on top."""
+
     label: str
     first_s: float
     second_s: float = 0.0
     colour: str = _KERNEL
+
+    @property
+    def total_s(self) -> float:
+        """Return the whole time [s]."""
+        return self.first_s + self.second_s
 
 
 def draw_copies(
@@ -66,28 +82,17 @@ def draw_copies(
     buffers: EncodeBufferModel | None = None,
 ) -> CaptionedFigure:
     """Draw the simulated time of an encode call next to the kernel alone, Ceph's plugin and pyeclib."""
-    with styled():
-        figure = new_figure((max(11.5, 6.2 * len(sizes_bytes)), 5.2))
-        panels = figure.subplots(1, len(sizes_bytes), squeeze=False)[0]
-        errors = []
-        for letter, axes, size in zip("abcdef", panels, sizes_bytes, strict=False):
-            for name, error in _draw_size(axes, rows, ceph, scheme, size, buffers):
-                errors.append(f"{name} at {format_size(size)} {error:+.0%}")
-            axes.set_title(f"({letter}) {format_size(size)} of data")
-        panels[0].set_ylabel("time of a call [µs]")
-        figure.legend(
-            handles=[
-                Patch(
-                    color=_KERNEL,
-                    label="kernel (pyeclib: call less the null code)",
-                ),
-                Patch(color=_BUFFERS, label="buffers, copies"),
-                Patch(color=_PLUGIN, label="whole call"),
-            ],
-            loc="outside upper left",
-            ncols=3,
-            fontsize=11.5,
-        )
+    panels = []
+    errors = []
+    for size in sizes_bytes:
+        groups = [
+            list(_bars(pair, rows, ceph, scheme, size, buffers)) for pair in _PAIRS
+        ]
+        panels.append(_size_panel(f"{format_size(size)} of data", groups))
+        for (_, _, name), bars in zip(_PAIRS, groups, strict=True):
+            error = _error(bars)
+            if error is not None:
+                errors.append(f"{name} at {format_size(size)} {100 * error:+.0f} %")
     caption = (
         f"One encode call of {scheme_label(scheme)}. The simulator charges the kernel without pyeclib's "
         "copies and, for ISA-L, a model of the buffers of Ceph's plugin, fitted to isa:cauchy. "
@@ -95,62 +100,94 @@ def draw_copies(
     if errors:
         caption += f"Charged over measured on Ceph: {'; '.join(errors)}. "
     caption += "For pyeclib, the upper part is the same call of the null code, which computes nothing."
-    return CaptionedFigure(figure, caption)
+    keys = [
+        key("kernel (pyeclib: call less the null code)", _KERNEL),
+        key("buffers, copies", _BUFFERS),
+        key("whole call", _PLUGIN),
+    ]
+    panels[0] = replace(panels[0], layers=[*panels[0].layers, *keys])
+    size_inch = (max(11.5, 6.2 * len(sizes_bytes)), 5.2)
+    return drawn(
+        FigureSpec(size=size_inch, panels=panels, lettered=True, caption=caption)
+    )
 
 
-def _draw_size(
-    axes: Axes,
+def _bars(
+    pair: tuple[str, str, str],
     rows: pl.DataFrame,
     ceph: pl.DataFrame,
     scheme: str,
     size_bytes: int,
     buffers: EncodeBufferModel | None,
-) -> list[tuple[str, float]]:
-    """Draw one size; return the relative errors against Ceph's plugins, by name."""
-    position = 0.0
-    positions = []
-    labels = []
-    errors = []
-    for backend, plugin, name in _PAIRS:
-        charge = charge_of(backend, scheme, size_bytes, buffers)
-        of_plugin = _row(ceph, scheme, size_bytes, backend=plugin)
-        call = _row(rows, scheme, size_bytes, backend=backend, **_WARM)
-        bars = []
-        if name == "ISA-L":
-            alone = _row(rows, scheme, size_bytes, backend=_ALONE, **_WARM)
-            if alone:
-                bars.append(_Bar(f"{name}\nalone", alone["seconds_median"]))
-        if charge:
-            bars.append(_Bar("simu-\nlator", *charge))
-        if of_plugin:
-            seconds = of_plugin["seconds_median"]
-            label = f"Ceph,\n{plugin.partition(':')[0]}"
-            bars.append(_Bar(label, seconds, colour=_PLUGIN))
-            if charge:
-                errors.append((name, sum(charge) / seconds - 1))
-        if call and call["copy_seconds_median"] is not None:
-            seconds = call["seconds_median"]
-            copies = min(call["copy_seconds_median"], seconds)
-            bars.append(_Bar(f"pyeclib,\n{name}", seconds - copies, copies))
-        for bar in bars:
-            _draw_bar(axes, position, bar)
-            positions.append(position)
-            labels.append(bar.label)
-            position += 1
-        position += 0.6
-    axes.set_xticks(positions, labels, fontsize=10.5)
-    axes.margins(y=0.12)
-    return errors
+) -> Iterator[_Bar]:
+    """Yield the known times of a call: alone, simulated, of Ceph's plugin, of pyeclib."""
+    backend, plugin, name = pair
+    if name == "ISA-L":
+        alone = _row(rows, scheme, size_bytes, backend=_ALONE, **_WARM)
+        if alone:
+            yield _Bar(f"{name}\nalone", alone["seconds_median"])
+    charge = charge_of(backend, scheme, size_bytes, buffers)
+    if charge:
+        yield _Bar(_SIMULATOR, *charge)
+    of_plugin = _row(ceph, scheme, size_bytes, backend=plugin)
+    if of_plugin:
+        label = f"Ceph,\n{plugin.partition(':')[0]}"
+        yield _Bar(label, of_plugin["seconds_median"], colour=_PLUGIN)
+    call = _row(rows, scheme, size_bytes, backend=backend, **_WARM)
+    if call and call["copy_seconds_median"] is not None:
+        seconds = call["seconds_median"]
+        copies = min(call["copy_seconds_median"], seconds)
+        yield _Bar(f"pyeclib,\n{name}", seconds - copies, copies)
 
 
-def _draw_bar(axes: Axes, x: float, bar: _Bar) -> None:
-    first_us = bar.first_s * 1e6
-    total_us = (bar.first_s + bar.second_s) * 1e6
-    axes.bar(x, first_us, width=0.66, color=bar.colour)
-    if bar.second_s:
-        second_us = bar.second_s * 1e6
-        axes.bar(x, second_us, width=0.66, bottom=first_us, color=_BUFFERS)
-    note(axes, number_text(total_us), (x, total_us), (0, 3), fontsize=11)
+def _error(bars: Sequence[_Bar]) -> float | None:
+    """Return the relative error of the simulated time against Ceph's plugin, if both are known."""
+    simulated = [bar.total_s for bar in bars if bar.label == _SIMULATOR]
+    measured = [bar.total_s for bar in bars if bar.colour == _PLUGIN]
+    if not simulated or not measured:
+        return None
+    return simulated[0] / measured[0] - 1
+
+
+def _size_panel(title: str, groups: Sequence[Sequence[_Bar]]) -> PanelSpec:
+    """Specify the bars of one size, with room between groups."""
+    places = []
+    place = 0.0
+    for group in groups:
+        places += [place + index for index in range(len(group))]
+        place += len(group) + 0.6
+    bars = [bar for group in groups for bar in group]
+    first_us = [bar.first_s * 1e6 for bar in bars]
+    total_us = [bar.total_s * 1e6 for bar in bars]
+    second_us = [bar.second_s * 1e6 for bar in bars]
+    layers = [
+        LayerSpec(
+            mark="bars",
+            x=places,
+            y=first_us,
+            style={"color": [bar.colour for bar in bars], "thick": 0.66},
+        ),
+        LayerSpec(
+            mark="bars",
+            x=places,
+            y=second_us,
+            low=first_us,
+            style={"color": _BUFFERS, "thick": 0.66},
+        ),
+        LayerSpec(
+            mark="text",
+            x=places,
+            y=total_us,
+            texts=[number_text(time_us) for time_us in total_us],
+            style={"fontsize": 11},
+        ),
+    ]
+    return PanelSpec(
+        title=title,
+        layers=layers,
+        x=AxisSpec(ticks=places, names=[bar.label for bar in bars], size=10.5),
+        y=AxisSpec(label="time of a call [µs]", low=0, margin=0.12),
+    )
 
 
 def _row(
@@ -172,62 +209,79 @@ def draw_speeds(rows: pl.DataFrame, *, scheme: str) -> CaptionedFigure:
     kinds = [kind for kind in ("warm", "cold") if kind in rows["buffers"].to_list()]
     encoded = rows.filter((pl.col("scheme") == scheme) & (pl.col("op") == "encode"))
     names = ["memcpy", *encoded["backend"].unique(maintain_order=True)]
-    with styled():
-        figure = new_figure((max(8.0, 6.3 * len(kinds)), 5.4))
-        panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
-        for letter, axes, kind in zip("ab", panels, kinds, strict=False):
-            panel = rows.filter(
-                (pl.col("buffers") == kind) & (pl.col("scheme").is_in([scheme, "none"]))
-            )
-            for index, name in enumerate(names):
-                _draw_line(axes, panel, name, index)
-            axes.set(xscale="log", yscale="log", xlabel="data of one call")
-            ticks: list[int] = []
-            for size in panel["size_bytes"].unique().sort():
-                # A size too near to the one before has no room for a label.
-                if not ticks or size >= 1.8 * ticks[-1]:
-                    ticks.append(size)
-            axes.set_xticks(ticks, [format_size(size) for size in ticks], rotation=30)
-            axes.minorticks_off()
-            axes.set_title(f"({letter}) {kind} buffers")
-        panels[0].set_ylabel("data encoded, copied [GB/s]")
-        panels[0].yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper left", ncols=3, fontsize=11)
-    return CaptionedFigure(
-        figure,
+    panels = []
+    for kind in kinds:
+        own = rows.filter(
+            (pl.col("buffers") == kind) & (pl.col("scheme").is_in([scheme, "none"]))
+        )
+        panels.append(_speed_panel(own, names, f"{kind} buffers"))
+    caption = (
         f"Encoding with {scheme_label(scheme)}: bytes of data per second of the median call, whiskers from "
-        "the 10th to the 90th percentile. memcpy counts each byte once. Crosses: total of all cores.",
+        "the 10th to the 90th percentile. memcpy counts each byte once. Crosses: total of all cores."
+    )
+    return drawn(
+        FigureSpec(
+            size=(max(8.0, 6.3 * len(kinds)), 5.4),
+            panels=panels,
+            share="y",
+            lettered=True,
+            caption=caption,
+        )
     )
 
 
-def _draw_line(axes: Axes, rows: pl.DataFrame, name: str, index: int) -> None:
+def _speed_panel(rows: pl.DataFrame, names: Sequence[str], title: str) -> PanelSpec:
+    ticks: list[int] = []
+    for size in rows["size_bytes"].unique().sort():
+        # A size too near to the one before has no room for a label.
+        if not ticks or size >= 1.8 * ticks[-1]:
+            ticks.append(size)
+    return PanelSpec(
+        title=title,
+        layers=[
+            layer
+            for index, name in enumerate(names)
+            for layer in _speed_line(rows, name, series_style(index))
+        ],
+        x=AxisSpec(
+            label="data of one call",
+            scale="log",
+            ticks=ticks,
+            format="size",
+            rotation=30,
+        ),
+        y=AxisSpec(label="data encoded, copied [GB/s]", scale="log"),
+    )
+
+
+def _speed_line(
+    rows: pl.DataFrame, name: str, style: Mapping[str, str]
+) -> Iterator[LayerSpec]:
+    """Yield the speed of one core with its whiskers, and that of all cores."""
     op = "memcpy" if name == "memcpy" else "encode"
     own = rows.filter((pl.col("backend") == name) & (pl.col("op") == op))
     own = own.sort("size_bytes")
     one_core = own.filter(pl.col("cores") == 1)
     all_cores = own.filter(pl.col("cores") > 1)
-    style = index % len(COLOURS)
-    colour = COLOURS[style]
     x = one_core["size_bytes"].to_list()
-    axes.plot(
-        x,
-        one_core["bytes_per_s"] * 1e-9,
-        color=colour,
-        linestyle=LINES[style],
-        marker=MARKERS[style],
-        linewidth=2,
+    yield LayerSpec(
+        mark="marked line",
+        x=x,
+        y=(one_core["bytes_per_s"] * 1e-9).to_list(),
         label=name,
+        style=style,
     )
     low = one_core["size_bytes"] / one_core["seconds_p90"] * 1e-9
     high = one_core["size_bytes"] / one_core["seconds_p10"] * 1e-9
-    axes.vlines(x, low, high, color=colour, linewidth=1.6)
-    axes.plot(
-        all_cores["size_bytes"],
-        all_cores["bytes_per_s"] * 1e-9,
-        "x",
-        color=colour,
-        markersize=9,
+    colour = {"color": style["color"]}
+    yield LayerSpec(
+        mark="whiskers", x=x, low=low.to_list(), high=high.to_list(), style=colour
+    )
+    yield LayerSpec(
+        mark="points",
+        x=all_cores["size_bytes"].to_list(),
+        y=(all_cores["bytes_per_s"] * 1e-9).to_list(),
+        style={**colour, "marker": "x", "markersize": 9},
     )
 
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
 from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.scenarios.show.figures.captions import kind_words, scheme_label
-from stripesim.scenarios.show.figures.panels import COLOURS, LINES
-from stripesim.scenarios.show.figures.results import (
-    CaptionedFigure,
-    legend,
-    new_figure,
-    styled,
+from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn
+from stripesim.scenarios.show.figures.specification import (
+    AxisSpec,
+    FigureSpec,
+    LayerSpec,
+    PanelSpec,
+    series_style,
 )
 
 _SIZE_INCHES: Final = (5.6, 3.9)
@@ -41,7 +40,9 @@ def draw_latencies(
     for one in distributions:
         key = (one["op"], one["pattern"], one["block_size_bytes"])
         kinds.setdefault(key, []).append(one)
-    return {_stem(*kind): _draw(kind, members) for kind, members in kinds.items()}
+    return {
+        _stem(*kind): drawn(_figure(kind, members)) for kind, members in kinds.items()
+    }
 
 
 def _stem(op: str, pattern: str, block_bytes: int | None) -> str:
@@ -49,38 +50,37 @@ def _stem(op: str, pattern: str, block_bytes: int | None) -> str:
     return f"latency-{pattern}-{op}{size}"
 
 
-def _draw(
+def _figure(
     kind: tuple[Any, ...], distributions: Sequence[Mapping[str, Any]]
-) -> CaptionedFigure:
+) -> FigureSpec:
     op, pattern, block_bytes = kind
     size = f" of {format_size(block_bytes)}" if block_bytes else ""
     title = f"{kind_words(op, pattern)}{size}"
-    with styled():
-        figure = new_figure(_SIZE_INCHES)
-        axes = figure.subplots()
-        for number, one in enumerate(distributions):
-            times_ms = [time_ns / 1e6 for time_ns in one["latency_ns"]]
-            slower = [1 - fraction for fraction in one["fractions"]]
-            axes.plot(
-                times_ms,
-                slower,
-                LINES[number % len(LINES)],
-                color=COLOURS[number % len(COLOURS)],
-                label=scheme_label(one["scheme"]),
-            )
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda ms, _: f"{ms:g}"))
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.set_yticks(list(_MARKED), list(_MARKED.values()))
-        axes.set_yticks([], minor=True)
-        axes.set_ylim(min(_MARKED), 1)
-        axes.set_title(f"{title}: latencies", fontsize=12.5)
-        axes.set_xlabel("latency [ms]")
-        axes.set_ylabel("percentile of requests")
-        legend(figure)
-    return CaptionedFigure(figure, _caption(title, distributions))
+    layers = [
+        LayerSpec(
+            mark="line",
+            x=[time_ns / 1e6 for time_ns in one["latency_ns"]],
+            y=[1 - fraction for fraction in one["fractions"]],
+            label=scheme_label(one["scheme"]),
+            style={**series_style(number), "marker": ""},
+        )
+        for number, one in enumerate(distributions)
+    ]
+    panel = PanelSpec(
+        title=f"{title}: latencies",
+        layers=layers,
+        x=AxisSpec(label="latency [ms]", scale="log"),
+        y=AxisSpec(
+            label="percentile of requests",
+            scale="log",
+            ticks=list(_MARKED),
+            names=list(_MARKED.values()),
+            low=min(_MARKED),
+            high=1,
+        ),
+    )
+    caption = _caption(title, distributions)
+    return FigureSpec(size=_SIZE_INCHES, panels=[panel], caption=caption)
 
 
 def _caption(title: str, distributions: Sequence[Mapping[str, Any]]) -> str:

@@ -1,174 +1,158 @@
-"""Draw one panel: a quantity against block size for each scheme."""
+"""Specify one panel of result rows: a quantity against block size for each scheme."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.axis import Axis
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.scenarios.show.figures.captions import block_sizes, scheme_label
-from stripesim.scenarios.show.quantities import QUANTITIES
-
-# Okabe & Ito, "Color universal design" (2008), without the yellow, which is too light for lines on white.
-COLOURS: Final = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#56B4E9",
-    "#E69F00",
-    "#000000",
+from stripesim.scenarios.show.figures.specification import (
+    AxisSpec,
+    LayerSpec,
+    PanelSpec,
+    series_style,
 )
-MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X")
-LINES: Final = ("-", "--", "-.", ":", "-", "--", "-.")
+from stripesim.scenarios.show.quantities import QUANTITIES, Quantity
 
-#: Factor between the largest and the smallest value above which an axis is logarithmic.
-_LOG_SPAN: Final = 30.0
+#: Distance of the whiskers of two schemes at one block size, so that they do not hide each other.
+_STEP: Final = 0.09
 
 
 @dataclass(frozen=True)
-class Panel:
-    """The quantity that a panel shows."""
+class ShownQuantity:
+    """A quantity that a panel shows, with its title."""
 
-    metric: str  # column of the result rows
+    quantity: Quantity
     title: str
-    unit: str
-    factor: float  # from the column's unit to the one shown
-    # columns with the ends of its confidence interval
-    ci: tuple[str, str] | None = None
+
+    @property
+    def metric(self) -> str:
+        """Return the column of the result rows."""
+        return self.quantity.key
+
+    @property
+    def axis_label(self) -> str:
+        """Return the title as the label of an axis, with the unit."""
+        words = self.title if self.title[0].isdigit() else self.title.lower()
+        return f"{words} [{self.quantity.unit}]"
 
 
-def panel_of(key: str, title: str) -> Panel:
-    """Return a panel of a column of the result rows, in the column's unit."""
-    column = QUANTITIES[key]
-    return Panel(key, title, column.unit, column.factor, column.ci)
+def shown_quantity(key: str, title: str) -> ShownQuantity:
+    """Return a column of the result rows with a title."""
+    return ShownQuantity(QUANTITIES[key], title)
 
 
-THROUGHPUT: Final = panel_of("throughput_bytes_per_s", "Throughput")
+THROUGHPUT: Final = shown_quantity("throughput_bytes_per_s", "Throughput")
 # Figures of mean latency show no whiskers, which would repeat those of throughput.
-LATENCY: Final = replace(panel_of("latency_mean_ns", "Mean latency"), ci=None)
+LATENCY: Final = ShownQuantity(
+    replace(QUANTITIES["latency_mean_ns"], ci=None), "Mean latency"
+)
+P99: Final = shown_quantity("latency_p99_ns", "99th percentile of latency")
 
 
-def draw_panel(
-    axes: Axes,
-    rows: pl.DataFrame,
-    panel: Panel,
-    schemes: Sequence[str],
-) -> list[float]:
-    """Draw one quantity against block size, a line for each scheme; return the values drawn."""
+def sizes_panel(
+    rows: pl.DataFrame, shown: ShownQuantity, schemes: Sequence[str], title: str = ""
+) -> PanelSpec:
+    """Specify one quantity against block size: a line for each scheme, or bars at the only size."""
     sizes = block_sizes(rows)
     if len(sizes) == 1:
-        _draw_bars(axes, rows, panel, schemes)
-        return []
-    shown: list[float] = []
+        return _bars_panel(rows, shown, schemes, title or shown.title)
+    quantity = shown.quantity
+    layers = []
     for index, scheme in enumerate(schemes):
         own = rows.filter(pl.col("scheme") == scheme).sort("block_size_bytes")
-        style = index % len(COLOURS)
-        # A small step apart, the whiskers of schemes at one block size do not hide each other.
-        step = (index - (len(schemes) - 1) / 2) * 0.09
-        positions = [sizes.index(size) for size in own["block_size_bytes"]]
-        x = np.array(positions, dtype=float) + step
-        y = _shown_values(own, panel.metric, panel)
-        shown += [float(value) for value in y if np.isfinite(value)]
-        axes.plot(
-            x,
-            y,
-            color=COLOURS[style],
-            marker=MARKERS[style],
-            zorder=3,
-            linestyle=LINES[style],
-            linewidth=2,
-            markersize=7,
-            markeredgecolor="white",
-            markeredgewidth=0.8,
-            label=scheme_label(scheme),
+        step = (index - (len(schemes) - 1) / 2) * _STEP
+        x = [sizes.index(size) + step for size in own["block_size_bytes"]]
+        look = series_style(index)
+        layers.append(
+            LayerSpec(
+                mark="outlined line",
+                x=x,
+                y=_shown(own, quantity.key, quantity),
+                label=scheme_label(scheme),
+                style=look,
+            )
         )
-        if panel.ci is not None and set(panel.ci) <= set(own.columns):
-            low, high = (_shown_values(own, name, panel) for name in panel.ci)
-            axes.vlines(x, low, high, color=COLOURS[style], linewidth=1.6, zorder=2.5)
-    axes.set_xticks(range(len(sizes)), size_labels(sizes))
-    axes.set_xlim(-0.5, len(sizes) - 0.5)
-    axes.set_ylabel(panel.unit)
-    return shown
+        layers += whiskers(own, quantity, x, look["color"])
+    return PanelSpec(
+        title=title or shown.title,
+        layers=layers,
+        x=AxisSpec(
+            label=size_axis_title(sizes),
+            ticks=range(len(sizes)),
+            names=size_labels(sizes),
+            low=-0.5,
+            high=len(sizes) - 0.5,
+        ),
+        y=AxisSpec(label=shown.axis_label, scale="auto"),
+    )
 
 
-def _shown_values(
-    rows: pl.DataFrame, column: str, panel: Panel
-) -> npt.NDArray[np.float64]:
-    values: npt.NDArray[np.float64] = rows[column].cast(pl.Float64).to_numpy()
-    return values * panel.factor
+def whiskers(
+    rows: pl.DataFrame, quantity: Quantity, x: Sequence[float], colour: str
+) -> list[LayerSpec]:
+    """Return the confidence intervals of a quantity at positions, where the rows have any."""
+    if quantity.ci is None or not set(quantity.ci) <= set(rows.columns):
+        return []
+    ends = [_shown(rows, name, quantity) for name in quantity.ci]
+    known = [
+        (at, low, high)
+        for at, low, high in zip(x, *ends, strict=True)
+        if low is not None and high is not None
+    ]
+    if not known:
+        return []
+    at, low, high = zip(*known, strict=True)
+    style = {"color": colour, "zorder": 2.5}
+    return [LayerSpec(mark="whiskers", x=at, low=low, high=high, style=style)]
 
 
-def _draw_bars(
-    axes: Axes,
-    rows: pl.DataFrame,
-    panel: Panel,
-    schemes: Sequence[str],
-) -> None:
-    """Draw one quantity at the only block size, a bar for each scheme with its value."""
+def _shown(rows: pl.DataFrame, column: str, quantity: Quantity) -> list[Any]:
+    """Return a column in the unit of reports."""
+    return (rows[column].cast(pl.Float64) * quantity.factor).to_list()
+
+
+def _bars_panel(
+    rows: pl.DataFrame, shown: ShownQuantity, schemes: Sequence[str], title: str
+) -> PanelSpec:
+    """Specify one quantity at the only block size, a bar for each scheme with its value."""
+    quantity = shown.quantity
+    layers = []
     for index, scheme in enumerate(schemes):
-        colour = COLOURS[index % len(COLOURS)]
-        for row in rows.filter(pl.col("scheme") == scheme).iter_rows(named=True):
-            value = row[panel.metric]
-            if value is None:
-                continue
-            axes.bar(index, value * panel.factor, width=0.6, color=colour, zorder=2)
-            known = [row.get(name) for name in panel.ci or ()]
-            ends = [end for end in known if end is not None]
-            top = value
-            if len(ends) == 2:
-                low, high = (end * panel.factor for end in ends)
-                axes.vlines(index, low, high, color="#222222", linewidth=1.6)
-                top = max(value, *ends)
-            text = number_text(value, panel.factor)
-            note(axes, text, (index, top * panel.factor), (0, 3))
-    axes.set_xticks(range(len(schemes)), [scheme_label(scheme) for scheme in schemes])
-    axes.set_xlim(-0.6, len(schemes) - 0.4)
-    axes.set_ylabel(panel.unit)
-    axes.margins(y=0.12)
-
-
-def note(
-    axes: Axes,
-    text: str,
-    point: tuple[float, float],
-    lift: tuple[float, float],
-    **look: Any,
-) -> None:
-    """Write text near a point of the data, shifted by `lift` to the right and upwards [points]."""
-    usual = {"ha": "center", "textcoords": "offset points"}
-    axes.annotate(text, point, lift, **(usual | look))
-
-
-def legend_entries(figure: Figure) -> dict[str, Any]:
-    """Return what the legend of a whole figure shows: the handle of each label, of all panels."""
-    entries = [axes.get_legend_handles_labels() for axes in figure.axes]
-    return {
-        label: handle for entry in entries for handle, label in zip(*entry, strict=True)
-    }
-
-
-def legend_above(
-    figure: Figure, handles: Sequence[Any], labels: Sequence[str], **look: Any
-) -> int:
-    """Put a legend above all panels, in as many of five columns as fit; return its number of lines."""
-    columns = min(len(labels), 5)
-    while True:
-        legend = figure.legend(
-            handles, labels, loc="outside upper left", ncols=columns, **look
+        own = rows.filter(
+            (pl.col("scheme") == scheme) & pl.col(quantity.key).is_not_null()
         )
-        if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
-            return -(-len(labels) // columns)
-        legend.remove()
-        columns -= 1
+        heights = _shown(own, quantity.key, quantity)
+        x = [float(index)] * len(heights)
+        look = {"color": series_style(index)["color"], "thick": 0.6, "zorder": 2}
+        layers.append(LayerSpec(mark="bars", x=x, y=heights, style=look))
+        intervals = whiskers(own, quantity, x, "#222222")
+        layers += intervals
+        if heights:
+            ends = [end for one in intervals for end in one.high]
+            layers.append(_number(index, heights[0], max([*heights, *ends])))
+    return PanelSpec(
+        title=title,
+        layers=layers,
+        x=AxisSpec(
+            label=size_axis_title(block_sizes(rows)),
+            ticks=range(len(schemes)),
+            names=[scheme_label(scheme) for scheme in schemes],
+            low=-0.6,
+            high=len(schemes) - 0.4,
+        ),
+        y=AxisSpec(label=shown.axis_label, low=0, margin=0.12),
+    )
+
+
+def _number(index: int, value: float, top: float) -> LayerSpec:
+    """Write the value of a bar above its top."""
+    style = {"fontsize": 13}
+    return LayerSpec(
+        mark="text", x=[index], y=[top], texts=[number_text(value)], style=style
+    )
 
 
 def size_labels(sizes: Sequence[int]) -> list[str]:
@@ -189,27 +173,3 @@ def size_axis_title(sizes: Sequence[int]) -> str:
 
 def _all_kibibytes(sizes: Sequence[int]) -> bool:
     return all(size % 1024 == 0 for size in sizes)
-
-
-def scale_axis(axes: Axes, shown: Sequence[float]) -> None:
-    """Start at zero, or use a logarithmic scale where small values would not be visible."""
-    positive = [value for value in shown if value > 0]
-    if positive and max(positive) / min(positive) > _LOG_SPAN:
-        low, high = min(positive) / 1.6, max(positive) * 1.6
-        axes.set_yscale("log")
-        axes.set_ylim(low, high)
-        # One label does not tell the scale of an axis.
-        powers_inside = math.floor(math.log10(high)) - math.ceil(math.log10(low)) + 1
-        labelled = (1.0,) if powers_inside > 1 else (1.0, 2.0, 5.0)
-        axes.yaxis.set_major_locator(LogLocator(base=10, subs=labelled))
-        axes.yaxis.set_minor_locator(LogLocator(base=10, subs=range(2, 10)))
-        axes.yaxis.set_minor_formatter(NullFormatter())
-    else:
-        axes.set_ylim(bottom=0)
-        axes.yaxis.set_minor_locator(NullLocator())
-    plain_numbers(axes.yaxis)
-
-
-def plain_numbers(axis: Axis) -> None:
-    """Write the numbers of an axis without powers of ten, and with commas between thousands."""
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))

@@ -10,7 +10,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
-from typing import Final
+from typing import Any, Final
 
 from matplotlib import font_manager
 from matplotlib.axes import Axes
@@ -20,15 +20,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Annotation, Text
 
-from stripesim.scenarios.show.figures.panels import legend_above
+from stripesim.scenarios.show.figures.renderer import fitted_legend
+from stripesim.scenarios.show.figures.specification import CLAIMS_ROLE
 from stripesim.scenarios.show.latex import LATEX_SIGNS
 
 #: Narrowest and widest figure: less than a column, and more than a page [inch].
 WIDTH_MIN_INCH: Final = 2.0
 WIDTH_MAX_INCH: Final = 12.0
-
-#: Label of axes that show verdicts on claims, which a paper does not want.
-CLAIMS_LABEL: Final = "claims"
 
 # The house style has letters of 13 points, a column of a paper has eight.
 _SCALE: Final = 8 / 13
@@ -166,7 +164,7 @@ def latex_text(text: str) -> str:
 def _remove_extra_axes(figure: Figure) -> None:
     """Remove panels of verdicts and axes that show nothing, and the title of the whole figure."""
     for axes in list(figure.axes):
-        if axes.get_label() == CLAIMS_LABEL or not axes.axison:
+        if axes.get_label() == CLAIMS_ROLE or not axes.axison:
             axes.remove()
     figure.suptitle("")
 
@@ -215,23 +213,40 @@ def _stack(
     """Put the panels on a new grid, and give labels back to those that left the edge of the figure."""
     grid = figure.add_gridspec(len(heights), columns, height_ratios=list(heights))
     first = {_place(group[0]): group[0] for group in panels}
-    last_row = max(row for row, _ in first)
     for index, group in enumerate(panels):
         row, column = divmod(index, columns)
-        old_row, old_column = _place(group[0])
-        left = first.get((old_row, min(at for line, at in first if line == old_row)))
-        below = first.get((last_row, old_column))
+        place = _place(group[0])
         for axes in group:
             axes.set_subplotspec(grid[row, column])
-        axes = group[0]
-        if column == 0 and old_column and left is not None:
-            axes.set_ylabel(axes.get_ylabel() or left.get_ylabel())
-            axes.tick_params(axis="y", labelleft=True)
-        if below is not None and old_row != last_row and columns > 1:
-            continue
-        if below is not None and not axes.get_xlabel() and len(first) > last_row + 1:
-            axes.set_xlabel(below.get_xlabel())
-            axes.tick_params(axis="x", labelbottom=True)
+        if column == 0:
+            _label_left(group[0], first, place)
+        if columns == 1:
+            _label_below(group[0], first, place)
+
+
+def _label_left(
+    axes: Axes, first: Mapping[tuple[int, int], Axes], place: tuple[int, int]
+) -> None:
+    """Give a panel that now is the first of its row the label of the row's first panel."""
+    row, column = place
+    leftmost = min(at for line, at in first if line == row)
+    if column in (0, leftmost):
+        return
+    axes.set_ylabel(axes.get_ylabel() or first[row, leftmost].get_ylabel())
+    axes.tick_params(axis="y", labelleft=True)
+
+
+def _label_below(
+    axes: Axes, first: Mapping[tuple[int, int], Axes], place: tuple[int, int]
+) -> None:
+    """Give a panel in the only column the label of the panel that was at the bottom of its column."""
+    last_row = max(row for row, _ in first)
+    is_column = len(first) == last_row + 1
+    below = first.get((last_row, place[1]))
+    if is_column or below is None or axes.get_xlabel():
+        return
+    axes.set_xlabel(below.get_xlabel())
+    axes.tick_params(axis="x", labelbottom=True)
 
 
 # --- sizes ----------------------------------------------------------------------------------------------
@@ -290,8 +305,12 @@ def _narrow_legends(figure: Figure) -> None:
         handles = legend.legend_handles
         labels = [text.get_text() for text in legend.get_texts()]
         legend.remove()
-        look = {"handlelength": 1.8, "columnspacing": 1.2, "fontsize": _LEGEND_POINT}
-        lines = legend_above(figure, handles, labels, **look)
+        look: dict[str, Any] = {
+            "handlelength": 1.8,
+            "columnspacing": 1.2,
+            "fontsize": _LEGEND_POINT,
+        }
+        lines = fitted_legend(figure, handles, labels, **look)
         _add_height(figure, _LEGEND_LINE_INCH * lines)
 
 

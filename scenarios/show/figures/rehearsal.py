@@ -1,15 +1,11 @@
 """Draw a rehearsal: fill, PGs, clients and recovery over time, and duration against latency."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib import colormaps
-from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
-from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from stripesim.scenarios.schema.units import duration_text
 from stripesim.scenarios.show.figures.faults import (
@@ -17,12 +13,21 @@ from stripesim.scenarios.show.figures.faults import (
     RATE,
     Band,
     Line,
-    draw_bands,
-    draw_lines,
-    legend_beside,
+    counts_of_bands,
+    stacked_bands,
+    step_lines,
 )
-from stripesim.scenarios.show.figures.panels import LINES, MARKERS, note
-from stripesim.scenarios.show.figures.results import CaptionedFigure, new_figure, styled
+from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn
+from stripesim.scenarios.show.figures.specification import (
+    ABOVE,
+    MARKERS,
+    AxisSpec,
+    FigureSpec,
+    LayerSpec,
+    PanelSpec,
+    key,
+    line_at,
+)
 
 Floats = npt.NDArray[np.float64]
 
@@ -67,10 +72,13 @@ _THRESHOLDS: Final = {
     "backfillfull": "#E69F00",
     "full": "#D55E00",
 }
-# Shades of fill below nearfull, and the part of the colour map they take.
+#: Shades of fill below nearfull, from pale to dark blue.
 _SHADES: Final = 12
-_SHADES_OF_MAP: Final = (0.08, 0.85)
+_PALE: Final = (232, 241, 250)
+_DARK: Final = (8, 78, 152)
 _COLOURS: Final = {"own": "#0072B2", "live": "#009E73", "restart": "#999999"}
+#: A panel with its height relative to the others.
+_Sized = tuple[float, PanelSpec]
 
 
 class _Unit(NamedTuple):
@@ -84,112 +92,126 @@ def draw_rehearsal(document: Mapping[str, Any]) -> dict[str, CaptionedFigure]:
     """Draw the figures of a rehearsal, by file stem: ``timeline`` and ``trade-off``."""
     figures = {}
     if document["timeline"] is not None:
-        figures["timeline"] = draw_timeline(document)
+        figures["timeline"] = drawn(_timeline_figure(document))
     if document["trade_off"] is not None:
-        figures["trade-off"] = draw_trade_off(document["trade_off"])
+        figures["trade-off"] = drawn(_trade_off_figure(document["trade_off"]))
     return figures
 
 
-def draw_timeline(document: Mapping[str, Any]) -> CaptionedFigure:
-    """Draw fill by OSD, PGs by state, latency, rate and recovery over one time axis."""
+def _timeline_figure(document: Mapping[str, Any]) -> FigureSpec:
+    """Specify fill by OSD, PGs by state, latency, rate and recovery over one time axis."""
     timeline = document["timeline"]
-    times_s = np.array(timeline["time_s"])
+    times_s = timeline["time_s"]
     # Times are the middles of equal spans from 0.
-    end_s = float(times_s[-1] + times_s[0])
+    end_s = times_s[-1] + times_s[0]
     unit = _unit(end_s)
+    begins = [begin_s / unit.seconds for begin_s in timeline["begins_s"]]
+    begin_lines = [line_at(at, linewidth=0.9, linestyle=(0, (4, 3))) for at in begins]
+    time = AxisSpec(label=f"time [{unit.name}]", low=0, high=end_s / unit.seconds)
+    sized = list(_timeline_panels(timeline, unit))
+    heights = [height for height, _ in sized]
+    panels = [
+        replace(panel, x=time, layers=[*panel.layers, *begin_lines])
+        for _, panel in sized
+    ]
+    changes = document["changes"]
+    panels[0] = _with_changes(panels[0], changes, begins)
+    return FigureSpec(
+        size=(11.5, 1.0 + 2.1 * sum(heights)),
+        panels=panels,
+        columns=1,
+        heights=heights,
+        share="x",
+        lettered=True,
+        caption=_timeline_caption(document),
+    )
+
+
+def _with_changes(
+    panel: PanelSpec, changes: Sequence[Mapping[str, Any]], begins: Sequence[float]
+) -> PanelSpec:
+    """Name the changes above a panel."""
+    named = list(zip(changes, begins, strict=False))
+    words = LayerSpec(
+        mark="text",
+        x=[at for _, at in named],
+        y=[1.0] * len(named),
+        texts=[change["kind"] for change, _ in named],
+        style={"fontsize": 11, "xycoords": ABOVE, "annotation_clip": False},
+    )
+    return replace(panel, layers=[*panel.layers, words], title_pad=24)
+
+
+def _timeline_panels(timeline: Mapping[str, Any], unit: _Unit) -> Iterator[_Sized]:
     fill = timeline["fill"]
-    clients = timeline["clients"]
-    drawers = []
     if fill is not None:
-        drawers.append((2.2, _draw_fill))
+        yield 2.2, _fill_panel(timeline, unit)
         if len(fill["osds"]) < fill["osds_count"]:
-            drawers.append((1.1, _draw_distribution))
-    drawers.append((1.2, _draw_states))
+            yield 1.1, _distribution_panel(timeline, unit)
+    yield 1.2, _states_panel(timeline, unit)
+    clients = timeline["clients"]
     if clients is not None:
-        drawers += [(1.0, _draw_latency), (0.8, _draw_rate)]
-    drawers.append((1.0, _draw_recovery))
-    heights = [height for height, _ in drawers]
-    with styled():
-        figure = new_figure((11.5, 1.0 + 2.1 * sum(heights)))
-        panels = figure.subplots(
-            len(drawers), 1, sharex=True, height_ratios=heights, squeeze=False
-        )[:, 0]
-        for letter, axes, (_, draw) in zip("abcdef", panels, drawers, strict=False):
-            draw(axes, timeline, unit)
-            axes.set_title(f"({letter}) {axes.get_title('left')}")
-            for begin_s in timeline["begins_s"]:
-                axes.axvline(
-                    begin_s / unit.seconds,
-                    color="#444444",
-                    linewidth=0.9,
-                    linestyle=(0, (4, 3)),
-                )
-        panels[0].set_title(panels[0].get_title("left"), pad=24)
-        for change, begin_s in zip(
-            document["changes"], timeline["begins_s"], strict=False
-        ):
-            note(
-                panels[0],
-                change["kind"],
-                (begin_s / unit.seconds, 1),
-                (0, 3),
-                fontsize=11,
-                xycoords=("data", "axes fraction"),
-                annotation_clip=False,
-            )
-        panels[-1].set_xlabel(f"time [{unit.name}]")
-        panels[-1].set_xlim(0, end_s / unit.seconds)
-    return CaptionedFigure(figure, _timeline_caption(document))
+        latencies = _series(clients, LATENCIES, 1e6, unit)
+        yield (
+            1.0,
+            PanelSpec(
+                title="latency of clients",
+                layers=latencies,
+                y=AxisSpec(label="latency [ms]", scale="log"),
+                legend="beside",
+            ),
+        )
+        rate = _series(clients, (RATE,), 1.0, unit)
+        rate_axis = AxisSpec(label="requests/s", low=0)
+        yield 0.8, PanelSpec(title="requests of clients", layers=rate, y=rate_axis)
+    moved = {**timeline["recovery"], "time_s": timeline["time_s"]}
+    yield (
+        1.0,
+        PanelSpec(
+            title="recovery",
+            layers=_series(moved, _MOVED, 1e6, unit),
+            y=AxisSpec(label="traffic [MB/s]", low=0),
+            legend="beside",
+        ),
+    )
 
 
-def draw_trade_off(trade_off: Mapping[str, Any]) -> CaptionedFigure:
-    """Draw p99 during the changes against their duration, a point for each setting."""
+def _trade_off_figure(trade_off: Mapping[str, Any]) -> FigureSpec:
+    """Specify p99 during the changes against their duration, a point for each setting."""
     points = trade_off["points"]
     unit = _unit(max(point["duration_s"] for point in points))
-    with styled():
-        figure = new_figure((6.4, 5.6))
-        axes = figure.subplots()
-        _draw_curve(axes, points, unit)
-        for number, (names, point) in enumerate(_distinct(points)):
-            colour = _COLOURS["restart" if point["needs_restart"] else "live"]
-            if point is points[0]:
-                colour = _COLOURS["own"]
-            x = point["duration_s"] / unit.seconds
-            y = point["latency_p99_ns"] / 1e6
-            axes.errorbar(
-                x,
-                y,
-                xerr=_ends(point, "duration", "_s", 1 / unit.seconds),
-                yerr=_ends(point, "latency_p99", "_ns", 1e-6),
-                fmt=MARKERS[number % len(MARKERS)],
-                color=colour,
-                markersize=8,
-                elinewidth=1,
-                capsize=2,
-                label=names,
-            )
-        limit_ms = trade_off["latency_p99_limit_ns"] / 1e6
-        before_ms = points[0]["before_latency_p99_ns"] / 1e6
-        axes.axhline(
-            limit_ms, color="#D55E00", linewidth=1.2, linestyle=LINES[1], label="limit"
+    layers = [_live_curve(points, unit)]
+    for number, (names, point) in enumerate(_distinct(points)):
+        colour = _COLOURS["restart" if point["needs_restart"] else "live"]
+        if point is points[0]:
+            colour = _COLOURS["own"]
+        style = {"color": colour, "marker": MARKERS[number % len(MARKERS)]}
+        layers += _setting(point, names, unit, style)
+    limit_ms = trade_off["latency_p99_limit_ns"] / 1e6
+    before_ms = points[0]["before_latency_p99_ns"] / 1e6
+    for value, label, colour, line in (
+        (limit_ms, "limit", "#D55E00", "--"),
+        (before_ms, "before", "#444444", ":"),
+    ):
+        level = line_at(
+            value, sideways=True, color=colour, linestyle=line, linewidth=1.2
         )
-        axes.axhline(
-            before_ms,
-            color="#444444",
-            linewidth=1.2,
-            linestyle=LINES[3],
-            label="before",
-        )
-        axes.set_xlim(left=0)
-        axes.set_ylim(bottom=0)
-        axes.set_xlabel(f"duration [{unit.name}]")
-        axes.set_ylabel("p99 during changes [ms]")
-        figure.legend(loc="outside upper left", fontsize=10)
+        layers.append(replace(level, label=label))
+    panel = PanelSpec(
+        layers=layers,
+        x=AxisSpec(label=f"duration [{unit.name}]", low=0),
+        y=AxisSpec(label="p99 during changes [ms]", low=0),
+    )
     caption = (
         f"Duration of all changes against the clients' p99 meanwhile. {trade_off['sentence']}. Whiskers: "
         "95 % intervals. Grey: needs a restart of all OSDs."
     )
-    return CaptionedFigure(figure, caption)
+    return FigureSpec(
+        size=(6.4, 5.6),
+        panels=[panel],
+        legend_style={"fontsize": 10},
+        caption=caption,
+    )
 
 
 def _unit(span_s: float) -> _Unit:
@@ -202,48 +224,71 @@ def _unit(span_s: float) -> _Unit:
 # Panels of the timeline.
 
 
-def _draw_fill(axes: Axes, timeline: Mapping[str, Any], unit: _Unit) -> None:
-    """Draw a row for each OSD. Spans of equal shade are one rectangle, which keeps the figure small."""
+def _fill_panel(timeline: Mapping[str, Any], unit: _Unit) -> PanelSpec:
+    """Specify a row for each OSD. Spans of equal shade are one box, which keeps the figure small."""
     fill = timeline["fill"]
     shares = np.array(fill["used_ratio"])
-    edges = _edges(timeline) / unit.seconds
+    edges = (_edges(timeline) / unit.seconds).tolist()
     thresholds = [fill[f"{name}_ratio"] for name in _THRESHOLDS]
     low = min(float(shares.min()), thresholds[0])
     bounds = np.append(np.linspace(low, thresholds[0], _SHADES + 1)[1:], thresholds[1:])
     levels = np.searchsorted(bounds, shares, side="right")
-    shades = colormaps["Blues"](np.linspace(*_SHADES_OF_MAP, _SHADES))
-    colours: list[Any] = [*shades, *_THRESHOLDS.values()]
-    for level in np.unique(levels).tolist():
-        rectangles = [
-            _rectangle(row, edges[first], edges[last])
-            for row in range(len(levels))
-            for first, last in _runs(levels[row] == level)
-        ]
-        axes.add_collection(
-            PolyCollection(rectangles, facecolors=colours[level], edgecolors="none")
-        )
-    axes.set_ylim(len(shares), 0)
-    step = max(1, len(shares) // 12)
-    rows = range(0, len(shares), step)
-    axes.set_yticks(
-        [row + 0.5 for row in rows], [str(fill["osds"][row]) for row in rows]
-    )
-    axes.grid(visible=False)
-    axes.set_ylabel("OSD")
+    shades = _shades()
+    colours = [*shades, *_THRESHOLDS.values()]
+    layers = [
+        _boxes(levels == level, edges, colours[level])
+        for level in np.unique(levels).tolist()
+    ]
+    layers += [
+        key(f"{100 * low:.0f} %", shades[0]),
+        key(f"{50 * (low + thresholds[0]):.0f} %", shades[_SHADES // 2]),
+        key(f"below {100 * thresholds[0]:.0f} %", shades[-1]),
+    ]
+    layers += [
+        key(f"{name}, {100 * fill[f'{name}_ratio']:.0f} %", colour)
+        for name, colour in _THRESHOLDS.items()
+    ]
     shown = "each OSD"
     if len(fill["osds"]) < fill["osds_count"]:
         shown = f"the {len(fill['osds'])} fullest of {fill['osds_count']:,} OSDs"
-    axes.set_title(f"used share of {shown}")
-    handles = [
-        Patch(facecolor=shades[0], label=f"{low:.0%}"),
-        Patch(facecolor=shades[_SHADES // 2], label=f"{(low + thresholds[0]) / 2:.0%}"),
-        Patch(facecolor=shades[-1], label=f"below {thresholds[0]:.0%}"),
+    rows = range(0, len(shares), max(1, len(shares) // 12))
+    return PanelSpec(
+        title=f"used share of {shown}",
+        layers=layers,
+        y=AxisSpec(
+            label="OSD",
+            ticks=[row + 0.5 for row in rows],
+            names=[str(fill["osds"][row]) for row in rows],
+            low=len(shares),
+            high=0,
+        ),
+        legend="beside",
+        grid=False,
+    )
+
+
+def _shades() -> list[str]:
+    parts = np.linspace(0, 1, _SHADES)[:, None]
+    mixed = np.array(_PALE) * (1 - parts) + np.array(_DARK) * parts
+    return ["#{:02x}{:02x}{:02x}".format(*row) for row in mixed.round().astype(int)]
+
+
+def _boxes(
+    is_level: npt.NDArray[np.bool_], edges: Sequence[float], colour: str
+) -> LayerSpec:
+    """Return a box for each run of True in each row."""
+    runs = [
+        (row + 0.5, edges[first], edges[last])
+        for row in range(len(is_level))
+        for first, last in _runs(is_level[row])
     ]
-    handles += [
-        Patch(facecolor=colour, label=f"{name}, {fill[f'{name}_ratio']:.0%}")
-        for name, colour in _THRESHOLDS.items()
-    ]
-    legend_beside(axes, handles=handles)
+    return LayerSpec(
+        mark="boxes",
+        y=[row for row, _, _ in runs],
+        low=[first for _, first, _ in runs],
+        high=[last for _, _, last in runs],
+        style={"facecolors": colour},
+    )
 
 
 def _runs(is_level: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
@@ -253,77 +298,67 @@ def _runs(is_level: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
     return list(zip(borders[::2], borders[1::2], strict=True))
 
 
-def _rectangle(row: int, left: float, right: float) -> list[tuple[float, float]]:
-    return [(left, row), (right, row), (right, row + 1), (left, row + 1)]
-
-
-def _draw_distribution(axes: Axes, timeline: Mapping[str, Any], unit: _Unit) -> None:
+def _distribution_panel(timeline: Mapping[str, Any], unit: _Unit) -> PanelSpec:
     fill = timeline["fill"]
-    times = np.array(timeline["time_s"]) / unit.seconds
+    times = (np.array(timeline["time_s"]) / unit.seconds).tolist()
     spread = {
-        name: 100 * np.array(values) for name, values in fill["distribution"].items()
+        name: (100 * np.array(values)).tolist()
+        for name, values in fill["distribution"].items()
     }
-    for low, high, colour, label in (
-        ("min", "max", "#A6CFE8", "min to max"),
-        ("p5", "p95", "#56B4E9", "5 to 95 %"),
-    ):
-        axes.fill_between(
-            times, spread[low], spread[high], color=colour, label=label, linewidth=0
+    layers = [
+        LayerSpec(
+            mark="band",
+            x=times,
+            low=spread[low],
+            high=spread[high],
+            label=label,
+            style={"color": colour},
         )
-    axes.plot(times, spread["median"], color="#0072B2", label="median")
-    top = float(spread["max"].max())
+        for low, high, colour, label in (
+            ("min", "max", "#A6CFE8", "min to max"),
+            ("p5", "p95", "#56B4E9", "5 to 95 %"),
+        )
+    ]
+    look = {"color": "#0072B2", "linewidth": 1.5}
+    layers.append(
+        LayerSpec(mark="line", x=times, y=spread["median"], label="median", style=look)
+    )
     for name, colour in _THRESHOLDS.items():
         ratio = 100 * fill[f"{name}_ratio"]
-        if ratio < 1.3 * top:
-            axes.axhline(ratio, color=colour, linewidth=1.5, label=name)
-    axes.set(ylabel="used [%]", title="used share of all OSDs")
-    axes.set_ylim(bottom=0)
-    legend_beside(axes)
+        if ratio < 1.3 * max(spread["max"]):
+            level = line_at(ratio, sideways=True, color=colour, linewidth=1.5)
+            layers.append(replace(level, label=name))
+    return PanelSpec(
+        title="used share of all OSDs",
+        layers=layers,
+        y=AxisSpec(label="used [%]", low=0),
+        legend="beside",
+    )
 
 
-def _draw_states(axes: Axes, timeline: Mapping[str, Any], unit: _Unit) -> None:
+def _states_panel(timeline: Mapping[str, Any], unit: _Unit) -> PanelSpec:
     edges = _edges(timeline) / unit.seconds
-    counts = draw_bands(axes, edges, timeline["pg_states"], _BANDS)
+    counts = counts_of_bands(timeline["pg_states"], _BANDS)
     everything = float(sum(of_band[0] for of_band in counts.values()))
     # Clean PGs that never move only hide the others.
     moving = [
         of_band for label, of_band in counts.items() if label != _BANDS[0][0]
     ] or list(counts.values())
     top = float(np.max(np.sum(moving, axis=0)))
-    axes.set_ylim(0, min(everything, max(1.0, 1.15 * top)))
-    axes.set_title(f"PGs by state (of {everything:,.0f})")
+    return PanelSpec(
+        title=f"PGs by state (of {everything:,.0f})",
+        layers=stacked_bands(edges, counts, _BANDS),
+        y=AxisSpec(label="PGs", low=0, high=min(everything, max(1.0, 1.15 * top))),
+        legend="beside",
+        legend_reverse=True,
+    )
 
 
-def _draw_latency(axes: Axes, timeline: Mapping[str, Any], unit: _Unit) -> None:
-    _draw_series(axes, timeline["clients"], LATENCIES, 1e6, unit)
-    axes.set(yscale="log", ylabel="latency [ms]", title="latency of clients")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda ms, _: f"{ms:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
-
-
-def _draw_rate(axes: Axes, timeline: Mapping[str, Any], unit: _Unit) -> None:
-    _draw_series(axes, timeline["clients"], (RATE,), 1.0, unit)
-    axes.set(ylabel="requests/s", title="requests of clients")
-    axes.set_ylim(bottom=0)
-
-
-def _draw_recovery(axes: Axes, timeline: Mapping[str, Any], unit: _Unit) -> None:
-    series = {**timeline["recovery"], "time_s": timeline["time_s"]}
-    _draw_series(axes, series, _MOVED, 1e6, unit)
-    axes.set(ylabel="MB/s", title="recovery")
-    axes.set_ylim(bottom=0)
-
-
-def _draw_series(
-    axes: Axes,
-    series: Mapping[str, Any],
-    lines: Sequence[Line],
-    divisor: float,
-    unit: _Unit,
-) -> None:
+def _series(
+    series: Mapping[str, Any], lines: Sequence[Line], divisor: float, unit: _Unit
+) -> list[LayerSpec]:
     times = np.array(series["time_s"]) / unit.seconds
-    draw_lines(axes, times, series, lines, divisor=divisor, where="mid")
+    return step_lines(times, series, lines, divisor=divisor, where="mid")
 
 
 def _edges(timeline: Mapping[str, Any]) -> Floats:
@@ -339,7 +374,7 @@ def _timeline_caption(document: Mapping[str, Any]) -> str:
     text = f"The changes over time with the cluster's own settings, {duration_text(total_s)} in all. "
     if timeline["fill"] is not None:
         peak = max(change["peak_used_ratio"] or 0.0 for change in document["changes"])
-        text += f"The fullest OSD reaches {peak:.1%}. "
+        text += f"The fullest OSD reaches {100 * peak:.1f} %. "
     if timeline["is_extrapolated"]:
         text += (
             "Fill, states and recovery follow the schedule of full-size PGs at the pace of the simulated "
@@ -352,18 +387,39 @@ def _timeline_caption(document: Mapping[str, Any]) -> str:
 # Points of the trade-off.
 
 
-def _draw_curve(axes: Axes, points: Sequence[Mapping[str, Any]], unit: _Unit) -> None:
+def _live_curve(points: Sequence[Mapping[str, Any]], unit: _Unit) -> LayerSpec:
     """Connect the settings that a cluster can have without a restart, from the fastest to the slowest."""
     live = sorted(
         (point for point in points if not point["needs_restart"]),
         key=lambda point: float(point["duration_s"]),
     )
-    axes.plot(
-        [point["duration_s"] / unit.seconds for point in live],
-        [point["latency_p99_ns"] / 1e6 for point in live],
-        color="#BBBBBB",
-        linewidth=1.2,
-        zorder=1,
+    return LayerSpec(
+        mark="line",
+        x=[point["duration_s"] / unit.seconds for point in live],
+        y=[point["latency_p99_ns"] / 1e6 for point in live],
+        style={"color": "#BBBBBB", "linewidth": 1.2, "zorder": 1},
+    )
+
+
+def _setting(
+    point: Mapping[str, Any], names: str, unit: _Unit, style: Mapping[str, str]
+) -> Iterator[LayerSpec]:
+    """Yield the point of a setting, with whiskers along both axes where it has intervals."""
+    x = point["duration_s"] / unit.seconds
+    y = point["latency_p99_ns"] / 1e6
+    look = {"color": style["color"], "linewidth": 1}
+    along = _interval(point, "duration", "_s", 1 / unit.seconds)
+    if along is not None:
+        low, high = along
+        yield LayerSpec(
+            mark="whiskers", y=[y], low=[low], high=[high], sideways=True, style=look
+        )
+    across = _interval(point, "latency_p99", "_ns", 1e-6)
+    if across is not None:
+        low, high = across
+        yield LayerSpec(mark="whiskers", x=[x], low=[low], high=[high], style=look)
+    yield LayerSpec(
+        mark="points", x=[x], y=[y], label=names, style={**style, "markersize": 8}
     )
 
 
@@ -379,13 +435,12 @@ def _distinct(
     return [(", ".join(names), point) for names, point in joined.values()]
 
 
-def _ends(
+def _interval(
     point: Mapping[str, Any], name: str, unit: str, factor: float
-) -> list[list[float]] | None:
-    """Return the lengths of whiskers, or None without an interval."""
+) -> tuple[float, float] | None:
+    """Return the ends of an interval, or None without one."""
     low = point[f"{name}_low{unit}"]
     high = point[f"{name}_high{unit}"]
     if low is None or high is None:
         return None
-    mean = point[f"{name}{unit}"]
-    return [[max(0.0, mean - low) * factor], [max(0.0, high - mean) * factor]]
+    return low * factor, high * factor

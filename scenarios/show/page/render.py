@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from xml.etree import ElementTree
 
@@ -17,9 +16,8 @@ from stripesim.scenarios.show.tables import Table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-    from matplotlib.figure import Figure as Drawing
 
-    from stripesim.scenarios.show.figures.results import CaptionedFigure
+    from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
 _PACKAGE: Final = "stripesim.scenarios.show.page"
 
@@ -55,10 +53,13 @@ _NARROW_INCHES: Final = 6.5
 
 def figure_blocks(figures: Mapping[str, CaptionedFigure]) -> list[Figure]:
     """Convert figures, by anchor, to blocks of a page."""
+    # Imported here, because a page without figures does not need Matplotlib.
+    from stripesim.scenarios.show.figures.saving import picture
+
     return [
         Figure(
             stem=stem,
-            svg=inline_svg(figure, stem, caption),
+            svg=inline_svg(picture(figure, "svg"), stem, caption),
             caption=caption,
             wide=bool(figure.get_figwidth() > _NARROW_INCHES),
         )
@@ -140,15 +141,9 @@ _DARK_PAPER: Final = 0x1F
 _DARK_INK: Final = 0xEC
 
 
-def inline_svg(figure: Drawing, stem: str, caption: str) -> str:
-    """Draw a figure as SVG for a page, with ids prefixed by `stem` and greys as variables for dark mode."""
-    # Imported here, because a page without figures does not need Matplotlib.
-    from stripesim.scenarios.show.figures.results import METADATA, styled
-
-    buffer = BytesIO()
-    with styled():
-        figure.savefig(buffer, format="svg", metadata=METADATA["svg"])
-    root = ElementTree.fromstring(buffer.getvalue())
+def inline_svg(picture: bytes, stem: str, caption: str) -> str:
+    """Fit an SVG into a page, with ids prefixed by `stem` and greys as variables for dark mode."""
+    root = ElementTree.fromstring(picture)
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]
         element.attrib = {

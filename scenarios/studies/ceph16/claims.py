@@ -71,15 +71,15 @@ def claims_of(measured: Measured) -> tuple[Claim, ...]:
             seen = calibration_runs(processors=metric in CPU_METRICS)
             role = "calibration" if same and run.run_id in seen else "held-out"
             per = "request" if metric in CPU_METRICS else "client byte"
-            claims.append(_claim(run, run.run_id, metric, run.op, per, role))
+            claims.append(claim_on(run, run.run_id, metric, run.op, per, role))
     for repair in measured.repairs:
         for metric in repair.measured:
             row_id = repair_id(repair)
-            claims.append(_claim(repair, row_id, metric, "repair", "byte lost"))
+            claims.append(claim_on(repair, row_id, metric, "repair", "byte lost"))
     for degraded in measured.degraded:
         for metric in degraded.measured:
             row_id = degraded_id(degraded)
-            claim = _claim(degraded, row_id, metric, "degraded read", "client byte")
+            claim = claim_on(degraded, row_id, metric, "degraded read", "client byte")
             claims.append(claim)
     claims += [_pass_claim(passes) for passes in measured.passes]
     return tuple(claims)
@@ -118,7 +118,7 @@ def _pass_claim(passes: MeasuredPasses) -> Claim:
     )
 
 
-def _claim(
+def claim_on(
     row: MeasuredRun | MeasuredRepair | MeasuredDegraded,
     row_id: str,
     metric: str,
@@ -126,6 +126,7 @@ def _claim(
     per: str,
     role: str = "held-out",
 ) -> Claim:
+    """Return the claim on one value of a row."""
     value = row.measured[metric]
     scheme = row.coded.name
     pattern = getattr(row, "pattern", "")

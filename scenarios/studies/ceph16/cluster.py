@@ -157,10 +157,13 @@ def build_pool(
     models: Models | None = None,
     down: int | None = None,
     meta: bool = False,
+    pool_id: int | None = None,
+    hinted_writes: bool = False,
 ) -> Pool:
     """Place a scheme's pool on the measured cluster."""
     scheme = parse_scheme(name)
-    pool_id = META_POOL_ID if meta else POOL_IDS.get(scheme.name, OTHER_POOL_ID)
+    if pool_id is None:
+        pool_id = META_POOL_ID if meta else POOL_IDS.get(scheme.name, OTHER_POOL_ID)
     acting = acting_sets(
         scheme, pool_id=pool_id, pg_num=META_PG_NUM if meta else PG_NUM
     )
@@ -180,6 +183,7 @@ def build_pool(
             osd_hosts=np.arange(osds, dtype=np.int64),
             acting=acting,
             models=models or models_for(scheme),
+            hinted_writes=hinted_writes,
         ),
         scheme=scheme,
         stripe_unit_bytes=stripe_unit_bytes,

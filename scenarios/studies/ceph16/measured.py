@@ -2,6 +2,7 @@
 
 import gzip
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
@@ -34,7 +35,7 @@ DEGRADED_METRICS = {"device_read": "dev_rd_x", "private_net": "cl_x"}
 
 PASS_METRIC = "first_over_second"
 
-_RUN_COLUMNS = (
+RUN_COLUMNS = (
     "run_id",
     "scheme",
     "k",
@@ -69,7 +70,7 @@ _REPAIR_COLUMNS = (
     "dead_osd",
     *REPAIR_METRICS.values(),
 )
-_DEGRADED_COLUMNS = (
+DEGRADED_COLUMNS = (
     "scheme",
     "k",
     "m",
@@ -106,10 +107,13 @@ class Coded:
     stripe_unit_bytes: (
         int  # Chunk of one stripe on one shard [B], unused under replication.
     )
+    locality: int = 0  # Of Ceph's lrc plug-in, 0 for any other code.
 
     @property
     def name(self) -> str:
         """The scheme as stripesim writes it."""
+        if self.locality:
+            return f"lrc-ceph:{self.k},{self.m},{self.locality}"
         return f"rep:{self.m + 1}" if self.k == 1 else f"rs:{self.k},{self.m}"
 
 
@@ -216,11 +220,13 @@ def load(data: Source | str | None = None) -> Measured:
         shipped() if data is None else Path(data) if isinstance(data, str) else data
     )
     if not folder.is_dir():
-        raise MeasuredError(f"--data: got {folder}, wanted a folder with runs.csv")
+        raise MeasuredError(
+            Problem(place="--data", got=str(folder), wanted="a folder with runs.csv")
+        )
     problems: list[Problem] = []
     runs = tuple(
         _run(folder, row, problems)
-        for row in read_rows(folder / "runs.csv", _RUN_COLUMNS, problems)
+        for row in read_rows(folder / "runs.csv", RUN_COLUMNS, problems)
     )
     repairs: tuple[MeasuredRepair, ...] = ()
     if (folder / "repair.csv").is_file():
@@ -228,14 +234,23 @@ def load(data: Source | str | None = None) -> Measured:
         repairs = tuple(_repair(row) for row in rows)
     degraded: tuple[MeasuredDegraded, ...] = ()
     if (folder / "degraded.csv").is_file():
-        rows = read_rows(folder / "degraded.csv", _DEGRADED_COLUMNS, problems)
-        degraded = tuple(_degraded(row) for row in rows)
+        rows = read_rows(folder / "degraded.csv", DEGRADED_COLUMNS, problems)
+        degraded = tuple(degraded_of(row, coded_of(row)) for row in rows)
     passes: tuple[MeasuredPasses, ...] = ()
     if (folder / "passes.csv").is_file():
         requests = read_iolog(folder / "iolog" / "passes.log.gz", True, problems)
         rows = read_rows(folder / "passes.csv", _PASS_COLUMNS, problems)
         passes = _merged([_passes(row, requests) for row in rows])
+    problems += repeated(runs)
+    if problems:
+        raise MeasuredError(*problems)
+    return Measured(runs, repairs, degraded, passes)
+
+
+def repeated(runs: Iterable[MeasuredRun]) -> list[Problem]:
+    """Return a problem for each run whose name an earlier one has."""
     seen: set[str] = set()
+    problems = []
     for run in runs:
         if run.run_id in seen:
             problems.append(
@@ -247,12 +262,11 @@ def load(data: Source | str | None = None) -> Measured:
                 )
             )
         seen.add(run.run_id)
-    if problems:
-        raise MeasuredError(*problems)
-    return Measured(runs, repairs, degraded, passes)
+    return problems
 
 
-def _coded(row: CsvRow) -> Coded:
+def coded_of(row: CsvRow) -> Coded:
+    """Read the scheme of a row."""
     unit = row.whole("stripe_unit_bytes", 1, STRIPE_UNIT_BYTES)
     k = row.whole("k", 1)
     m = row.whole("m", 1)
@@ -261,28 +275,32 @@ def _coded(row: CsvRow) -> Coded:
     return Coded(scheme=row.text("scheme"), k=k, m=m, stripe_unit_bytes=unit)
 
 
-def _metrics(row: CsvRow, columns: dict[str, str]) -> dict[str, float]:
+def metrics_of(row: CsvRow, columns: dict[str, str]) -> dict[str, float]:
+    """Read the measured values of a row."""
     numbers = {metric: row.number(column) for metric, column in columns.items()}
     return {metric: value for metric, value in numbers.items() if value is not None}
 
 
 def _run(folder: Source, row: CsvRow, problems: list[Problem]) -> MeasuredRun:
-    run_id = row.text("run_id")
-    op = row.text("op", ("write", "overwrite", "read"))
+    iolog = folder / "iolog" / f"{row.words('run_id')}.log.gz"
+    requests = read_iolog(iolog, row.words("op") != "read", problems)
+    return run_of(row, coded_of(row), requests)
+
+
+def run_of(row: CsvRow, coded: Coded, requests: Requests) -> MeasuredRun:
+    """Read a run, given its scheme and its requests."""
     return MeasuredRun(
         where=row.where,
-        run_id=run_id,
-        coded=_coded(row),
-        op=op,
+        run_id=row.text("run_id"),
+        coded=coded,
+        op=row.text("op", ("write", "overwrite", "read")),
         pattern=row.text("pattern", ("seq", "rand")),
         block_bytes=row.whole("bs", 1),
         queue_depth=row.whole("qd", 1),
         image_bytes=row.whole("image_mb", 1) * MIB,
         features=row.cells.get("features", "") or "layering",
-        requests=read_iolog(
-            folder / "iolog" / f"{run_id}.log.gz", op != "read", problems
-        ),
-        measured=_metrics(row, {**RUN_METRICS, **CPU_METRICS}),
+        requests=requests,
+        measured=metrics_of(row, {**RUN_METRICS, **CPU_METRICS}),
         iops=row.number("iops"),
     )
 
@@ -290,12 +308,12 @@ def _run(folder: Source, row: CsvRow, problems: list[Problem]) -> MeasuredRun:
 def _repair(row: CsvRow) -> MeasuredRepair:
     return MeasuredRepair(
         where=row.where,
-        coded=_coded(row),
+        coded=coded_of(row),
         how=row.text("how"),
         image_bytes=row.whole("image_mb", 1) * MIB,
         dead_osd=row.whole("dead_osd", 0),
-        measured=_metrics(row, REPAIR_METRICS),
-        times_s=_metrics(row, REPAIR_TIMES),
+        measured=metrics_of(row, REPAIR_METRICS),
+        times_s=metrics_of(row, REPAIR_TIMES),
         down_out_interval_s=row.number("down_out_interval_s"),
         log_deletions_count=_deletions(row),
     )
@@ -307,17 +325,18 @@ def _deletions(row: CsvRow) -> int:
     return round(max(0.0, operations - max(pushes, objects)) / groups) if groups else 0
 
 
-def _degraded(row: CsvRow) -> MeasuredDegraded:
+def degraded_of(row: CsvRow, coded: Coded) -> MeasuredDegraded:
+    """Read degraded reads, given their scheme."""
     return MeasuredDegraded(
         where=row.where,
-        coded=_coded(row),
+        coded=coded,
         block_bytes=row.whole("bs", 1),
         pattern=row.text("pattern", ("seq", "rand")),
         ops=row.whole("ops", 1),
         image_bytes=row.whole("image_mb", 1) * MIB,
         queue_depth=row.whole("qd", 1),
         dead_osd=row.whole("dead_osd", 0),
-        measured=_metrics(row, DEGRADED_METRICS),
+        measured=metrics_of(row, DEGRADED_METRICS),
     )
 
 
@@ -328,7 +347,7 @@ def _passes(row: CsvRow, requests: Requests) -> MeasuredPasses:
         row.refuse("second_iops", "a number above 0")
     return MeasuredPasses(
         where=row.where,
-        coded=_coded(row),
+        coded=coded_of(row),
         features=row.text("features", ("layering", "default")),
         block_bytes=row.whole("bs", 1),
         queue_depth=row.whole("qd", 1),

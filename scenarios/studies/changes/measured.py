@@ -52,7 +52,9 @@ def load_changes(folder: Path) -> tuple[MeasuredChange, ...]:
     if not file.is_file():
         file = folder / "change" / "change.csv"
     if not file.is_file():
-        raise MeasuredError(f"--data: got {folder}, wanted a folder with change.csv")
+        raise MeasuredError(
+            Problem(place="--data", got=str(folder), wanted="a folder with change.csv")
+        )
     problems: list[Problem] = []
     changes = tuple(_change(row) for row in read_rows(file, _COLUMNS, problems))
     if problems:

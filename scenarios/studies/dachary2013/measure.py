@@ -2,7 +2,7 @@
 
 ``python -m stripesim.scenarios.studies.dachary2013.measure FOLDER`` wrote the shipped ``measured.csv`` and
 ``measured.json`` (its provenance). With a path to the measurements of Ceph's plugins (``kernels.csv``) as a
-second argument, it reduces that file to ``ceph16.csv`` instead.
+second argument, it reduces that file to the shipped ``ceph16_kernels.csv`` instead.
 """
 
 import sys
@@ -15,7 +15,7 @@ from stripesim.calibration.kernels.against_ceph import ceph_rows
 from stripesim.calibration.kernels.bench import COLD_BYTES, benchmark, sweep_sizes
 from stripesim.calibration.kernels.measure import measure
 from stripesim.scenarios.studies import kernels
-from stripesim.sim.observe.progress import OnStep, silent
+from stripesim.sim.observe.progress import OnStep, print_step, silent
 
 STUDY = "dachary2013"
 CASE_BYTES = 1 << 20
@@ -72,17 +72,15 @@ def provenance(*, now: bool) -> dict[str, Any]:
     )
 
 
-def _print_step(words: str, total: int | None = None) -> None:
-    print(words, file=sys.stderr)
-
-
 def main(arguments: Sequence[str]) -> None:
     """Measure and write."""
     folder, *plugins = map(Path, arguments)
     if plugins:
-        kernels.write_rows(folder / "ceph16.csv", _warm(ceph_rows(plugins[0])), COLUMNS)
+        kernels.write_rows(
+            folder / "ceph16_kernels.csv", _warm(ceph_rows(plugins[0])), COLUMNS
+        )
         return
-    rows = measure_here(_print_step)
+    rows = measure_here(print_step)
     kernels.write(folder, STUDY, rows, provenance(now=True))
 
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from stripesim.calibration.kernels.against_ceph import ceph_rows_against
 from stripesim.calibration.kernels.buffers import ceph_buffers
+from stripesim.calibration.measured.kernels import EMPTY_TYPES, ceph_kernels
 from stripesim.models.kernel.buffers import EncodeBufferModel
 from stripesim.models.problems import NotComputedError
 from stripesim.scenarios.studies import kernels
@@ -20,7 +21,7 @@ from stripesim.scenarios.studies.parameters import changed_model
 from stripesim.scenarios.studies.tasks import Call, Row, Task
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.show.figures.results import CaptionedFigure
+    from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
 CAUCHY_GOOD: Final = "jerasure:cauchy_good"
 #: Sources of rows, the best first: the given benchmark, this machine, Ceph 16.
@@ -48,7 +49,7 @@ class Dachary2013(Study):
         frame = pl.DataFrame(
             [row for part in rows for row in part],
             infer_schema_length=None,
-            schema_overrides=kernels.TYPES,
+            schema_overrides=EMPTY_TYPES,
         )
         return frame.with_columns(
             pattern=pl.lit("seq"), block_size_bytes=pl.col("size_bytes").cast(pl.Int64)
@@ -105,7 +106,7 @@ def buffers() -> EncodeBufferModel:
 def ceph_rows(against: Path | None) -> list[Row]:
     """Return rows of Ceph's plugins: those that ship, or from Ceph's benchmark or its recorded output."""
     if against is None:
-        rows = kernels.shipped(measure.STUDY, "ceph16.csv").to_dicts()
+        rows = ceph_kernels().to_dicts()
         return [{**row, "source": "ceph16"} for row in rows]
     further = {
         "buffers": "warm",

@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from stripesim.models.coding import RedundancyScheme, padded_amplification, parse_scheme
 from stripesim.models.placement.pg_autoscale import pg_autoscale_model
-from stripesim.models.problems import MeasuredError
+from stripesim.models.problems import MeasuredError, Problem
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.types import ScenarioTable
 from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.ecfault2024.parameters import StudyModel, study_model
 from stripesim.scenarios.studies.parameters import changed_model, scenario_changes
@@ -24,11 +25,7 @@ CODES = ("rs:9,3", "clay:9,3,11")
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class CacheScheme(_Table):
+class CacheScheme(ScenarioTable):
     """Shares of an OSD's cache."""
 
     kv_fraction: Fraction
@@ -37,14 +34,14 @@ class CacheScheme(_Table):
     autotune: bool = False
 
 
-class Failures(_Table):
+class Failures(ScenarioTable):
     """Simultaneous failures of OSDs on one host or on different hosts."""
 
     count: Annotated[int, Field(ge=1, le=3)] = 1
     hosts: Literal["same", "different"] = "same"
 
 
-class Profile(_Table):
+class Profile(ScenarioTable):
     """One configuration of the erasure-coded pool.
 
     `dimension` is the row of the source's table that it varies, and `label` its value. `set` changes keys of
@@ -113,7 +110,12 @@ def parse_profiles(text: str, where: str = FILE) -> tuple[Profile, ...]:
             ) from None
         if parsed.name in values:
             raise MeasuredError(
-                f"{name}: name: got {parsed.name!r} a second time, wanted each once"
+                Problem(
+                    place=name,
+                    key="name",
+                    got=f"{parsed.name!r} a second time",
+                    wanted="each once",
+                )
             )
         values[parsed.name] = parsed
     return tuple(values.values())

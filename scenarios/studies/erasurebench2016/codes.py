@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from stripesim.models.coding import LRC, ReedSolomon
 from stripesim.models.coding.galois import columns_independent
-from stripesim.models.problems import DataLossError
+from stripesim.models.problems import UnavailableError
 from stripesim.sim.systems.kv_proxy.plan import draw_slots, even_owners
 
 Table = npt.NDArray[np.bool_]
@@ -251,5 +251,5 @@ def positions_read(plan: Callable[[], Any]) -> tuple[int, ...]:
     """Return the positions that a read or repair plan reads, or none if the data is lost."""
     try:
         return tuple(sorted({extent.shard for extent in plan().reads}))
-    except DataLossError:
+    except UnavailableError:
         return ()

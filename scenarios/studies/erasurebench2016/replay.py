@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from stripesim.models.coding import parse_scheme
 from stripesim.models.nic import NicModel
-from stripesim.models.problems import MeasuredError
+from stripesim.models.problems import MeasuredError, Problem
 from stripesim.scenarios.studies.erasurebench2016 import parameters
 from stripesim.scenarios.studies.erasurebench2016.codes import (
     K,
@@ -81,7 +81,11 @@ def traced_events(data: Path) -> tuple[Event, ...]:
                 at, _, nodes = line.strip().partition(",")
                 if not (at.isdigit() and nodes.isdigit()):
                     raise MeasuredError(
-                        f"{path}:{number}: got {line.strip()!r}, wanted seconds,nodes"
+                        Problem(
+                            place=f"{path}:{number}",
+                            got=f"{line.strip()!r}",
+                            wanted="seconds,nodes",
+                        )
                     )
                 if int(at) <= start_s:
                     before = int(nodes)
@@ -91,7 +95,11 @@ def traced_events(data: Path) -> tuple[Event, ...]:
         raise MeasuredError(f"{path}: cannot be read: {error}") from None
     if before is None:
         raise MeasuredError(
-            f"{path}: got no line before second {start_s:.0f}, wanted the trace's begin"
+            Problem(
+                place=str(path),
+                got=f"no line before second {start_s:.0f}",
+                wanted="the trace's begin",
+            )
         )
     return (Event(0.0, before), *events)
 
@@ -242,15 +250,25 @@ def replay(
 def _check(events: Sequence[Event]) -> None:
     """Refuse an impossible schedule."""
     if not events:
-        raise MeasuredError("events: got none, wanted the nodes at the begin")
+        raise MeasuredError(
+            Problem(key="events", got="none", wanted="the nodes at the begin")
+        )
     for index, event in enumerate(events):
         if event.at_s < 0 or event.nodes < 2:
             raise MeasuredError(
-                f"event {index}: got {event.nodes} nodes at {event.at_s} s, wanted 2 or more at 0 or later"
+                Problem(
+                    place=f"event {index}",
+                    got=f"{event.nodes} nodes at {event.at_s} s",
+                    wanted="2 or more at 0 or later",
+                )
             )
         if index and event.at_s < events[index - 1].at_s:
             raise MeasuredError(
-                f"event {index}: got {event.at_s} s, wanted no earlier than {events[index - 1].at_s}"
+                Problem(
+                    place=f"event {index}",
+                    got=f"{event.at_s} s",
+                    wanted=f"no earlier than {events[index - 1].at_s}",
+                )
             )
 
 

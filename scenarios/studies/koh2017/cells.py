@@ -8,7 +8,7 @@ from typing import NamedTuple
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Observation
-from stripesim.models.problems import MeasuredError, NotComputedError
+from stripesim.models.problems import MeasuredError, NotComputedError, Problem
 from stripesim.scenarios.studies.koh2017.paper import FIGURES
 
 KIB_BYTES = 1024
@@ -121,7 +121,11 @@ class CellNumbers(Numbers):
         absent = [key for key in KEYS if key not in rows.columns]
         if absent:
             raise MeasuredError(
-                f"rows: got no column {', '.join(absent)}, wanted {', '.join(KEYS)}"
+                Problem(
+                    key="rows",
+                    got=f"no column {', '.join(absent)}",
+                    wanted=", ".join(KEYS),
+                )
             )
         self._rows: dict[Cell, dict[str, object]] = {}
         for row in rows.iter_rows(named=True):
@@ -134,7 +138,11 @@ class CellNumbers(Numbers):
             )
             if cell in self._rows:
                 raise MeasuredError(
-                    f"rows: got two rows for {_described(cell)}, wanted one per cell"
+                    Problem(
+                        key="rows",
+                        got=f"two rows for {_described(cell)}",
+                        wanted="one per cell",
+                    )
                 )
             self._rows[cell] = row
 

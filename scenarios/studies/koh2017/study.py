@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence
 
 import polars as pl
 
@@ -21,9 +20,6 @@ from stripesim.scenarios.studies.koh2017.runs import (
     tasks_for,
 )
 from stripesim.scenarios.studies.tasks import Row, Task
-
-if TYPE_CHECKING:
-    from stripesim.scenarios.show.figures.results import CaptionedFigure
 
 
 class Koh2017(Study):
@@ -74,17 +70,16 @@ class Koh2017(Study):
             provenance=provenance_of(*base_models(), setting.engine),
         )
 
-    def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
-        """Draw the figures that were asked for, although their runs allow others too."""
+    def figure_stems(self, result: StudyResult) -> Collection[str]:
+        """Return the figures that were asked for, although their runs allow others too."""
+        from stripesim.scenarios.studies.figure_description import figure_specs
         from stripesim.scenarios.studies.koh2017.figure_tables import paper_stem
         from stripesim.scenarios.studies.koh2017.paper import PAPER_FIGURES
 
         setting = result.setting
         asked = chosen_figures(setting.options.get("figures"), setting.ablate)
         others = set(PAPER_FIGURES).difference(asked)
-        left_out = set(map(paper_stem, others))
-        drawn = super().figures(result)
-        return {stem: one for stem, one in drawn.items() if stem not in left_out}
+        return set(figure_specs(self.name)).difference(map(paper_stem, others))
 
     def figure_tables(self, result: StudyResult) -> dict[str, pl.DataFrame]:
         """Return the tables behind the paper's figures, the time series and the ablations."""

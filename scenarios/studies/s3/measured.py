@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from stripesim.models.problems import SizeError, StudyError
+from stripesim.models.problems import StudyError
 from stripesim.scenarios.schema.units import parse_size_bytes
 from stripesim.scenarios.studies.description import study_folder
 
@@ -165,7 +165,7 @@ class ObjectRow:
 def _size_bytes(number: str, unit: str) -> int:
     try:
         return parse_size_bytes(f"{number}{unit}iB" if unit else number)
-    except SizeError as error:
+    except ValueError as error:
         raise StudyError(str(error)) from None
 
 

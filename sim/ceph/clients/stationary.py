@@ -135,14 +135,58 @@ def ages_at_start(
     return ages_ns
 
 
+def busiest_osd(pool: Pool, groups: IntArray, is_write: npt.NDArray[np.bool_]) -> int:
+    """Return the OSD that most of some requests use. See `requests_at` for the parameters."""
+    members = _members_used(pool, groups, is_write)
+    return int(np.bincount(members[members != NO_OSD]).argmax())
+
+
+def requests_at(
+    pool: Pool, osd: int, groups: IntArray, is_write: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
+    """Return True for each request that uses an OSD.
+
+    Parameters
+    ----------
+    pool
+        The pool that the requests go to.
+    osd
+        The OSD.
+    groups
+        Placement group of each request, shape (n,).
+    is_write
+        True for each write, shape (n,).
+
+    Returns
+    -------
+    array of bool
+        Shape (n,).
+    """
+    every = np.arange(pool.cluster.groups)
+    reads, writes = (
+        (_members_used(pool, every, np.full(len(every), kind)) == osd).any(axis=1)
+        for kind in (False, True)
+    )
+    is_there: npt.NDArray[np.bool_] = np.where(is_write, writes[groups], reads[groups])
+    return is_there
+
+
+def _members_used(
+    pool: Pool, groups: IntArray, is_write: npt.NDArray[np.bool_]
+) -> IntArray:
+    """Return the OSDs that requests use, shape (n, width). A replicated read uses only its primary."""
+    members = pool.cluster.acting[groups].astype(np.int64)
+    if pool.scheme.kind == "erasure":
+        return members
+    primaries = np.take_along_axis(members, pool.primaries[groups][:, None], axis=1)
+    return np.where(is_write[:, None], members, primaries)
+
+
 def _most_crowded(
     pool: Pool, groups: IntArray, is_write: npt.NDArray[np.bool_]
 ) -> IntArray:
-    """Return the OSD of each request that most requests use. A replicated read uses only its primary."""
-    members = pool.cluster.acting[groups].astype(np.int64)
-    if pool.scheme.kind != "erasure":
-        primaries = np.take_along_axis(members, pool.primaries[groups][:, None], axis=1)
-        members = np.where(is_write[:, None], members, primaries)
+    """Return the OSD of each request that most requests use."""
+    members = _members_used(pool, groups, is_write)
     present = members != NO_OSD
     crowds = np.bincount(members[present], minlength=pool.cluster.osds)
     crowd_of_member = np.where(present, crowds[np.where(present, members, 0)], -1)

@@ -11,7 +11,7 @@ from stripesim.sim.ceph.failures.plan import PlannedChange
 
 
 @dataclass
-class ChangeOutcome:
+class AppliedChange:
     """An applied change: up sets before and after its map, and when the cluster became clean again."""
 
     change: PlannedChange
@@ -27,11 +27,11 @@ class ChangeOutcome:
 class PlannedChanges:
     """Applies the changes of a plan: at their times, or in turn, each once the cluster is clean.
 
-    `outcomes` lists the applied changes.
+    `applied` lists the applied changes.
     """
 
     def __init__(self, state: ClusterState, monitor: Monitor) -> None:
-        self.outcomes: list[ChangeOutcome] = []
+        self.applied: list[AppliedChange] = []
         self._state = state
         self._monitor = monitor
         self._waiting = deque(
@@ -54,14 +54,14 @@ class PlannedChanges:
                 # This map ends the previous change. The next map has the new one.
                 waiting.append((change, asked_ns))
                 continue
-            outcome = ChangeOutcome(
+            applied = AppliedChange(
                 change,
                 update.up_before,
                 update.up_after,
                 asked_ns=asked_ns,
                 made_ns=self._state.now_ns,
             )
-            self.outcomes.append(outcome)
+            self.applied.append(applied)
         self._asked = waiting
         if self._state.timeline.all_clean:
             self.on_all_clean()
@@ -70,9 +70,9 @@ class PlannedChanges:
         """End all applied changes, and request the next."""
         if not self._state.timeline.all_clean or self._asked:
             return
-        for outcome in self.outcomes:
-            if outcome.clean_ns is None:
-                outcome.clean_ns = self._state.now_ns
+        for applied in self.applied:
+            if applied.clean_ns is None:
+                applied.clean_ns = self._state.now_ns
         if self._waiting and not self._pauses:
             self._pauses = True
             self._state.clock.after(self._state.plan.change_pause_ns, self._ask_next)

@@ -53,6 +53,7 @@ class ErasureCoded(PoolKind):
         """Return the granularity of reads [B]. A cached stripe occupies one chunk on each of k OSDs."""
         blocks_bytes = {
             "stripes": self.granule_bytes,
+            "columns": self.pool.geometry.stripe_unit_bytes,
             "chunks": self.pool.geometry.stripe_unit_bytes,
             "pages": PAGE_BYTES,
         }

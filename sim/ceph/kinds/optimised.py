@@ -1,11 +1,13 @@
 """Optimised erasure-coded pools (FastEC): touched shards and parities, in pages."""
 
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
 from stripesim.models.coding import PAGE_BYTES
 from stripesim.sim.ceph.kinds.classic import ErasureCoded
+from stripesim.sim.ceph.kinds.kind import StoreMemory
+from stripesim.sim.ceph.kinds.pages import HeldPages, PageCache, WriteMemory
 from stripesim.sim.ceph.kinds.requests import (
     ObjectRequests,
     RequestPlan,
@@ -16,21 +18,50 @@ from stripesim.sim.ceph.paths import (
     optimised_write_path,
     written_shards,
 )
-from stripesim.sim.ceph.paths.optimised import OBJECT, ROWS
+from stripesim.sim.ceph.paths.optimised import OBJECT, ROWS, write_plans
+from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.conditions import KEY_RANGES
 from stripesim.sim.engine.graph import IntArray
 
 
 class Optimised(ErasureCoded):
-    """An erasure-coded pool with ``allow_ec_optimizations``. Objects have holes instead of padding."""
+    """An erasure-coded pool with ``allow_ec_optimizations``. Objects have holes instead of padding.
+
+    The shape of a write holds the number of the set of pages that its primary holds.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(pool)
+        self._held = HeldPages()
+
+    @cached_property
+    def pages(self) -> PageCache | None:
+        """The pages that primaries keep, which all workloads share. None where they keep none."""
+        model = self.pool.cluster.models.extent_cache
+        if model is None or not model.bytes_per_op_shard:
+            return None
+        return PageCache(model)
+
+    def memory(self, *, requests_in_flight: int, prefilled: bool) -> StoreMemory:
+        """Return the read caches for reads, and the pages that primaries keep for writes."""
+        blocks = super().memory(
+            requests_in_flight=requests_in_flight, prefilled=prefilled
+        )
+        if self.pages is None:
+            return blocks
+        return _OptimisedMemory(blocks, WriteMemory(self.pool, self.pages, self._held))
 
     def plan_write(self, context: PathContext, shape: RequestShape) -> RequestPlan:
         """Plan a write of the pages of touched shards and of parities."""
-        plan = context.plan_write(**shape.extent)
-        in_cache = context.plan_write(**shape.extent, in_cache=True)
+        held = self._held[shape.head]
+        plan, in_cache = write_plans(context, held, **shape.extent)
         forward = self._roll_forward(context, written_shards(plan))
         compile_it = partial(
-            optimised_write_path, context, **shape.extent, roll_forward=forward
+            optimised_write_path,
+            context,
+            **shape.extent,
+            roll_forward=forward,
+            held=held,
         )
         key = (shape.length_bytes, shape.object_size_bytes, plan, in_cache)
         return RequestPlan(key, compile_it)
@@ -59,3 +90,17 @@ class Optimised(ErasureCoded):
         ranges[:, OBJECT, 1] = pages + 1
         first_pages = requests.objects * (pages + 1)
         return ranges + first_pages[:, None, None]
+
+
+class _OptimisedMemory:
+    """Read caches for reads, pages that primaries keep for writes."""
+
+    def __init__(self, blocks: StoreMemory, writes: WriteMemory) -> None:
+        self._blocks = blocks
+        self._writes = writes
+
+    def ends_of(self, requests: ObjectRequests) -> tuple[IntArray, IntArray]:
+        """Return cached blocks of reads, and the numbers of the held pages of writes."""
+        heads, tails = self._blocks.ends_of(requests)
+        numbers = self._writes.held_numbers(requests)
+        return np.where(requests.is_write, numbers, heads), tails

@@ -40,6 +40,8 @@ class PathContext:
     catching_up: frozenset[int] = frozenset()
     #: True if requests begin where the previous ones of their disks have ended
     continues: bool = False
+    #: True if each write carries an allocation hint, which every shard applies
+    hinted_writes: bool = False
 
     def __post_init__(self) -> None:
         # The scope of the lock may depend on the kind of pool.
@@ -85,7 +87,14 @@ class PathContext:
     def plan_write(
         self, *, in_cache: bool = False, **extent: Unpack[ObjectExtent]
     ) -> WritePlan:
-        """Plan a write that reads from up-to-date shards and writes to all members."""
+        """Plan a write that reads from up-to-date shards and writes to all members.
+
+        References
+        ----------
+        Ceph main (0009f3f5), ``src/osd/ECTransaction.cc`` (``Generate``: the hint goes to each shard, whose
+        transaction is then not empty and not skipped), ``src/librbd/io/ObjectRequest.cc``
+        (``add_write_hint``).
+        """
 
         def plan(missing: frozenset[int]) -> WritePlan:
             return self.scheme.plan_write(
@@ -96,7 +105,7 @@ class PathContext:
                 missing=missing,
             )
 
-        planned = plan(self.missing)
+        planned = self._hinted(plan(self.missing))
         if not self.catching_up:
             return planned
         wider = plan(self.missing - self.catching_up)
@@ -111,6 +120,15 @@ class PathContext:
             writes=planned.writes + more,
             metadata_shards=planned.metadata_shards + caught_up,
         )
+
+    def _hinted(self, plan: WritePlan) -> WritePlan:
+        """Return a plan with a transaction for every shard, if a hint makes them necessary."""
+        if not self.hinted_writes or not self.erasure or not self.models.ec.optimised:
+            return plan
+        written = {extent.shard for extent in plan.writes}
+        others = (shard for shard in range(self.scheme.width) if shard not in written)
+        present = tuple(shard for shard in others if shard not in self.missing)
+        return replace(plan, metadata_shards=present)
 
 
 def by_shard(extents: Iterable[ShardExtent]) -> dict[int, list[ShardExtent]]:

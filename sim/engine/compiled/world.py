@@ -312,29 +312,10 @@ def empty_world(program: Program, log_rows: int) -> World:
     It has no resources yet. See `stripesim.sim.engine.compiled.tables.ResourceNumbers`.
     """
     resources = program.resources
-    streams = np.zeros(len(program.streams), dtype=STREAM)
-    streams["depth"] = [stream.depth for stream in program.streams]
-    streams["arrival_ns"] = streams["look_ns"] = NEVER_NS
-    streams["newest_only"][list(program.newest_only)] = 1
-    streams["last_unnoticed"] = NOTHING
-    for index, source in enumerate(program.streams if program.director else ()):
-        assert isinstance(source, DirectedSource)
-        streams[index]["feed"] = source.feed
-        streams[index]["reports"] = source.reports
-        streams[index]["timeout_ns"] = source.timeout_ns
-    clock = np.zeros(1, dtype=CLOCK)
-    clock["until_ns"] = NEVER_NS if program.until_ns is None else program.until_ns
-    clock["bin_ns"] = clock["bins_end_ns"] = program.bin_ns
-    clock["calendar_end"] = ROOT
-    clock["seed_state"] = seed_state(program.seed)
-    clock["kept"] = NOTHING
-    clock["paired_slowdown"] = resources.paired_slowdown
-    clock["warm_ns"] = resources.warm_ns
-    clock["cool_ns"] = resources.cool_ns
-    clock["signal_ns"] = clock["direct_ns"] = clock["look_ns"] = NEVER_NS
+    streams = _streams(program)
     shares, lines = _shares(program)
     return World(
-        clock=clock,
+        clock=_clock(program),
         steps=np.zeros(0, dtype=STEP),
         predecessors=np.zeros(0, dtype=np.int16),
         successors=np.zeros(0, dtype=np.int32),
@@ -384,6 +365,35 @@ def empty_world(program: Program, log_rows: int) -> World:
         ),
         slowdowns=np.zeros(0, dtype=np.int64),
     )
+
+
+def _streams(program: Program) -> Array:
+    streams = np.zeros(len(program.streams), dtype=STREAM)
+    streams["depth"] = [stream.depth for stream in program.streams]
+    streams["arrival_ns"] = streams["look_ns"] = NEVER_NS
+    streams["newest_only"][list(program.newest_only)] = 1
+    streams["last_unnoticed"] = NOTHING
+    for index, source in enumerate(program.streams if program.director else ()):
+        assert isinstance(source, DirectedSource)
+        streams[index]["feed"] = source.feed
+        streams[index]["reports"] = source.reports
+        streams[index]["timeout_ns"] = source.timeout_ns
+    return streams
+
+
+def _clock(program: Program) -> Array:
+    resources = program.resources
+    clock = np.zeros(1, dtype=CLOCK)
+    clock["until_ns"] = NEVER_NS if program.until_ns is None else program.until_ns
+    clock["bin_ns"] = clock["bins_end_ns"] = program.bin_ns
+    clock["calendar_end"] = ROOT
+    clock["seed_state"] = seed_state(program.seed)
+    clock["kept"] = NOTHING
+    clock["paired_slowdown"] = resources.paired_slowdown
+    clock["warm_ns"] = resources.warm_ns
+    clock["cool_ns"] = resources.cool_ns
+    clock["signal_ns"] = clock["direct_ns"] = clock["look_ns"] = NEVER_NS
+    return clock
 
 
 def with_resources(

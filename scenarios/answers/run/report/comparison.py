@@ -12,7 +12,7 @@ from stripesim.scenarios.schema.units import (
     number_text,
 )
 from stripesim.scenarios.show.figures.captions import scheme_label
-from stripesim.scenarios.show.quantities import QUANTITIES, Quantity
+from stripesim.scenarios.show.quantities import COSTS, QUANTITIES, Quantity
 from stripesim.scenarios.show.tables import Table, TableCell
 from stripesim.scenarios.show.words import (
     RESOURCE_WORDS,
@@ -27,12 +27,7 @@ _MEASURES = (
     "iops",
     "latency_p50_ns",
     "latency_p99_ns",
-    "cpu_ns_per_op",
-    "cpu_utilisation",
-    "private_net_bytes_per_client_byte",
-    "public_net_bytes_per_client_byte",
-    "device_read_bytes_per_client_byte",
-    "device_write_bytes_per_client_byte",
+    *COSTS,
 )
 #: Relative differences below this are insignificant.
 _NOTABLE = 0.02

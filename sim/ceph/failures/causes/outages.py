@@ -115,7 +115,7 @@ class Outages:
 
 
 class InitialLoss:
-    """Takes OSDs out of the initial state, and counts the objects and shards they held.
+    """Takes OSDs out of the initial state, and counts objects and shards they held, and shards that join.
 
     Raises
     ------
@@ -126,6 +126,7 @@ class InitialLoss:
     def __init__(self, state: ClusterState, activation: Activation) -> None:
         self.objects_count = 0
         self.shards_count = 0
+        self.joining_count = 0
         self._state = state
         self._activation = activation
         plan = state.plan
@@ -169,6 +170,8 @@ class InitialLoss:
         for group in groups:
             self._activation.activate(group)
             group.has_pg_temp = group.needs_pg_temp
+            joining = sum(osd != NO_OSD for osd in group.members.joining)
+            self.joining_count += joining * len(group.objects)
             shards_count = _rebuilt_shards(group)
             if shards_count:
                 self.objects_count += len(group.objects)

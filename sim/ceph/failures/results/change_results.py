@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from stripesim.models.placement import Movement
-from stripesim.sim.ceph.failures.planned_changes import ChangeOutcome
+from stripesim.sim.ceph.failures.planned_changes import AppliedChange
 from stripesim.sim.ceph.failures.results.finished_run import FaultRun
 from stripesim.sim.ceph.failures.results.recovery_results import (
     MOVED_COUNTERS,
@@ -36,11 +36,11 @@ def describe_changes(run: FaultRun) -> list[dict[str, Any]]:
     -----
     Bytes that are accounted once per service, such as the log of a sync, are shared by number of operations.
     """
-    outcomes = run.changes
-    if not outcomes:
+    applied = run.changes
+    if not applied:
         return []
-    rows = [_movement(run, outcome) for outcome in outcomes]
-    firsts_ns = np.array([outcome.made_ns for outcome in outcomes], dtype=np.int64)
+    rows = [_movement(run, change) for change in applied]
+    firsts_ns = np.array([change.made_ns for change in applied], dtype=np.int64)
     recovered = _moved(run, run.recovery, firsts_ns)
     noted = _moved(run, run.notes, firsts_ns)
     backfills = _backfills(run, firsts_ns)
@@ -105,20 +105,20 @@ def describe_fill(run: FaultRun) -> dict[str, Any]:
     }
 
 
-def _movement(run: FaultRun, outcome: ChangeOutcome) -> dict[str, Any]:
+def _movement(run: FaultRun, change: AppliedChange) -> dict[str, Any]:
     movement = Movement.between(
-        outcome.up_before, outcome.up_after, is_replicated=run.is_replicated
+        change.up_before, change.up_after, is_replicated=run.is_replicated
     )
     objects_counts = np.array(run.objects_counts, dtype=np.int64)
     duration_s = None
     clean_s = None
-    if outcome.clean_ns is not None:
-        clean_s = outcome.clean_ns / 1e9
-        duration_s = (outcome.clean_ns - outcome.asked_ns) / 1e9
+    if change.clean_ns is not None:
+        clean_s = change.clean_ns / 1e9
+        duration_s = (change.clean_ns - change.asked_ns) / 1e9
     return {
-        "kind": outcome.change.kind,
-        "at_s": outcome.asked_ns / 1e9,
-        "map_s": outcome.made_ns / 1e9,
+        "kind": change.change.kind,
+        "at_s": change.asked_ns / 1e9,
+        "map_s": change.made_ns / 1e9,
         "clean_s": clean_s,
         "duration_s": duration_s,
         "pgs_moved": movement.groups_count,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from stripesim.sim.ceph.failures.background.recovery import RecoveryRound, WaitReason
 from stripesim.sim.ceph.failures.fullness import Fullness
 from stripesim.sim.ceph.failures.plan import FaultPlan
-from stripesim.sim.ceph.failures.planned_changes import ChangeOutcome
+from stripesim.sim.ceph.failures.planned_changes import AppliedChange
 from stripesim.sim.ceph.failures.timeline import FaultTimeline
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.engine.graph import IntArray
@@ -35,7 +35,7 @@ class FaultRun:
     timeline: FaultTimeline
     objects_counts: Sequence[int]  #: Objects of each PG
     fullness: Fullness  #: Bytes that OSDs held over time
-    changes: Sequence[ChangeOutcome]  #: Planned changes that have begun, in order
+    changes: Sequence[AppliedChange]  #: Planned changes that have begun, in order
     rounds: Sequence[RecoveryRound]  #: Rounds of recovery issued
     #: Total waits of PGs in need of recovery, by reason [ns]
     waited_ns: Mapping[WaitReason, int]
@@ -43,6 +43,8 @@ class FaultRun:
     lost_shards: int  #: Shards on failed OSDs, and bad shards found by scrubs
     lost_objects_at_start: int  #: Objects with a shard lost before the run
     lost_shards_at_start: int  #: Shards lost before the run
+    #: Shards that get another OSD by that: those lost, and those that CRUSH moves
+    joining_shards_at_start: int
     deep_scrubs: int  #: Deep scrubs completed
     #: Cut-off writes that only some members had: ``recovered`` or ``rolled back``
     interrupted_writes: Mapping[str, int]

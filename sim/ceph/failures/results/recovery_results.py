@@ -191,11 +191,12 @@ def _moving_ns(run: FaultRun, counts: BoolArray) -> int:
 def fault_totals(run: FaultRun, *, width: int) -> FaultTotals:
     """Return what the audit compares, for objects of `width` shards.
 
-    Without further events, a repair rebuilds the shards lost before the run. Each event may move every shard.
+    Without further events, a repair makes each shard that gets another OSD once: a push of copies serves
+    those that were lost and those that CRUSH moves. Each event may move every shard.
     """
     plan = run.plan
     events = [*plan.failures, *plan.corruptions, *plan.changes]
-    held_count = run.lost_shards_at_start
+    held_count = run.joining_shards_at_start
     if events:
         # A failed OSD leaves and may return.
         held_count += 2 * len(events) * sum(run.objects_counts) * width

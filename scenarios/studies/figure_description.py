@@ -1,4 +1,4 @@
-"""Figures, their panels, axes and layers, from a study's ``figures.toml``.
+"""Figures as a study's ``figures.toml`` describes them: panels, axes, and layers of queries.
 
 Read `stripesim.scenarios.studies.small_multiples` first, which describes the file.
 """
@@ -7,30 +7,36 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from stripesim.scenarios.show.figures.panels import COLOURS
+from stripesim.scenarios.show.figures.specification import (
+    COLOURS,
+    AxisSpec,
+    LayerSpec,
+    line_at,
+)
 from stripesim.scenarios.studies.description import shipped_toml
 
 
 @dataclass(frozen=True, kw_only=True)
-class AxisSpec:
-    """One axis of a panel: label, scale, ticks, and lines across the panel."""
+class DescribedAxis:
+    """One axis of a panel, with lines across the panel."""
 
-    label: str = ""
-    scale: str = "linear"  #: Or ``log``, or ``auto``: depends on the values
-    ticks: Sequence[float] = ()
-    format: str = ",g"  #: Of ticks: ``size``, ``KiB``, or as `format` takes it
-    low: float | None = None
-    high: float | None = None
-    rotation: float = 0
-    size: float | None = None  #: Of the ticks' letters
-    margin: float | None = None
-    reverse: bool = False
+    spec: AxisSpec
     rules: Sequence[float] = ()  #: Lines at these values
     span: Sequence[float] = ()  #: A grey band between two values
 
+    def layers(self, *, sideways: bool) -> list[LayerSpec]:
+        """Return the lines and the band."""
+        layers = [line_at(value, sideways=sideways, zorder=0.5) for value in self.rules]
+        if self.span:
+            low, high = self.span
+            layers.append(
+                LayerSpec(mark="span", low=[low], high=[high], sideways=sideways)
+            )
+        return layers
+
 
 @dataclass(frozen=True, kw_only=True)
-class PanelSpec:
+class DescribedPanel:
     """One panel, with the location of its own legend, if it has one.
 
     The title may hold facts like the caption. Then ``key`` is the panel's name in queries.
@@ -38,8 +44,8 @@ class PanelSpec:
 
     title: str = ""
     key: str = ""
-    x: AxisSpec
-    y: AxisSpec
+    x: DescribedAxis
+    y: DescribedAxis
     legend: str = ""
     sideways: bool = False  #: Horizontal bars
     order: Sequence[str] = ()  #: Of categories (default: order of appearance)
@@ -48,7 +54,7 @@ class PanelSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LayerSpec:
+class DescribedLayer:
     """Queries drawn as one kind of mark."""
 
     mark: str  #: A key of `stripesim.scenarios.studies.marks.MARKS`
@@ -59,14 +65,14 @@ class LayerSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FigureSpec:
+class DescribedFigure:
     """One figure."""
 
     size: Sequence[float]  #: Width and height [inch]
     caption: str
-    layers: Sequence[LayerSpec]
-    panels: Sequence[PanelSpec]  #: Empty: one for each panel of the first layer
-    template: PanelSpec  #: For panels of that kind
+    layers: Sequence[DescribedLayer]
+    panels: Sequence[DescribedPanel]  #: Empty: one for each panel of the first layer
+    template: DescribedPanel  #: For panels of that kind
     facts: Sequence[str] = ()  #: Queries of one row whose columns the caption names
     needs: Sequence[str] = ()  #: Experiments without which the figure is left out
     title: str = ""
@@ -75,13 +81,13 @@ class FigureSpec:
     heights: Sequence[float] = ()  #: Of the lines, relative to each other
     category_height: float = 0.0  #: Additional height per category [inch]
     share: str = ""  #: Axes that panels share: ``x``, ``y``, ``xy``, ``rows``
-    legend_columns: int = 4  #: Of the legend of all panels, 0 for none
+    legend: str | None = None  #: ``""``: no legend of all panels
     series: Sequence[str] = ()  #: Order of series (default: order of appearance)
     names: Mapping[str, str] = field(default_factory=dict)  #: Series → legend
     colours: Sequence[str] = COLOURS
 
 
-def figure_specs(study: str) -> dict[str, FigureSpec]:
+def figure_specs(study: str) -> dict[str, DescribedFigure]:
     """Read ``figures.toml`` of a study and return its figures by file stem."""
     listed = shipped_toml(study, "figures.toml")
     specs = {}
@@ -92,33 +98,38 @@ def figure_specs(study: str) -> dict[str, FigureSpec]:
     return specs
 
 
-def figure_spec(stem: str, table: Mapping[str, Any]) -> FigureSpec:
+def figure_spec(stem: str, table: Mapping[str, Any]) -> DescribedFigure:
     """Return a figure from its table in the file."""
     own = {**table, "facts": _with_stem(stem, table.get("facts", ()))}
     own.pop("like", None)
     shared = {name: own.pop(name, {}) for name in ("x", "y")}
     shared_by_panels = own.pop("panel", {})
     panels = [
-        _panel_spec(shared, {**shared_by_panels, **panel})
+        _panel(shared, {**shared_by_panels, **panel})
         for panel in table.get("panels", [{}])
     ]
     own["panels"] = panels
-    own["template"] = _panel_spec(shared, shared_by_panels)
-    own["layers"] = [_layer_spec(stem, **layer) for layer in table["layers"]]
-    return FigureSpec(**own)
+    own["template"] = _panel(shared, shared_by_panels)
+    own["layers"] = [_layer(stem, **layer) for layer in table["layers"]]
+    return DescribedFigure(**own)
 
 
-def _panel_spec(shared: Mapping[str, Any], panel: Mapping[str, Any]) -> PanelSpec:
+def _panel(shared: Mapping[str, Any], panel: Mapping[str, Any]) -> DescribedPanel:
     axes = {
-        which: AxisSpec(**(axis | panel.get(which, {})))
-        for which, axis in shared.items()
+        which: _axis(**(axis | panel.get(which, {}))) for which, axis in shared.items()
     }
-    return PanelSpec(**{**panel, **axes})
+    return DescribedPanel(**{**panel, **axes})
 
 
-def _layer_spec(stem: str, query: str | list[str], **layer: Any) -> LayerSpec:
+def _axis(
+    rules: Sequence[float] = (), span: Sequence[float] = (), **spec: Any
+) -> DescribedAxis:
+    return DescribedAxis(spec=AxisSpec(**spec), rules=rules, span=span)
+
+
+def _layer(stem: str, query: str | list[str], **layer: Any) -> DescribedLayer:
     queries = [query] if isinstance(query, str) else query
-    return LayerSpec(queries=_with_stem(stem, queries), **layer)
+    return DescribedLayer(queries=_with_stem(stem, queries), **layer)
 
 
 def _with_stem(stem: str, queries: Sequence[str]) -> list[str]:

@@ -23,6 +23,7 @@ from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.demands import FloatArray, Mix, StationDemand, demands_of
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.observe.audit import audit_bound
+from stripesim.sim.observe.limits import NEAR
 from stripesim.sim.run import RunResult
 
 # Above this many objects, placement groups hold equal shares within a few per cent [count].
@@ -149,7 +150,13 @@ def bounds_of_cell(
     `rates` are the rates of concurrent workloads [1/s]. By default they come from the scenario.
     """
     bounds: dict[str, Bound] = {}
-    for station in _stations_of(scenario, cell, models, rates):
+    stations = _stations_of(scenario, cell, models, rates)
+    if any(load.image == "pristine" for load in scenario.loads):
+        # First writes become later ones while the image fills. Each resource sustains at most the rate of the
+        # state that demands less of it.
+        filled = _stations_of(scenario, cell, models, rates, filled=True)
+        stations = _cheaper(stations, filled)
+    for station in stations:
         if scenario.client.unlimited and station.kind.startswith("client."):
             continue
         words = _WORDS[station.kind]
@@ -160,12 +167,22 @@ def bounds_of_cell(
     return tuple(bounds.values())
 
 
+def measured_bounds(
+    scenario: Scenario, cell: Cell, models: Models, result: RunResult
+) -> tuple[Bound, ...]:
+    """Return the rate that each resource sustains for the requests of a run, lowest first."""
+    if result.row.iops is None:
+        # No request completed, so the utilisation is unknown.
+        return ()
+    rates = [row.offered_iops or row.iops or 0.0 for row in result.load_rows] or None
+    if rates is not None and 0.0 in rates:
+        # The share of a workload of which no request was completed is unknown.
+        return ()
+    return bounds_of_cell(scenario, cell, models, rates=rates)
+
+
 def within_bound(
-    scenario: Scenario,
-    result: RunResult,
-    bounds: Sequence[Bound],
-    *,
-    defers_writes: bool,
+    scenario: Scenario, cell: Cell, models: Models, result: RunResult
 ) -> RunResult:
     """Return a result with the refusal of the audit if its rate exceeds the lowest bound.
 
@@ -176,27 +193,48 @@ def within_bound(
     `stripesim.scenarios.cells.notes.burst_warnings`.
     """
     row = result.row
-    rows = (row, *result.load_rows)
-    if not bounds or row.refused is not None or any(one.saturated for one in rows):
-        return result
-    if any(
-        load.image == "pristine" or "seq" in load.patterns for load in scenario.loads
-    ):
-        return result
-    if defers_writes:
-        return result
     low = row.throughput_ci_low
     high = row.throughput_ci_high
     if not row.iops or not row.throughput_bytes_per_s or low is None or high is None:
         return result
-    first = bounds[0]
+    if row.refused is not None or not _has_bound(scenario, models, result):
+        return result
+    bounds = measured_bounds(scenario, cell, models, result)
+    if not bounds:
+        return result
     refused = audit_bound(
         row.iops,
-        first.iops,
-        first.resource,
+        bounds[0].iops,
+        bounds[0].resource,
         half_fraction=(high - low) / 2 / row.throughput_bytes_per_s,
     )
     return replace(result, row=replace(row, refused=refused))
+
+
+def _has_bound(scenario: Scenario, models: Models, result: RunResult) -> bool:
+    """Return True if a bound applies to a run, and a resource is busy enough to reach it."""
+    if models.deferral is not None:
+        return False
+    if any(row.saturated for row in (result.row, *result.load_rows)):
+        return False
+    if any(
+        load.image == "pristine" or "seq" in load.patterns for load in scenario.loads
+    ):
+        return False
+    return any(use.utilisation >= NEAR for use in result.resources)
+
+
+def _cheaper(
+    fresh: Sequence[StationDemand], filled: Sequence[StationDemand]
+) -> tuple[StationDemand, ...]:
+    """Return the smaller demand at each resource that requests use in both states, in order of rate."""
+    of_filled = {station.kind: station for station in filled}
+    cheaper = [
+        max(station, of_filled[station.kind], key=lambda state: state.rate_per_s)
+        for station in fresh
+        if station.kind in of_filled
+    ]
+    return tuple(sorted(cheaper, key=lambda station: station.rate_per_s))
 
 
 def _why(station: StationDemand, words: _Words) -> str:
@@ -213,9 +251,17 @@ def _why(station: StationDemand, words: _Words) -> str:
 
 
 def _stations_of(
-    scenario: Scenario, cell: Cell, models: Models, rates: Sequence[float] | None
+    scenario: Scenario,
+    cell: Cell,
+    models: Models,
+    rates: Sequence[float] | None,
+    *,
+    filled: bool = False,
 ) -> tuple[StationDemand, ...]:
-    """Compute the demands of one kind of request, or of several workloads together."""
+    """Compute the demands of one kind of request, or of several workloads together.
+
+    `filled`: images are full, whatever the scenario states.
+    """
     shares = _shares(scenario, rates)
     if shares is None:
         return ()
@@ -235,7 +281,7 @@ def _stations_of(
         Mix(
             workload=stream,
             share=share,
-            prefilled=load.image == "prefilled",
+            prefilled=filled or load.image == "prefilled",
             groups_at_a_time=_groups_at_a_time(scenario, load)
             if pattern == "seq"
             else None,

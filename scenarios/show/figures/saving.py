@@ -1,0 +1,85 @@
+"""Write finished figures: SVG and PNG for screens, PDF, SVG and LaTeX for papers, and their captions."""
+
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, cast
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from stripesim.scenarios.show.figures.paper import fit_width, paper_files
+from stripesim.scenarios.show.figures.renderer import CaptionedFigure, styled
+from stripesim.scenarios.show.files import write_files
+
+#: No date and no version of the drawing library, so that equal rows give equal bytes.
+_METADATA: Final[Mapping[str, dict[str, str | None]]] = MappingProxyType(
+    {"svg": {"Date": None, "Creator": "stripesim"}, "png": {"Software": None}}
+)
+#: Enough for a slide of 1920 pixels and for print at column width.
+_PNG_DPI: Final = 170
+#: Text stays text: a PDF embeds TrueType fonts, an SVG names them.
+_PAPER_FONTS: Final[dict[str, Any]] = {"pdf.fonttype": 42, "svg.fonttype": "none"}
+
+
+def save_figures(
+    figures: Mapping[str, CaptionedFigure],
+    out_dir: str | Path,
+    *,
+    width_inch: float | None = None,
+) -> list[Path]:
+    """Write figures as SVG and PNG, or for a paper as PDF and SVG, and their captions.
+
+    Parameters
+    ----------
+    figures
+        File stem → figure.
+    out_dir
+        Folder, created if missing.
+    width_inch
+        Width of a paper's column [inch], 2 to 12. The figures are laid out again for it, see
+        `stripesim.scenarios.show.figures.paper.fit_width`. None keeps them as drawn, for screens.
+
+    Returns
+    -------
+    list of Path
+        ``<stem>.svg`` and ``<stem>.png`` for each figure, or with a width ``<stem>.pdf``, ``<stem>.svg`` and
+        ``<stem>.tex``, then ``captions.md``.
+
+    Raises
+    ------
+    stripesim.scenarios.show.quantities.AnswerError
+        If the folder cannot be written to.
+
+    Notes
+    -----
+    The files contain no date, so that equal rows give equal bytes.
+    """
+    contents: dict[str, bytes] = {}
+    for stem, (figure, caption) in figures.items():
+        if width_inch is None:
+            contents |= screen_files(stem, figure)
+            continue
+        with styled(), mpl.rc_context(cast(Any, _PAPER_FONTS)):
+            fit_width(figure, width_inch)
+            contents |= paper_files(stem, figure, caption, width_inch)
+    captions = "".join(
+        f"**{stem}.** {caption}\n\n" for stem, (_, caption) in figures.items()
+    )
+    if captions:
+        contents["captions.md"] = captions.rstrip("\n").encode() + b"\n"
+    return write_files(out_dir, contents)
+
+
+def picture(figure: Figure, suffix: str) -> bytes:
+    """Return a figure as ``svg`` or ``png``, reproducibly."""
+    buffer = BytesIO()
+    with styled():
+        figure.savefig(buffer, format=suffix, dpi=_PNG_DPI, metadata=_METADATA[suffix])
+    return buffer.getvalue()
+
+
+def screen_files(stem: str, figure: Figure) -> dict[str, bytes]:
+    """Return the files of a figure for screens, by name."""
+    return {f"{stem}.{suffix}": picture(figure, suffix) for suffix in _METADATA}
