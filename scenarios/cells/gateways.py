@@ -62,9 +62,21 @@ def with_gateways(
 def _tails(scenario: Scenario, pool: Pool, models: Models) -> int:
     """Return the number of tail objects of the largest object."""
     assert models.gateway is not None
-    largest_bytes = max(scenario.workload.object_sizes_bytes)
-    layout = models.gateway.layout(largest_bytes, kind_of(pool).append_bytes)
-    return len(layout.tail_bytes)
+    load = scenario.workload
+    append_bytes = kind_of(pool).append_bytes
+    counts = []
+    for size_bytes in load.object_sizes_bytes:
+        threshold = load.multipart_threshold_bytes
+        if threshold is None or size_bytes < threshold or "delete" in load.used_ops:
+            counts.append(
+                len(models.gateway.layout(size_bytes, append_bytes).tail_bytes)
+            )
+        if threshold is not None and size_bytes >= threshold:
+            part_bytes = min(size_bytes, load.part_size_bytes)
+            layout = models.gateway.layout(part_bytes, append_bytes)
+            # The head of such an object has no data, so all chunks of a range are tails.
+            counts.append(len(layout.parts_bytes))
+    return max(counts)
 
 
 def s3_load(scenario: Scenario, load: WorkloadSpec, cell: Cell, pool: Pool) -> S3Load:
@@ -101,6 +113,8 @@ def s3_load(scenario: Scenario, load: WorkloadSpec, cell: Cell, pool: Pool) -> S
         list_keys=min(model.list_keys_max_count, in_bucket),
         slots=_slots(pool),
         tls=load.tls,
+        multipart_threshold_bytes=load.multipart_threshold_bytes,
+        part_bytes=load.part_size_bytes,
     )
 
 

@@ -383,6 +383,11 @@ class WorkloadSpec(ScenarioTable):
     size_shares: tuple[PositiveFloat, ...] | None = Field(default=None, min_length=1)
     """Share of each of object_sizes_bytes among all objects, in any unit, for one cell of mixed sizes. Kind
     s3 only."""
+    multipart_threshold_bytes: SizeBytes | None = None
+    """Size from which objects are uploaded in parts and read in ranges, all at the same time [bytes].
+    Default: none, all in single requests. Kind s3 only."""
+    part_size_bytes: SizeBytes = 16 * 1024**2
+    """Size of these parts and ranges [bytes]. Kind s3 only."""
     objects: Count = 1_000_000
     """Objects in all buckets [count]. Kind s3 only."""
     buckets: Annotated[int, Field(ge=1, le=INDEX_SHARDS_MAX)] = 16
@@ -501,6 +506,8 @@ S3_KEYS: Final = frozenset(
         "op_shares",
         "object_sizes_bytes",
         "size_shares",
+        "multipart_threshold_bytes",
+        "part_size_bytes",
         "objects",
         "buckets",
         "index_shards",

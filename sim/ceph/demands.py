@@ -268,8 +268,10 @@ class _S3Mix:
         kinds = load.kinds()
         chunk = planner.plan(kinds.requests)
         self._by_role = np.zeros(pool.cluster.roles)
-        for share, template in zip(kinds.shares, chunk.templates, strict=True):
-            self._by_role += share * _role_demands(book, np.array([template]), False)
+        owners = planner.newest.owners.tolist()
+        for owner, template in zip(owners, chunk.templates, strict=True):
+            own = _role_demands(book, np.array([template]), False)
+            self._by_role += kinds.shares[owner] * own
         rows = planner.places.rows_of(np.arange(load.slots, dtype=np.int64))
         self._rows = book.bindings[rows]
 

@@ -240,6 +240,21 @@ def test_wrong_keys_of_a_load_on_buckets_are_named(text, says) -> None:
     assert states(str(caught.value), says)
 
 
+def test_parts_of_an_upload_move_the_bytes_of_the_object() -> None:
+    one = scenario(
+        'ops = ["put", "get"]\nobject_sizes_bytes = ["40MiB"]\n'
+        'multipart_threshold_bytes = "16MiB"',
+    )
+    put, get = ran(one, 0), ran(one, 1)
+    assert put.row.device_data_write_bytes_per_client_byte == 3
+    assert get.row.device_read_bytes_per_client_byte == 1
+    # Parts of 16, 16 and 8 MiB, and the completion.
+    owners = put.foreground.planned.owners
+    assert np.bincount(owners).tolist()[:3] == [4, 4, 4]
+    assert set(put.requested.lengths_bytes.tolist()) == {40 * MIB}
+    assert ran(one, 0, "simpy").sha256 == put.sha256
+
+
 def test_objects_too_large_for_one_graph_are_refused() -> None:
     one = scenario('ops = ["put"]\nobject_sizes_bytes = ["128MiB"]', requests=2)
     with pytest.raises(ScenarioError) as caught:

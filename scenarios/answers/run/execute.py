@@ -209,15 +209,24 @@ def _capacities(scenario: Scenario, models: Models) -> Rows:
     if not scenario.workload.is_s3:
         return []
     drives = drives_of(scenario, models)
-    held = [capacity_of(scenario, name, models, drives) for name in scenario.schemes]
-    return [
-        {
-            "scheme": one.scheme,
-            "stored_bytes_per_client_byte": one.stored_per_client_byte,
-            **one.to_json(),
-        }
-        for one in held
-    ]
+    load = scenario.workload
+    variants = [scenario]
+    if load.size_shares is None:
+        variants = [
+            scenario.with_workload(object_sizes_bytes=(size,))
+            for size in load.object_sizes_bytes
+        ]
+    rows = []
+    for name in scenario.schemes:
+        for variant in variants:
+            held = capacity_of(variant, name, models, drives)
+            stored = {
+                "scheme": held.scheme,
+                "object_bytes": round(variant.workload.mean_object_bytes),
+                "stored_bytes_per_client_byte": held.stored_per_client_byte,
+            }
+            rows.append(stored | held.to_json())
+    return rows
 
 
 def _check_has_end(scenario: Scenario) -> None:

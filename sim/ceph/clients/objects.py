@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from stripesim.sim.ceph.clients.workload import Requests, Synthetic
 from stripesim.sim.engine.graph import IntArray
+
+#: Parts of a PUT or GET of a large object, which follow the operations of a load.
+PART_OPS = ("part", "complete", "range")
+PART, COMPLETE, RANGE = range(3)
+# Distance of the places of two parts of an object: a prime, so that they are all over the cluster.
+_STEP = 7919
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,48 @@ class S3Load(Synthetic):
     list_keys: int  #: Keys that a LIST returns [count]
     slots: int  #: Distinct places of objects on placement groups [count]
     tls: bool
+    #: Objects of this size and above are stored in parts and read in ranges, or None for none [B]
+    multipart_threshold_bytes: int | None = None
+    part_bytes: int = 16 << 20  #: Size of a part or range [B]
+
+    def op_name(self, number: int) -> str:
+        """Return the operation with a number: one of `ops`, or a part of one."""
+        return (*self.ops, *PART_OPS)[number]
+
+    def in_parts(self, requests: S3Requests) -> tuple[S3Requests, IntArray]:
+        """Split PUTs and GETs of large objects into parts, and return them with the request of each.
+
+        A client sends all parts at the same time. The completion of an upload is sent with them, while Ceph
+        needs the parts before. So counts are those of an upload, and its latency lacks one small request.
+        """
+        threshold = self.multipart_threshold_bytes
+        owners = np.arange(len(requests), dtype=np.int64)
+        names = np.array(self.ops)[requests.ops]
+        has_parts = np.isin(names, ("put", "get"))
+        if threshold is None or not (has_parts & (requests.sizes >= threshold)).any():
+            return requests, owners
+        has_parts &= requests.sizes >= threshold
+        parts = np.where(has_parts, -(-requests.sizes // self.part_bytes), 1)
+        completes = has_parts & (names == "put")
+        counts = parts + completes
+        owners = np.repeat(owners, counts)
+        number = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
+        split = requests.at(owners)
+        is_part = has_parts[owners]
+        is_last = completes[owners] & (number == parts[owners])
+        first = number * self.part_bytes
+        sizes = np.clip(split.sizes - first, 0, self.part_bytes)
+        ops = len(self.ops) + np.where(names[owners] == "put", PART, RANGE)
+        ops[is_last] = len(self.ops) + COMPLETE
+        # Each part has a place of its own.
+        slots = (split.offsets_bytes + number * _STEP) % self.slots
+        return replace(
+            split,
+            ops=np.where(is_part, ops, split.ops),
+            sizes=np.where(is_part, sizes, split.sizes),
+            lengths_bytes=np.where(is_part, sizes, split.lengths_bytes),
+            offsets_bytes=np.where(is_part, slots, split.offsets_bytes),
+        ), owners
 
     def requests_of(
         self,

@@ -6,7 +6,7 @@ of request. Read `S3Paths.put` first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Literal
@@ -31,10 +31,7 @@ from stripesim.sim.ceph.paths.message import cut_message
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.graph import NO_ROLE, NO_SHARD, GraphBuilder, Template
 
-S3Op = Literal["put", "get", "head", "list", "delete"]
-S3_OPS: tuple[S3Op, ...] = ("put", "get", "head", "list", "delete")
-#: Operations that send an object's data to the cluster, or change its objects.
-WRITING_OPS = frozenset({"put", "delete"})
+S3Op = Literal["put", "get", "head", "list", "delete", "part", "complete", "range"]
 #: Chunks that a sender is ahead of the work of its receiver: what socket buffers hold.
 _CHUNKS_AHEAD = 2
 
@@ -92,19 +89,21 @@ class S3Paths:
         return self._model.layout(size_bytes, self.kind.append_bytes)
 
     def compile(self, op: S3Op, size_bytes: int) -> Template:
-        """Compile a request for an object of a size [B]."""
-        if op == "put":
-            return self.put(size_bytes)
-        if op == "get":
-            return self.get(size_bytes)
-        if op == "head":
-            return self.head()
-        if op == "list":
-            return self.list(size_bytes)
-        return self.delete(size_bytes)
+        """Compile a request for an object, a part or a range of a size [B], or for a number of keys."""
+        paths: dict[S3Op, Callable[[], Template]] = {
+            "put": partial(self.put, size_bytes),
+            "part": partial(self.put, size_bytes, is_part=True),
+            "complete": self.complete,
+            "get": partial(self.get, size_bytes),
+            "range": partial(self.range, size_bytes),
+            "head": self.head,
+            "list": partial(self.list, size_bytes),
+            "delete": partial(self.delete, size_bytes),
+        }
+        return paths[op]()
 
-    def put(self, size_bytes: int) -> Template:
-        """Compile a PUT.
+    def put(self, size_bytes: int, *, is_part: bool = False) -> Template:
+        """Compile a PUT, or the upload of a part, which also notes the part before the reply.
 
         Notes
         -----
@@ -142,6 +141,8 @@ class S3Paths:
         step = graph.join([*worked[-1:], *written], label="tail written")
         step = self._update_index(graph, [step], "index prepare")
         step = self._write(gateway, 0, layout.head_bytes, [step])
+        if is_part:
+            step = self._update_index(graph, [step], "index: part noted")
         self._update_index(graph, [step], "index complete")
         return graph.finish(reply=gateway.reply(0, step))
 
@@ -153,15 +154,21 @@ class S3Paths:
         One operation reads the head with its attributes. Then the gateway reads tail objects ahead, at most
         `get_window_bytes` beyond what it has returned, and returns them in order.
         """
-        layout = self.layout(size_bytes)
+        return self._returned(self.layout(size_bytes).parts_bytes, size_bytes)
+
+    def _returned(self, parts_bytes: Sequence[int], size_bytes: int) -> Template:
+        """Compile a GET of a head and tails of these sizes [B]."""
         gateway = self._begin(f"get {size_bytes} B")
         graph = gateway.graph
         begun = self._request(gateway, is_write=False)
-        head = self._read(gateway, 0, layout.head_bytes, [begun])
+        if parts_bytes[0]:
+            head = self._read(gateway, 0, parts_bytes[0], [begun])
+        else:
+            head = self._attributes(graph, [begun])
         window_count = self._window_count(self._model.get_window_bytes)
         sent: list[int] = []
         taken: list[int] = []
-        for number, chunk_bytes in enumerate(layout.parts_bytes):
+        for number, chunk_bytes in enumerate(parts_bytes):
             here = head
             if number:
                 room = sent[number - window_count] if number > window_count else head
@@ -176,6 +183,28 @@ class S3Paths:
             sent.append(left)
             taken.append(gateway.client(chunk_bytes, [received, *taken[-1:]]))
         return graph.finish(reply=taken[-1])
+
+    def range(self, size_bytes: int) -> Template:
+        """Compile a GET of a range of an object that was uploaded in parts, whose head has no data."""
+        layout = self.layout(size_bytes)
+        return self._returned((0, *layout.parts_bytes), size_bytes)
+
+    def complete(self) -> Template:
+        """Compile the completion of an upload: read the list of parts, and write a head without data."""
+        gateway = self._begin("complete")
+        graph = gateway.graph
+        step = self._request(gateway, is_write=True)
+        path = attributes_path(
+            self._index_context, returned_bytes=self._model.attributes_bytes
+        )
+        own = self._roles.of_object(
+            self._roles.index(0), self._gateways.index_scheme.width
+        )
+        step = graph.embed(path, after=[step], roles=own, label="index: read parts")
+        step = self._update_index(graph, [step], "index prepare")
+        step = self._on_data(graph, remove_path(self.contexts[0]), 0, [step], "head")
+        self._update_index(graph, [step], "index complete")
+        return graph.finish(reply=gateway.reply(0, step))
 
     def head(self) -> Template:
         """Compile a HEAD: a read of the head's attributes."""

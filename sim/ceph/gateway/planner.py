@@ -137,12 +137,13 @@ class S3Planner:
     def plan(self, requests: Requests) -> RequestChunk:
         """Plan the given requests, which follow those already planned."""
         assert isinstance(requests, S3Requests)
+        requests, owners = self._load.in_parts(requests)
         assert requests.clients is not None
         slots = requests.offsets_bytes
         groups = self.places.groups[slots]
         count = len(requests)
         planned = Planned(
-            owners=self._owners + np.arange(count, dtype=np.int64),
+            owners=self._owners + owners,
             is_write=requests.is_write,
             lengths_bytes=requests.lengths_bytes,
             groups=groups[:, 0],
@@ -151,7 +152,7 @@ class S3Planner:
             images=np.zeros(count, dtype=np.int64),
             shapes=np.zeros(count, dtype=np.int64),
         )
-        self._owners += count
+        self._owners += int(owners[-1]) + 1 if count else 0
         self._planned.append(planned)
         keys = np.zeros((count, KEY_RANGES, 2), dtype=np.int64)
         return RequestChunk(
@@ -162,6 +163,7 @@ class S3Planner:
             groups=planned.groups,
             arrivals_ns=requests.arrivals_ns,
             keys=keys,
+            continues=np.diff(owners, prepend=-1) == 0,
         )
 
     def replan(self, indices: IntArray) -> RequestChunk:
@@ -209,8 +211,8 @@ class S3Planner:
         return np.array(found, dtype=np.int64)[inverse.reshape(-1)]
 
     def _template(self, op_number: int, size: int, views: tuple[int, ...]) -> int:
-        op: S3Op = self._load.ops[op_number]  # type: ignore[assignment]
-        if op in ("head", "list"):
+        op: S3Op = self._load.op_name(op_number)  # type: ignore[assignment]
+        if op in ("head", "list", "complete"):
             views = views[:1]
         key = ("s3", op, size, views, self._load.tls)
         if key not in self._templates:
