@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -146,7 +148,7 @@ def test_the_reply_to_a_put_does_not_wait_for_the_index_to_complete() -> None:
     written = ends_ns["head: all committed"]
     assert prepared < written < one.latency_ns < one.end_ns
     assert completed > written
-    assert {"client", "gateway", "bucket index", "head"} <= set(one.lanes())
+    assert set(one.lanes()) == {"client", "gateway", "bucket index", "head"}
     assert sum(one.latency_by_category_ns().values()) == one.latency_ns
 
 
@@ -238,6 +240,24 @@ def test_wrong_keys_of_a_load_on_buckets_are_named(text, says) -> None:
     with pytest.raises(ScenarioError) as caught:
         scenario(text)
     assert states(str(caught.value), says)
+
+
+def test_a_report_and_a_sweep_show_objects(tmp_path, command) -> None:
+    (tmp_path / "s3.toml").write_text(
+        f'schemes = ["rep:3"]\n{CLUSTER}\n[workload]\nkind = "s3"\nrequests = 120\nqueue_depth = 2\n'
+        'object_sizes_bytes = ["4k", "64k"]\n',
+        encoding="utf-8",
+    )
+    path = str(tmp_path / "s3.toml")
+    status, out, _ = command("run", path, "--no-costs", "--out", str(tmp_path / "out"))
+    assert status == 0
+    assert "Usable capacity for objects of these sizes" in out
+    assert (tmp_path / "out" / "headline.png").exists()
+    over = ("--over", "workload.queue_depth=1,2", "--jobs", "1")
+    status, out, _ = command("sweep", path, *over, "--json", "-")
+    assert status == 0
+    # Two depths, two operations and two sizes.
+    assert len(json.loads(out)["rows"]) == 8
 
 
 def test_parts_of_an_upload_move_the_bytes_of_the_object() -> None:

@@ -253,6 +253,13 @@ def _record(
         shares = [[[] for _ in range(graph.steps)] for graph in templates_with(models)]
         parameters = {}
     primary = int(pool.primaries[0])
+    placed = located(steps, shares, primary)
+    if not request.width:
+        # The gateway waits for the parts of an S3 request, where a primary waits for shards.
+        placed = [
+            replace(step, lane="gateway") if step.lane == "primary" else step
+            for step in placed
+        ]
     method = {}
     if plan.rounds > 1:
         method = {"method": f"the first of {plan.rounds} rounds"}
@@ -270,7 +277,7 @@ def _record(
         osds=request.osds,
         latency_ns=reply_ns,
         end_ns=max(step.end_ns for step in steps),
-        steps=tuple(located(steps, shares, primary)),
+        steps=tuple(placed),
         holds=tuple(holds(steps)),
         path=critical_path(steps, plan.book.templates[graphs[0]].reply),
         parameters=parameters,
