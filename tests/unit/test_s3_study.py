@@ -11,6 +11,7 @@ from stripesim.scenarios.studies.s3.claims import claims_of, ledger_for
 from stripesim.scenarios.studies.s3.described import read_cluster
 from stripesim.scenarios.studies.s3.measured import load
 from stripesim.scenarios.studies.s3.runs import (
+    cluster_of,
     largest_bytes,
     scenario_of,
     simulate_rows,
@@ -39,7 +40,6 @@ def test_hardware_is_read_from_the_words_of_each_source() -> None:
     [
         ("EPYC 7742, 6x PM983 3.84TB", "hosts"),
         ("10 hosts, EPYC 7742", "drives"),
-        ("10 hosts, 6x 4TB NVMe, Pentium", "processor"),
     ],
 )
 def test_what_a_description_lacks_is_the_reason(text, says) -> None:
@@ -108,3 +108,20 @@ def test_a_folder_of_further_rows_is_read(tmp_path) -> None:
     (tmp_path / "s3.csv").write_text("id,value\n1,2\n", encoding="utf-8")
     with pytest.raises(StudyError, match="got no system"):
         load(tmp_path)
+
+
+def test_other_words_for_hosts_gateways_and_loads() -> None:
+    apart = read_cluster(
+        "6 OSD nodes (Pentium, 96 vCPU, 8x 4TB NVMe), 4 RGW nodes, 2x 25GbE"
+    )
+    assert (apart.hosts, apart.osds_per_host, apart.gateways) == (6, 8, 4)
+    assert (apart.gateways_apart, apart.threads_per_host) == (True, 96)
+    assert (apart.gbit_per_s, apart.cpu_source) == (50, "not stated")
+    row = replace(
+        ROWS["rgw-083"],
+        threads="12 hosts x 64 threads",
+        state="healthy, 4 nodes, no SSL",
+    )
+    assert (row.in_flight, row.tls, row.hosts) == (768, False, 4)
+    # Four of twelve hosts have 16 of 48 gateways.
+    assert cluster_of(row).gateways == 16

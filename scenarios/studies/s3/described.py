@@ -19,6 +19,14 @@ INTERFACES_BESIDE_A_CAP: Final = 2
 _DRIVES: Final = re.compile(
     r"(\d+)\s*x\s+(?:(\w+)\s+)?([\d.]+)\s*TB(?:\s*(NVMe|SSD|QLC|HDD))?", re.IGNORECASE
 )
+#: Hardware threads of a host whose processor the source does not state, or that this study does not know, and
+#: which then counts as the one that was fitted.
+UNSTATED_THREADS: Final = 128
+_HOSTS: Final = (
+    r"(\d+)\s*(?:x\s*)?(?:OSD\s+|storage\s+)?(?:hosts|nodes|servers)",
+    r"(\d+)[- ]node",
+    r"^\s*(\d+)\s*x\s",
+)
 _OPS_OF_MIX: Final = {"r": "get", "w": "put", "stat": "head", "del": "delete"}
 
 
@@ -34,6 +42,7 @@ class DescribedCluster:
     cpu_source: str
     arithmetic_factor: float  #: The same for checksums and encryption
     gateways: int
+    gateways_apart: bool  #: True if gateways have machines of their own
     gbit_per_s: float
     networks: int
     pg_num: int | None
@@ -48,18 +57,19 @@ def read_cluster(text: str) -> DescribedCluster:
     Raises
     ------
     StudyError
-        If it does not state hosts, drives or a known processor; the message says what is missing.
+        If it states neither hosts nor drives; the message says what is missing.
     """
-    hosts = _number(text, r"(\d+)\s*(?:hosts|nodes|servers)", r"^\s*(\d+)\s*x\s")
+    hosts = _number(text, *_HOSTS)
     if hosts is None:
         raise StudyError("the number of hosts is not stated")
     drives = _DRIVES.search(text)
-    if drives is None:
-        raise StudyError("number and kind of drives are not stated")
     osds = _number(text, r"(\d+)\s*OSDs")
-    per_host = int(drives[1])
     if osds is not None and osds % hosts == 0:
         per_host = osds // hosts
+    elif drives is not None:
+        per_host = int(drives[1])
+    else:
+        raise StudyError("number and kind of drives are not stated")
     factor, source, threads, arithmetic = _processor(text)
     gateways = _number(text, r"(\d+)\s*RGWs?\b(?!/)")
     each = _number(text, r"(\d+)\s*RGWs?\s*(?:/|per )\s*(?:node|host)")
@@ -75,6 +85,10 @@ def read_cluster(text: str) -> DescribedCluster:
         cpu_source=source,
         arithmetic_factor=arithmetic,
         gateways=gateways or hosts,
+        gateways_apart=re.search(
+            r"(?:dedicated|separate) (?:RGW|gateway)|RGW (?:nodes|hosts)", text
+        )
+        is not None,
         gbit_per_s=gbit_per_s,
         networks=networks,
         pg_num=_number(text, r"(\d+)\s*PGs"),
@@ -91,9 +105,11 @@ def _number(text: str, *patterns: str) -> int | None:
     return None
 
 
-def _drive_set(text: str, drives: re.Match[str]) -> str:
-    """Name the device parameter set of a kind of drive."""
-    kind = (drives[4] or "").lower()
+def _drive_set(text: str, drives: re.Match[str] | None) -> str:
+    """Name the device parameter set of a kind of drive, by default of NVMe drives."""
+    kind = ((drives and drives[4]) or "").lower()
+    if not kind and re.search(r"\bHDD", text):
+        kind = "hdd"
     if kind == "hdd":
         has_log = re.search(r"WAL|DB", text) is not None
         return "hdd-7200-nvme-db" if has_log else "hdd-7200"
@@ -126,7 +142,8 @@ def _processor(text: str) -> tuple[float, str, int, float]:
         factor, source = processor_factor(table)
         threads = 2 * sockets * int(known["cores"])
         return factor, source, threads, arithmetic_factor(table)
-    raise StudyError("no processor that this study knows is stated (hardware.toml)")
+    stated = _number(text, r"(\d+)\s*(?:vCPUs?|threads/(?:node|host))")
+    return 1.0, "not stated", stated or UNSTATED_THREADS, 1.0
 
 
 def _network(text: str) -> tuple[float, int]:

@@ -131,7 +131,10 @@ class ObjectRow:
     @property
     def tls(self) -> bool:
         """True if clients used TLS."""
-        return re.search(r"\b(SSL|TLS|https)\b", self.state, re.IGNORECASE) is not None
+        words = f"{self.state} {self.op} {self.threads}"
+        if re.search(r"\b(no|without)[ -](SSL|TLS)", words, re.IGNORECASE):
+            return False
+        return re.search(r"\b(SSL|TLS|https)\b", words, re.IGNORECASE) is not None
 
     @property
     def hosts_stopped(self) -> int:
@@ -140,12 +143,23 @@ class ObjectRow:
         return int(match[1]) if match else 0
 
     @property
+    def hosts(self) -> int | None:
+        """Hosts of the cluster, if the row states others than the description, as in a series."""
+        match = re.search(r"(?<!of )(\d+)[ -](?:OSD )?nodes?\b", self.state)
+        return int(match[1]) if match else None
+
+    @property
     def in_flight(self) -> int:
         """Requests that all clients together keep in flight [count]."""
-        match = re.search(r"(\d[\d,]*)", self.threads)
-        if match is None:
+        numbers = [
+            int(number.replace(",", ""))
+            for number in re.findall(r"\d[\d,]*", self.threads)
+        ]
+        if not numbers:
             raise StudyError(f"the load {self.threads!r} states no number")
-        count = int(match[1].replace(",", ""))
+        count = numbers[0]
+        if len(numbers) > 1 and re.search(r"\d[\w ]*[x×*]\s*\d", self.threads):
+            count *= numbers[1]
         return count * UNSTATED_CONCURRENT if "driver" in self.threads else count
 
     @property

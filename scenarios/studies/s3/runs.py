@@ -33,7 +33,7 @@ _WIDE: Final = 7
 #: Placement groups per OSD that the autoscaler aims at.
 _PGS_PER_OSD: Final = 100
 _PG_NUM_MAX: Final = 16_384
-_BYTES: Final = {
+_BYTES: dict[str, float] = {
     "B/s": 1.0,
     "KB/s": 1e3,
     "MB/s": 1e6,
@@ -42,9 +42,17 @@ _BYTES: Final = {
     "MiB/s": 2.0**20,
     "GiB/s": 2.0**30,
 }
+_BYTES |= {"Mbit/s": 1.25e5, "Gbit/s": 1.25e8, "Gb/s": 1.25e8, "Gbps": 1.25e8}
 _TIMES_NS: Final = {"us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 _PERCENTS: Final = {"median": 50, "50": 50, "90": 90, "95": 95, "99": 99}
-_COUNTS: Final = {"1/s": 1.0, "ops/s": 1.0, "op/s": 1.0, "obj/s": 1.0, "IOPS": 1.0}
+_COUNTS: dict[str, float] = {
+    "1/s": 1.0,
+    "ops/s": 1.0,
+    "op/s": 1.0,
+    "obj/s": 1.0,
+    "IOPS": 1.0,
+}
+_COUNTS |= dict.fromkeys(("k/s", "K/s", "kops/s", "kIOPS", "k ops/s", "kobj/s"), 1e3)
 
 
 def tasks_for(rows: Sequence[ObjectRow], engine: str) -> list[Call]:
@@ -99,6 +107,15 @@ def largest_bytes(scheme: str) -> int:
     return _CHUNK_BYTES * (_CHUNKS_OF_WIDE_CODES if wide else _CHUNKS_MAX)
 
 
+def cluster_of(row: ObjectRow) -> DescribedCluster:
+    """Return the cluster of a row: that of the description, with the hosts that the row states."""
+    cluster = read_cluster(row.hardware)
+    if row.hosts is None:
+        return cluster
+    gateways = max(1, round(cluster.gateways * row.hosts / cluster.hosts))
+    return replace(cluster, hosts=row.hosts, gateways=gateways)
+
+
 def scenario_of(row: ObjectRow, cluster: DescribedCluster) -> Scenario:
     """Write a row as a scenario.
 
@@ -112,6 +129,7 @@ def scenario_of(row: ObjectRow, cluster: DescribedCluster) -> Scenario:
         own_bytes = min(size, most_bytes)
         shares[own_bytes] = shares.get(own_bytes, 0.0) + share * pieces
     hosts = cluster.hosts - row.hosts_stopped
+    place = "own" if cluster.gateways_apart else "osd-hosts"
     clients = min(row.in_flight, cluster.gateways)
     depth = max(1, round(row.in_flight / clients))
     workload: dict[str, Any] = {
@@ -150,7 +168,7 @@ def scenario_of(row: ObjectRow, cluster: DescribedCluster) -> Scenario:
                 "networks": cluster.networks,
                 "public_gbit_per_s": cluster.gbit_per_s,
                 "private_gbit_per_s": cluster.gbit_per_s,
-                "gateways": {"count": cluster.gateways},
+                "gateways": {"count": cluster.gateways, "place": place},
             },
             "workload": workload,
         },
@@ -191,7 +209,7 @@ class _Simulated:
     """The run of a row, and the numbers that rows may state."""
 
     def __init__(self, row: ObjectRow, engine: str) -> None:
-        self._cluster = read_cluster(row.hardware)
+        self._cluster = cluster_of(row)
         scenario = scenario_of(row, self._cluster)
         models = models_of(scenario, self._cluster)
         (cell,) = cells(scenario)
