@@ -88,6 +88,13 @@ class S3Paths:
         """Return the RADOS objects of an S3 object in the pool."""
         return self._model.layout(size_bytes, self.kind.append_bytes)
 
+    def objects_count(self, op: S3Op, size_bytes: int) -> int:
+        """Return the number of RADOS objects of the data pool that a request names [count]."""
+        parts = len(self.layout(size_bytes).parts_bytes)
+        if op in ("put", "get", "part"):
+            return parts
+        return parts + 1 if op == "range" else 1
+
     def compile(self, op: S3Op, size_bytes: int) -> Template:
         """Compile a request for an object, a part or a range of a size [B], or for a number of keys."""
         paths: dict[S3Op, Callable[[], Template]] = {
@@ -115,11 +122,22 @@ class S3Paths:
         layout = self.layout(size_bytes)
         gateway = self._begin(f"put {size_bytes} B")
         graph = gateway.graph
-        written: list[int] = []
+        step = self._stored_tail(gateway, layout)
+        step = self._update_index(graph, [step], "index prepare")
+        step = self._write(gateway, 0, layout.head_bytes, [step])
+        if is_part:
+            step = self._update_index(graph, [step], "index: part noted")
+        self._update_index(graph, [step], "index complete")
+        return graph.finish(reply=gateway.reply(0, step))
+
+    def _stored_tail(self, gateway: _Gateway, layout: ObjectLayout) -> int:
+        """Receive all chunks and write those of the tail. Return the step when all are written."""
+        graph = gateway.graph
+        window_count = self._window_count(self._model.put_window_bytes)
+        prepared = graph.issue
         arrived: list[int] = []
-        begun = graph.issue
         worked: list[int] = []
-        prepared = begun
+        written: list[int] = []
         for number, chunk_bytes in enumerate(layout.parts_bytes):
             prepared = gateway.client(chunk_bytes, [prepared])
             before = [prepared, *arrived[-1:]]
@@ -132,19 +150,13 @@ class S3Paths:
                 ready = [gateway.begin(arrived[-1], is_write=True)]
             work_ns = self._byte_ns("put") * chunk_bytes
             done = gateway.work(work_ns, ready, "store bytes")
+            if number > window_count:
+                # The window has room once the tail before those in flight is written.
+                done = graph.join([done, written[number - 1 - window_count]])
             if number:
-                in_flight = self._window_count(self._model.put_window_bytes)
-                waits = written[number - 1 - in_flight : number - in_flight]
-                done = graph.join([done, *(waits if number > in_flight else [])])
                 written.append(self._write(gateway, number, chunk_bytes, [done]))
             worked.append(done)
-        step = graph.join([*worked[-1:], *written], label="tail written")
-        step = self._update_index(graph, [step], "index prepare")
-        step = self._write(gateway, 0, layout.head_bytes, [step])
-        if is_part:
-            step = self._update_index(graph, [step], "index: part noted")
-        self._update_index(graph, [step], "index complete")
-        return graph.finish(reply=gateway.reply(0, step))
+        return graph.join([*worked[-1:], *written], label="tail written")
 
     def get(self, size_bytes: int) -> Template:
         """Compile a GET.

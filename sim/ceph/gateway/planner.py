@@ -212,13 +212,13 @@ class S3Planner:
 
     def _template(self, op_number: int, size: int, views: tuple[int, ...]) -> int:
         op: S3Op = self._load.op_name(op_number)  # type: ignore[assignment]
-        if op in ("head", "list", "complete"):
-            views = views[:1]
+        contexts = [self.pool.contexts[view] for view in views]
+        paths = S3Paths(self._kind, contexts, self._load.tls)
+        # The states of further placement groups make no difference.
+        views = views[: paths.objects_count(op, size)]
         key = ("s3", op, size, views, self._load.tls)
         if key not in self._templates:
             if key not in self._compiled:
-                contexts = [self.pool.contexts[view] for view in views]
-                paths = S3Paths(self._kind, contexts, self._load.tls)
                 self._compiled[key] = paths.compile(op, size)
             self._templates[key] = self._book.add(self._compiled[key])
         return self._templates[key]
