@@ -23,6 +23,7 @@ from stripesim.models.generations import Generation, OpThreads, generation, gene
 from stripesim.models.hdd import DeviceModel
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
+from stripesim.models.object_store.gateway import GatewayModel
 from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.problems import ParameterSetError, ScenarioError
@@ -73,7 +74,18 @@ def build_models(scenario: Scenario) -> Models:
         op_queue=_op_queue(scenario, drive, threads.op_shards_count),
         throttle=release.throttle(),
         deferral=release.deferral(_device_kind(drive)),
+        gateway=_gateway(scenario, chosen),
     )
+
+
+def _gateway(scenario: Scenario, chosen: ParameterSet) -> GatewayModel | None:
+    """Return the costs of gateways of a parameter set, or None for a load without gateways."""
+    if not scenario.workload.is_s3:
+        return None
+    if chosen.table("gateway") is None:
+        got = f'"{scenario.cluster.parameters}", which has no costs of gateways'
+        raise scenario.problem("cluster.parameters", got, '"nvme", with kind s3')
+    return chosen.model(GatewayModel, "gateway")
 
 
 def _device_kind(drive: DeviceModel) -> Device:
