@@ -155,7 +155,10 @@ def exposure_losses(
             f"{histories:,} histories with {events:,.0f} of at most {effort_max:,.0f} events, "
             f"{side_walks:,.0f} side walks"
         )
-        if result.loss_of_exposure > LOSS_OF_EXPOSURE_MAX and _has_exposures(total):
+        precise = side_walks >= SIDE_WALKS * walks and _is_narrow(result)
+        is_last = precise or events + side_walks >= effort_max
+        often = result.loss_of_exposure > LOSS_OF_EXPOSURE_MAX
+        if often and (is_last or _has_exposures(total)):
             counted = counted_losses(
                 system,
                 # Other walks than those of method splitting.
@@ -165,9 +168,7 @@ def exposure_losses(
                 progress=progress,
             )
             return replace(counted, loss_of_exposure=result.loss_of_exposure)
-        if side_walks >= SIDE_WALKS * walks and _is_narrow(result):
-            return result
-        if events + side_walks >= effort_max:
+        if is_last:
             return result
 
 
