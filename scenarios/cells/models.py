@@ -71,7 +71,7 @@ def build_models(scenario: Scenario) -> Models:
         encode_buffers=ceph_buffers() if cluster.encode_buffers else None,
         ec=policy,
         extent_cache=release.extent_cache() if policy.optimised else None,
-        op_queue=_op_queue(scenario, drive, threads.op_shards_count),
+        op_queue=op_queue(scenario, drive, threads.op_shards_count),
         throttle=release.throttle(),
         deferral=release.deferral(_device_kind(drive)),
         gateway=_gateway(scenario, chosen),
@@ -95,12 +95,12 @@ def _device_kind(drive: DeviceModel) -> Device:
     return "ssd"
 
 
-def _op_queue(scenario: Scenario, drive: DeviceModel, queues: int) -> OpQueue | None:
+def op_queue(scenario: Scenario, drive: DeviceModel, queues: int) -> OpQueue | None:
     """Return the queue in front of worker threads, or None for first come, first served."""
     kind = scenario.cluster.op_queue
     profile = scenario.cluster.mclock_profile
     if kind == "mclock_scheduler":
-        iops = drive.servers * 1e9 / drive.write_ns(4096)
+        iops = drive.writers * 1e9 / drive.write_ns(4096)
         try:
             return mclock(
                 scenario.generation,
