@@ -30,7 +30,8 @@ from stripesim.models.problems import (
     UnavailableError,
     WorkError,
 )
-from stripesim.scenarios.answers.run.execute import ScenarioResult, run_scenario
+from stripesim.scenarios.answers.run.answer import ScenarioResult
+from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.build import build_cell, build_pool
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell, cells
