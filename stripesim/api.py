@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from stripesim.scenarios.answers.explain.timeline import Timeline
     from stripesim.scenarios.answers.load.figure import draw_load
     from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint
+    from stripesim.scenarios.answers.sweep.answer import SweepResult
     from stripesim.scenarios.answers.sweep.figures import draw_sweep
-    from stripesim.scenarios.answers.sweep.run import SweepResult
     from stripesim.scenarios.answers.trace import write_fit
     from stripesim.scenarios.schema.keys import (
         ClientSpec,
@@ -160,7 +160,7 @@ _LATE = {
     "LoadCurve": "stripesim.scenarios.answers.load.results",
     "LoadPoint": "stripesim.scenarios.answers.load.results",
     "StudyResult": "stripesim.scenarios.studies.base",
-    "SweepResult": "stripesim.scenarios.answers.sweep.run",
+    "SweepResult": "stripesim.scenarios.answers.sweep.answer",
     "Timeline": "stripesim.scenarios.answers.explain.timeline",
     "TraceFit": "stripesim.calibration.trace_fit",
     "describe_trace": "stripesim.traces",
