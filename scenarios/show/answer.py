@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -120,9 +121,9 @@ class Answer(Mapping[str, Any]):
 
     def _repr_html_(self) -> str:
         """Return a sentence and a table of at most 20 rows, which notebooks show."""
-        return f"<p>{escape(self.sentence)}</p>{self._html_table()}"
+        return f"<p>{escape(self.sentence)}</p>{self.html_table()}"
 
-    def _html_table(self) -> str:
+    def html_table(self) -> str:
         """Return the first table shown as HTML, or no text without one."""
         tables = (part for part in self.shown if isinstance(part, Table))
         table = next(tables, None)
@@ -208,19 +209,35 @@ class AnsweredList(list[_Item]):
 
     Notebooks show the answer in place of the items.
 
-    Attributes
+    Parameters
     ----------
-    answer
-        The answer: its document, files, figures and page.
+    items
+        The items.
+    make_answer
+        Makes the answer. Called only if it is wanted.
     """
 
-    def __init__(self, items: Iterable[_Item], answer: Answer) -> None:
+    def __init__(
+        self, items: Iterable[_Item], make_answer: Callable[[], Answer]
+    ) -> None:
         super().__init__(items)
-        self.answer = answer
+        self._make_answer = make_answer
+
+    @cached_property
+    def answer(self) -> Answer:
+        """The answer: its document, files, figures and page."""
+        return self._make_answer()
 
     def __repr__(self) -> str:
-        return f"<{len(self)} of {self.answer!r}>"
+        if not self:
+            return "[]"
+        first = self[0]
+        # Rows have many columns.
+        text = repr(self.answer if isinstance(first, Mapping) else first)
+        more = f", … {len(self) - 1:,} more" if len(self) > 1 else ""
+        return f"[{text}{more}]"
 
     def _repr_html_(self) -> str:
-        """Return the sentence and the table of the answer."""
-        return self.answer._repr_html_()
+        """Return the first item and the table of the answer, which notebooks show."""
+        sentence = f"<p>{escape(repr(self))}</p>"
+        return sentence + self.answer.html_table() if self else sentence

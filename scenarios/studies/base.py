@@ -92,7 +92,8 @@ class StudyResult(Answer):
         right = f"{_count(self)} held-out claims right"
         return f"{right}, {claims:,} claims, {self.rows.height:,} rows"
 
-    def _html_table(self) -> str:
+    def html_table(self) -> str:
+        """Return the first 20 claims as HTML."""
         entries = self.ledger.entries
         columns = ("claim", "published", "simulated", "verdict")
         lines = [

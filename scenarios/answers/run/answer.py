@@ -81,7 +81,8 @@ class ScenarioResult(Answer):
         rows = "1 row" if self.rows.height == 1 else f"{self.rows.height:,} rows"
         return f"{self.provenance['scenario']}, {rows}, {self.requests:,} requests"
 
-    def _html_table(self) -> str:
+    def html_table(self) -> str:
+        """Return the first 20 rows as HTML."""
         left_out = self.rows.height - NOTEBOOK_ROWS_MAX
         return html_table(self.rows.head(NOTEBOOK_ROWS_MAX)) + left_out_html(left_out)
 
