@@ -13,6 +13,7 @@ from stripesim.scenarios.answers.run.collect import Rows
 from stripesim.scenarios.answers.run.cost_table import cost_parts
 from stripesim.scenarios.answers.run.tables import (
     advice_table,
+    capacity_table,
     processor_parts,
     timeline_table,
 )
@@ -64,6 +65,8 @@ class ScenarioResult(Answer):
     processors: Rows = field(default_factory=list)
     #: Distribution of latencies, by cell: ``fractions`` of requests and the ``latency_ns`` of each
     latencies: Rows = field(default_factory=list)
+    #: Usable capacity for the objects of buckets, by scheme; empty for images
+    capacities: Rows = field(default_factory=list)
     shows_costs: bool = False  #: True to show the latency by step
     #: Rate at which to show the use of processors, and the busy cores [1/s]. None shows none.
     cores_at_iops: float | None = None
@@ -123,6 +126,7 @@ class ScenarioResult(Answer):
             "stopped": stopped,
             "advice": self.advice,
             "timeline": self.timelines,
+            "capacity": self.capacities,
         }
         return document | {key: value for key, value in further.items() if value}
 
@@ -135,6 +139,8 @@ class ScenarioResult(Answer):
         if self.advice:
             yield advice_table(self.advice)
         yield from map(timeline_table, self.timelines)
+        if self.capacities:
+            yield capacity_table(self.capacities)
         yield from sentences_of_run(rows)
         if self.cores_at_iops is not None:
             yield from processor_parts(self.processors, self.cores_at_iops)

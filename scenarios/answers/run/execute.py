@@ -5,7 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from stripesim.scenarios.answers.run.answer import ScenarioResult
-from stripesim.scenarios.answers.run.collect import Collected, Wanted, collect_cell
+from stripesim.scenarios.answers.run.collect import (
+    Collected,
+    Rows,
+    Wanted,
+    collect_cell,
+)
 from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import (
@@ -18,7 +23,11 @@ from stripesim.scenarios.cells.notes import (
     warnings_of,
 )
 from stripesim.scenarios.cells.run import run_cells
-from stripesim.scenarios.forms.capacity import drives_of, storage_warnings
+from stripesim.scenarios.forms.capacity import (
+    capacity_of,
+    drives_of,
+    storage_warnings,
+)
 from stripesim.scenarios.schema.checks import NO_BOUND, WANTED_BOUND
 from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.geometry import loads_with_keys
@@ -97,12 +106,38 @@ def run_scenario(
         timelines=collected.timelines,
         processors=collected.processors,
         latencies=collected.latencies,
+        capacities=_capacities(scenario, models),
         holes=_holes(scenario, models, collected, no_room),
         stopped=stopped,
         limits=collected.limits,
         refusals=collected.refusals,
         unchecked=unchecked,
     )
+
+
+def _capacities(scenario: Scenario, models: Models) -> Rows:
+    """Return the capacity of each scheme for objects of the load's sizes, or nothing for images."""
+    if not scenario.workload.is_s3:
+        return []
+    drives = drives_of(scenario, models)
+    load = scenario.workload
+    variants = [scenario]
+    if load.size_shares is None:
+        variants = [
+            scenario.with_workload(object_sizes_bytes=(size,))
+            for size in load.object_sizes_bytes
+        ]
+    rows = []
+    for name in scenario.schemes:
+        for variant in variants:
+            held = capacity_of(variant, name, models, drives)
+            stored = {
+                "scheme": held.scheme,
+                "object_bytes": round(variant.workload.mean_object_bytes),
+                "stored_bytes_per_client_byte": held.stored_per_client_byte,
+            }
+            rows.append(stored | held.to_json())
+    return rows
 
 
 def _check_has_end(scenario: Scenario) -> None:
