@@ -332,4 +332,6 @@ def _key(layer: DescribedLayer, label: str) -> LayerSpec:
     if layer.mark in ("published", "points", "dots"):
         mark = "published" if layer.mark == "published" else "points"
         return LayerSpec(mark=mark, label=label, style={"marker": "o", **look})
-    return LayerSpec(mark="line", label=label, style={"linestyle": "-", **look})
+    # Steps have an option that lines lack.
+    mark = "steps" if layer.mark == "steps" else "line"
+    return LayerSpec(mark=mark, label=label, style={"linestyle": "-", **look})
