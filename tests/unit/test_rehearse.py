@@ -27,6 +27,10 @@ from stripesim.scenarios.answers.rehearse.variants import (
     with_own_queue,
 )
 from stripesim.scenarios.answers.run.execute import run_scenario
+from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.forms.capacity import drives_of
+from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.sim.run import RunResult
 from support.messages import states
@@ -591,3 +595,16 @@ def test_what_the_audit_refuses_ends_a_rehearsal_or_is_noted_once(monkeypatch):
     engine.simulate()
     engine.simulate()
     assert engine.refusals == [Refused.refused]
+
+
+def test_a_part_of_the_objects_has_the_log_of_all():
+    # 8 GB in objects of 4 MiB: 59.6 in each of 32 PGs, with 200 writes each 11,921 entries. The log holds
+    # 300,000 / (32 x 6 / 16) but at most 10,000, so new members are backfilled. Three objects would have 600.
+    few = scenario(
+        text=TEXT.replace("100GB", "8GB") + "[faults]\nobject_writes = 200\n"
+    )
+    cell = cells(few)[0]
+    inputs = build_cell(few, cell)
+    drives = drives_of(few, build_models(few))
+    plan = samples._faults_of(few, inputs, drives, 3, 0)
+    assert 11_921 <= 3 * plan.object_writes_count < 11_921 + 3

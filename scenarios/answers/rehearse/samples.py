@@ -1,5 +1,6 @@
 """Simulate planned changes on a sample of the data."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -240,8 +241,14 @@ def _faults_of(
 ) -> FaultPlan:
     """Return the plan of the changes for a sample of `count` objects of each PG."""
     assert inputs.faults is not None
+    writes_count = inputs.faults.object_writes_count
+    if writes_count is not None:
+        # The log of a PG is as long as with all its objects.
+        per_group = stored_objects(scenario) / scenario.cluster.pg_num
+        writes_count = math.ceil(writes_count * per_group / count)
     return replace(
         inputs.faults,
+        object_writes_count=writes_count,
         fill=fill_plan(scenario, inputs.pool, drives, count),
         change_pause_ns=quiet_ns,
         group_objects_count=count,
