@@ -4,6 +4,7 @@ import json
 import re
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -13,6 +14,7 @@ from stripesim.scenarios.answers.rehearse import samples
 from stripesim.scenarios.answers.rehearse import trade_off as trade_offs
 from stripesim.scenarios.answers.rehearse.backfill_schedule import (
     Backfill,
+    backfills_of,
     object_time,
     schedule_s,
 )
@@ -608,3 +610,15 @@ def test_a_part_of_the_objects_has_the_log_of_all():
     drives = drives_of(few, build_models(few))
     plan = samples._faults_of(few, inputs, drives, 3, 0)
     assert 11_921 <= 3 * plan.object_writes_count < 11_921 + 3
+
+
+def test_recovery_by_the_log_reserves_all_members():
+    # OSD 1 is replaced by OSD 6 in PG 0, by OSD 5 in PG 1. Both PGs keep OSD 2.
+    exact = SimpleNamespace(
+        movement=SimpleNamespace(groups=np.array([0, 1]), targets=np.array([6, 5])),
+        up_before=[(0, 1, 2), (3, 1, 2)],
+        up_after=[(0, 6, 2), (3, 5, 2)],
+    )
+    for by_log, turns in ((False, 1), (True, 2)):
+        backfills = backfills_of(exact, by_log=by_log)
+        assert schedule_s(backfills, group_s=1.0, slots=1, osds=7) == turns

@@ -13,6 +13,7 @@ from stripesim.scenarios.schema.keys import Cell, Scenario, WorkloadSpec
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures import FaultPlan
+from stripesim.sim.ceph.failures.groups import State
 from stripesim.sim.ceph.failures.plan import FillPlan
 from stripesim.sim.ceph.failures.results.finished_run import BoolArray
 from stripesim.sim.ceph.kinds import kind_of
@@ -70,6 +71,11 @@ class Sample:
     has_load: bool  #: True if clients issued requests throughout
     #: Requests that closed loops keep in flight [count]; None if requests arrive at given times
     in_flight_count: int | None
+
+    @property
+    def by_log(self) -> bool:
+        """True if PGs recover by their logs, and none is backfilled."""
+        return not any(self.pg_states[State.BACKFILLING])
 
     def equals(self, sample: "Sample") -> bool:
         """Return True if both simulations completed all requests and all changes at the same times."""
