@@ -104,6 +104,11 @@ class HddModel(MeasuredModel):
         """Number of requests in service at the same time, over all disks of the set."""
         return self.raid0_drives
 
+    @property
+    def writers(self) -> int:
+        """Number of writes in service at the same time. Both directions share the arms."""
+        return self.servers
+
     def single(self) -> HddModel:
         """Return one disk of the set."""
         provenance = {

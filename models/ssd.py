@@ -158,6 +158,11 @@ class SsdModel(MeasuredModel):
         """Number of requests in service at the same time, over all drives of the set."""
         return self.channels * self.raid0_drives
 
+    @property
+    def writers(self) -> int:
+        """Number of writes in service at the same time: those of the separate queue, if the drive has one."""
+        return self.write_servers_count * self.raid0_drives or self.servers
+
     def single(self) -> SsdModel:
         """Return one drive of the set."""
         provenance = {

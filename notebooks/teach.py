@@ -393,7 +393,8 @@ def show(item: Any, description: str = "") -> None:
     The caption of a figure follows it. Readers who cannot see a figure get the description: by default its
     caption, or else its titles and axes.
     """
-    caption = getattr(item, "caption", None)
+    # Tables have captions of their own.
+    caption = None if isinstance(item, Table) else getattr(item, "caption", None)
     if caption is not None:
         item = item.figure
     if _in_notebook():

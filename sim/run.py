@@ -15,9 +15,11 @@ from stripesim.sim.ceph.clients.workload import (
     Requests,
     Synthetic,
     SyntheticLoops,
+    SyntheticStream,
     Workload,
 )
 from stripesim.sim.ceph.failures import FaultPlan
+from stripesim.sim.ceph.gateway.planner import S3Planner
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.loops import ClientLoops
 from stripesim.sim.ceph.planner import CompiledGraphs, Foreground, RequestPlanner
@@ -551,8 +553,16 @@ def _planners(
     settings: RunSettings,
     compiled: CompiledGraphs,
     layout: Layout | None = None,
-) -> list[RequestPlanner]:
+) -> Sequence[RequestPlanner | S3Planner]:
     """Return the planner of each workload. The first one has what all of them share."""
+    if pool.cluster.gateways is not None:
+        return [
+            S3Planner(
+                pool, book, load, timeout_ns=settings.timeout_ns, compiled=compiled
+            )
+            for load in loads
+            if isinstance(load, SyntheticLoops | SyntheticStream)
+        ]
     planners: list[RequestPlanner] = []
     for load in loads:
         planner = RequestPlanner(
@@ -596,7 +606,9 @@ def _program(prepared: PreparedRun) -> Program:
     )
 
 
-def _streams_of(planner: RequestPlanner, load: AnyWorkload) -> list[Foreground]:
+def _streams_of(
+    planner: RequestPlanner | S3Planner, load: AnyWorkload
+) -> list[Foreground]:
     """Return the streams of a workload: one per closed loop, otherwise a single one."""
     if isinstance(load, SyntheticLoops):
         return [*ClientLoops(planner, load).streams]

@@ -246,7 +246,9 @@ def _unknown(head: Head, formats: Sequence[Format], kind: str) -> str:
     """Explain why no format recognises a file."""
     needed = ", ".join(REQUEST_COLUMNS_NEEDED)
     if head.data.startswith(PARQUET_MAGIC):
-        columns = ", ".join(map(shown, parquet_columns(head.path)[:20])) or "none"
+        columns = ", ".join(map(shown, parquet_columns(head.path)[:20]))
+        if not columns:
+            return f"{head.path}: got a damaged Parquet file, wanted a complete one with the columns {needed}"
         return f"{head.path}: got a Parquet file with the columns {columns}, wanted {needed}"
     first = head.lines[0] if head.lines else ""
     wanted = f"a {kind} trace ({_names(formats)}); --format forces one"

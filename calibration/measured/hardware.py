@@ -13,13 +13,14 @@ from stripesim.calibration.measured.rows import MeasuredRow
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.nic import NicModel
+from stripesim.models.object_store.gateway import GatewayModel
 from stripesim.models.problems import MeasuredError, Problem
 from stripesim.models.provenance import Provenance
 from stripesim.models.ssd import SsdModel, numbers_of_sheet
 from stripesim.sim.ceph.cluster import Models
 
 _LOOPBACK_GBIT_PER_S = 1000.0
-Model = TypeVar("Model", CpuModel, ClientModel)
+Model = TypeVar("Model", CpuModel, ClientModel, GatewayModel)
 # Words of a table for load generators on the storage hosts.
 _SHARED = re.compile(r"osd (hosts|nodes)|same (host|node)|co-?located", re.IGNORECASE)
 _NUMBERS = (
@@ -206,6 +207,40 @@ def _processor(
     return factor, f"{source}; {sockets} socket{'s' if sockets > 1 else ''}"
 
 
+def processor_factor(table: Mapping[str, Any]) -> tuple[float, str]:
+    """Return the factor of a processor's times relative to the fitted one, and its source.
+
+    Raises
+    ------
+    MeasuredError
+        If the table of a cluster lacks clocks or a known architecture.
+    """
+    problems: list[Problem] = []
+    found = _processor("", table, "processor", problems, fitted_hardware())
+    if problems:
+        raise MeasuredError(*problems)
+    return found
+
+
+def arithmetic_factor(table: Mapping[str, Any]) -> float:
+    """Return the time of arithmetic relative to the fitted processor, by clock and work per clock.
+
+    Unlike requests, arithmetic on bytes in caches does not wait for memory or for threads.
+    """
+    processors = _shipped("processors.toml")
+    words = str(table["cpu_architecture"]).lower()
+    known = next(
+        one
+        for one in processors["architecture"]
+        if any(word in words for word in one["words"])
+    )
+    reference = processors["reference"]
+    clocks = (float(table["cpu_base_ghz"]), float(table["cpu_boost_ghz"]))
+    own_ghz = math.sqrt(clocks[0] * clocks[1])
+    reference_ghz = math.sqrt(reference["cpu_base_ghz"] * reference["cpu_boost_ghz"])
+    return float(reference_ghz / own_ghz / known["work_per_clock"])
+
+
 def _sockets(table: Mapping[str, Any]) -> int:
     """Return the processors of a node, by the key `sockets` or a text such as ``2 x Intel Xeon``."""
     if "sockets" in table:
@@ -261,10 +296,10 @@ def on_hardware(
 ) -> Models:
     """Return the fitted models on another processor and drive."""
     factor = hardware.cpu_factor
-    cpu = _scaled(models.cpu, factor, hardware.cpu_source)
+    cpu = scaled_times(models.cpu, factor, hardware.cpu_source)
     if hardware.threads_per_core == 1:
         cpu = replace(cpu, paired_slowdown_fraction=0)
-    client = _scaled(models.client, factor, hardware.cpu_source)
+    client = scaled_times(models.client, factor, hardware.cpu_source)
     found = replace(
         models, cpu=cpu, client=client, ssd=drive_model(hardware, osds_per_drive)
     )
@@ -276,11 +311,13 @@ def on_hardware(
     return replace(found, public_nic=nic, private_nic=nic)
 
 
-def _scaled(model: Model, factor: float, source: str) -> Model:
-    """Return a model with scaled times, except those per byte, which depend on the memory."""
+def scaled_times(
+    model: Model, factor: float, source: str, *, suffix: str = "_ns"
+) -> Model:
+    """Return a model with scaled times: by default those of requests. Those per byte depend on the memory."""
     if factor == 1:
         return model
-    names = [name for name in model.number_names() if name.endswith("_ns")]
+    names = [name for name in model.number_names() if name.endswith(suffix)]
     origin = {
         name: Provenance(
             "assumed", f"{model.provenance[name].source}; × {factor:.3f} ({source})"

@@ -13,7 +13,7 @@ NUMBERS = {
     "large_kib": range(16, 129, 8),
     "depth": range(8, 65),
     "latency_us": range(210, 900, 10),
-    "load_mb": range(110, 400, 10),
+    "load_mb": range(110, 400, 25),
 }
 RUBRIC = (
     ("a scenario of a real or purchasable cluster, with its source", 3),

@@ -14,10 +14,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from stripesim.models.coding import parse_scheme
-from stripesim.scenarios.cells.build import build_loads, build_pool
+from stripesim.scenarios.cells.build import build_cell, build_loads, build_pool
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell, Scenario, WorkloadSpec, cells
 from stripesim.scenarios.schema.units import duration_text, number_text
+from stripesim.sim.ceph.clients.workload import SyntheticLoops, SyntheticStream
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.demands import FloatArray, Mix, StationDemand, demands_of
 from stripesim.sim.ceph.pool import Pool
@@ -63,6 +64,14 @@ _WORDS: Final[Mapping[str, _Words]] = {
     "ssd": _Words("drives", "requests in service on all drives"),
     "ssd.link": _Words("drives", "links from drives to hosts"),
     "ssd.write": _Words("drives", "writes in service on all drives"),
+    "gateway.thread": _Words("gateways", "threads of gateways"),
+    "gateway.messenger": _Words("gateways (messenger threads)", "messenger threads"),
+    "gateway.serial": _Words("gateways (shared state)", "gateways"),
+    "gateway.cpu": _Words("processors of gateways", "cores"),
+    "gateway.tx": _Words("network of gateways", "interfaces that send"),
+    "gateway.rx": _Words("network of gateways", "interfaces that receive"),
+    "index.lock": _Words("bucket indexes", "index shards"),
+    "index.exec": _Words("bucket indexes", "index shards"),
     "pg.lock": _Words("placement group locks", "locks"),
     "pg.exec": _Words("placement group locks", "locks"),
 }
@@ -256,6 +265,11 @@ def _stations_of(
     shares = _shares(scenario, rates)
     if shares is None:
         return ()
+    if scenario.workload.is_s3:
+        inputs = build_cell(scenario, cell, models)
+        assert isinstance(inputs.workload, SyntheticLoops | SyntheticStream)
+        mix = Mix(workload=inputs.workload)
+        return demands_of(inputs.pool, [mix], np.ones(inputs.pool.cluster.groups))
     scheme = parse_scheme(cell.scheme)
     pool = build_pool(scenario, scheme, models, down=scenario.missing_osds)
     built = build_loads(scenario, cell)

@@ -23,6 +23,7 @@ from stripesim.models.problems import (
 )
 from stripesim.models.throttle import ThrottleModel
 from stripesim.scenarios.cells.failures import plan_of, repair_plan
+from stripesim.scenarios.cells.gateways import s3_load, with_gateways
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import (
     acting_sets,
@@ -90,6 +91,8 @@ def build_cell(
     def sets_with(weights: OsdWeights) -> IntArray:
         return up_sets(scenario, scheme, weights)
 
+    if workload.is_s3:
+        return _s3_cell(scenario, cell, pool)
     loads = build_loads(scenario, cell)
     maps = _object_maps(scenario, pool, loads)
     faults = None
@@ -108,6 +111,26 @@ def build_cell(
         timeout_ns=timeout_ns,
         # Clients of a bare device bypass librbd, which delivers completions in this way.
         newest_only=workload.completions == "newest" and scheme.name != "none",
+    )
+
+
+def _s3_cell(scenario: Scenario, cell: Cell, pool: Pool) -> CellInputs:
+    """Build the inputs of a cell whose requests pass through gateways."""
+    if pool.scheme.name == "none":
+        raise scenario.problem(
+            "schemes", '"none", a bare device', "a pool such as rep:3, with kind s3"
+        )
+    if scenario.changes_during_run:
+        wanted = "another kind: failures and changes with objects are not simulated"
+        raise scenario.problem("workload.kind", '"s3"', wanted)
+    index_scheme = parse_scheme(scenario.cluster.gateways.index_scheme)
+    sets = _sets_of_maps(scenario, pool, index_scheme)
+    pool = with_gateways(scenario, pool, sets, pool.cluster.models)
+    return CellInputs(
+        pool=pool,
+        workload=s3_load(scenario, scenario.workload, cell, pool).start(),
+        prefilled=True,
+        until_ns=scenario.until_ns,
     )
 
 
@@ -220,10 +243,7 @@ def _encodes(scenario: Scenario, down: Sequence[int]) -> bool:
     """Return True if a write, repair or degraded read may need the costs of a coding kernel."""
     if down or scenario.faults or scenario.changes:
         return True
-    return any(
-        load.kind == "trace" or load.read_fraction is not None or "write" in load.ops
-        for load in scenario.loads
-    )
+    return any(load.writes for load in scenario.loads)
 
 
 def check_optimised(scheme: RedundancyScheme, scenario: Scenario) -> None:
@@ -276,7 +296,7 @@ def _synthetic(
     assert read_fraction is not None
     queue_depth = load.queue_depth
     rate_per_s = None
-    if load.kind == "open":
+    if load.is_open:
         queue_depth = 0
         rate_per_s = load.rate_per_s
     return Synthetic(

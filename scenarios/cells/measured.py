@@ -9,6 +9,7 @@ import numpy as np
 from stripesim.calibration.measured.hardware import MeasuredHardware, on_hardware
 from stripesim.calibration.measured.rows import MeasuredRow
 from stripesim.models.coding import parse_scheme
+from stripesim.models.problems import RefusedError
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
@@ -150,7 +151,13 @@ def predict(
     """Simulate rows that share a run, and return a result row for each.
 
     `fitted` changes the models of the fitted processor and drive, `change` those of the row's.
-    Runs of fewer than `ROUNDS` are steps of a fit. They may be too short for the audit, and are not shown.
+    A run may end before its queues are steady, where a steady one costs too much, and as a step of a fit.
+    Its rows are marked: ``refused`` holds the check that they fail.
+
+    Raises
+    ------
+    RefusedError
+        If the audit refuses the counts of a run, whatever its length.
     """
     first = part_of(rows[0])
     scenario = scenario_of(first, hardware, rounds=rounds)
@@ -160,7 +167,9 @@ def predict(
     if change is not None:
         models = change(models)
     (cell,) = cells(scenario)
-    result = run_cell(scenario, cell, engine, models, unchecked=rounds < ROUNDS)
+    result = run_cell(scenario, cell, engine, models, unchecked=True)
+    if result.counts_refused is not None:
+        raise RefusedError(result.counts_refused)
     assert result.window is not None
     found = []
     for row in rows:

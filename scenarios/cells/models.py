@@ -23,6 +23,7 @@ from stripesim.models.generations import Generation, OpThreads, generation, gene
 from stripesim.models.hdd import DeviceModel
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
+from stripesim.models.object_store.gateway import GatewayModel
 from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.problems import ParameterSetError, ScenarioError
@@ -70,10 +71,21 @@ def build_models(scenario: Scenario) -> Models:
         encode_buffers=ceph_buffers() if cluster.encode_buffers else None,
         ec=policy,
         extent_cache=release.extent_cache() if policy.optimised else None,
-        op_queue=_op_queue(scenario, drive, threads.op_shards_count),
+        op_queue=op_queue(scenario, drive, threads.op_shards_count),
         throttle=release.throttle(),
         deferral=release.deferral(_device_kind(drive)),
+        gateway=_gateway(scenario, chosen),
     )
+
+
+def _gateway(scenario: Scenario, chosen: ParameterSet) -> GatewayModel | None:
+    """Return the costs of gateways of a parameter set, or None for a load without gateways."""
+    if not scenario.workload.is_s3:
+        return None
+    if chosen.table("gateway") is None:
+        got = f'"{scenario.cluster.parameters}", which has no costs of gateways'
+        raise scenario.problem("cluster.parameters", got, '"nvme", with kind s3')
+    return chosen.model(GatewayModel, "gateway")
 
 
 def _device_kind(drive: DeviceModel) -> Device:
@@ -83,12 +95,12 @@ def _device_kind(drive: DeviceModel) -> Device:
     return "ssd"
 
 
-def _op_queue(scenario: Scenario, drive: DeviceModel, queues: int) -> OpQueue | None:
+def op_queue(scenario: Scenario, drive: DeviceModel, queues: int) -> OpQueue | None:
     """Return the queue in front of worker threads, or None for first come, first served."""
     kind = scenario.cluster.op_queue
     profile = scenario.cluster.mclock_profile
     if kind == "mclock_scheduler":
-        iops = drive.servers * 1e9 / drive.write_ns(4096)
+        iops = drive.writers * 1e9 / drive.write_ns(4096)
         try:
             return mclock(
                 scenario.generation,

@@ -68,11 +68,14 @@ def warnings_of(scenario: Scenario) -> list[str]:
     asked = scenario.model_dump(mode="json")
     # Do not check keys that this kind of workload ignores.
     workload = scenario.workload
-    if workload.kind == "trace":
+    if workload.kind in ("trace", "s3"):
         asked["workload"].pop("block_sizes_bytes")
-    if workload.kind == "open" or (
-        workload.kind == "trace" and workload.replay == "recorded"
-    ):
+    if not workload.is_s3:
+        asked["workload"].pop("object_sizes_bytes")
+    elif workload.is_closed:
+        # A set with costs of gateways was calibrated on closed loops of objects, too.
+        asked["workload"].pop("kind")
+    if workload.is_open or (workload.kind == "trace" and workload.replay == "recorded"):
         asked["workload"].pop("queue_depth")
     return calibrated_range(cluster_set(scenario)).warnings(asked)
 

@@ -36,6 +36,8 @@ from stripesim.scenarios.cells.placement import (
 from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
 from stripesim.scenarios.schema.units import bytes_text
 from stripesim.sim.ceph.cluster import NO_OSD, Models
+from stripesim.sim.ceph.kinds import kind_of
+from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.observe.documents import Documented
 
@@ -285,12 +287,13 @@ def waterfall(
     *,
     imbalance: float = 1.0,
     placement: str = "",
+    units: str = "",
 ) -> tuple[CapacityStep, ...]:
     """Return the steps from raw to usable capacity.
 
     Bytes are those of all OSDs and of the largest failure domain. A client byte takes `overhead` bytes by the
     scheme alone, and `padded` bytes with objects padded to whole stripes. `placement` says in words how the
-    `imbalance` comes about.
+    `imbalance` comes about, and `units` to what else objects are padded.
 
     >>> from stripesim.models.provenance import Provenance
     >>> given = Provenance("given", "an example")
@@ -328,7 +331,7 @@ def waterfall(
         CapacityStep(
             "padding",
             even / padded,
-            f"/ {padded / overhead:.4g}: objects are padded to whole stripes",
+            f"/ {padded / overhead:.4g}: objects are padded to whole stripes{units}",
         ),
     )
 
@@ -354,13 +357,10 @@ def capacity_of(
     scheme = parse_scheme(scheme_name)
     fill = drives.fill
     pool = build_pool(scenario, scheme, models)
-    # The mean for optimised pools. In all other pools, shards have equal length.
-    shard_bytes = (
-        stored_bytes(scheme, pool.geometry, pool.object_bytes, policy=models.ec)
-        / scheme.width
-    )
-    stored = scheme.width * shard_bytes / pool.object_bytes
+    stored = _stored_per_client_byte(scenario, pool)
     overhead = scheme.storage_overhead
+    # Images consist of full objects. The sizes of objects in buckets decide how much padding takes.
+    taken = stored if scenario.workload.is_s3 else overhead
     of_osds = {0: 0} if scheme.name == "none" else osd_domains(scenario, scheme)
     by_osd = drives.sizes(pool.cluster.osd_hosts)
     sizes = {osd: float(by_osd[osd]) for osd in of_osds}
@@ -373,11 +373,11 @@ def capacity_of(
     usable_full = usable_safe = None
     steps: tuple[CapacityStep, ...] = ()
     if raw is not None and fill is not None:
-        usable_full = usable_bytes(raw, fill.full_ratio, overhead, imbalance)
+        usable_full = usable_bytes(raw, fill.full_ratio, taken, imbalance)
         if after is not None:
             left_bytes = raw - after.lost_bytes
             usable_safe = usable_bytes(
-                left_bytes, fill.nearfull_ratio, overhead, after.imbalance
+                left_bytes, fill.nearfull_ratio, taken, after.imbalance
             )
             steps = waterfall(
                 raw,
@@ -387,6 +387,7 @@ def capacity_of(
                 fill,
                 imbalance=after.imbalance,
                 placement=_placement_words(scenario, heals=after.heals),
+                units=" and allocation units" if scenario.workload.is_s3 else "",
             )
     return Capacity(
         scheme=scheme.name,
@@ -404,6 +405,41 @@ def capacity_of(
         shards=scheme.width,
         min_size=min_size(kind=scheme.kind, k=scheme.k, width=scheme.width),
         steps=steps,
+    )
+
+
+def _stored_per_client_byte(scenario: Scenario, pool: Pool) -> float:
+    """Return the bytes on all drives for a byte of an image's objects, or of the objects in buckets."""
+    models = pool.cluster.models
+    load = scenario.workload
+    if not load.is_s3:
+        size_bytes = pool.object_bytes
+        stored = stored_bytes(pool.scheme, pool.geometry, size_bytes, policy=models.ec)
+        return stored / size_bytes
+    shares = load.size_shares or (1.0,) * len(load.object_sizes_bytes)
+    sizes = tuple(zip(load.object_sizes_bytes, shares, strict=True))
+    stored_mean = sum(share * stored_object_bytes(pool, size) for size, share in sizes)
+    return stored_mean / sum(share * size for size, share in sizes)
+
+
+def stored_object_bytes(pool: Pool, size_bytes: int) -> int:
+    """Return the bytes that an object of a bucket takes on all drives, without its metadata [B].
+
+    Its head and each object of its tail are padded to whole stripes, or to pages in an optimised pool, and
+    each shard to whole allocation units.
+    """
+    models = pool.cluster.models
+    assert models.gateway is not None
+    layout = models.gateway.layout(size_bytes, kind_of(pool).append_bytes)
+    return sum(
+        stored_bytes(
+            pool.scheme,
+            pool.geometry,
+            part_bytes,
+            min_alloc_bytes=models.store.min_alloc_bytes,
+            policy=models.ec,
+        )
+        for part_bytes in layout.parts_bytes
     )
 
 
@@ -495,8 +531,8 @@ def storage_warnings(scenario: Scenario, models: Models) -> list[str]:
             problems.append(
                 scenario.located(
                     "workload",
-                    "image_bytes",
-                    got=f"{bytes_text(images)} of images",
+                    "objects" if scenario.workload.is_s3 else "image_bytes",
+                    got=f"{bytes_text(images)} of {'objects' if scenario.workload.is_s3 else 'images'}",
                     wanted=f"at most {bytes_text(limit)}, the capacity of {scheme.name} on "
                     f"{held.osds} OSDs at the full ratio",
                 )

@@ -60,7 +60,7 @@ def requests_of(scenario: Scenario, load: WorkloadSpec) -> float:
         return float(load.requests)
     if load.duration_s is None or load.kind == "trace":
         return 0.0
-    if load.kind == "open":
+    if load.is_open:
         return (load.rate_per_s or 0.0) * load.duration_s
     return closed_rate_per_s(scenario, load) * load.duration_s
 
@@ -158,7 +158,7 @@ def _requests(scenario: Scenario) -> Iterator[KeyProblem]:
             continue
         rate_per_s = load.rate_per_s
         if (
-            load.kind == "open"
+            load.is_open
             and rate_per_s is not None
             and expected / rate_per_s > RUN_S_MAX
         ):
@@ -174,7 +174,7 @@ def _too_many_requests(place: str, load: WorkloadSpec, expected: float) -> KeyPr
     else:
         key = "duration_s"
         bound = f"{load.duration_s:g} s"
-        if load.kind == "open":
+        if load.is_open:
             bound += f" at {load.rate_per_s:g} requests/s"
     time = duration_text(expected / _REQUESTS_PER_S)
     got = f"{bound} (up to {expected:.3g} requests per cell: {time} of computing)"

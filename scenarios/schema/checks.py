@@ -20,7 +20,9 @@ from stripesim.scenarios.schema.geometry import (
 )
 from stripesim.scenarios.schema.keys import (
     FULL_RATIO,
+    INDEX_SHARDS_MAX,
     NEARFULL_RATIO,
+    S3_KEYS,
     ClusterSpec,
     Scenario,
     WorkloadSpec,
@@ -37,6 +39,7 @@ _GEOMETRY: Final = (
     "cluster.crush_map",
 )
 _ONE: Final = "only one of them"
+S3_OPS: Final = frozenset({"put", "get", "head", "list", "delete"})
 #: Characters of a path that messages show.
 _PATH_CHARACTERS_MAX: Final = 200
 
@@ -51,6 +54,7 @@ def cross_check(
         return too_much
     rules = (
         _loads,
+        _s3,
         _several,
         _trace,
         _files,
@@ -127,12 +131,78 @@ def _contradictions(
 def _arrivals(place: str, load: WorkloadSpec) -> Iterator[KeyProblem]:
     rate = f"{place}.rate_per_s"
     kind = f"{place}.kind"
-    if load.kind == "open" and load.rate_per_s is None:
+    if load.is_open and load.rate_per_s is None:
         wanted = 'an arrival rate, because workload.kind is "open"'
         yield problem(rate, "nothing", wanted, kind)
-    if load.kind != "open" and load.rate_per_s is not None:
+    if not load.is_open and load.rate_per_s is not None:
         wanted = f'no rate, because workload.kind is "{load.kind}"'
         yield problem(rate, load.rate_per_s, wanted, kind)
+
+
+def _s3(scenario: Scenario) -> Iterator[KeyProblem]:
+    """Check the keys of loads on buckets, and that no other load has them."""
+    for index, other in enumerate(scenario.workloads):
+        if other.is_s3:
+            wanted = 'closed or open: only "[workload]" can be of kind s3'
+            yield problem(f"workloads.{index}.kind", '"s3"', wanted)
+    load = scenario.workload
+    if not load.is_s3:
+        wanted = f'this key only with workload.kind = "s3" (it is "{load.kind}")'
+        for key in sorted(S3_KEYS & load.model_fields_set):
+            yield problem(
+                f"workload.{key}", getattr(load, key), wanted, "workload.kind"
+            )
+    for index, op in enumerate(load.ops):
+        if load.is_s3 != (op in S3_OPS) and "ops" in load.model_fields_set:
+            wanted = "one of put, get, head, list, delete with workload.kind s3"
+            if not load.is_s3:
+                wanted = f'read or write, because workload.kind is "{load.kind}"'
+            yield problem(f"workload.ops.{index}", f'"{op}"', wanted, "workload.kind")
+    if load.is_s3:
+        yield from _of_buckets(scenario, load)
+
+
+def _of_buckets(scenario: Scenario, load: WorkloadSpec) -> Iterator[KeyProblem]:
+    """Check the keys of a load on buckets."""
+    for key, of, named in (
+        ("op_shares", "ops", load.used_ops),
+        ("size_shares", "object_sizes_bytes", load.object_sizes_bytes),
+    ):
+        shares = getattr(load, key)
+        if shares is not None and len(shares) != len(named):
+            wanted = f"{len(named)}, one for each of workload.{of}"
+            yield problem(
+                f"workload.{key}", f"{len(shares)} values", wanted, f"workload.{of}"
+            )
+    shards = load.buckets * load.index_shards
+    if shards > INDEX_SHARDS_MAX:
+        got = f"{shards:,} index shards with workload.index_shards {load.index_shards}"
+        wanted = f"at most {INDEX_SHARDS_MAX:,}"
+        yield problem("workload.buckets", got, wanted, "workload.index_shards")
+    if load.read_fraction is not None:
+        wanted = "op_shares: the shares of put and get"
+        yield problem("workload.read_fraction", load.read_fraction, wanted)
+    if load.completions == "newest":
+        wanted = '"each" with workload.kind s3'
+        yield problem("workload.completions", '"newest"', wanted, "workload.kind")
+    if load.image != "prefilled":
+        wanted = '"prefilled": buckets have no images'
+        yield problem("workload.image", f'"{load.image}"', wanted, "workload.kind")
+    for table in ("faults", "repair", "changes"):
+        if getattr(scenario, table):
+            wanted = f'another kind: [{table}] with "s3" is not simulated'
+            yield problem("workload.kind", '"s3"', wanted, table)
+    from stripesim.models.coding import parse_scheme
+
+    if scenario.plan is not None and scenario.plan.p99_recovery_ms is not None:
+        wanted = "none with workload.kind s3: recovery beside objects is not simulated"
+        key = "plan.p99_recovery_ms"
+        yield problem(key, scenario.plan.p99_recovery_ms, wanted, "workload.kind")
+    scheme = parse_scheme(scenario.cluster.gateways.index_scheme)
+    if scheme.kind != "replicated":
+        wanted = "a replicated scheme such as rep:3: indexes are keys of objects"
+        key = "cluster.gateways.index_scheme"
+        yield problem(key, f'"{scheme.name}"', wanted)
 
 
 def _several(scenario: Scenario) -> Iterator[KeyProblem]:
@@ -226,6 +296,8 @@ def _sizes(scenario: Scenario) -> Iterator[KeyProblem]:
             "cluster.object_bytes",
         )
     for place, load in loads_with_keys(scenario):
+        if load.is_s3:
+            continue
         wanted = f"at most workload.image_bytes ({format_size(load.image_bytes)})"
         for index, size in enumerate(
             load.block_sizes_bytes if load.kind != "trace" else ()
@@ -288,7 +360,7 @@ def _repeats(scenario: Scenario) -> Iterator[KeyProblem]:
     }
     lists |= {
         f"workload.{key}": getattr(load, key)
-        for key in ("ops", "patterns", "block_sizes_bytes")
+        for key in ("ops", "patterns", "block_sizes_bytes", "object_sizes_bytes")
     }
     for key, values in lists.items():
         for index in _repeated_positions(values):

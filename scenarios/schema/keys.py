@@ -55,6 +55,11 @@ BLOCK_SIZES_MAX: Final = 1000
 WORKLOADS_MAX: Final = 1000
 HOST_GROUPS_MAX: Final = 4000
 CODE_FILES_MAX: Final = 100
+OBJECT_SIZES_MAX: Final = 100
+#: Index shards of all buckets, each of which has locks of its own.
+INDEX_SHARDS_MAX: Final = 100_000
+#: Operations of an S3 load that names none.
+S3_DEFAULT_OPS: Final = ("put", "get")
 
 
 def names_file(key: str, value: object) -> bool:
@@ -157,6 +162,23 @@ Hosts = Annotated[
     ],
     Discriminator(_number_or_groups),
 ]
+
+
+class GatewaysSpec(ScenarioTable):
+    """RADOS gateways, for workload.kind s3."""
+
+    count: Count | None = None
+    """Gateways [count]. Default: one for each storage host."""
+    place: Literal["osd-hosts", "own"] = "osd-hosts"
+    """osd-hosts: gateways run on the storage hosts, assigned round-robin, and share their processors and
+    public network. own: each has a machine of its own."""
+    cores: Count | None = None
+    """Cores of a gateway's machine, or those that a gateway on a storage host uses at most [count]. Default:
+    cluster.cores_per_host."""
+    threads: Count = 512
+    """Threads of a gateway [count] (rgw_thread_pool_size). A request that waits for OSDs holds none."""
+    index_scheme: SchemeText = "rep:3"
+    """Replication of the pool that holds the bucket indexes."""
 
 
 class ClusterSpec(ScenarioTable):
@@ -272,6 +294,8 @@ class ClusterSpec(ScenarioTable):
         Literal["high_client_ops", "balanced", "high_recovery_ops"] | None
     ) = None
     """Profile of mclock_scheduler. Default: the generation's."""
+    gateways: GatewaysSpec = GatewaysSpec()
+    """RADOS gateways, for workload.kind s3."""
 
     @property
     def ssd(self) -> str:
@@ -343,11 +367,35 @@ ImageFeature = Literal[
 class WorkloadSpec(ScenarioTable):
     """Client load. Each combination of op, pattern and block size is one cell."""
 
-    kind: Literal["closed", "open", "trace"] = "closed"
+    kind: Literal["closed", "open", "trace", "s3"] = "closed"
     """closed: queue_depth requests are always in flight. open: Poisson arrivals at rate_per_s. trace: the
-    requests of a recorded trace."""
+    requests of a recorded trace. s3: requests for objects through cluster.gateways, open with rate_per_s,
+    else closed."""
     ops: tuple[Op, ...] = Field(default=("read", "write"), min_length=1)
-    """Operations, one cell each. Ignored with kind trace."""
+    """Operations, one cell each: read, write, or with kind s3 put, get, head, list, delete (default: put and
+    get). Ignored with kind trace."""
+    op_shares: tuple[PositiveFloat, ...] | None = Field(default=None, min_length=1)
+    """Share of each of ops in one mixed cell, in any unit. Kind s3 only."""
+    object_sizes_bytes: tuple[SizeBytes, ...] = Field(
+        default=(4 * 1024**2,), min_length=1, max_length=OBJECT_SIZES_MAX
+    )
+    """Sizes of objects [bytes], one cell each. Kind s3 only."""
+    size_shares: tuple[PositiveFloat, ...] | None = Field(default=None, min_length=1)
+    """Share of each of object_sizes_bytes among all objects, in any unit, for one cell of mixed sizes. Kind
+    s3 only."""
+    multipart_threshold_bytes: SizeBytes | None = None
+    """Size from which objects are uploaded in parts and read in ranges, all at the same time [bytes].
+    Default: none, all in single requests. Kind s3 only."""
+    part_size_bytes: SizeBytes = 16 * 1024**2
+    """Size of these parts and ranges [bytes]. Kind s3 only."""
+    objects: Count = 1_000_000
+    """Objects in all buckets [count]. Kind s3 only."""
+    buckets: Annotated[int, Field(ge=1, le=INDEX_SHARDS_MAX)] = 16
+    """Buckets [count]. Kind s3 only."""
+    index_shards: Annotated[int, Field(ge=1, le=1999)] = 11
+    """Index shards of each bucket [count] (bucket_index_max_shards). Kind s3 only."""
+    tls: bool = False
+    """Encrypt the connections of clients to gateways. Kind s3 only."""
     read_fraction: Annotated[float, Field(ge=0, le=1)] | None = None
     """Fraction of reads in one mixed cell [0 to 1], instead of ops."""
     patterns: tuple[Pattern, ...] = Field(default=("seq", "rand"), min_length=1)
@@ -381,7 +429,7 @@ class WorkloadSpec(ScenarioTable):
     for an update of the image's object map. Not simulated with [faults], [[changes]] or [repair].
     Default: the release's: layering, exclusive-lock, object-map, fast-diff, deep-flatten."""
     rate_per_s: PositiveFloat | None = None
-    """Mean arrival rate of all clients together [requests/s]. Kind open only."""
+    """Mean arrival rate of all clients together [requests/s]. Kinds open and s3 only."""
     trace: str | None = Field(default=None, min_length=1)
     """Path of the trace, relative to the scenario file. Kind trace only."""
     trace_format: str | None = Field(default=None, min_length=1)
@@ -395,21 +443,77 @@ class WorkloadSpec(ScenarioTable):
     """Time after which the client abandons a request [s] (rados_osd_op_timeout). Default: never, as in
     Ceph. Only with [faults]."""
 
+    @property
+    def is_s3(self) -> bool:
+        """True for requests for objects through gateways."""
+        return self.kind == "s3"
+
+    @property
+    def is_open(self) -> bool:
+        """True for Poisson arrivals."""
+        return self.kind == "open" or (self.is_s3 and self.rate_per_s is not None)
+
+    @property
+    def is_closed(self) -> bool:
+        """True for a closed loop."""
+        return self.kind == "closed" or (self.is_s3 and self.rate_per_s is None)
+
+    @property
+    def used_ops(self) -> tuple[Op, ...]:
+        """Operations of the workload."""
+        if self.is_s3 and "ops" not in self.model_fields_set:
+            return S3_DEFAULT_OPS
+        return self.ops
+
+    @property
+    def writes(self) -> bool:
+        """True if any request stores data."""
+        if self.kind == "trace" or self.read_fraction is not None:
+            return True
+        return bool({"write", "put"} & set(self.used_ops))
+
+    @property
+    def mean_object_bytes(self) -> float:
+        """Mean size of objects, if their sizes are mixed [bytes]."""
+        shares = self.size_shares or (1.0,) * len(self.object_sizes_bytes)
+        weighed = zip(self.object_sizes_bytes, shares, strict=True)
+        return sum(size * share for size, share in weighed) / sum(shares)
+
     def at_rate(self, rate_per_s: float, *, requests: int | None = None) -> Self:
         """Return the workload with Poisson arrivals, as long as it was or for a number of requests."""
-        load = self.replaced(kind="open", rate_per_s=rate_per_s, completions="each")
+        kind = "s3" if self.is_s3 else "open"
+        load = self.replaced(kind=kind, rate_per_s=rate_per_s, completions="each")
         return load if requests is None else load.lasting(requests)
 
     def closed(self, queue_depth: int, *, requests: int) -> Self:
         """Return the workload as a closed loop of a number of requests."""
         load = self.replaced(
-            kind="closed", queue_depth=queue_depth, rate_per_s=None, completions="each"
+            kind="s3" if self.is_s3 else "closed",
+            queue_depth=queue_depth,
+            rate_per_s=None,
+            completions="each",
         )
         return load.lasting(requests)
 
     def lasting(self, requests: int) -> Self:
         """Return the workload with a number of requests."""
         return self.replaced(requests=requests, duration_s=None)
+
+
+#: Keys of a workload that only kind s3 has.
+S3_KEYS: Final = frozenset(
+    {
+        "op_shares",
+        "object_sizes_bytes",
+        "size_shares",
+        "multipart_threshold_bytes",
+        "part_size_bytes",
+        "objects",
+        "buckets",
+        "index_shards",
+        "tls",
+    }
+)
 
 
 class LoadSpec(WorkloadSpec):
@@ -456,15 +560,16 @@ class Cell(NamedTuple):
     scheme
         Scheme as the scenario writes it.
     op
-        ``read``, ``write``, ``mixed`` with a read fraction or several workloads, or ``trace``.
+        ``read``, ``write``, an operation of S3, ``mixed`` with a read fraction, shares of operations or
+        several workloads, or ``trace``.
     pattern
         ``seq``, ``rand``, ``mixed`` with several workloads, or ``trace``.
     block_size_bytes
-        Request size [bytes]; None for traces and several workloads.
+        Request size, or (mean) size of objects [bytes]; None for traces and several workloads.
     """
 
     scheme: str
-    op: Literal["read", "write", "mixed", "trace"]
+    op: Op | Literal["mixed", "trace"]
     pattern: Literal["seq", "rand", "trace", "mixed"]
     block_size_bytes: int | None
 
@@ -590,11 +695,16 @@ class Scenario(ScenarioTable):
 
     def of_cell(self, cell: Cell) -> Self:
         """Return the scenario reduced to one cell."""
+        sizes_key = "block_sizes_bytes"
+        if self.workload.is_s3:
+            sizes_key = "object_sizes_bytes"
         coordinates = {
             "ops": cell.op,
             "patterns": cell.pattern,
-            "block_sizes_bytes": cell.block_size_bytes,
+            sizes_key: cell.block_size_bytes,
         }
+        if self.workload.size_shares is not None:
+            del coordinates[sizes_key]
         only = {
             key: (value,)
             for key, value in coordinates.items()
@@ -618,14 +728,19 @@ class Scenario(ScenarioTable):
     def in_flight_count(self) -> int | None:
         """Requests that closed loops keep in flight [count], or None if some arrive at given times."""
         loads = self.loads
-        if any(load.kind != "closed" for load in loads):
+        if not all(load.is_closed for load in loads):
             return None
         return sum(load.clients * load.queue_depth for load in loads)
 
     @property
     def images_bytes(self) -> int:
         """Size of the images of all clients, each in whole objects [bytes]."""
-        return sum(load.clients * self.image_stride_bytes(load) for load in self.loads)
+        return sum(
+            load.objects * round(load.mean_object_bytes)
+            if load.is_s3
+            else load.clients * self.image_stride_bytes(load)
+            for load in self.loads
+        )
 
     @property
     def duration_s(self) -> float | None:
@@ -741,6 +856,7 @@ class Scenario(ScenarioTable):
             "upmap_items",
             "stored_bytes",
             "used_bytes",
+            "gateways",
         )
         given = self.cluster.model_fields_set
         left_out["cluster"] = {key for key in late_keys if key not in given}
@@ -748,6 +864,11 @@ class Scenario(ScenarioTable):
             left_out["plan"] = {"spare_domains"}
         if "unlimited" not in self.client.model_fields_set:
             left_out["client"] = {"unlimited"}
+        left_out["workload"] = S3_KEYS - self.workload.model_fields_set
+        left_out["workloads"] = {
+            number: S3_KEYS - load.model_fields_set
+            for number, load in enumerate(self.workloads)
+        }
         canonical = json.dumps(
             self.model_dump(mode="json", exclude=left_out),
             sort_keys=True,
@@ -764,7 +885,9 @@ def cells(scenario: Scenario) -> list[Cell]:
         return [Cell(scheme, "mixed", "mixed", None) for scheme in scenario.schemes]
     if workload.kind == "trace":
         return [Cell(scheme, "trace", "trace", None) for scheme in scenario.schemes]
-    ops: tuple[Literal["read", "write", "mixed"], ...] = (
+    if workload.is_s3:
+        return _s3_cells(scenario)
+    ops: tuple[Op | Literal["mixed"], ...] = (
         workload.ops if workload.read_fraction is None else ("mixed",)
     )
     return [
@@ -773,6 +896,23 @@ def cells(scenario: Scenario) -> list[Cell]:
         for op in ops
         for pattern in workload.patterns
         for block_size_bytes in workload.block_sizes_bytes
+    ]
+
+
+def _s3_cells(scenario: Scenario) -> list[Cell]:
+    """List the cells of a load on buckets: one for each operation and size, unless their shares mix them."""
+    load = scenario.workload
+    ops: tuple[Op | Literal["mixed"], ...] = load.used_ops
+    if load.op_shares is not None:
+        ops = ("mixed",)
+    sizes = load.object_sizes_bytes
+    if load.size_shares is not None:
+        sizes = (round(load.mean_object_bytes),)
+    return [
+        Cell(scheme, op, "rand", size)
+        for scheme in scenario.schemes
+        for op in ops
+        for size in sizes
     ]
 
 

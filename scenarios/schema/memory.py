@@ -108,7 +108,7 @@ def known_requests(scenario: Scenario) -> dict[str, float]:
 def _known_requests(load: WorkloadSpec) -> float:
     if load.requests is not None:
         return float(load.requests)
-    if load.kind != "open" or load.duration_s is None:
+    if not load.is_open or load.duration_s is None:
         return 0.0
     return (load.rate_per_s or 0.0) * load.duration_s
 
@@ -254,7 +254,7 @@ def _load_parts(
     yield MemoryPart(
         f"{place}.clients", load.clients * _CLIENT_BYTES, load.clients, count_text
     )
-    if load.kind == "closed":
+    if load.is_closed:
         in_flight = float(load.queue_depth * load.clients)
         yield MemoryPart(
             f"{place}.queue_depth",

@@ -126,7 +126,9 @@ GenerationName = Literal[
     "tentacle",
     "umbrella",
 ]
-Op = Literal["read", "write"]
+BlockOp = Literal["read", "write"]
+S3Op = Literal["put", "get", "head", "list", "delete"]
+Op = Literal["read", "write", "put", "get", "head", "list", "delete"]
 Pattern = Literal["seq", "rand"]
 
 

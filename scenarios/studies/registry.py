@@ -19,6 +19,7 @@ STUDIES: Final = (
     "durability",
     "recovery",
     "nvme",
+    "s3",
     "changes",
 )
 

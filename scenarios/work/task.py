@@ -25,6 +25,7 @@ from stripesim.scenarios.schema.keys import (
     ClientSpec,
     ClusterSpec,
     Scenario,
+    WorkloadSpec,
     names_file,
 )
 from stripesim.sim.ceph.cluster import Models
@@ -305,6 +306,7 @@ class _ModelsKey(NamedTuple):
     cluster: ClusterSpec
     client: ClientSpec
     files_sha256: tuple[str, ...]
+    has_gateways: bool
 
 
 def _models_key(scenario: Scenario, scheme: str) -> _ModelsKey:
@@ -319,7 +321,14 @@ def _models_key(scenario: Scenario, scheme: str) -> _ModelsKey:
     # A code of one's own may state its costs.
     every = [*paths.values(), *map(scenario.resolve, scenario.codes)]
     contents = tuple(file_sha256(path) for path in every)
-    return _ModelsKey(scheme, scenario.generation, cluster, scenario.client, contents)
+    return _ModelsKey(
+        scheme,
+        scenario.generation,
+        cluster,
+        scenario.client,
+        contents,
+        scenario.workload.is_s3,
+    )
 
 
 @lru_cache(maxsize=64)
@@ -330,6 +339,7 @@ def _models(key: _ModelsKey) -> Models:
             generation=key.generation,
             cluster=key.cluster,
             client=key.client,
+            workload=WorkloadSpec(kind="s3" if key.has_gateways else "closed"),
         )
     )
 

@@ -14,6 +14,7 @@ from stripesim.models.kernel.buffers import EncodeBufferModel
 from stripesim.models.kernel.cost import KernelTable
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
+from stripesim.models.object_store.gateway import GatewayModel
 from stripesim.models.object_store.metadata_cache import MetadataLookup
 from stripesim.models.object_store.store import DeferralModel, ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
@@ -22,6 +23,8 @@ from stripesim.models.provenance import MeasuredModel
 from stripesim.models.threads import ThreadModel
 from stripesim.models.throttle import ThrottleModel
 from stripesim.sim.ceph import roles
+from stripesim.sim.ceph.gateway import service
+from stripesim.sim.ceph.gateway.service import Gateways
 from stripesim.sim.ceph.object_maps import ObjectMaps
 from stripesim.sim.ceph.qos import OpQueue
 from stripesim.sim.engine.graph import IntArray
@@ -58,6 +61,15 @@ THREAD_KINDS = ("worker", "messenger", "kv", "finisher", *_WAITING_KINDS)
 _GROUP_KINDS = ("pg.lock", "pg.exec", "pg.pipeline")
 # The same for the object map of each image.
 _MAP_KINDS = ("map.lock", "map.exec", "map.pipeline")
+# The same for each shard of a bucket index.
+_INDEX_KINDS = ("index.lock", "index.exec", "index.pipeline")
+# Resource kinds of each gateway, the last ones only on a machine of its own.
+_GATEWAY_KINDS = ("gateway.thread", "gateway.messenger", "gateway.serial")
+_GATEWAY_MACHINE_KINDS = ("gateway.cpu", "gateway.tx", "gateway.rx")
+# Prefixes of kinds that names of resources leave out, because they begin with the owner.
+_OWNED_PREFIXES = ("pg.", "map.", "index.", "gateway.")
+# Kinds that are cores.
+_CORES = ("cpu", "gateway.cpu")
 _CLIENT_KINDS = ("client.submit", "client.tx", "client.rx")
 # Threads and interfaces of a client that does not limit the rate: more than requests are sent at a time.
 _UNLIMITED_COUNT = 1 << 16
@@ -87,6 +99,8 @@ class Models:
 
     `deferral` defers small writes, by default none.
 
+    `gateway` has the costs of gateways, if the parameter set knows them.
+
     `extent_cache` keeps pages of recent writes at the primaries of optimised pools, by default none.
     """
 
@@ -107,6 +121,7 @@ class Models:
     op_queue: OpQueue | None = None
     throttle: ThrottleModel | None = None
     deferral: DeferralModel | None = None
+    gateway: GatewayModel | None = None
     extent_cache: ExtentCacheModel | None = None
 
     def described(self) -> dict[str, MeasuredModel]:
@@ -172,8 +187,15 @@ class Models:
 
 def _members(count: int, prefix: str, kinds: tuple[str, ...]) -> Members:
     """Return members whose resources have the names of their kinds, without their owner's."""
-    labels = tuple(kind.removeprefix("pg.").removeprefix("map.") for kind in kinds)
-    return Members(count, prefix, kinds, labels)
+    return Members(count, prefix, kinds, tuple(map(_own_label, kinds)))
+
+
+def _own_label(kind: str) -> str:
+    """Return the name of a kind without that of its owner."""
+    for prefix in _OWNED_PREFIXES:
+        if kind.startswith(prefix):
+            return kind.removeprefix(prefix)
+    return kind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,6 +220,8 @@ class Cluster:
     host_cores: IntArray | None = None
     #: Object maps of the images, or None if first writes into objects update none
     object_maps: ObjectMaps | None = None
+    #: Gateways through which clients reach the pool, or None if they access it directly
+    gateways: Gateways | None = None
     #: True if clients send an allocation hint with each write, as librbd does to images without an object
     #: map. In optimised pools every shard then gets a transaction
     hinted_writes: bool = False
@@ -226,6 +250,8 @@ class Cluster:
     @property
     def one_client(self) -> bool:
         """True if there is a single client on a separate machine, so that every binding row can name it."""
+        if self.gateways is not None:
+            return False
         return self.clients == 1 and not self.clients_on_osd_hosts
 
     @cached_property
@@ -255,8 +281,15 @@ class Cluster:
         return self.object_maps.images if self.object_maps else 0
 
     @property
+    def index_shards(self) -> int:
+        """Number of shards of all bucket indexes."""
+        return len(self.gateways.index_acting) if self.gateways else 0
+
+    @property
     def roles(self) -> int:
         """Number of roles that binding rows bind."""
+        if self.gateways is not None:
+            return self.gateways.roles.count
         replicas = self.object_maps.scheme.width if self.object_maps else 0
         return roles.role_count(self.width, replicas)
 
@@ -270,9 +303,16 @@ class Cluster:
         kinds = kinds_of(members)
         servers = kinds.values(self._capacities, 1)
         servers[self.host_resource(np.arange(self.hosts), "cpu")] = self.cores
-        locks = ("pg.lock", "pg.exec", "map.lock", "map.exec")
-        pools = (*THREAD_KINDS, *_THROTTLE_KINDS, *_DEFERRED_KINDS, *locks)
-        gates = ("pg.pipeline", "map.pipeline")
+        locks = ("pg.lock", "pg.exec", "map.lock", "map.exec", *_INDEX_KINDS[:2])
+        pools = (
+            *THREAD_KINDS,
+            *_THROTTLE_KINDS,
+            *_DEFERRED_KINDS,
+            *locks,
+            "gateway.thread",
+            "gateway.messenger",
+        )
+        gates = ("pg.pipeline", "map.pipeline", "index.pipeline")
         disciplines = {
             **dict.fromkeys(pools, POOL),
             **dict.fromkeys(gates, GATE),
@@ -290,9 +330,11 @@ class Cluster:
             shares=(queue.share,) if queue else (),
             share_indices=kinds.values({"worker": 0} if queue else {}, -1, np.int8),
             wake_ns=kinds.values(wakes_ns, 0, np.int32),
-            slice_ns=kinds.values({"cpu": round(threads.slice_ns)}, 0, np.int32),
+            slice_ns=kinds.values(
+                dict.fromkeys(_CORES, round(threads.slice_ns)), 0, np.int32
+            ),
             served_by=self._served_by(len(kinds)),
-            paired=kinds.values({"cpu": int(slowdown > 0)}, 0, np.int8),
+            paired=kinds.values(dict.fromkeys(_CORES, int(slowdown > 0)), 0, np.int8),
             paired_slowdown=slowdown,
             processes=self._processes(kinds),
             warm_ns=round(threads.wake_ns) if threads.cool_ns else 0,
@@ -311,8 +353,13 @@ class Cluster:
         of_clients = {"client.submit": client.submit_threads_count}
         if self.unlimited_clients:
             of_clients = dict.fromkeys(_CLIENT_KINDS, _UNLIMITED_COUNT)
+        gateways = self.gateways
+        gateway = self.models.gateway
         return {
             **of_clients,
+            "gateway.thread": gateways.workers_count if gateways else 1,
+            "gateway.messenger": gateway.messenger_threads_count if gateway else 1,
+            "gateway.cpu": gateways.cores_count if gateways else 1,
             "deferred": deferral.room_count if deferral else 1,
             "throttle": throttle.client_requests_max_count if throttle else 1,
             "worker": threads.op_threads_per_shard_count,
@@ -335,7 +382,15 @@ class Cluster:
             Members(self.osds, "osd.{}.", osd_kinds, osd_labels),
             _members(self.groups, "pg.{:x}.", _GROUP_KINDS),
             _members(self.images, "map.{}.", _MAP_KINDS),
+            _members(self.index_shards, "index.{}.", _INDEX_KINDS),
+            *self._gateway_members(),
         ]
+
+    def _gateway_members(self) -> list[Members]:
+        """List the resources of gateways, and of their machines if they have any of their own."""
+        if self.gateways is None:
+            return []
+        return [_members(self.gateways.count, "gateway.{}.", self._gateway_kinds)]
 
     def _processes(self, kinds: Kinds) -> Ints:
         """Return the process (OSD) of each thread, if switches between processes are modelled."""
@@ -381,16 +436,69 @@ class Cluster:
         Clients are assigned to images in turn.
         """
         rows = self._rows_of_clients()
+        if self.gateways is not None:
+            return self._with_gateways(rows, self.gateways)
         maps = self.object_maps
         if maps is None:
             return rows
         images = np.arange(maps.images, dtype=np.int64)
         rows = rows[images % self.clients]
         # Locks of maps follow those of placement groups.
-        rows[:, roles.role_count(self.width) :] = self._members_rows(
+        rows[:, roles.role_count(self.width) :] = self.members_rows(
             maps.acting, np.zeros_like(images), self.groups + images
         )
         return rows
+
+    def _with_gateways(self, of_clients: Bindings, gateways: Gateways) -> Bindings:
+        """Bind each client to the gateways that it uses, shape (clients × gateways of each, roles)."""
+        spread = gateways.spread_of(self.clients)
+        rows = np.repeat(of_clients, spread, axis=0)
+        numbers = np.arange(len(rows), dtype=np.int64) % gateways.count
+        first = len(self.resources.capacities) - gateways.count * len(
+            self._gateway_kinds
+        )
+        for part, kind in (
+            (service.THREAD, "gateway.thread"),
+            (service.MESSENGER, "gateway.messenger"),
+            (service.SERIAL, "gateway.serial"),
+        ):
+            place = self._gateway_kinds.index(kind)
+            own = first + numbers * len(self._gateway_kinds) + place
+            rows[:, gateways.roles.gateway(part)] = own
+        machine = (service.CPU, service.TX, service.RX)
+        for part, kind in zip(machine, ("cpu", "tx", "rx"), strict=True):
+            if gateways.on_osd_hosts:
+                on_host = "cpu" if kind == "cpu" else f"public.{kind}"
+                own = self.host_resource(gateways.hosts[numbers], on_host)
+            else:
+                place = self._gateway_kinds.index(f"gateway.{kind}")
+                own = first + numbers * len(self._gateway_kinds) + place
+            rows[:, gateways.roles.gateway(part)] = own
+        return rows
+
+    @property
+    def _gateway_kinds(self) -> tuple[str, ...]:
+        assert self.gateways is not None
+        if self.gateways.on_osd_hosts:
+            return _GATEWAY_KINDS
+        return _GATEWAY_KINDS + _GATEWAY_MACHINE_KINDS
+
+    def unbound_rows(self, count: int) -> Bindings:
+        """Return rows in which the client binds the roles of gateways, and no other role is bound."""
+        assert self.gateways is not None
+        rows = np.full((count, self.roles), UNBOUND, dtype=np.int32)
+        rows[:, self.gateways.roles.gateway(0) :] = BY_CLIENT
+        return rows
+
+    def index_rows(self, shards: IntArray) -> Bindings:
+        """Bind the roles of objects of the bucket index, shape (shards, roles of an index object)."""
+        assert self.gateways is not None
+        # The locks of index shards follow those of placement groups.
+        return self.members_rows(
+            self.gateways.index_acting[shards],
+            np.zeros_like(shards),
+            self.groups + self.images + shards,
+        )
 
     def _rows_of_clients(self) -> Bindings:
         rows = np.full((self.clients, self.roles), UNBOUND, dtype=np.int32)
@@ -490,14 +598,14 @@ class Cluster:
         between the primary and shards on the same host. With several clients, client roles are `BY_CLIENT`
         and `client_rows` binds them. Roles of object maps are `BY_CLIENT` as well.
         """
-        own = self._members_rows(acting, primary_shards, groups)
+        own = self.members_rows(acting, primary_shards, groups)
         if own.shape[1] == self.roles:
             return own
         rows = np.full((len(acting), self.roles), BY_CLIENT, dtype=np.int32)
         rows[:, : own.shape[1]] = own
         return rows
 
-    def _members_rows(
+    def members_rows(
         self, acting: IntArray, primary_shards: IntArray, groups: IntArray
     ) -> Bindings:
         """Bind roles to the members of a placement group and its client."""

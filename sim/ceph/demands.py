@@ -13,7 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.sim.ceph.clients.objects import S3Load
 from stripesim.sim.ceph.clients.workload import SyntheticLoops, Workload
+from stripesim.sim.ceph.gateway.planner import S3Planner
 from stripesim.sim.ceph.planner import RequestPlanner
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.conditions import ALWAYS, NO, PINNED, YES
@@ -118,6 +120,10 @@ def demands_of(
     demands_ns = np.zeros(len(servers))
     streams_ns = np.zeros(len(servers))
     for mix in mixes:
+        load = getattr(mix.workload, "workload", None)
+        if isinstance(load, S3Load):
+            demands_ns += _S3Mix(pool, load).spread(group_weights)
+            continue
         planned = _PlannedSample(pool, mix)
         demands_ns += mix.share * planned.spread(group_weights)
         if mix.groups_at_a_time is not None:
@@ -249,6 +255,37 @@ def _admitted(
     weights = np.where(primaries == fullest, group_weights, 0.0)
     excess = in_line.sum() - admitted.sum()
     return admitted, weights * (excess / weights.sum())
+
+
+class _S3Mix:
+    """The mean demand of an S3 request, over all operations, sizes and places of objects."""
+
+    def __init__(self, pool: Pool, load: S3Load) -> None:
+        book = pool.book()
+        self._pool = pool
+        self._clients = book.bindings.copy()
+        planner = S3Planner(pool, book, load.start())
+        kinds = load.kinds()
+        chunk = planner.plan(kinds.requests)
+        self._by_role = np.zeros(pool.cluster.roles)
+        owners = planner.newest.owners.tolist()
+        for owner, template in zip(owners, chunk.templates, strict=True):
+            own = _role_demands(book, np.array([template]), False)
+            self._by_role += kinds.shares[owner] * own
+        rows = planner.places.rows_of(np.arange(load.slots, dtype=np.int64))
+        self._rows = book.bindings[rows]
+
+    def spread(self, group_weights: FloatArray) -> FloatArray:
+        """Distribute the demand over resources [ns], shape (resources,). All groups have equal weights."""
+        demands_ns = np.zeros(len(self._pool.cluster.resources))
+        for role in np.flatnonzero(self._by_role > 0).tolist():
+            bound = self._rows[:, role]
+            if bound[0] == BY_CLIENT:
+                bound = self._clients[:, role]
+            bound = bound[bound >= 0]
+            share_ns = self._by_role[role] / max(1, len(bound))
+            np.add.at(demands_ns, bound, share_ns)
+        return demands_ns
 
 
 class _PlannedSample:

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from stripesim.sim.ceph.clients.workload import SyntheticLoops
+from stripesim.sim.ceph.gateway.planner import S3Planner
 from stripesim.sim.ceph.planner import Planned, RequestPlanner
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.graph import IntArray
@@ -18,7 +19,9 @@ _ROUNDS_MIN = 16
 class ClientLoops:
     """Plans the closed loops of a workload's clients in rounds: the next requests of all, in one go."""
 
-    def __init__(self, planner: RequestPlanner, workload: SyntheticLoops) -> None:
+    def __init__(
+        self, planner: RequestPlanner | S3Planner, workload: SyntheticLoops
+    ) -> None:
         self.planner = planner
         self._workload = workload
         self.streams = [

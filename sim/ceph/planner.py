@@ -199,7 +199,7 @@ class RequestPlanner:
         self._planned: list[Planned] = []
 
     def remember(self, requests: Requests) -> None:
-        """Let the stores' memory know requests that came before the run."""
+        """Record requests before the run in the stores' memory."""
         parts, _ = _split(requests, self.pool.object_bytes)
         self._memory.ends_of(self._locate(parts))
 

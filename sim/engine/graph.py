@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -75,6 +75,8 @@ COUNTERS = (
     # Parts of `cpu_ns` by class of thread. Worker threads account for the remainder.
     "messenger_ns",
     "kv_ns",
+    # Processor time of gateways, a part of `cpu_ns` if they run on storage hosts.
+    "gateway_ns",
 )
 COUNTER_INDEX = {name: index for index, name in enumerate(COUNTERS)}
 
@@ -647,6 +649,81 @@ class GraphBuilder:
         self.spawned[step] = template
         return step
 
+    def embed(
+        self,
+        path: Template,
+        *,
+        after: Iterable[int],
+        roles: Mapping[int, int] | Sequence[int],
+        label: str,
+    ) -> int:
+        """Add all steps of a compiled path, which begins after some steps, and return its reply.
+
+        Parameters
+        ----------
+        path
+            The path. The graphs that it spawns get the same roles.
+        roles
+            Role in this graph of each role of the path.
+        label
+            Words before the label of each step.
+        """
+        start = self.join(after, label=f"{label}: issue")
+        shift = len(self.words) - 1
+        steps = [start, *(step + shift for step in range(1, path.steps))]
+        before = _predecessors(path)
+        for step in range(1, path.steps):
+            self.words.append(int(path.words[step]))
+            self.roles.append(_renamed(roles, int(path.roles[step])))
+            self.spreads.append(int(path.spreads[step]))
+            self.demands_ns.append(int(path.demands_ns[step]))
+            self.after.append(
+                tuple(
+                    steps[earlier % _SIDE] + earlier - earlier % _SIDE
+                    for earlier in before[step]
+                )
+            )
+            self.labels.append(f"{label}: {path.labels[step]}")
+            self.phases.append(path.phases[step])
+            self.shards.append(NO_SHARD)
+            self.amounts.append(_counted(path.amounts[step]))
+        if path.dynamics is not None:
+            self._embed_dynamics(path, path.dynamics, steps, roles)
+        return steps[path.reply]
+
+    def _embed_dynamics(
+        self,
+        path: Template,
+        dynamics: Dynamics,
+        steps: Sequence[int],
+        roles: Mapping[int, int] | Sequence[int],
+    ) -> None:
+        """Add the attributes of an embedded path's dynamic words. `steps` are its steps in this graph."""
+        for own, step in enumerate(steps[1:], start=1):
+            ticket = int(dynamics.tickets[own])
+            kind = int(dynamics.tests[own])
+            keys = int(dynamics.keys[own])
+            if ticket >= 0 or kind != NO_TEST or keys >= 0:
+                self.tests[step] = Test(
+                    kind,
+                    role=_renamed(roles, int(path.roles[own])),
+                    keys=keys,
+                    ticket=steps[ticket] if ticket >= 0 else -1,
+                )
+            if dynamics.merges[own]:
+                self.merges.add(step)
+            if dynamics.spawns[own] >= 0:
+                spawned = dynamics.spawned[dynamics.spawns[own]]
+                self.spawned[step] = with_roles(spawned, roles)
+            once = _counted(dynamics.once[own])
+            if once:
+                self.once[step] = dict(once)
+            if dynamics.threads[own] >= 0:
+                self.threads[step] = steps[dynamics.threads[own]]
+            shared = (int(dynamics.classes[own]), int(dynamics.costs[own]))
+            if shared != (0, 1):
+                self.shared[step] = shared
+
     def _with_ticket(
         self, word: int, ticket: int, after: Iterable[int], label: str
     ) -> int:
@@ -948,6 +1025,51 @@ class _Order:
             raise ValueError(
                 f"{graph.name}: {graph.labels[step]}: wanted it to run only after '{graph.labels[first]}'"
             )
+
+
+def with_roles(path: Template, roles: Mapping[int, int] | Sequence[int]) -> Template:
+    """Return a path, as a part of a larger one, with other roles. Graphs that it spawns get the same roles.
+
+    `shards` no longer apply, because the larger path has several objects.
+    """
+    renamed = [_renamed(roles, role) for role in path.roles.tolist()]
+    dynamics = path.dynamics
+    if dynamics is not None:
+        spawned = tuple(with_roles(each, roles) for each in dynamics.spawned)
+        dynamics = replace(dynamics, spawned=spawned)
+    return replace(
+        path,
+        roles=_int64(renamed),
+        shards=(NO_SHARD,) * path.steps,
+        dynamics=dynamics,
+    )
+
+
+def _renamed(roles: Mapping[int, int] | Sequence[int], role: int) -> int:
+    return role if role == NO_ROLE else roles[role]
+
+
+def _predecessors(path: Template) -> list[list[int]]:
+    """Return the predecessors of each step, with the side of a branch as `GraphBuilder` encodes it."""
+    before: list[list[int]] = [[] for _ in range(path.steps)]
+    for step in range(path.steps):
+        first, stop = path.successor_starts[step : step + 2].tolist()
+        sides = [0] * (stop - first)
+        if path.words[step] == BRANCH:
+            assert path.dynamics is not None
+            yes_count = int(path.dynamics.yes_counts[step])
+            sides = [YES] * yes_count + [NO] * (stop - first - yes_count)
+        following = path.successors[first:stop].tolist()
+        for later, side in zip(following, sides, strict=True):
+            before[later].append(step + side * _SIDE)
+    return before
+
+
+def _counted(amounts: IntArray) -> Mapping[str, int]:
+    """Return the amounts of a step by counter."""
+    if not amounts.any():
+        return _NOTHING
+    return {COUNTERS[index]: int(amounts[index]) for index in np.flatnonzero(amounts)}
 
 
 def _amounts(

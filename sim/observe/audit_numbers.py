@@ -31,8 +31,14 @@ from stripesim.sim.observe.result_row import ResultRow
 from stripesim.sim.observe.window import Window
 
 # Interfaces that send and receive, by network.
-_SENDERS: Final = {"public": ("client.tx", "public.tx"), "private": ("private.tx",)}
-_RECEIVERS: Final = {"public": ("client.rx", "public.rx"), "private": ("private.rx",)}
+_SENDERS: Final = {
+    "public": ("client.tx", "public.tx", "gateway.tx"),
+    "private": ("private.tx",),
+}
+_RECEIVERS: Final = {
+    "public": ("client.rx", "public.rx", "gateway.rx"),
+    "private": ("private.rx",),
+}
 
 
 class FaultTotals(NamedTuple):

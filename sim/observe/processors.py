@@ -49,7 +49,11 @@ def processor_use(
     kinds = resources.numbered_kinds
     woken = woken_ns(cluster, run)
     planned_ns = {"messenger": counted["messenger_ns"], "kv": counted["kv_ns"]}
-    planned_ns["worker"] = counted["cpu_ns"] - sum(planned_ns.values())
+    others_ns = sum(planned_ns.values())
+    gateways = cluster.gateways
+    if gateways is not None and gateways.on_osd_hosts:
+        others_ns += counted["gateway_ns"]
+    planned_ns["worker"] = counted["cpu_ns"] - others_ns
     threads = []
     for name, own in THREADS.items():
         first = kinds.are(own[0])

@@ -257,16 +257,10 @@ def describe(
     row = _measured(
         row, requested, window, has_intervals=is_drawn and not offered.is_saturated
     )
-    client_bytes = int(requested.lengths_bytes[requested.done].sum())
-    data_bytes = counted["device_write_bytes"] - counted["device_log_bytes"]
+    row = _with_amplification(row, requested, counted)
     cores = int(cluster.cores.sum())
     return replace(
         row,
-        device_read_bytes_per_client_byte=counted["device_read_bytes"] / client_bytes,
-        device_write_bytes_per_client_byte=counted["device_write_bytes"] / client_bytes,
-        device_data_write_bytes_per_client_byte=data_bytes / client_bytes,
-        private_net_bytes_per_client_byte=counted["private_net_bytes"] / client_bytes,
-        public_net_bytes_per_client_byte=counted["public_net_bytes"] / client_bytes,
         cpu_ns_per_op=counted["cpu_ns"] / operations,
         cpu_utilisation=min(1.0, counted["cpu_ns"] / (cores * run.end_ns)),
         cpu_user_fraction=cluster.models.cpu.user_fraction,
@@ -274,6 +268,24 @@ def describe(
         steady_state_start_s=window.transient_ns / 1e9,
         window_start_s=window.start_ns / 1e9,
         window_end_s=window.end_ns / 1e9,
+    )
+
+
+def _with_amplification(
+    row: ResultRow, requested: ClientRequests, counted: dict[str, int]
+) -> ResultRow:
+    """Return a row with its bytes per byte of clients, which requests without data do not have."""
+    client_bytes = int(requested.lengths_bytes[requested.done].sum())
+    if not client_bytes:
+        return row
+    data_bytes = counted["device_write_bytes"] - counted["device_log_bytes"]
+    return replace(
+        row,
+        device_read_bytes_per_client_byte=counted["device_read_bytes"] / client_bytes,
+        device_write_bytes_per_client_byte=counted["device_write_bytes"] / client_bytes,
+        device_data_write_bytes_per_client_byte=data_bytes / client_bytes,
+        private_net_bytes_per_client_byte=counted["private_net_bytes"] / client_bytes,
+        public_net_bytes_per_client_byte=counted["public_net_bytes"] / client_bytes,
     )
 
 

@@ -20,8 +20,10 @@ from stripesim.cli.options import (
 
 def explain(
     op: Annotated[
-        Literal["write", "read", "repair"],
-        typer.Argument(help="Kind of request."),
+        Literal["write", "read", "repair", "put", "get", "head", "list", "delete"],
+        typer.Argument(
+            help="Kind of request. put to delete are S3 requests through a gateway."
+        ),
     ],
     schemes: Annotated[
         list[str] | None,

@@ -63,12 +63,31 @@ def test_an_optimised_pool_is_led_by_shard_0_or_a_parity():
     assert set(pool.primaries[~lost].tolist()) == {0}
 
 
-def test_a_classic_pool_of_a_new_release_runs_as_one_of_an_old_one():
+def test_a_classic_pool_of_a_new_release_writes_as_one_of_an_old_one():
+    writes = "workload.ops=['write']"
     classic = run_scenario(
-        scenario("generation=tentacle", "cluster.ec_optimizations=false")
+        scenario("generation=tentacle", "cluster.ec_optimizations=false", writes)
     )
-    squid = run_scenario(scenario("generation=squid"))
+    squid = run_scenario(scenario("generation=squid", writes))
     assert classic.completions_sha256 == squid.completions_sha256
+
+
+def test_a_classic_pool_of_a_new_release_reads_one_chunk_for_4_kib():
+    reads = (
+        "workload.ops=['read']",
+        "workload.patterns=['rand']",
+        "workload.block_sizes_bytes=['4k']",
+        "workload.image_bytes=64GiB",
+        "cluster.stripe_unit_bytes=4096",
+    )
+    classic = run_scenario(
+        scenario("generation=tentacle", "cluster.ec_optimizations=false", *reads)
+    )
+    squid = run_scenario(scenario("generation=squid", *reads))
+    # RS(4,2): one chunk of 4 KiB instead of the stripe's four.
+    column = "device_read_bytes_per_client_byte"
+    assert classic.rows[column].to_list() == [1.0]
+    assert squid.rows[column].to_list() == [4.0]
 
 
 def test_a_run_of_several_clients_breaks_down_its_latency():

@@ -71,13 +71,16 @@ def test_the_tool_alone_agrees_with_the_citation_file():
 
 
 def test_a_post_of_ceph_has_the_address_of_its_path_in_the_data():
-    rows = (ROOT / "scenarios/studies/nvme/data/times.csv").read_text("utf-8")
+    tables = ("nvme/data/times.csv", "s3/data/s3.csv")
+    rows = "".join(
+        (ROOT / "scenarios/studies" / table).read_text("utf-8") for table in tables
+    )
     paths = {
         entry["url"].removeprefix("https://ceph.io/en/").rstrip("/")
         for entry in DATA["entries"].values()
         if entry.get("url", "").startswith("https://ceph.io/")
     }
-    assert len(paths) == 11
+    assert len(paths) == 14
     for path in paths - {"news/blog/2022/rocksdb-tuning-deep-dive"}:
         assert f"src/en/{path}" in rows
 

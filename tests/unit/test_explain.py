@@ -336,7 +336,7 @@ def test_a_scenario_that_ships_can_be_the_cluster() -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"op": "delete"}, "delete"),
+        ({"op": "erase"}, "erase"),
         ({"schemes": []}, "--scheme: got none"),
         ({"schemes": "none"}, "none"),
         ({"schemes": "rs:6"}, "rs:k,m"),

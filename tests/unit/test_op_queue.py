@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from stripesim import Scenario
 from stripesim.models.qos import PROFILES, mclock_defaults
+from stripesim.scenarios.cells.models import build_models
 from stripesim.sim.ceph.qos import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY, mclock, wpq
 from stripesim.sim.engine.shares import MCLOCK, WPQ
 
@@ -69,3 +71,16 @@ def test_an_osd_uses_the_measured_capacity_unless_it_is_implausible() -> None:
     assert mclock("quincy", measured_iops=400_000).share == mclock("quincy").share
     # In Reef an operation costs at least one unit of sequential bandwidth.
     assert mclock("reef", measured_iops=3000).cost(1) == 1200 * 2**20 // 3000
+
+
+def test_the_measured_capacity_is_the_writes_that_the_drive_sustains() -> None:
+    scenario = Scenario(
+        generation="reef",
+        schemes=["rep:3"],
+        cluster={"drive": "samsung-pm983", "op_queue": "mclock_scheduler"},
+        workload={"requests": 10},
+    )
+    queue = build_models(scenario).op_queue
+    # The data sheet: 50,000 random 4 KiB writes per second, through the drive's one queue of writes.
+    # An operation costs 1200 MiB/s / 50,000/s = 25,166 bytes.
+    assert queue.cost(1) == pytest.approx(1200 * 2**20 / 50_000, rel=1e-3)

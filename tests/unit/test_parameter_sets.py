@@ -14,6 +14,7 @@ from stripesim.models.drive import DriveCapacity, DriveEndurance, FillLimits
 from stripesim.models.hdd import HddModel, HddWithLogModel
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
+from stripesim.models.object_store.gateway import GatewayModel
 from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.problems import ParameterSetError
 from stripesim.models.provenance import KINDS, unit_of
@@ -40,6 +41,7 @@ TABLES = {
     "hdd": (HddModel, {}),
     "hdd_with_log": (HddWithLogModel, {}),
     "store": (ObjectStoreModel, {}),
+    "gateway": (GatewayModel, {}),
     "capacity": (DriveCapacity, {}),
     "endurance": (DriveEndurance, {}),
     "fill": (FillLimits, {}),

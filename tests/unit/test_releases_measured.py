@@ -58,6 +58,15 @@ def test_a_write_goes_to_a_written_image_unless_the_row_says_fresh(tmp_path):
     assert second.earlier is None
 
 
+def test_primaries_of_a_cold_image_have_seen_nothing(tmp_path):
+    rows = (f"{ROW},", f"{ROW.replace('q1,', 'q1b,')},cold")
+    _, cold = load(folder_with(tmp_path, *rows, columns=f"{COLUMNS},image")).runs
+    assert not cold.is_fresh
+    assert cold.earlier is None
+    # A delta reads the written page and the same of three parities.
+    assert metrics_of(predict(cold))["device_read"] == pytest.approx(4, rel=0.05)
+
+
 def test_a_row_follows_the_writes_of_earlier_rows_on_its_image(tmp_path):
     read = ROW.replace("-write-", "-read-").replace(",write,", ",read,")
     deeper = ROW.replace("q1,", "q16,").replace(",4096,1,", ",4096,16,")

@@ -135,6 +135,17 @@ def test_what_a_trace_does_not_have_is_left_out_of_its_table(tmp_path):
     assert "–" not in values
 
 
+def test_a_parquet_file_without_its_end_is_damaged_not_without_columns(tmp_path):
+    whole = tmp_path / "whole.parquet"
+    columns = {"issue_ns": [1], "offset_bytes": [0], "length_bytes": [4096]}
+    pl.DataFrame({**columns, "is_write": [True]}).write_parquet(whole)
+    cut = tmp_path / "cut.parquet"
+    cut.write_bytes(whole.read_bytes()[:-20])
+    with pytest.raises(TraceError) as caught:
+        load(cut)
+    assert states(str(caught.value), "cut.parquet: got a damaged ... issue_ns")
+
+
 def test_a_panic_inside_polars_is_one_line(tmp_path, monkeypatch, capfd):
     path = tmp_path / "damaged.parquet"
     columns = {"issue_ns": [1], "offset_bytes": [0], "length_bytes": [4096]}

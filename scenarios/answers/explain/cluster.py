@@ -108,6 +108,27 @@ def _largest_planned(scenario: Scenario) -> Scenario:
     return scenario.with_cluster(**largest)
 
 
+def with_one_s3_request(
+    scenario: Scenario, scheme: str, op: str, size_bytes: int
+) -> Scenario:
+    """Return a scenario with one S3 request of one client and without faults."""
+    load = scenario.workload
+    own = {
+        key: getattr(load, key)
+        for key in ("objects", "buckets", "index_shards", "tls")
+        if key in load.model_fields_set
+    }
+    workload = WorkloadSpec(
+        kind="s3",
+        ops=(op,),  # type: ignore[arg-type]
+        object_sizes_bytes=(size_bytes,),
+        queue_depth=1,
+        requests=1,
+        **own,
+    )
+    return _with_only(scenario, scheme, workload)
+
+
 def with_one_request(
     scenario: Scenario, scheme: str, *, size_bytes: int, image: str, encodes: bool
 ) -> Scenario:
@@ -120,6 +141,11 @@ def with_one_request(
         image_features=scenario.workload.image_features,
         image_bytes=max(scenario.loads[0].image_bytes, size_bytes),
     )
+    return _with_only(scenario, scheme, workload)
+
+
+def _with_only(scenario: Scenario, scheme: str, workload: WorkloadSpec) -> Scenario:
+    """Return a scenario with one scheme and one workload, and nothing that changes during the run."""
     return scenario.replaced(
         schemes=(scheme,),
         workload=workload,

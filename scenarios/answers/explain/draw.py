@@ -70,6 +70,8 @@ def _lanes(timeline: Timeline) -> dict[int | str, str]:
     """Name the rows of a panel, one for all idle shards."""
     active = {entry.branch for entry in timeline.steps if bars(entry)}
     lanes: dict[int | str, str] = {}
+    if not timeline.width:
+        return {name: name for name in (*timeline.lanes(), "locks")}
     if any(entry.lane == "client" for entry in timeline.steps):
         lanes["client"] = "client"
     if any(entry.lane == OBJECT_MAP for entry in timeline.steps):

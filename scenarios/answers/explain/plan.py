@@ -9,9 +9,11 @@ from stripesim.models.placement import OsdWeights
 from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.placement import up_sets
-from stripesim.scenarios.schema.keys import Cell, DegradedSpec, Scenario
+from stripesim.scenarios.schema.keys import Cell, DegradedSpec, Scenario, cells
 from stripesim.scenarios.schema.units import format_size
-from stripesim.sim.ceph.clients.workload import Requests
+from stripesim.sim.ceph import roles
+from stripesim.sim.ceph.clients.objects import S3Load
+from stripesim.sim.ceph.clients.workload import Requests, SyntheticStream
 from stripesim.sim.ceph.cluster import NO_OSD, Models
 from stripesim.sim.ceph.failures.background.operations import (
     OperationBook,
@@ -19,6 +21,9 @@ from stripesim.sim.ceph.failures.background.operations import (
 )
 from stripesim.sim.ceph.failures.cluster_map import aligned_up_set
 from stripesim.sim.ceph.failures.groups import Group
+from stripesim.sim.ceph.gateway.paths import S3Paths
+from stripesim.sim.ceph.gateway.planner import S3Planner
+from stripesim.sim.ceph.kinds import kind_of
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.paths import ObjectExtent, can_read_directly
 from stripesim.sim.ceph.planner import RequestPlanner
@@ -82,6 +87,15 @@ class PlacedRequest:
         source = RequestPlanner(pool, book, _One(self.question), prefilled=prefilled)
         return EngineInput(book, source)
 
+    @property
+    def width(self) -> int:
+        """Shards of the pool."""
+        return self.pool.scheme.width
+
+    def role_name(self, role: int) -> str:
+        """Return the name of a role of the request."""
+        return roles.role_name(role, self.width)
+
     def shard_counts(self) -> dict[str, Any]:
         """Return the counts of shards read and written, and the method, as fields of a `Timeline`."""
         if self.question.op == "repair":
@@ -126,6 +140,50 @@ class PlacedRequest:
             "shard_reads": len({extent.shard for extent in repair.reads}),
             "shard_writes": len({extent.shard for extent in repair.writes}),
         }
+
+
+@dataclass(frozen=True)
+class PlacedS3Request:
+    """An S3 request to a pool behind gateways. Its timeline has parts instead of shards."""
+
+    question: RequestQuestion
+    pool: Pool
+    load: S3Load
+    missing: tuple[int, ...] = ()
+    osds: tuple[int, ...] = ()
+    width: int = 0
+
+    def plan(self, models: Models, *, in_rounds: bool = False) -> EngineInput:
+        """Compile the request under given models. It has no rounds."""
+        pool = replace(self.pool, cluster=replace(self.pool.cluster, models=models))
+        book = pool.book()
+        return EngineInput(book, S3Planner(pool, book, self.load.start()))
+
+    def role_name(self, role: int) -> str:
+        """Return the name of a role of the request."""
+        gateways = self.pool.cluster.gateways
+        assert gateways is not None
+        return gateways.roles.name(role)
+
+    def shard_counts(self) -> dict[str, Any]:
+        """Return the number of RADOS objects of the S3 object, as the method."""
+        layout = S3Paths(kind_of(self.pool), self.pool.contexts, self.load.tls).layout(
+            self.question.size_bytes
+        )
+        count = len(layout.tail_bytes)
+        return {"method": f"head and {count} tail objects" if count else "head"}
+
+
+def place_s3_request(
+    question: RequestQuestion, scenario: Scenario, models: Models
+) -> PlacedS3Request:
+    """Build an S3 request on the cluster of a scenario with one scheme."""
+    (cell,) = cells(scenario)
+    built = build_cell(scenario, cell, models)
+    assert isinstance(built.workload, SyntheticStream)
+    load = built.workload.workload
+    assert isinstance(load, S3Load)
+    return PlacedS3Request(question, built.pool, load)
 
 
 def place_request(

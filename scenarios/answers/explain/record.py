@@ -1,6 +1,6 @@
 """Record the steps of one request, with their times, as the reference engine executes them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from stripesim.models.problems import AnswerError, Problem
@@ -61,11 +61,11 @@ class RecordingEngine(SimpyEngine):
 
 
 def record(
-    program: Program, width: int | None = None
+    program: Program, role_name: Callable[[int], str] = roles.role_name
 ) -> tuple[list[RecordedStep], int, list[int]]:
     """Run a program of one request; return its steps, the time of its reply [ns] and its templates.
 
-    `width` is the number of shards, after whose roles those of an object map follow.
+    `role_name` names the roles of its graphs.
     """
     engine = RecordingEngine(replace(program, bin_ns=_ONE_BIN_NS))
     streams = [stream for stream in engine.execute().streams if len(stream.issued_ns)]
@@ -86,7 +86,9 @@ def record(
     graphs = [of_request, *(number for number in ends_ns if number != of_request)]
     steps: list[RecordedStep] = []
     for number, template in enumerate(graphs):
-        graph_steps = _GraphSteps(number, templates[template], ends_ns[template], width)
+        graph_steps = _GraphSteps(
+            number, templates[template], ends_ns[template], role_name
+        )
         steps += graph_steps.recorded(row, program.resources.names)
     steps.sort(key=lambda step: (step.start_ns, step.graph, step.index))
     return steps, reply_ns, graphs
@@ -99,7 +101,7 @@ class _GraphSteps:
     number: int
     template: Template
     ends_ns: dict[int, int]
-    width: int | None
+    role_name: Callable[[int], str]
 
     def recorded(
         self, row: Sequence[int], names: Sequence[str]
@@ -123,7 +125,7 @@ class _GraphSteps:
                 shard=None if shard == NO_SHARD else shard,
                 label=template.labels[step],
                 word=graph.WORDS[int(template.words[step])],
-                role=roles.role_name(role, self.width),
+                role=self.role_name(role),
                 resource=names[resource] if resource >= 0 else "",
                 ready_ns=ready_ns,
                 start_ns=start_ns,

@@ -9,11 +9,17 @@ import numpy as np
 
 from stripesim.models.generations import generations
 from stripesim.models.problems import AnswerError, StepsError
-from stripesim.scenarios.answers.explain.cluster import scenarios_of, with_one_request
+from stripesim.scenarios.answers.explain.cluster import (
+    scenarios_of,
+    with_one_request,
+    with_one_s3_request,
+)
 from stripesim.scenarios.answers.explain.plan import (
     PlacedRequest,
+    PlacedS3Request,
     RequestQuestion,
     place_request,
+    place_s3_request,
 )
 from stripesim.scenarios.answers.explain.record import record
 from stripesim.scenarios.answers.explain.shares import shares_of
@@ -34,7 +40,8 @@ from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
 from stripesim.sim.engine.graph import Template
 from stripesim.sim.engine.program import Program
 
-OPS: Final = ("write", "read", "repair")
+S3_OPS: Final = ("put", "get", "head", "list", "delete")
+OPS: Final = ("write", "read", "repair", *S3_OPS)
 STATES: Final = ("healthy", "degraded")
 IMAGES: Final = ("prefilled", "pristine")
 
@@ -59,12 +66,13 @@ def explain(
 
     Parameters
     ----------
-    op : {"write", "read", "repair"}
+    op : {"write", "read", "repair", "put", "get", "head", "list", "delete"}
+        The last five are S3 requests through a RADOS gateway.
     schemes : sequence of str, or str, optional
         Such as ``["rep:3", "rs:6,3"]``, all on the same cluster. Defaults to the schemes of the scenario,
         or to these two.
     size_bytes : int
-        Size of the request, or of the object that a repair rebuilds [B].
+        Size of the request, of an S3 object, or of the object that a repair rebuilds [B].
     offset_bytes : int
         Offset in the image [B], 0 for a repair.
     generation : str or sequence of str, optional
@@ -155,6 +163,11 @@ def _check(
             raise _wrong("--scheme", "none", example)
         if "none" in schemes:
             raise _wrong("--scheme", "none, a bare device", example)
+    if op in S3_OPS:
+        if question.offset_bytes:
+            raise _wrong("--offset", question.offset_bytes, f"none with {op}")
+        if question.state != "healthy" or question.image != "prefilled":
+            raise _wrong(f"explain {op}", "--state or --image", "neither")
     if op != "repair":
         return
     if question.offset_bytes:
@@ -178,16 +191,23 @@ def _timeline(
     question: RequestQuestion, scenario: Scenario, scheme: str, with_parameters: bool
 ) -> Timeline:
     """Run the request under one scheme."""
-    one_request = with_one_request(
-        scenario,
-        scheme,
-        size_bytes=question.size_bytes,
-        image=question.image,
-        encodes=question.op != "read" or question.state != "healthy",
-    )
+    is_s3 = question.op in S3_OPS
+    if is_s3:
+        one_request = with_one_s3_request(
+            scenario, scheme, question.op, question.size_bytes
+        )
+    else:
+        one_request = with_one_request(
+            scenario,
+            scheme,
+            size_bytes=question.size_bytes,
+            image=question.image,
+            encodes=question.op != "read" or question.state != "healthy",
+        )
     models = build_models(one_request)
     check_schemes(one_request, models)
-    request = place_request(question, one_request, models)
+    place = place_s3_request if is_s3 else place_request
+    request = place(question, one_request, models)
     try:
         timeline = _record(request, request.pool.cluster.models, with_parameters)
     except StepsError as error:
@@ -202,7 +222,9 @@ def _timeline(
     )
 
 
-def _record(request: PlacedRequest, models: Models, with_parameters: bool) -> Timeline:
+def _record(
+    request: PlacedRequest | PlacedS3Request, models: Models, with_parameters: bool
+) -> Timeline:
     """Run the request on the reference engine and return its timeline, without the release."""
     question = request.question
     pool = request.pool
@@ -215,12 +237,15 @@ def _record(request: PlacedRequest, models: Models, with_parameters: bool) -> Ti
         # All factors are one, so service times do not vary.
         factor_tables=np.full((8, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64),
     )
-    steps, reply_ns, graphs = record(program, pool.scheme.width)
+    steps, reply_ns, graphs = record(program, request.role_name)
 
     def templates_with(models: Models) -> list[Template]:
         replanned = request.plan(models, in_rounds=plan.rounds > 1)
         replanned.source.take(1)
-        return [replanned.book.templates[graph] for graph in graphs]
+        templates = replanned.book.templates
+        if max(graphs) >= len(templates):
+            raise ValueError("the request divides into other graphs")
+        return [templates[graph] for graph in graphs]
 
     if with_parameters:
         shares, parameters = shares_of(templates_with, models)
@@ -228,6 +253,13 @@ def _record(request: PlacedRequest, models: Models, with_parameters: bool) -> Ti
         shares = [[[] for _ in range(graph.steps)] for graph in templates_with(models)]
         parameters = {}
     primary = int(pool.primaries[0])
+    placed = located(steps, shares, primary)
+    if not request.width:
+        # The gateway waits for the parts of an S3 request, where a primary waits for shards.
+        placed = [
+            replace(step, lane="gateway") if step.lane == "primary" else step
+            for step in placed
+        ]
     method = {}
     if plan.rounds > 1:
         method = {"method": f"the first of {plan.rounds} rounds"}
@@ -238,14 +270,14 @@ def _record(request: PlacedRequest, models: Models, with_parameters: bool) -> Ti
         generation="",
         size_bytes=question.size_bytes,
         offset_bytes=question.offset_bytes,
-        width=pool.scheme.width,
+        width=request.width,
         data_shards=getattr(pool.scheme, "k", 1),
         primary=primary,
         missing=request.missing,
         osds=request.osds,
         latency_ns=reply_ns,
         end_ns=max(step.end_ns for step in steps),
-        steps=tuple(located(steps, shares, primary)),
+        steps=tuple(placed),
         holds=tuple(holds(steps)),
         path=critical_path(steps, plan.book.templates[graphs[0]].reply),
         parameters=parameters,

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from stripesim.scenarios.answers.explain.timeline import (
-    OBJECT_MAP,
     Timeline,
     TimelineStep,
 )
@@ -287,11 +286,8 @@ def drawing(
 
 
 def _lanes(timeline: Timeline) -> dict[str, list[TimelineStep]]:
-    """Group the steps by line: client, object map, primary, and each shard."""
-    names: dict[int | str, str] = {"client": "client"}
-    if any(entry.host == OBJECT_MAP for entry in timeline.steps):
-        names[OBJECT_MAP] = OBJECT_MAP
-    names["primary"] = "primary"
+    """Group the steps by line: client, object map, primary, and each shard, or the parts of an S3 request."""
+    names: dict[int | str, str] = {name: name for name in timeline.lanes()}
     for shard in range(timeline.width):
         names[shard] = lane_words([shard], timeline.primary)
     lanes: dict[str, list[TimelineStep]] = {name: [] for name in names.values()}

@@ -11,10 +11,12 @@ from stripesim.sim.engine.program import PENDING
 from stripesim.sim.observe.critical_path import critical_steps
 from stripesim.sim.observe.documents import Documented
 
-Op = Literal["write", "read", "repair"]
+Op = Literal["write", "read", "repair", "put", "get", "head", "list", "delete"]
 
 #: Lane of the OSDs that update the object map of a fresh image.
 OBJECT_MAP = "object map"
+#: Lane of the OSDs that hold the bucket index.
+BUCKET_INDEX = "bucket index"
 #: Kinds of time that a step spends.
 CATEGORIES = ("client", "network", "cpu", "coding", "ssd", "pause", "wait")
 
@@ -55,7 +57,7 @@ class TimelineStep(Documented):
         """Host that its work is for: the index of a shard, or a lane."""
         if self.branch is not None:
             return self.branch
-        return self.lane if self.lane in ("client", OBJECT_MAP) else "primary"
+        return "primary" if self.lane.startswith("shard ") else self.lane
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,16 @@ class Timeline(Documented):
         sentence = html.escape(repr(self).strip("<>"))
         return f"<p>{sentence}</p><table>{heads}{''.join(lines)}</table>"
 
+    def lanes(self) -> list[str]:
+        """List the lanes that are no shards: client, gateway, primary, or parts of an S3 request."""
+        used = dict.fromkeys(
+            entry.host for entry in self.steps if isinstance(entry.host, str)
+        )
+        if self.width:
+            order = ("client", OBJECT_MAP, "primary")
+            return [name for name in order if name in used or name != OBJECT_MAP]
+        return list(used)
+
     def totals(self) -> dict[str, int]:
         """Sum the counters of all steps. Wake-ups of threads add to durations only."""
         totals: dict[str, int] = {}
@@ -187,6 +199,9 @@ def _lane(step: RecordedStep, primary: int) -> str:
     role = step.role
     if role.startswith("client."):
         return "client"
+    part = _s3_part(step)
+    if part:
+        return part
     # Delays have no role.
     is_delay_of_map = not role and step.label.startswith(OBJECT_MAP)
     if role.startswith("map.") or is_delay_of_map:
@@ -198,6 +213,22 @@ def _lane(step: RecordedStep, primary: int) -> str:
     if shard == primary:
         return "primary"
     return f"shard {shard}"
+
+
+def _s3_part(step: RecordedStep) -> str:
+    """Return the part of an S3 request that a step belongs to, or nothing for other requests."""
+    # Steps without a role name their part in the label.
+    name = step.role.partition(".")[0] or step.label.partition(":")[0]
+    number = name.removeprefix("tail[").removesuffix("]")
+    if name.startswith("tail["):
+        return f"tail {int(number) + 1}"
+    if name.startswith("index") or name == "garbage noted":
+        return BUCKET_INDEX
+    return (
+        name
+        if name in ("client", "gateway", "head") or name.startswith("tail ")
+        else ""
+    )
 
 
 def _category(step: RecordedStep) -> str:

@@ -18,7 +18,11 @@ from stripesim.scenarios.cells.notes import (
 )
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.scenarios.schema.units import duration_text, number_text, size_text
-from stripesim.scenarios.show.figures.captions import kind_words, scheme_label
+from stripesim.scenarios.show.figures.captions import (
+    OBJECT_OPS,
+    kind_words,
+    scheme_label,
+)
 from stripesim.scenarios.show.tables import Table
 from stripesim.sim.observe.intervals import Interval
 
@@ -150,7 +154,9 @@ def curve_title(curve: LoadCurve) -> str:
     'RS(4,2), random reads of 4 KiB'
     """
     kind = request_kind(curve.cell)
-    return f"{scheme_label(curve.cell.scheme)}, {kind[0].lower()}{kind[1:]}"
+    if curve.cell.op not in OBJECT_OPS:
+        kind = f"{kind[0].lower()}{kind[1:]}"
+    return f"{scheme_label(curve.cell.scheme)}, {kind}"
 
 
 def rows_of(curve: LoadCurve) -> list[dict[str, str]]:

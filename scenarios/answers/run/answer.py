@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from stripesim.scenarios.answers.run.cost_table import cost_parts
 from stripesim.scenarios.answers.run.tables import (
     advice_table,
+    capacity_table,
     processor_parts,
     timeline_table,
 )
@@ -81,6 +82,8 @@ def _parts(
     if result.advice:
         yield advice_table(result.advice)
     yield from map(timeline_table, result.timelines)
+    if result.capacities:
+        yield capacity_table(result.capacities)
     yield from sentences_of_run(rows)
     if cores_at_iops is not None:
         yield from processor_parts(result.processors, cores_at_iops)

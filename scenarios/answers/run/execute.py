@@ -26,7 +26,11 @@ from stripesim.scenarios.cells.notes import (
     warnings_of,
 )
 from stripesim.scenarios.cells.run import run_cells
-from stripesim.scenarios.forms.capacity import drives_of, storage_warnings
+from stripesim.scenarios.forms.capacity import (
+    capacity_of,
+    drives_of,
+    storage_warnings,
+)
 from stripesim.scenarios.schema.checks import NO_BOUND, WANTED_BOUND
 from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.geometry import loads_with_keys
@@ -71,6 +75,8 @@ class ScenarioResult:
     processors: Rows = field(default_factory=list)
     #: Distribution of latencies, by cell: ``fractions`` of requests and the ``latency_ns`` of each
     latencies: Rows = field(default_factory=list)
+    #: Usable capacity for the objects of buckets, by scheme; empty for images
+    capacities: Rows = field(default_factory=list)
 
     @property
     def accepted_rows(self) -> pl.DataFrame:
@@ -111,6 +117,7 @@ class ScenarioResult:
             "stopped": stopped,
             "advice": self.advice,
             "timeline": self.timelines,
+            "capacity": self.capacities,
         }
         return document | {key: value for key, value in further.items() if value}
 
@@ -188,12 +195,38 @@ def run_scenario(
         timelines=collected.timelines,
         processors=collected.processors,
         latencies=collected.latencies,
+        capacities=_capacities(scenario, models),
         holes=_holes(scenario, models, collected, no_room),
         stopped=stopped,
         limits=collected.limits,
         refusals=collected.refusals,
         unchecked=unchecked,
     )
+
+
+def _capacities(scenario: Scenario, models: Models) -> Rows:
+    """Return the capacity of each scheme for objects of the load's sizes, or nothing for images."""
+    if not scenario.workload.is_s3:
+        return []
+    drives = drives_of(scenario, models)
+    load = scenario.workload
+    variants = [scenario]
+    if load.size_shares is None:
+        variants = [
+            scenario.with_workload(object_sizes_bytes=(size,))
+            for size in load.object_sizes_bytes
+        ]
+    rows = []
+    for name in scenario.schemes:
+        for variant in variants:
+            held = capacity_of(variant, name, models, drives)
+            stored = {
+                "scheme": held.scheme,
+                "object_bytes": round(variant.workload.mean_object_bytes),
+                "stored_bytes_per_client_byte": held.stored_per_client_byte,
+            }
+            rows.append(stored | held.to_json())
+    return rows
 
 
 def _check_has_end(scenario: Scenario) -> None:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from stripesim.scenarios.answers.run.advise import gain_text, notable
 from stripesim.scenarios.answers.run.words import cell_name
+from stripesim.scenarios.schema.units import bytes_text, format_size
 from stripesim.scenarios.show.tables import Table
 
 #: Longest list of events with equal time and kind.
@@ -121,3 +122,35 @@ def _busy_words(cell: Mapping[str, Any], iops: float) -> str:
         return words
     rate = f"{first['iops']:,.0f} requests/s"
     return f"{words}; first to saturate: {first['resource']}, at {rate}"
+
+
+def capacity_table(capacities: Sequence[Mapping[str, Any]]) -> Table:
+    """Lay out the usable capacity for the objects of buckets, by scheme."""
+    rows = [
+        [
+            one["scheme"],
+            format_size(one["object_bytes"]),
+            f"{one['overhead']:.3g}",
+            f"{one['stored_bytes_per_client_byte']:.3g}",
+            bytes_text(one["raw_bytes"]),
+            bytes_text(one["usable_bytes_full"]),
+            bytes_text(one["usable_bytes_safe"]),
+        ]
+        for one in capacities
+    ]
+    return Table(
+        "Usable capacity for objects of these sizes",
+        (
+            "scheme",
+            "objects",
+            "stored per byte, by the code",
+            "with padding",
+            "raw",
+            "usable, full",
+            "usable, safe",
+        ),
+        rows,
+        caption_shown=True,
+        note="Full: the fullest OSD at the full ratio. Safe: at the nearfull ratio, with the largest failure "
+        "domain gone. Bucket indexes and metadata are not included.",
+    )

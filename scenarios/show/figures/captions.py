@@ -13,8 +13,19 @@ PATTERN_WORDS: Final[Mapping[str, str]] = MappingProxyType(
     {"seq": "Sequential", "rand": "Random"}
 )
 OP_WORDS: Final[Mapping[str, str]] = MappingProxyType(
-    {"write": "writes", "read": "reads", "mixed": "mixed requests"}
+    {
+        "write": "writes",
+        "read": "reads",
+        "mixed": "mixed requests",
+        "put": "PUTs",
+        "get": "GETs",
+        "head": "HEADs",
+        "list": "LISTs",
+        "delete": "DELETEs",
+    }
 )
+#: Operations on whole objects, which have no pattern.
+OBJECT_OPS: Final = frozenset({"put", "get", "head", "list", "delete"})
 
 #: Names of swept keys and of columns of a cell.
 _KEY_WORDS: Final[Mapping[str, str]] = {
@@ -75,6 +86,8 @@ STEP_LOOKS: Final[Mapping[str, StepLook]] = {
 
 def kind_words(op: str, pattern: str) -> str:
     """Name a kind of request, such as ``Random writes``."""
+    if op in OBJECT_OPS:
+        return OP_WORDS[op]
     return f"{PATTERN_WORDS.get(pattern, pattern)} {OP_WORDS.get(op, op)}"
 
 

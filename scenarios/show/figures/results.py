@@ -9,6 +9,7 @@ import polars as pl
 
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.show.figures.captions import (
+    OP_WORDS,
     PATTERN_WORDS,
     cell_caption,
     headline_caption,
@@ -58,7 +59,7 @@ def draw_headline(rows: pl.DataFrame) -> CaptionedFigure:
     if sized.is_empty():
         raise ValueError("rows: got none with a block size, wanted at least one")
     patterns = [name for name in PATTERN_WORDS if name in sized["pattern"]]
-    ops = [name for name in ("write", "read", "mixed") if name in sized["op"]]
+    ops = [name for name in OP_WORDS if name in sized["op"]]
     lines = len(ops)
     columns = len(patterns)
     share = "rows"

@@ -1,8 +1,9 @@
 """One claim per measured number, and their ledger."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from stripesim.calibration.ledger.verdicts import Claim, Ledger, judge
+from stripesim.calibration.ledger.verdicts import Claim, Entry, Ledger, judge
 from stripesim.calibration.measured.rows import METRICS, MeasuredRow
 from stripesim.scenarios.studies.tasks import Row
 
@@ -61,4 +62,22 @@ def ledger_for(
         if row.id in found
         for metric in row.measured
     }
-    return judge(claims, values, parameters=parameters)
+    ledger = judge(claims, values, parameters=parameters)
+    marks = {
+        f"{row.id}:{metric}": found[row.id]["refused"]
+        for row in rows
+        if row.id in found and found[row.id]["refused"] is not None
+        for metric in row.measured
+    }
+    return replace(
+        ledger, entries=tuple(_marked(entry, marks) for entry in ledger.entries)
+    )
+
+
+def _marked(entry: Entry, marks: Mapping[str, str]) -> Entry:
+    """Return a judged claim that says which check of the audit its run fails, if it fails one."""
+    mark = marks.get(entry.claim.id)
+    if mark is None:
+        return entry
+    parts = [entry.reason, f"the run ended before it was steady: {mark}"]
+    return replace(entry, reason="; ".join(filter(None, parts)))

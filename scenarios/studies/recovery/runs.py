@@ -14,7 +14,7 @@ from stripesim.calibration.measured.hardware import (
 )
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.cells.build import build_cell, build_pool
-from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.models import build_models, op_queue
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.loader import load_scenario
@@ -100,7 +100,9 @@ def host_models(scenario: Scenario) -> Models:
         sheet_source="Intel SSD DC P3700 800 GB",
         sustained_write_fraction=fitted_hardware().sustained_write_fraction,
     )
-    return on_hardware(build_models(scenario), host, 1)
+    found = on_hardware(build_models(scenario), host, 1)
+    queue = op_queue(scenario, found.ssd, found.threads.op_shards_count)
+    return replace(found, op_queue=queue)
 
 
 def scheduler_row(

@@ -36,6 +36,9 @@ FAST_UNIT_BYTES = 16384
 #: Requests that filled an image before the first run [B].
 PREFILL_BYTES = 4 << 20
 
+#: Stands for fio's default sequence (``randrepeat``).
+DEFAULT_SEED = 42
+
 _IDS = re.compile(r"t(?P<major>\d+)-")
 _VERSIONS = {"14": "14.2.21", "18": "18.2.7", "20": "20.2.4"}
 _RUN_COLUMNS = tuple(name for name in RUN_COLUMNS if name != "stripe_unit_bytes")
@@ -73,6 +76,7 @@ class ReleaseRun:
     run: MeasuredRun
     pooled: Pooled
     is_fresh: bool  # True if nothing had been written to the image.
+    is_cold: bool  # True if primaries have forgotten the image, as after peering.
     cluster: str  # Name of the cluster that has the image, empty if there is only one.
     earlier: Requests | None  # What optimised pools have seen of the image before.
 
@@ -138,7 +142,7 @@ def with_history(runs: Sequence[ReleaseRun]) -> list[ReleaseRun]:
     written: dict[tuple[object, ...], list[Requests]] = {}
     followed = []
     for one in runs:
-        if one.is_fresh or not one.pooled.is_optimised:
+        if one.is_fresh or one.is_cold or not one.pooled.is_optimised:
             followed.append(one)
             continue
         image = (one.cluster, one.pooled, one.run.coded, one.run.image_bytes)
@@ -177,14 +181,15 @@ def fio_requests(
 ) -> Requests:
     """Return the requests of fio, in their order.
 
-    With its default seed fio visits the same places in each run, rounded down to its blocks. Runs longer
-    than the recorded sequence go on at random, with a generator of ours.
+    With its default seed fio visits the same places in each run, rounded down to its blocks. Runs with
+    another seed, or longer than the recorded sequence, take places of a generator of ours.
     """
     blocks = max(1, image_bytes // block_bytes)
     if pattern == "seq":
         numbers = np.arange(count, dtype=np.int64) % blocks
     else:
-        places = np.concatenate([_sequence(), _more(max(0, count), seed)])[:count]
+        known = _sequence() if seed == DEFAULT_SEED else _sequence()[:0]
+        places = np.concatenate([known, _more(count, seed)])[:count]
         numbers = (places * blocks).astype(np.int64)
     lengths = np.full(count, block_bytes, dtype=np.int64)
     return _requests(numbers * block_bytes, lengths, is_write=is_write)
@@ -224,7 +229,7 @@ def _run(row: CsvRow) -> ReleaseRun:
         block_bytes=row.whole("bs", 1),
         image_bytes=row.whole("image_mb", 1) * MIB,
         count=row.whole("ops", 1),
-        seed=row.whole("seed", 0, 42),
+        seed=row.whole("seed", 0, DEFAULT_SEED),
     )
     run = run_of(row, coded, requests)
     # Processor time of a small shared machine repeats too badly to be compared.
@@ -236,12 +241,13 @@ def _run(row: CsvRow) -> ReleaseRun:
     is_fresh = row.words("image") == "fresh"
     if is_fresh and run.op != "write":
         row.refuse("image", "fresh with write only")
-    if row.words("image") not in ("", "fresh", "written"):
-        row.refuse("image", "fresh, written or nothing")
+    if row.words("image") not in ("", "fresh", "written", "cold"):
+        row.refuse("image", "fresh, written, cold or nothing")
     return ReleaseRun(
         replace(run, measured=measured),
         _pooled(row),
         is_fresh=is_fresh,
+        is_cold=row.words("image") == "cold",
         cluster=row.words("cluster"),
         earlier=None,
     )

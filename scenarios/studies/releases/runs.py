@@ -145,8 +145,9 @@ def degraded_rows(one: ReleaseDegraded, engine: str) -> list[Row]:
 
 
 def tasks_for(measured: Measured, engine: str) -> list[Call]:
-    """List the simulations of a folder of measurements."""
-    tasks = [Call(one.run.run_id, run_rows, (one, engine)) for one in measured.runs]
+    """List the simulations of a folder of measurements. Rows without values are history alone."""
+    compared = [one for one in measured.runs if one.run.measured]
+    tasks = [Call(one.run.run_id, run_rows, (one, engine)) for one in compared]
     for degraded in measured.degraded:
         words = degraded_row_id(degraded)
         tasks.append(Call(words, degraded_rows, (degraded, engine)))

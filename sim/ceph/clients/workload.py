@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ class Requests:
     def __len__(self) -> int:
         return len(self.is_write)
 
-    def at(self, rows: IntArray | slice) -> Requests:
+    def at(self, rows: IntArray | slice) -> Self:
         """Select requests by index."""
         columns: dict[str, Any] = {
             name: column[rows]

@@ -100,6 +100,11 @@ class Classic(ErasureCoded):
     The shape of a write holds whether its partial stripes are in the read caches.
     """
 
+    @property
+    def append_bytes(self) -> int:
+        """Return a whole stripe, as Ceph requires without overwrites (``requires_aligned_append``) [B]."""
+        return self.granule_bytes
+
     def memory(self, *, requests_in_flight: int, prefilled: bool) -> StoreMemory:
         """Return the read caches, where writes look for partial stripes before they drop them."""
         return CachedStripes(

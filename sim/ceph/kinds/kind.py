@@ -63,6 +63,11 @@ class PoolKind(ABC):
         return self.pool.object_bytes
 
     @property
+    def append_bytes(self) -> int:
+        """Alignment of appends to objects [B]."""
+        return 1
+
+    @property
     def granules_per_object(self) -> int:
         """Granules that an object takes."""
         return -(-self.pool.object_bytes // self.granule_bytes)

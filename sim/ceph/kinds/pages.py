@@ -114,9 +114,8 @@ class WriteMemory:
         first_page = offset // self._stripe_bytes * self._unit_pages
         held: list[tuple[int, int]] = []
         for line, pages in reads:
-            found = pages & self._cache.held(queue, (of_object, line))
-            if found:
-                held += self._pages_of(line, found, first_page)
+            unread = pages & self._cache.held(queue, (of_object, line))
+            held += self._pages_of(line, unread, first_page)
         for line, pages in used:
             self._cache.add(queue, (of_object, line), pages)
         return self._numbers.number(frozenset(held))
@@ -156,10 +155,10 @@ class WriteMemory:
         self, line: int, pages: Mask, first_page: int
     ) -> list[tuple[int, int]]:
         """Return shard and page of each bit, counting pages from `first_page`."""
-        found = []
+        numbered = []
         while pages:
             bit = pages.bit_length() - 1
             pages ^= 1 << bit
             shard, page = divmod(bit, self._line_pages)
-            found.append((shard, line * self._line_pages + page - first_page))
-        return found
+            numbered.append((shard, line * self._line_pages + page - first_page))
+        return numbered

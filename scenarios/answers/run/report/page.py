@@ -139,15 +139,18 @@ def _load_words(scenario: Scenario) -> str:
 
 def _one_load(load: WorkloadSpec) -> str:
     """Describe one workload in a few words."""
-    words = {
-        "closed": f"{load.queue_depth} requests always in flight",
-        "open": f"{number_text(load.rate_per_s)} requests/s, Poisson arrivals",
-        "trace": f"the trace {load.trace}",
-    }[load.kind]
+    words = f"the trace {load.trace}"
+    if load.is_closed:
+        words = f"{load.queue_depth} requests always in flight"
+    if load.is_open:
+        words = f"{number_text(load.rate_per_s)} requests/s, Poisson arrivals"
+    if load.is_s3:
+        objects = f"{load.objects:,} objects in {load.buckets:,} buckets"
+        return f"clients: {load.clients}, {words} for each, {objects}"
     image = f"{load.image} image of {size_text(load.image_bytes)}"
     if load.clients == 1:
         return f"{words}, {image}"
-    per_client = " for each" if load.kind == "closed" else ""
+    per_client = " for each" if load.is_closed else ""
     return f"{load.clients} clients, {words}{per_client}, each with a {image}"
 
 

@@ -1,0 +1,126 @@
+"""Build the gateways of a cluster, and the load of one cell on its buckets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from stripesim.models.coding import parse_scheme
+from stripesim.models.generations import generation
+from stripesim.models.placement import pgs_of_objects
+from stripesim.scenarios.schema.keys import Cell, Scenario, WorkloadSpec
+from stripesim.sim.ceph.clients.objects import S3Load
+from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.ceph.gateway.service import Gateways
+from stripesim.sim.ceph.kinds import kind_of
+from stripesim.sim.ceph.pool import Pool
+from stripesim.sim.engine.graph import IntArray
+
+#: Prefix of the names of index objects.
+_INDEX_PREFIX: Final = ".dir"
+#: Places of objects that a run distinguishes, and the memory of their bindings [B].
+_SLOTS_MIN: Final = 256
+_SLOTS_MAX: Final = 16_384
+_BINDINGS_BYTES: Final = 128 << 20
+_ROLE_BYTES: Final = 4
+
+
+def with_gateways(
+    scenario: Scenario, pool: Pool, index_sets: IntArray, models: Models
+) -> Pool:
+    """Return the pool with the gateways of a scenario in front of it.
+
+    `index_sets` are complete acting sets of the pool that holds the bucket indexes, shape (sets, replicas).
+    """
+    load = scenario.workload
+    spec = scenario.cluster.gateways
+    hosts = pool.cluster.hosts
+    count = spec.count or hosts
+    machines = np.arange(count, dtype=np.int64)
+    on_osd_hosts = spec.place == "osd-hosts"
+    scheme = parse_scheme(spec.index_scheme)
+    shards = np.arange(load.buckets * load.index_shards, dtype=np.int64)
+    groups = np.asarray(pgs_of_objects(_INDEX_PREFIX, shards, len(index_sets)))
+    gateways = Gateways(
+        hosts=machines % hosts if on_osd_hosts else machines,
+        on_osd_hosts=on_osd_hosts,
+        cores_count=spec.cores or models.cpu.cores_per_host,
+        threads_count=spec.threads,
+        index_scheme=scheme,
+        index_acting=index_sets[groups.astype(np.int64)],
+        index_shards=load.index_shards,
+        exclusive=generation(scenario.generation).exclusive_class_writes,
+        lists="list" in load.used_ops,
+        tails=_tails(scenario, pool, models),
+        width=pool.scheme.width,
+    )
+    return replace(pool, cluster=replace(pool.cluster, gateways=gateways))
+
+
+def _tails(scenario: Scenario, pool: Pool, models: Models) -> int:
+    """Return the number of tail objects of the largest object."""
+    assert models.gateway is not None
+    load = scenario.workload
+    append_bytes = kind_of(pool).append_bytes
+    counts = []
+    for size_bytes in load.object_sizes_bytes:
+        threshold = load.multipart_threshold_bytes
+        if threshold is None or size_bytes < threshold or "delete" in load.used_ops:
+            counts.append(
+                len(models.gateway.layout(size_bytes, append_bytes).tail_bytes)
+            )
+        if threshold is not None and size_bytes >= threshold:
+            part_bytes = min(size_bytes, load.part_size_bytes)
+            layout = models.gateway.layout(part_bytes, append_bytes)
+            # The head of such an object has no data, so all chunks of a range are tails.
+            counts.append(len(layout.parts_bytes))
+    return max(counts)
+
+
+def s3_load(scenario: Scenario, load: WorkloadSpec, cell: Cell, pool: Pool) -> S3Load:
+    """Return the load of one cell on the buckets of a pool."""
+    ops: tuple[str, ...] = (cell.op,)
+    op_shares: tuple[float, ...] = (1.0,)
+    if load.op_shares is not None:
+        ops = load.used_ops
+        op_shares = load.op_shares
+    sizes_bytes = load.object_sizes_bytes
+    size_shares = load.size_shares
+    if size_shares is None:
+        assert cell.block_size_bytes is not None
+        sizes_bytes = (cell.block_size_bytes,)
+        size_shares = (1.0,)
+    mean_bytes = round(load.mean_object_bytes)
+    model = pool.cluster.models.gateway
+    assert model is not None
+    in_bucket = max(1, load.objects // load.buckets)
+    return S3Load(
+        pattern="rand",
+        block_bytes=mean_bytes,
+        image_bytes=max(mean_bytes, load.objects * mean_bytes),
+        read_fraction=0.0,
+        requests=load.requests,
+        queue_depth=0 if load.is_open else load.queue_depth,
+        rate_per_s=load.rate_per_s,
+        seed=scenario.seed,
+        clients=load.clients,
+        ops=ops,
+        op_shares=op_shares,
+        sizes_bytes=sizes_bytes,
+        size_shares=size_shares,
+        list_keys=min(model.list_keys_max_count, in_bucket),
+        slots=_slots(pool),
+        tls=load.tls,
+        multipart_threshold_bytes=load.multipart_threshold_bytes,
+        part_bytes=load.part_size_bytes,
+    )
+
+
+def _slots(pool: Pool) -> int:
+    """Return the places of objects to distinguish: whole rounds of the placement groups, if they fit."""
+    fitting = _BINDINGS_BYTES // (_ROLE_BYTES * pool.cluster.roles)
+    slots = min(_SLOTS_MAX, max(_SLOTS_MIN, fitting))
+    groups = pool.cluster.groups
+    return slots // groups * groups or slots

@@ -1,0 +1,1 @@
+"""The study of objects over RADOS gateways: published rates, cores and latencies."""

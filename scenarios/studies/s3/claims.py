@@ -1,0 +1,115 @@
+"""One claim for each measured number, and one for each ratio of two that differ in one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from stripesim.calibration.ledger.verdicts import Claim, Ledger, judge
+from stripesim.scenarios.studies.s3.measured import (
+    RATIO_TOLERANCE,
+    VALUE_TOLERANCE,
+    ObjectRow,
+)
+from stripesim.scenarios.studies.tasks import Row
+
+#: Columns of which a ratio varies one.
+_VARIED = ("scheme", "block", "threads")
+_SAME = ("system", "hardware", "op", "state", "metric", "unit")
+
+
+def claims_of(rows: Sequence[ObjectRow]) -> tuple[Claim, ...]:
+    """Turn measured rows into claims: a value by the row's `id`, and ratios as ``id/id``."""
+    values = [_claim(row) for row in rows]
+    return (*values, *(_ratio(row, base) for row, base in _pairs(rows)))
+
+
+def _pairs(rows: Sequence[ObjectRow]) -> Iterator[tuple[ObjectRow, ObjectRow]]:
+    """Yield each row with the first row that differs from it in one varied column only."""
+    for varied in _VARIED:
+        first: dict[tuple[str, ...], ObjectRow] = {}
+        others = [name for name in _VARIED if name != varied]
+        for row in rows:
+            key = tuple(getattr(row, name) for name in (*_SAME, *others))
+            base = first.setdefault(key, row)
+            if base is not row and getattr(base, varied) != getattr(row, varied):
+                yield row, base
+
+
+def _claim(row: ObjectRow) -> Claim:
+    return Claim(
+        id=row.id,
+        paper="s3",
+        locus=row.source,
+        metric=row.metric,
+        scheme=row.scheme,
+        baseline="",
+        pattern="",
+        op=row.op,
+        block_size=row.block,
+        published=row.published,
+        published_text=row.value,
+        unit=row.unit,
+        kind="exact",
+        role=row.role,
+        compare="value",
+        tolerance=VALUE_TOLERANCE,
+        note=row.note,
+        statement=f"{row.metric} of {row.op} of {row.block}, {row.scheme}, {row.threads}, {row.state}: "
+        f"{row.hardware}",
+    )
+
+
+def _ratio(row: ObjectRow, base: ObjectRow) -> Claim:
+    roles = {row.role, base.role}
+    role = next(
+        (name for name in ("not-derivable", "held-out") if name in roles), "calibration"
+    )
+    ratio = row.published / base.published
+    return Claim(
+        id=f"{row.id}/{base.id}",
+        paper="s3",
+        locus=row.source,
+        metric=f"ratio of {row.metric}",
+        scheme=row.scheme,
+        baseline=base.scheme,
+        pattern="",
+        op=row.op,
+        block_size=row.block,
+        published=ratio,
+        published_text=f"{ratio:.4g}",
+        unit="1",
+        kind="ratio",
+        role=role,
+        compare="value",
+        tolerance=RATIO_TOLERANCE,
+        note="",
+        statement=f"{row.metric} of {row.op}: {row.scheme}, {row.block}, {row.threads} over "
+        f"{base.scheme}, {base.block}, {base.threads}",
+    )
+
+
+def ledger_for(
+    rows: Sequence[ObjectRow], simulated: Iterable[Row], parameters: Iterable[Row]
+) -> Ledger:
+    """Judge result rows against measured ones."""
+    found = {row["row_id"]: row for row in simulated}
+    values = {name: row["value"] for name, row in found.items()}
+    reasons = {name: row["reason"] for name, row in found.items() if row["reason"]}
+    reasons |= {
+        row.id: f"no model of a cluster that is {row.state}"
+        for row in rows
+        if row.role == "not-derivable"
+    }
+    for row, base in _pairs(rows):
+        name = f"{row.id}/{base.id}"
+        pair = (values.get(row.id), values.get(base.id))
+        if pair[0] is None or not pair[1]:
+            reasons[name] = reasons.get(row.id) or reasons.get(base.id) or "no value"
+            continue
+        values[name] = pair[0] / pair[1]
+    return judge(
+        claims_of(rows),
+        {name: value for name, value in values.items() if value is not None},
+        reasons=reasons,
+        parameters=parameters,
+    )

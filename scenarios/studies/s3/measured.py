@@ -1,0 +1,228 @@
+"""Rows of measurements of gateways: what was asked, by how many clients, and what came out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from stripesim.models.problems import StudyError
+from stripesim.scenarios.schema.units import parse_size_bytes
+from stripesim.scenarios.studies.description import study_folder
+
+COLUMNS: Final = (
+    "id",
+    "system",
+    "source",
+    "hardware",
+    "scheme",
+    "op",
+    "block",
+    "threads",
+    "state",
+    "metric",
+    "value",
+    "unit",
+    "how",
+    "note",
+)
+#: Rows that numbers of the set `nvme` were solved for: 3-replication on ten hosts, and the client's time for
+#: a byte, which only a load of few clients shows. That row was held out before the first run.
+CALIBRATION: Final = frozenset(
+    {*(f"rgw-{number}" for number in range(229, 241)), "rgw-087"}
+)
+#: Tolerance of a value, and of a ratio of two.
+VALUE_TOLERANCE: Final = 0.25
+RATIO_TOLERANCE: Final = 0.15
+#: Requests in flight of a driver whose number is not stated, as of a client in study `nvme`.
+UNSTATED_CONCURRENT: Final = 128
+_RELEASES: Final = {
+    "pacific": ("pacific", "16."),
+    "quincy": ("quincy", "17."),
+    "reef": ("reef", "18."),
+    "squid": ("squid", "19."),
+    "tentacle": ("tentacle", "20."),
+}
+_OPS: Final = {
+    "put": ("put", "write", "upload"),
+    "get": ("get", "read", "download"),
+    "head": ("head", "stat"),
+    "delete": ("delete", "del"),
+    "list": ("list",),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectRow:
+    """One measured number, with the columns of ``s3.csv`` as they are written."""
+
+    id: str
+    system: str
+    source: str
+    hardware: str
+    scheme: str
+    op: str
+    block: str
+    threads: str
+    state: str
+    metric: str
+    value: str
+    unit: str
+    how: str
+    note: str
+
+    @property
+    def published(self) -> float:
+        """The number."""
+        return float(self.value)
+
+    @property
+    def role(self) -> str:
+        """Role of the row, by rules that were fixed before the first run of any row that is held out."""
+        if self.id in CALIBRATION:
+            return "calibration"
+        # No model ages a cluster.
+        return "not-derivable" if "aged" in self.state else "held-out"
+
+    @property
+    def group(self) -> tuple[str, ...]:
+        """Everything that rows of one run share."""
+        return (
+            self.system,
+            self.hardware,
+            self.scheme,
+            self.block,
+            self.threads,
+            self.state,
+        )
+
+    @property
+    def s3_op(self) -> str:
+        """Operation whose numbers the row states."""
+        word = self.op.lower().split()[0]
+        for name, words in _OPS.items():
+            if word.rstrip("s") in words:
+                return name
+        raise StudyError(f"the operation {self.op!r} is none of {', '.join(_OPS)}")
+
+    @property
+    def is_mixed(self) -> bool:
+        """True if the load had other operations, too."""
+        return "hybrid" in self.op.lower() or "mix" in self.op.lower()
+
+    @property
+    def run_key(self) -> tuple[str, ...]:
+        """Key of the run that simulates the row."""
+        return (*self.group, "mixed" if self.is_mixed else self.s3_op)
+
+    @property
+    def generation(self) -> str:
+        """Release of Ceph, by default reef."""
+        words = f"{self.system} {self.hardware}".lower()
+        for name, signs in _RELEASES.items():
+            if any(re.search(rf"(?<![\d.]){re.escape(sign)}", words) for sign in signs):
+                return name
+        return "reef"
+
+    @property
+    def tls(self) -> bool:
+        """True if clients used TLS."""
+        words = f"{self.state} {self.op} {self.threads}"
+        if re.search(r"\b(no|without)[ -](SSL|TLS)", words, re.IGNORECASE):
+            return False
+        return re.search(r"\b(SSL|TLS|https)\b", words, re.IGNORECASE) is not None
+
+    @property
+    def hosts_stopped(self) -> int:
+        """Hosts that were down, whose data the others then hold [count]."""
+        match = re.search(r"(\d+) of \d+ (?:hosts|nodes) (?:stopped|down)", self.state)
+        return int(match[1]) if match else 0
+
+    @property
+    def hosts(self) -> int | None:
+        """Hosts of the cluster, if the row states others than the description, as in a series."""
+        match = re.search(r"(?<!of )(\d+)[ -](?:OSD )?nodes?\b", self.state)
+        return int(match[1]) if match else None
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that all clients together keep in flight [count]."""
+        numbers = [
+            int(number.replace(",", ""))
+            for number in re.findall(r"\d[\d,]*", self.threads)
+        ]
+        if not numbers:
+            raise StudyError(f"the load {self.threads!r} states no number")
+        count = numbers[0]
+        if len(numbers) > 1 and re.search(r"\d[\w ]*[x×*]\s*\d", self.threads):
+            count *= numbers[1]
+        return count * UNSTATED_CONCURRENT if "driver" in self.threads else count
+
+    @property
+    def sizes(self) -> tuple[tuple[int, float], ...]:
+        """Sizes of objects [B] and their shares: one, or the powers of two of a range, equally often."""
+        found = re.findall(r"(\d+(?:\.\d+)?)\s*([KMG])?i?B?", self.block)
+        if not found:
+            raise StudyError(f"the size {self.block!r} states no number")
+        ends = [_size_bytes(number, unit) for number, unit in found[:2]]
+        first, last = ends[0], ends[-1]
+        sizes = [first]
+        while len(ends) > 1 and sizes[-1] * 2 <= last:
+            sizes.append(sizes[-1] * 2)
+        return tuple((size, 1.0 / len(sizes)) for size in sizes)
+
+
+def _size_bytes(number: str, unit: str) -> int:
+    try:
+        return parse_size_bytes(f"{number}{unit}iB" if unit else number)
+    except ValueError as error:
+        raise StudyError(str(error)) from None
+
+
+def load(data: Path | str | None = None) -> tuple[ObjectRow, ...]:
+    """Return the rows of a folder with an ``s3.csv``, by default those that ship.
+
+    Raises
+    ------
+    StudyError
+        If the file is missing or lacks columns, or a value is no number, with one line for each.
+    """
+    if data is None:
+        return _shipped()
+    path = Path(data) / "s3.csv"
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyError(f"{path}: got {error}, wanted a table of rows") from None
+    return _rows(text, str(path))
+
+
+@cache
+def _shipped() -> tuple[ObjectRow, ...]:
+    text = (study_folder("s3") / "data" / "s3.csv").read_text(encoding="utf-8")
+    return _rows(text, "s3.csv")
+
+
+def _rows(text: str, where: str) -> tuple[ObjectRow, ...]:
+    reader = csv.DictReader(io.StringIO(text))
+    missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
+    if missing:
+        raise StudyError(f"{where}:1: got no {', '.join(missing)}, wanted all columns")
+    rows = []
+    problems = []
+    for line, row in enumerate(reader, start=2):
+        try:
+            float(row["value"])
+        except (TypeError, ValueError):
+            problems.append(
+                f"{where}:{line}: value: got {row['value']!r}, wanted a number"
+            )
+            continue
+        rows.append(ObjectRow(**{name: row[name] or "" for name in COLUMNS}))
+    if problems:
+        raise StudyError("\n".join(problems))
+    return tuple(rows)

@@ -1,0 +1,1 @@
+"""The RADOS gateway: objects over HTTP, as one more path through the cluster. Start with `paths`."""

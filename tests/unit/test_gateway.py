@@ -1,0 +1,313 @@
+"""S3 requests pass gateways, the bucket index and the pool's own paths; bytes follow by hand."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from stripesim.models.coding import parse_scheme
+from stripesim.models.problems import ScenarioError
+from stripesim.scenarios.answers.explain.request import explain
+from stripesim.scenarios.cells.bound import bounds_of_cell
+from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import run_cell
+from stripesim.scenarios.forms.capacity import (
+    capacity_of,
+    drives_of,
+    stored_object_bytes,
+)
+from stripesim.scenarios.schema.keys import cells
+from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.sim.engine.graph import GraphBuilder
+from support.messages import states
+
+KIB = 1 << 10
+MIB = 1 << 20
+
+CLUSTER = """
+[cluster]
+hosts = 8
+osds_per_host = 2
+pg_num = 64
+"""
+
+
+def scenario(workload, schemes='["rep:3"]', cluster="", requests=60, queue_depth=4):
+    return parse_scenario(
+        f'schemes = {schemes}\n{CLUSTER}{cluster}\n[workload]\nkind = "s3"\n'
+        f"requests = {requests}\nqueue_depth = {queue_depth}\n{workload}"
+    )
+
+
+def ran(one, number=0, engine="compiled"):
+    result = run_cell(one, cells(one)[number], engine, unchecked=True)
+    # The audit accepts it: Little's law, busy times, bytes, bounds.
+    assert result.refused is None
+    return result
+
+
+def built(one, number=0):
+    return build_cell(one, cells(one)[number], build_models(one))
+
+
+def gateway_of(one):
+    model = build_models(one).gateway
+    assert model is not None
+    return model
+
+
+@pytest.mark.parametrize(
+    ("scheme", "size", "head", "tails"),
+    [
+        # 4 MiB are a whole number of 16 KiB stripes.
+        ("rs:4,2", 9 * MIB, 4 * MIB, [4 * MIB, 1 * MIB]),
+        ("rep:3", 4 * MIB, 4 * MIB, []),
+        ("rep:3", 1, 1, []),
+        # Stripes of RS(6,3) have 24 KiB: 170 of them are 4,177,920 bytes.
+        ("rs:6,3", 5 * MIB, 4177920, [5 * MIB - 4177920]),
+    ],
+)
+def test_chunks_are_whole_stripes_of_the_pool(scheme, size, head, tails) -> None:
+    one = scenario(
+        f"object_sizes_bytes = [{size}]",
+        f'["{scheme}"]',
+        'failure_domain_erasure = "osd"',
+    )
+    stripe_bytes = 4096 * parse_scheme(scheme).k if scheme != "rep:3" else 1
+    layout = gateway_of(one).layout(size, stripe_bytes)
+    assert layout.head_bytes == head
+    assert list(layout.tail_bytes) == tails
+    cluster = built(one).pool.cluster
+    assert cluster.gateways.tails == len(tails)
+
+
+def test_both_engines_agree_on_every_operation() -> None:
+    one = scenario(
+        'ops = ["put", "get", "head", "list", "delete"]\n'
+        "op_shares = [3, 3, 1, 1, 1]\n"
+        'object_sizes_bytes = ["4k", "5MiB"]\nsize_shares = [2, 1]\nclients = 2',
+        '["rep:3", "rs:4,2"]',
+    )
+    for number in range(2):
+        by_engine = [
+            ran(one, number, engine).sha256 for engine in ("compiled", "simpy")
+        ]
+        assert by_engine[0] == by_engine[1]
+
+
+def test_a_put_writes_the_head_and_updates_the_index_twice() -> None:
+    one = scenario('ops = ["put"]\nobject_sizes_bytes = ["64k"]')
+    result = ran(one)
+    store = build_models(one).store
+    entry_bytes = gateway_of(one).index_entry_bytes
+    # Three copies of the head; its log entry and those of two index updates, on three OSDs each. A sync
+    # writes further bytes once for all of its transactions.
+    data = 3 * 64 * KIB
+    logs = 3 * (3 * store.metadata_bytes + 2 * entry_bytes)
+    written = result.row.device_write_bytes_per_client_byte * 64 * KIB
+    syncs = 9 * store.sync_log_bytes
+    assert data + logs <= written <= data + logs + syncs
+    assert result.row.device_data_write_bytes_per_client_byte == 3
+
+
+def test_a_put_of_several_chunks_writes_each_byte_three_times() -> None:
+    result = ran(scenario('ops = ["put"]\nobject_sizes_bytes = ["10MiB"]'))
+    assert result.row.device_data_write_bytes_per_client_byte == 3
+
+
+def test_small_objects_of_a_code_are_padded_to_a_stripe() -> None:
+    one = scenario('ops = ["put"]\nobject_sizes_bytes = ["4k"]', '["rs:4,2"]')
+    # One stripe has six chunks of 4 KiB.
+    assert ran(one).row.device_data_write_bytes_per_client_byte == 6
+
+
+def test_get_head_list_and_delete_move_the_bytes_that_they_need() -> None:
+    one = scenario(
+        'ops = ["get", "head", "list", "delete"]\nobject_sizes_bytes = ["64k"]'
+    )
+    get, head, listed, delete = (ran(one, number) for number in range(4))
+    assert get.row.device_read_bytes_per_client_byte == 1
+    # From the OSD to the gateway, and from there to the client.
+    assert 2 < get.row.public_net_bytes_per_client_byte < 2.2
+    for without_data in (head, listed, delete):
+        assert without_data.row.throughput_bytes_per_s == 0
+        assert without_data.row.device_read_bytes_per_client_byte is None
+    # A LIST asks all shards of a bucket, a HEAD only the head.
+    assert listed.uses > 5 * head.uses
+
+
+def test_the_reply_to_a_put_does_not_wait_for_the_index_to_complete() -> None:
+    (one,) = explain("put", "rep:3", 4096)
+    ends_ns = {step.step.label: step.step.end_ns for step in one.steps}
+    completed = max(
+        end_ns
+        for label, end_ns in ends_ns.items()
+        if label.startswith("index complete: ") and "kv sync" in label
+    )
+    prepared = ends_ns["index prepare: all committed"]
+    written = ends_ns["head: all committed"]
+    assert prepared < written < one.latency_ns < one.end_ns
+    assert completed > written
+    assert set(one.lanes()) == {"client", "gateway", "bucket index", "head"}
+    assert sum(one.latency_by_category_ns().values()) == one.latency_ns
+
+
+def test_a_get_reads_tails_ahead_within_the_window() -> None:
+    (one,) = explain("get", "rep:3", 24 * MIB, with_parameters=False)
+    starts_ns = {
+        number: min(
+            step.step.start_ns
+            for step in one.steps
+            if step.lane == f"tail {number}" and step.step.word == "use"
+        )
+        for number in range(1, 6)
+    }
+    # The window of 16 MiB holds four tails. The fifth waits until the first is on its way to the client.
+    first_four = [starts_ns[number] for number in range(1, 5)]
+    assert max(first_four) - min(first_four) < 1_000
+    assert starts_ns[5] - max(first_four) > 100_000
+
+
+def test_one_gateway_limits_the_rate_by_what_its_requests_share() -> None:
+    workload = 'ops = ["get"]\nobject_sizes_bytes = ["4k"]'
+    one = scenario(
+        workload,
+        cluster="[cluster.gateways]\ncount = 1",
+        requests=4000,
+        queue_depth=300,
+    )
+    result = ran(one)
+    most_per_s = 1e9 / gateway_of(one).serial_ns
+    assert result.row.iops == pytest.approx(most_per_s, rel=0.02)
+    assert result.row.bottleneck == "gateway.serial"
+    first, *_ = bounds_of_cell(one, cells(one)[0], build_models(one))
+    assert first.iops == pytest.approx(most_per_s, rel=1e-6)
+
+
+def test_gateways_of_their_own_have_cores_and_networks() -> None:
+    workload = 'ops = ["get"]\nobject_sizes_bytes = ["4MiB"]'
+    apart = '[cluster.gateways]\ncount = 2\nplace = "own"\ncores = 8'
+    result = ran(scenario(workload, cluster=apart))
+    kinds = {use.kind for use in result.resources if use.utilisation > 0}
+    assert {"gateway.cpu", "gateway.tx", "gateway.rx"} <= kinds
+
+
+def test_one_client_uses_all_gateways_in_turn() -> None:
+    workload = 'ops = ["get"]\nobject_sizes_bytes = ["4k"]'
+    result = ran(scenario(workload, cluster="[cluster.gateways]\ncount = 5"))
+    pool = built(scenario(workload, cluster="[cluster.gateways]\ncount = 5")).pool
+    serial = pool.cluster.resources.numbered_kinds.are("gateway.serial")
+    busy_ns = result.engine_run.busy_ns[serial]
+    assert len(busy_ns) == 5
+    assert len(set(busy_ns.tolist())) == 1
+
+
+def test_capacity_follows_from_the_sizes_of_objects() -> None:
+    one = scenario(
+        'object_sizes_bytes = ["4k", "4MiB"]\nsize_shares = [3, 1]', '["rs:4,2"]'
+    )
+    models = build_models(one)
+    pool = built(one).pool
+    # 4 KiB take a stripe of six chunks, 4 MiB take 256 stripes.
+    assert stored_object_bytes(pool, 4 * KIB) == 6 * 4 * KIB
+    assert stored_object_bytes(pool, 4 * MIB) == 6 * MIB
+    held = capacity_of(one, "rs:4,2", models, drives_of(one, models))
+    per_byte = (3 * 24 * KIB + 6 * MIB) / (3 * 4 * KIB + 4 * MIB)
+    assert held.stored_per_client_byte == pytest.approx(per_byte)
+    assert held.usable_bytes_full == pytest.approx(
+        held.raw_bytes * 0.95 / (per_byte * held.imbalance)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            'ops = ["write"]',
+            'workload.ops: got "write" ... put, get, head, list, delete',
+        ),
+        ("op_shares = [1]", "workload.op_shares: got 1 ... 2"),
+        ("size_shares = [1, 2]", "workload.size_shares: got 2 ... 1"),
+        (
+            "buckets = 100000\nindex_shards = 2",
+            "workload.buckets: got 200,000 ... 100,000",
+        ),
+        ('image = "pristine"', 'workload.image: got "pristine" ... prefilled'),
+        ("read_fraction = 0.5", "workload.read_fraction: got 0.5 ... op_shares"),
+    ],
+)
+def test_wrong_keys_of_a_load_on_buckets_are_named(text, says) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        scenario(text)
+    assert states(str(caught.value), says)
+
+
+def test_a_report_and_a_sweep_show_objects(tmp_path, command) -> None:
+    (tmp_path / "s3.toml").write_text(
+        f'schemes = ["rep:3"]\n{CLUSTER}\n[workload]\nkind = "s3"\nrequests = 120\nqueue_depth = 2\n'
+        'object_sizes_bytes = ["4k", "64k"]\n',
+        encoding="utf-8",
+    )
+    path = str(tmp_path / "s3.toml")
+    status, out, _ = command("run", path, "--no-costs", "--out", str(tmp_path / "out"))
+    assert status == 0
+    assert "Usable capacity for objects of these sizes" in out
+    assert (tmp_path / "out" / "headline.png").exists()
+    over = ("--over", "workload.queue_depth=1,2", "--jobs", "1")
+    status, out, _ = command("sweep", path, *over, "--json", "-")
+    assert status == 0
+    # Two depths, two operations and two sizes.
+    assert len(json.loads(out)["rows"]) == 8
+
+
+def test_parts_of_an_upload_move_the_bytes_of_the_object() -> None:
+    one = scenario(
+        'ops = ["put", "get"]\nobject_sizes_bytes = ["40MiB"]\n'
+        'multipart_threshold_bytes = "16MiB"',
+    )
+    put, get = ran(one, 0), ran(one, 1)
+    assert put.row.device_data_write_bytes_per_client_byte == 3
+    assert get.row.device_read_bytes_per_client_byte == 1
+    # Parts of 16, 16 and 8 MiB, and the completion.
+    owners = put.foreground.planned.owners
+    assert np.bincount(owners).tolist()[:3] == [4, 4, 4]
+    assert set(put.requested.lengths_bytes.tolist()) == {40 * MIB}
+    assert ran(one, 0, "simpy").sha256 == put.sha256
+
+
+def test_objects_too_large_for_one_graph_are_refused() -> None:
+    one = scenario('ops = ["put"]\nobject_sizes_bytes = ["128MiB"]', requests=2)
+    with pytest.raises(ScenarioError) as caught:
+        ran(one)
+    assert states(str(caught.value), "workload.object_sizes_bytes: got 128MiB ... 4096")
+
+
+def test_keys_of_buckets_need_kind_s3() -> None:
+    with pytest.raises(ScenarioError) as caught:
+        parse_scenario('schemes = ["rep:3"]\n[workload]\nrequests = 1\nbuckets = 4')
+    assert states(str(caught.value), 'workload.buckets: got 4 ... kind = "s3"')
+
+
+def test_a_set_without_gateways_is_refused() -> None:
+    one = scenario("", cluster='parameters = "pacific"')
+    with pytest.raises(ScenarioError) as caught:
+        build_models(one)
+    assert states(str(caught.value), 'cluster.parameters: got "pacific" ... nvme')
+
+
+def test_an_embedded_path_takes_as_long_as_alone() -> None:
+    inner = GraphBuilder("inner")
+    first = inner.use(0, 100, after=[inner.issue], label="first")
+    second = inner.use(1, 50, after=[inner.issue], label="second")
+    path = inner.finish(reply=inner.join([first, second]))
+    outer = GraphBuilder("outer")
+    begun = outer.use(2, 10, after=[outer.issue], label="begun")
+    reply = outer.embed(path, after=[begun], roles=[5, 6], label="part")
+    whole = outer.finish(reply=reply)
+    assert whole.roles.tolist() == [-1, 2, 5, 6, -1]
+    assert whole.demands_ns.tolist() == [0, 10, 100, 50, 0]
+    assert whole.labels[2] == "part: first"
+    assert np.array_equal(whole.predecessors, [0, 1, 1, 1, 2])
