@@ -9,6 +9,7 @@ exports op graphs and engines for programs that simulate their own system.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from inspect import isfunction
 from pathlib import Path
@@ -30,7 +31,8 @@ from stripesim.models.problems import (
     UnavailableError,
     WorkError,
 )
-from stripesim.scenarios.answers.run.execute import ScenarioResult, run_scenario
+from stripesim.scenarios.answers.run.answer import ScenarioResult
+from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.build import build_cell, build_pool
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell, cells
@@ -44,6 +46,7 @@ from stripesim.scenarios.schema.loader import (
 from stripesim.scenarios.schema.loader import load_scenario as _load_scenario
 from stripesim.scenarios.schema.loader import parse_scenario as _parse_scenario
 from stripesim.scenarios.schema.units import format_size, parse_size_bytes
+from stripesim.scenarios.show.answer import Answer, AnsweredList
 from stripesim.sim.ceph.clients.workload import Synthetic, SyntheticStream
 from stripesim.sim.ceph.cluster import Cluster
 from stripesim.sim.ceph.pool import Pool
@@ -59,8 +62,8 @@ if TYPE_CHECKING:
     from stripesim.scenarios.answers.explain.timeline import Timeline
     from stripesim.scenarios.answers.load.figure import draw_load
     from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint
+    from stripesim.scenarios.answers.sweep.answer import SweepResult
     from stripesim.scenarios.answers.sweep.figures import draw_sweep
-    from stripesim.scenarios.answers.sweep.run import SweepResult
     from stripesim.scenarios.answers.trace import write_fit
     from stripesim.scenarios.schema.keys import (
         ClientSpec,
@@ -87,7 +90,9 @@ if TYPE_CHECKING:
     from stripesim.traces import load as load_trace
 
 __all__ = [
+    "Answer",
     "AnswerError",
+    "AnsweredList",
     "BlockTrace",
     "CaptionedFigure",
     "Claim",
@@ -159,7 +164,7 @@ _LATE = {
     "LoadCurve": "stripesim.scenarios.answers.load.results",
     "LoadPoint": "stripesim.scenarios.answers.load.results",
     "StudyResult": "stripesim.scenarios.studies.base",
-    "SweepResult": "stripesim.scenarios.answers.sweep.run",
+    "SweepResult": "stripesim.scenarios.answers.sweep.answer",
     "Timeline": "stripesim.scenarios.answers.explain.timeline",
     "TraceFit": "stripesim.calibration.trace_fit",
     "describe_trace": "stripesim.traces",
@@ -524,7 +529,7 @@ def durability(
     sets: Overrides = (),
     seed: int | None = None,
     walks: int = 1000,
-) -> list[dict[str, Any]]:
+) -> AnsweredList[dict[str, Any]]:
     """Estimate the durability of each scheme of a scenario that has a ``[durability]`` table.
 
     Parameters
@@ -545,23 +550,22 @@ def durability(
     list of dict
         One row per scheme and method: ``nines`` with its 95 % interval ``nines_low`` to ``nines_high`` (None
         for an approximation), ``exact``, ``loss_probability`` within the horizon, ``mttdl_hours``,
-        ``dominant_path``, ``assumptions`` and more.
+        ``dominant_path``, ``assumptions`` and more. Its ``answer`` is what ``stripesim durability`` shows.
 
     Raises
     ------
     ValueError
         If the scenario has no ``[durability]`` table, or the method does not apply to a scheme.
     """
+    from stripesim.scenarios.answers.durability.answer import answer_of_durability
     from stripesim.scenarios.answers.durability.durability import answer
 
-    rows: list[dict[str, Any]] = answer(
-        _loaded(scenario, sets, seed), method, walks=walks
-    )["rows"]
-    return rows
+    document = answer(_loaded(scenario, sets, seed), method, walks=walks)
+    return AnsweredList(document["rows"], partial(answer_of_durability, document))
 
 
 @citing_arguments
-def import_report(*files: str | Path, pools: Sequence[str] = ()) -> dict[str, Any]:
+def import_report(*files: str | Path, pools: Sequence[str] = ()) -> Answer:
     """Describe an existing Ceph cluster: its pools, OSDs, placement groups and capacity.
 
     Parameters
@@ -574,18 +578,20 @@ def import_report(*files: str | Path, pools: Sequence[str] = ()) -> dict[str, An
 
     Returns
     -------
-    dict
-        ``pools``, ``osds``, ``pgs_by_osd``, ``capacity``, ``scenario`` and ``warnings``.
+    Answer
+        A mapping with ``pools``, ``osds``, ``pgs_by_osd``, ``capacity``, ``scenario`` and ``warnings``.
 
     Raises
     ------
     ValueError
         If a file cannot be read or contains none of these documents.
     """
+    from stripesim.scenarios.answers.cluster import answer_of_cluster
     from stripesim.scenarios.clusters.cluster import import_cluster
     from stripesim.scenarios.clusters.summary import answer
 
-    return answer(import_cluster([Path(file) for file in files]), pools)[0]
+    cluster = import_cluster([Path(file) for file in files])
+    return answer_of_cluster(*answer(cluster, pools))
 
 
 @citing_arguments
@@ -596,7 +602,7 @@ def rehearse(
     seed: int | None = None,
     engine: str = "compiled",
     unchecked: bool = False,
-) -> dict[str, Any]:
+) -> Answer:
     """Rehearse the planned changes of a scenario: movement, duration, fill and the effect on clients.
 
     Parameters
@@ -614,18 +620,21 @@ def rehearse(
 
     Returns
     -------
-    dict
-        ``changes``, ``trade_off``, ``timeline``, ``warnings``, ``refusals`` and ``provenance``, as
-        ``stripesim rehearse --json`` prints them. `draw_rehearsal` draws it.
+    Answer
+        A mapping with ``changes``, ``trade_off``, ``timeline``, ``warnings``, ``refusals`` and
+        ``provenance``, as ``stripesim rehearse --json`` prints them. `draw_rehearsal` draws it.
 
     Raises
     ------
     ValueError
         If the scenario has no changes, several schemes, or a change that cannot be rehearsed.
     """
+    from stripesim.scenarios.answers.rehearse.answer import answer_of_rehearsal
     from stripesim.scenarios.answers.rehearse.rehearse import rehearse as _rehearse
 
-    return _rehearse(_loaded(scenario, sets, seed), engine=engine, unchecked=unchecked)
+    loaded = _loaded(scenario, sets, seed)
+    document = _rehearse(loaded, engine=engine, unchecked=unchecked)
+    return answer_of_rehearsal(loaded, document)
 
 
 @citing_arguments
@@ -639,7 +648,7 @@ def load_curves(
     jobs: int | None = None,
     engine: str = "compiled",
     unchecked: bool = False,
-) -> list[LoadCurve]:
+) -> AnsweredList[LoadCurve]:
     """Simulate latency over throughput, from a tenth of saturation to past it.
 
     Parameters
@@ -659,7 +668,8 @@ def load_curves(
     Returns
     -------
     list of LoadCurve
-        One for each scheme and kind of request. `draw_load` draws them.
+        One for each scheme and kind of request. `draw_load` draws them. Its ``answer`` is what
+        ``stripesim load`` shows.
 
     Raises
     ------
@@ -667,13 +677,16 @@ def load_curves(
         If the scenario has no steady load (traces, faults, changes, repairs), too many cells, or a scheme
         does not fit on the cluster. The message names the key. Also if the audit refuses the saturation.
     """
+    from stripesim.scenarios.answers.load.answer import answer_of_load
     from stripesim.scenarios.answers.load.curves import load_curves as _load_curves
 
-    return _load_curves(
-        _loaded(scenario, sets, seed),
+    loaded = _loaded(scenario, sets, seed)
+    curves = _load_curves(
+        loaded,
         p99_bounds_s=p99_bounds_s,
         requests=requests,
         jobs=jobs,
         engine=engine,
         unchecked=unchecked,
     )
+    return AnsweredList(curves, partial(answer_of_load, loaded, curves, engine=engine))

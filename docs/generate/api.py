@@ -19,7 +19,9 @@ its first use from the module `stripesim.api`. Names that are not listed here ma
 ```python
 import stripesim
 
-scenario = stripesim.Scenario(schemes=["rep:3", "rs:4,2"], workload={"requests": 500})
+scenario = stripesim.Scenario(
+    schemes=["rep:3", "rs:4,2"], cluster={"hosts": 8}, workload={"requests": 500}
+)
 print(stripesim.run(scenario).rows.select("scheme", "op", "iops", "bottleneck"))
 ```
 
@@ -27,6 +29,33 @@ print(stripesim.run(scenario).rows.select("scheme", "op", "iops", "bottleneck"))
 `rows.to_pandas()`. `pandas.DataFrame(rows.to_dict(as_series=False))` works without that extra.
 
 Errors in arguments and scenarios are `ValueError`. Their lines cite the argument of the call.
+
+## Answers
+
+A function that answers a question returns an `Answer` with the data of that question as attributes: `run` a
+`ScenarioResult`, `sweep` a `SweepResult`, `study` a `StudyResult`, `rehearse` and `import_report` a plain
+`Answer`. `explain`, `load_curves` and `durability` return a list of timelines, curves or rows, which has the
+attribute `answer`. Every answer has
+
+- `rows`, a table, empty for `rehearse` and `import_report`,
+- `to_json()`, the document that the command writes with `--json`. The answer is also a mapping of it:
+  `answer["warnings"]`,
+- `warnings` and `refusals`, one sentence each,
+- `figures()`, the figures by name,
+- `save(folder)`, which writes the files and figures that the command writes with `--out`.
+
+## In a notebook
+
+An answer on the last line of a cell shows as a sentence and a table of at most 20 rows. Drawing takes longer
+than many answers, so ask for the figures:
+
+```python
+answer = stripesim.run(scenario)
+answer.figures()["headline"].figure  # a figure
+answer.rows.to_pandas()  # all rows, with stripesim[pandas]
+answer.save("results")  # tables as CSV and Parquet, figures, provenance
+answer  # a sentence and a table
+```
 
 """
 

@@ -755,6 +755,9 @@ class Scenario(ScenarioTable):
             return None
         return round(self.duration_s * 1e9)
 
+    def __repr__(self) -> str:
+        return f"<Scenario: {self.name}, {', '.join(self.schemes)}>"
+
     @property
     def missing_osds(self) -> tuple[int, ...]:
         """OSDs that are down from the start."""

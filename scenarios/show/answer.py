@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import polars as pl
 
 from stripesim.scenarios.show.files import json_text, write_files
 from stripesim.scenarios.show.tables import Table, TerminalPart
@@ -14,14 +18,29 @@ if TYPE_CHECKING:
     from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
 
-@dataclass(frozen=True, kw_only=True)
-class Answer:
-    """The answer to a question, ready for the terminal, for files and for a page.
+#: Longest first sentence in the representation of an answer [characters].
+_SENTENCE_MAX: Final = 160
+#: Most rows in the table that a notebook shows.
+NOTEBOOK_ROWS_MAX: Final = 20
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Answer(Mapping[str, Any]):
+    """The answer to a question, for programs and notebooks, the terminal, files and a page.
+
+    An answer is also a mapping of its document: ``answer["warnings"]`` is ``answer.document["warnings"]``.
+
+    A subclass adds the data of its question as attributes, and returns the other attributes that follow
+    from them in `_derived`.
 
     Attributes
     ----------
     document
         What ``--json`` writes: JSON values by field.
+    rows
+        What was computed, one row for each case. Empty if the answer is no table.
     shown
         Sentences and tables in the order in which a reader needs them.
     alerts
@@ -30,7 +49,7 @@ class Answer:
     outside
         Values outside the range that the parameter set was calibrated on, one sentence each.
     warnings
-        Further warnings, one sentence each.
+        All warnings, one sentence each. Those of `outside` may be among them.
     refusals
         Rows that the audit refuses, one sentence each.
     notes
@@ -50,7 +69,8 @@ class Answer:
         Exit status of the command.
     """
 
-    document: Mapping[str, Any]
+    document: Mapping[str, Any] = field(default_factory=dict)
+    rows: pl.DataFrame = field(default_factory=pl.DataFrame)
     shown: Sequence[str | Table | TerminalPart] = ()
     alerts: Sequence[str] = ()
     outside: Sequence[str] = ()
@@ -64,11 +84,60 @@ class Answer:
     parts: Mapping[str, Answer] = field(default_factory=dict)
     status: int = 0
 
+    def __post_init__(self) -> None:
+        for name, value in self._derived().items():
+            object.__setattr__(self, name, value)
+
+    def _derived(self) -> Mapping[str, Any]:
+        """Return the attributes that follow from the data of a subclass, by name."""
+        return {}
+
+    def __getitem__(self, key: str) -> Any:
+        return self.document[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.document)
+
+    def __len__(self) -> int:
+        return len(self.document)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that ``--json`` writes."""
+        return dict(self.document)
+
+    @property
+    def sentence(self) -> str:
+        """One line that sums the answer up, by default the first sentence shown."""
+        lines = [part for part in self.shown if isinstance(part, str) and part]
+        if not lines:
+            return f"document of {', '.join(self.document)}"
+        return lines[0].splitlines()[0]
+
+    def __repr__(self) -> str:
+        sentence = self.sentence
+        if len(sentence) > _SENTENCE_MAX:
+            sentence = sentence[:_SENTENCE_MAX] + "…"
+        return f"<{type(self).__name__}: {sentence}>"
+
+    def _repr_html_(self) -> str:
+        """Return a sentence and a table of at most 20 rows, which notebooks show."""
+        return f"<p>{escape(self.sentence)}</p>{self.html_table()}"
+
+    def html_table(self) -> str:
+        """Return the first table shown as HTML, or no text without one."""
+        tables = (part for part in self.shown if isinstance(part, Table))
+        table = next(tables, None)
+        if table is None:
+            return ""
+        left_out = len(table.rows) - NOTEBOOK_ROWS_MAX
+        short = replace(table, rows=table.rows[:NOTEBOOK_ROWS_MAX])
+        return short._repr_html_() + left_out_html(left_out)
+
     def save(
         self,
-        folder: Path | None,
+        folder: str | Path | None,
         *,
-        page: Path | None = None,
+        page: str | Path | None = None,
         width_inch: float | None = None,
     ) -> list[Path]:
         """Write the document, files and figures into a folder, and the page into its file.
@@ -92,6 +161,8 @@ class Answer:
         stripesim.scenarios.show.quantities.AnswerError
             If a folder cannot be written to.
         """
+        folder = None if folder is None else Path(folder)
+        page = None if page is None else Path(page)
         written = [] if folder is None else write_files(folder, self._contents())
         # The page comes first, because fitting a width changes the figures.
         pages = []
@@ -124,3 +195,49 @@ class Answer:
         from stripesim.scenarios.show.figures.saving import save_figures
 
         return save_figures(figures, folder, width_inch=width_inch)
+
+
+def left_out_html(rows_count: int) -> str:
+    """Return a line about rows that a notebook does not show, or no text if there are none."""
+    if rows_count <= 0:
+        return ""
+    return f"<p>{rows_count:,} more rows</p>"
+
+
+class AnsweredList(list[_Item]):
+    """A list of what a question is about, such as one timeline per request, with its answer.
+
+    Notebooks show the answer in place of the items.
+
+    Parameters
+    ----------
+    items
+        The items.
+    make_answer
+        Makes the answer. Called only if it is wanted.
+    """
+
+    def __init__(
+        self, items: Iterable[_Item], make_answer: Callable[[], Answer]
+    ) -> None:
+        super().__init__(items)
+        self._make_answer = make_answer
+
+    @cached_property
+    def answer(self) -> Answer:
+        """The answer: its document, files, figures and page."""
+        return self._make_answer()
+
+    def __repr__(self) -> str:
+        if not self:
+            return "[]"
+        first = self[0]
+        # Rows have many columns.
+        text = repr(self.answer if isinstance(first, Mapping) else first)
+        more = f", … {len(self) - 1:,} more" if len(self) > 1 else ""
+        return f"[{text}{more}]"
+
+    def _repr_html_(self) -> str:
+        """Return the first item and the table of the answer, which notebooks show."""
+        sentence = f"<p>{escape(repr(self))}</p>"
+        return sentence + self.answer.html_table() if self else sentence

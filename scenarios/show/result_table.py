@@ -162,8 +162,8 @@ def _columns_of(rows: pl.DataFrame) -> list[_Shown]:
     return [column for column in _SHOWN if column.header not in missing]
 
 
-def html_table(rows: pl.DataFrame, sentence: str) -> str:
-    """Write result rows as a sentence and an HTML table, for notebooks."""
+def html_table(rows: pl.DataFrame) -> str:
+    """Write result rows as an HTML table, for notebooks."""
     rows = with_phases(rows)
     columns = _columns_of(rows)
     heads = "".join(f"<th>{html.escape(column.header)}</th>" for column in columns)
@@ -172,7 +172,7 @@ def html_table(rows: pl.DataFrame, sentence: str) -> str:
         for row in rows.iter_rows(named=True)
     ]
     body = "".join(f"<tr>{line}</tr>" for line in lines)
-    return f"<p>{html.escape(sentence)}</p><table><tr>{heads}</tr>{body}</table>"
+    return f"<table><tr>{heads}</tr>{body}</table>"
 
 
 def _table(rows: pl.DataFrame, columns: Sequence[_Shown], left_out: int) -> Table:

@@ -15,9 +15,9 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import polars as pl
 import polars.selectors as cs
@@ -28,7 +28,7 @@ from stripesim.scenarios.cells.notes import where_and_when
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.schema.toml import toml_value
-from stripesim.scenarios.show.answer import Answer
+from stripesim.scenarios.show.answer import NOTEBOOK_ROWS_MAX, Answer, left_out_html
 from stripesim.scenarios.show.files import csv_text, result_files
 from stripesim.scenarios.show.quantities import rows_frame
 from stripesim.scenarios.show.tables import Table, TerminalPart
@@ -47,6 +47,8 @@ from stripesim.sim.observe.progress import OnStep, silent
 if TYPE_CHECKING:
     from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
+#: Longest text in a cell of the table that a notebook shows [characters].
+_CELL_MAX: Final = 40
 #: Selects every figure, experiment or ablation.
 ALL = "all"
 
@@ -64,12 +66,14 @@ class Setting:
 Experiment = Callable[[Setting], Iterable[Row]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class StudyResult:
-    """Outcome of a study."""
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class StudyResult(Answer):
+    """Outcome of a study. `rows` has one row per run, or per measured case.
+
+    `refusals` names the tasks whose numbers the audit refuses. Their claims have no value.
+    """
 
     ledger: Ledger  #: Claims and verdicts
-    rows: pl.DataFrame  #: One row per run, or per measured case
     provenance: dict[str, Any]  #: Of the rows, as JSON values
     setting: Setting = field(default_factory=Setting)  #: Arguments of the run
     #: Further rows by name, each written as a CSV file of this name
@@ -80,14 +84,40 @@ class StudyResult:
     #: The same study under each requested ablation
     ablated: Mapping[str, StudyResult] = field(default_factory=dict)
     is_partial: bool = False  #: True if an option left out runs
-    #: Tasks whose numbers the audit refuses, one sentence each. Their claims have no value.
-    refusals: Sequence[str] = ()
 
-    def __repr__(self) -> str:
-        return f"<StudyResult: {self.ledger!r}, {self.rows.height:,} rows>"
+    @property
+    def sentence(self) -> str:
+        """How many held-out claims are right, of how many rows."""
+        claims = len(self.ledger.entries)
+        right = f"{_count(self)} held-out claims right"
+        return f"{right}, {claims:,} claims, {self.rows.height:,} rows"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the document that ``--json`` and ``ledger.json`` hold."""
+    def html_table(self) -> str:
+        """Return the first 20 claims as HTML."""
+        entries = self.ledger.entries
+        columns = ("claim", "published", "simulated", "verdict")
+        lines = [
+            [
+                entry.claim.id,
+                _cell(entry.claim.published),
+                _cell(entry.simulated),
+                entry.verdict,
+            ]
+            for entry in entries[:NOTEBOOK_ROWS_MAX]
+        ]
+        table = Table("Claims", columns, lines)
+        left_out = len(entries) - NOTEBOOK_ROWS_MAX
+        return table._repr_html_() + left_out_html(left_out)
+
+    def _derived(self) -> Mapping[str, Any]:
+        return {
+            "document": self._document(),
+            "saved_as": "ledger.json",
+            "files": partial(_files, self),
+            "parts": self.ablated,
+        }
+
+    def _document(self) -> dict[str, Any]:
         document = {**self.ledger.to_json(), "provenance": self.provenance}
         if self.refusals:
             document["refused"] = list(self.refusals)
@@ -134,6 +164,13 @@ class StudyResult:
 
 def _ratio(value: float, baseline: object) -> float | None:
     return value / baseline if isinstance(baseline, int | float) and baseline else None
+
+
+def _cell(value: object) -> str:
+    """Write a value of a claim for a notebook, shortened."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return "–" if value is None else str(value)[:_CELL_MAX]
 
 
 def _count(result: StudyResult) -> str:
@@ -294,7 +331,7 @@ class Study:
             for name in names
             if ablations[name].sets
         }
-        return replace(result, ablated=ablated) if ablated else result
+        return self.answer(replace(result, ablated=ablated))
 
     def _once(
         self,
@@ -377,13 +414,13 @@ class Study:
         answer = self.answer(result)
         return answer.save(out, page=out / "report.html", width_inch=width_inch)
 
-    def answer(self, result: StudyResult, *, everything: bool = False) -> Answer:
-        """Return the answer of a result: ledger and tables, files, figures, report, and its ablations.
+    def answer(self, result: StudyResult, *, everything: bool = False) -> StudyResult:
+        """Return a result with what it shows and draws: ledger and tables, figures and report.
 
         Parameters
         ----------
         result
-            What `run` returns.
+            Judged claims and rows.
         everything
             Also show claims that do not count. Otherwise a comparison with ablations is shown alone, and a
             part of a study shows only the claims that its runs compute.
@@ -394,15 +431,12 @@ class Study:
             with changes_applied(self.changes(result.sets)):
                 return self.figures(result)
 
-        return Answer(
-            document=result.to_json(),
+        return replace(
+            result,
+            ablated={name: self.answer(one) for name, one in result.ablated.items()},
             shown=list(self._shown(result, everything=everything)),
-            saved_as="ledger.json",
-            files=lambda: _files(result),
             figures=figures,
             page=lambda: self._page(result, figures()),
-            parts={name: self.answer(one) for name, one in result.ablated.items()},
-            refusals=result.refusals,
         )
 
     def _shown(

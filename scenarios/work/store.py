@@ -35,6 +35,7 @@ class PartStore:
     """
 
     def __init__(self, out_dir: Path, *, resume: bool) -> None:
+        self.out_dir = out_dir
         self._folder = out_dir / "parts"
         self.rows: dict[str, dict[str, Any]] = {}
         self.damaged = 0

@@ -1,7 +1,7 @@
 """One row per method: nines, their interval, assumptions and the paths to loss."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from itertools import groupby
 from math import comb, expm1, isinf, log10
 from typing import Any, Final, Literal, NamedTuple
@@ -11,29 +11,42 @@ from stripesim.sim.durability.bursts import BurstLoss, loss_of_burst
 from stripesim.sim.durability.chain import bytes_given_loss, chain_of
 from stripesim.sim.durability.histories import (
     EFFORT_MAX,
-    events_of_history,
+    LOSS_OF_EXPOSURE_MAX,
     exposure_losses,
 )
 from stripesim.sim.durability.losses import losses_of
-from stripesim.sim.durability.splitting import WALKS, Estimate, split
+from stripesim.sim.durability.splitting import (
+    WALK_EVENTS_MAX,
+    WALKS,
+    Estimate,
+    Spread,
+    events_of_history,
+    split,
+)
 from stripesim.sim.durability.system import YEAR_S, Burst, System
 from stripesim.sim.observe.progress import OnStep, silent
 
 Method = Literal["markov", "splitting", "burst", "history"]
-Spread = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
 
 #: Smallest half-width of a splitting interval as shown [nines]. Further digits have no
 #: meaning.
 LEAST_HALF_NINES: Final = 0.05
-
-#: Probability of loss in an exposure above which method history misses further losses of the same exposure.
-LOSS_OF_EXPOSURE_MAX: Final = 0.1
 
 #: Measured error of the chain for placement groups. See docs/durability.md.
 APPROXIMATION: Final = (
     "Groups rebuilt in turn are approximated to first order in the failure rate: within 0.12 nines of "
     "splitting on 31 random pools, and within 0.2 on 5 with exponential repair times."
 )
+
+#: How method history counts rare losses.
+INDEPENDENT: Final = (
+    "Exposures that lose data are independent of one another: the probability follows from their expected "
+    "number."
+)
+
+#: Further failures during a rebuild, among the drives that share its stripes, above which a chain of single
+#: rebuilds is more than a tenth off [count].
+OVERLAP_MAX: Final = 0.1
 
 METHODS: Final[tuple[Method, ...]] = ("markov", "splitting", "burst", "history")
 
@@ -84,17 +97,19 @@ def why_not(system: System, method: Method) -> str | None:
         for burst in system.bursts:
             if burst.unit != "drive":
                 return f"a declustered pool has no {burst.unit}s"
-    return _why_too_long(system)
+    return _why_too_long(
+        system, WALK_EVENTS_MAX if method == "splitting" else EFFORT_MAX
+    )
 
 
-def _why_too_long(system: System) -> str | None:
+def _why_too_long(system: System, events_max: int) -> str | None:
     """Explain why no walk can follow a system until its horizon. None if one can."""
     events = events_of_history(system)
-    if events <= EFFORT_MAX:
+    if events <= events_max:
         return None
     return (
         f"a horizon of {system.horizon_s / YEAR_S:,.4g} years has {events:.2g} failures, repairs and bursts, "
-        f"and one walk follows at most {EFFORT_MAX:.2g}"
+        f"and one walk follows at most {events_max:.2g}"
     )
 
 
@@ -154,6 +169,39 @@ def unsuited(system: System, method: Method) -> str | None:
     return None
 
 
+def chain_doubt(system: System) -> str | None:
+    """Explain why the chain is more than a tenth off. None if it is not.
+
+    Parameters
+    ----------
+    system
+        The system, whose drives do not age.
+
+    Returns
+    -------
+    str or None
+        The reason.
+
+    Notes
+    -----
+    A pool of a clustered placement has an exact chain. Other chains follow one rebuild, and the failures that
+    come during it. A second rebuild that is still under way afterwards does not exist for them.
+    """
+    if system.placement == "clustered":
+        return None
+    partners = system.code.width - 1
+    if system.placement == "declustered":
+        partners = system.drives - 1
+    rebuild_s = system.repair.detection_s + system.transfer_s
+    overlap = partners * system.lifetime.rate_per_s * rebuild_s
+    if overlap <= OVERLAP_MAX:
+        return None
+    return (
+        f"{overlap:.2g} drives that share its stripes fail during a rebuild, and the chain holds to a tenth "
+        f"up to {OVERLAP_MAX:g}"
+    )
+
+
 class Recommendation(NamedTuple):
     """The method to use for a system, and the reason."""
 
@@ -180,13 +228,14 @@ def recommended_method(system: System) -> Recommendation:
         If no method can answer.
     """
     methods = applicable(system)
-    if "markov" in methods and not system.bursts:
+    doubt = chain_doubt(system) if "markov" in methods else None
+    if "markov" in methods and not system.bursts and doubt is None:
         reason = "the chain takes milliseconds and is within 0.2 nines of splitting"
         if chain_of(system).exact:
             reason = "the chain is exact here"
         return Recommendation("markov", reason)
     reason = "only simulation covers bursts together with single failures"
-    reason = why_not(system, "markov") or reason
+    reason = why_not(system, "markov") or doubt or reason
     for method in ("splitting", "history"):
         if method not in methods or unsuited(system, method) is not None:
             continue
@@ -219,7 +268,7 @@ def assess(
         As for `stripesim.sim.durability.splitting.split` and
         `stripesim.sim.durability.histories.exposure_losses`. Other methods ignore them.
     progress
-        Called with the effort so far, by method history.
+        Called with the effort so far, by methods splitting and history.
 
     Returns
     -------
@@ -241,8 +290,17 @@ def assess(
         )
         row = _simulated(estimate, system)
     else:
-        row = _simulated(split(system, seed=seed, walks=walks, spread=spread), system)
-    stated = assumptions(system, method) + row.pop("doubts", [])
+        estimate = split(
+            system, seed=seed, walks=walks, spread=spread, progress=progress
+        )
+        row = _simulated(estimate, system)
+    stated = assumptions(system, method)
+    loss_of_exposure = row.pop("loss_of_exposure", 0.0)
+    if loss_of_exposure > LOSS_OF_EXPOSURE_MAX:
+        stated[stated.index(INDEPENDENT)] = (
+            f"An exposure loses data with probability {loss_of_exposure:.2g}, so whole histories are "
+            "followed to their first loss and counted."
+        )
     unknown = _why_no_bytes(system, method, row)
     if unknown is not None:
         row |= {"bytes_lost_given_loss": None, "bytes_lost_per_year": None}
@@ -373,11 +431,11 @@ def assumptions(system: System, method: Method) -> list[str]:
         lines.append("Bursts are excluded. See the other methods.")
     if method == "markov" and system.placement == "crush":
         lines.append(APPROXIMATION)
+    doubt = chain_doubt(system) if method == "markov" else None
+    if doubt is not None:
+        lines.append(f"Outside the range of the chain: {doubt}. See the other methods.")
     if method == "history":
-        lines.append(
-            "Exposures that lose data are independent of one another: the probability follows from their "
-            "expected number."
-        )
+        lines.append(INDEPENDENT)
     if method in ("splitting", "history"):
         lines.append(
             "The interval is statistical and shown at least ± 0.05 nines wide. It does not cover the "
@@ -470,12 +528,13 @@ def _markov(system: System) -> dict[str, Any]:
     if losses is None:
         losses = system.horizon_s / mttdl_s
     row = _row(system, probability, losses, bytes_given_loss(system))
+    exact = chain.exact and chain_doubt(system) is None
     row |= {
-        "exact": chain.exact,
+        "exact": exact,
         "mttdl_hours": None if isinf(mttdl_s) else mttdl_s / 3600,
         "dominant_path": f"all losses: {_overlap_text(system)}",
     }
-    if not chain.exact:
+    if not exact:
         # The error of an approximation is not statistical.
         row |= {"nines_low": None, "nines_high": None}
     return row
@@ -495,14 +554,8 @@ def _simulated(estimate: Estimate, system: System) -> dict[str, Any]:
         "trajectories": estimate.walks,
         "events": estimate.events,
         "paths": paths,
+        "loss_of_exposure": estimate.loss_of_exposure,
     }
-    if estimate.loss_of_exposure > LOSS_OF_EXPOSURE_MAX:
-        # More losses than were counted: the interval has no lower end, and their number is not known.
-        row |= {"nines_low": 0.0, "bytes_lost_per_year": None}
-        row["doubts"] = [
-            f"An exposure loses data with probability {estimate.loss_of_exposure:.2g}, and its later losses "
-            "are not counted: data is lost more often than this. Method splitting counts it."
-        ]
     if paths:
         first = paths[0]
         row["dominant_path"] = f"{first['share']:.0%} of losses: {first['path']}"

@@ -7,8 +7,8 @@ thousands of exposures, and side walks judge each exposure.
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from math import exp, expm1, log10
@@ -26,7 +26,8 @@ from stripesim.sim.durability.splitting import (
     WIDTH_NINES,
     Estimate,
     Prepared,
-    drives_of,
+    Spread,
+    counted_losses,
     initial_state,
     prepare,
 )
@@ -45,6 +46,10 @@ SIDE_WALKS: Final = 20
 #: Events and side walks of all histories, after which no further ones begin, for 1,000 walks [count].
 EFFORT_MAX: Final = 12_000_000
 
+#: Probability of loss in an exposure above which whole histories are counted instead. Side walks miss further
+#: losses of the same exposure.
+LOSS_OF_EXPOSURE_MAX: Final = 0.1
+
 #: Largest part of the time for which some group may be at the floor.
 _FLOOR_TIME: Final = 0.1
 #: Exposures that decide the bias of side walks, most histories to find them in, and strikes in each.
@@ -52,15 +57,11 @@ _PILOT_EXPOSURES: Final = 100
 _PILOT_HISTORIES: Final = 4096
 _PILOT_STRIKES: Final = 4
 _PILOT_SEED: Final = 1 << 32
+_COUNTED_SEED: Final = 1 << 34
 #: Side walks with loss that each block records for their paths.
 _RECORDED: Final = 2000
 #: Blocks of histories that run at the same time. Fixed, because sums depend on it in their last digits.
 _BLOCKS: Final = 4
-
-Spread = Callable[
-    [Callable[[int], walk_history.Watched], Iterable[int]],
-    Iterable[walk_history.Watched],
-]
 
 
 class _Study(NamedTuple):
@@ -70,33 +71,6 @@ class _Study(NamedTuple):
     side: Any
     plan: walk_history.Plan
     seed: int
-
-
-def events_of_history(system: System) -> float:
-    """Estimate the events of one history: failures, rebuilt shards, and bursts.
-
-    Parameters
-    ----------
-    system
-        The system.
-
-    Returns
-    -------
-    float
-        Number of events until the horizon [count].
-    """
-    shards = 1.0
-    if system.placement != "declustered":
-        shards = system.layout.size / system.drives
-    lost = system.failures
-    bursts = 0.0
-    for burst in system.bursts:
-        struck = burst.units * drives_of(system, burst.unit)
-        count = burst.rate_per_s * system.horizon_s
-        bursts += count
-        lost += count * struck * burst.lost_fraction
-    # Each lost drive fails, is detected, and gets its shards back one by one.
-    return bursts + lost * (2 + shards)
 
 
 def exposure_losses(
@@ -146,7 +120,8 @@ def exposure_losses(
     burst b, and :math:`w_b(t)` the probability that a strike at t loses data before the exposure ends and
     before the next burst. Side walks estimate both without bias, and a burst is struck once in each of equal
     parts of the horizon H. Exposures with loss are taken as independent, so the probability of any is
-    :math:`1 - e^{-\Lambda}`.
+    :math:`1 - e^{-\Lambda}`. Where an exposure loses data with more than 0.1, they are not independent: whole
+    histories are then followed to their first loss and counted (`counted_losses`), with a binomial interval.
 
     The interval is Student's, on the logarithm, from the sums of 20 parts of the horizon. A hazard that
     changes with age makes the parts differ, and the interval wider.
@@ -180,10 +155,26 @@ def exposure_losses(
             f"{histories:,} histories with {events:,.0f} of at most {effort_max:,.0f} events, "
             f"{side_walks:,.0f} side walks"
         )
-        if side_walks >= SIDE_WALKS * walks and _is_narrow(result):
+        precise = side_walks >= SIDE_WALKS * walks and _is_narrow(result)
+        is_last = precise or events + side_walks >= effort_max
+        often = result.loss_of_exposure > LOSS_OF_EXPOSURE_MAX
+        if often and (is_last or _has_exposures(total)):
+            counted = counted_losses(
+                system,
+                # Other walks than those of method splitting.
+                seed=seed + _COUNTED_SEED,
+                walks=walks,
+                spread=spread,
+                progress=progress,
+            )
+            return replace(counted, loss_of_exposure=result.loss_of_exposure)
+        if is_last:
             return result
-        if events + side_walks >= effort_max:
-            return result
+
+
+def _has_exposures(total: walk_history.Watched) -> bool:
+    """Return True if enough exposures began to tell how often they lose data."""
+    return bool(total.begun[0] >= _PILOT_EXPOSURES)
 
 
 def _study_of(system: System, seed: int) -> _Study:
@@ -260,7 +251,7 @@ def _histories(
     else:
         with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
             blocks = list(pool.map(run, numbers))
-    total = blocks[0]
+    total: walk_history.Watched = blocks[0]
     for block in blocks[1:]:
         total = _added(total, block)
     return total

@@ -20,6 +20,7 @@ from stripesim.sim.durability.draws import Threats, shards_of_drives
 from stripesim.sim.durability.losses import losses_of
 from stripesim.sim.durability.probability import any_of
 from stripesim.sim.durability.system import Floats, System, group_bytes
+from stripesim.sim.observe.progress import OnStep, silent
 
 BATCHES: Final = 20
 WALKS: Final = 1000
@@ -30,10 +31,16 @@ WIDTH_NINES: Final = 0.3
 #: Most walks and events of a round that saw losses, and of one that saw none [count].
 EFFORT_MAX: Final = 50_000_000
 UNSEEN_EFFORT_MAX: Final = 5_000_000
+#: Most events that the walks of a round, and of the pilot, may be expected to have at one level [count].
+#: Fewer walks run if 20 batches of `walks` would have more.
+ROUND_EVENTS_MAX: Final = 1_000_000_000
+_PILOT_EVENTS_MAX: Final = 100_000_000
 #: Most memory for the states of a batch and their copies [B]. Fixed, because results depend on
 #: it.
 STATES_BYTES_MAX: Final = 100_000_000
 _WALKS_MIN: Final = 10
+#: Most events of one walk, so that the fewest walks stay within `ROUND_EVENTS_MAX` [count].
+WALK_EVENTS_MAX: Final = ROUND_EVENTS_MAX // (BATCHES * _WALKS_MIN)
 
 #: Plain walks that decide if losses are frequent, the part of them that makes them so, and their seed.
 _PILOT_WALKS: Final = 200
@@ -97,6 +104,10 @@ class WalkBatch(NamedTuple):
     events: int
     lost_bytes: float
     paths: dict[tuple[int, ...], float]
+
+
+#: Maps a function over numbers, such as those of batches.
+Spread = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
 
 
 @dataclass(frozen=True)
@@ -537,8 +548,8 @@ def split(
     seed: int = 1,
     batches: int = BATCHES,
     walks: int = WALKS,
-    spread: Callable[[Callable[[int], WalkBatch], Iterable[int]], Iterable[WalkBatch]]
-    | None = None,
+    spread: Spread | None = None,
+    progress: OnStep = silent,
 ) -> Estimate:
     """Estimate the probability of loss by splitting.
 
@@ -554,11 +565,18 @@ def split(
         Walks per level and batch in the first round. See `WIDTH_NINES`.
     spread
         Maps a function over batch numbers. By default it uses threads on all cores.
+    progress
+        Called with the effort so far, after each batch.
 
     Returns
     -------
     Estimate
         The probability and the paths to loss.
+
+    Raises
+    ------
+    ValueError
+        If one walk is expected to have more than `WALK_EVENTS_MAX` events.
 
     Notes
     -----
@@ -566,28 +584,94 @@ def split(
     walk that stays long at a level has a large weight that few walks have, and the mean of all others is too
     low.
     """
+    walk_events = events_of_history(system)
+    if walk_events > WALK_EVENTS_MAX:
+        raise ValueError(
+            f"horizon_s: got {system.horizon_s:g}, with {walk_events:.2g} events in a walk, wanted at most "
+            f"{WALK_EVENTS_MAX:.2g}"
+        )
     prepared = prepare(system, biased=False)
-    frequent = _is_frequent(prepared, seed)
+    frequent = _is_frequent(prepared, seed, walk_events)
     if not frequent:
         prepared = prepare(system)
-    walks_max = _walks_max(prepared)
+    affordable = int(ROUND_EVENTS_MAX / (batches * max(1.0, walk_events)))
+    walks_max = min(_walks_max(prepared), max(_WALKS_MIN, affordable))
     walks = min(walks, walks_max)
     while True:
         run = partial(run_batch, prepared, seed, walks=walks, levels=not frequent)
-        if spread is not None:
-            results = list(spread(run, range(batches)))
-        else:
-            with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-                results = list(pool.map(run, range(batches)))
+        results = _run_batches(run, batches, spread, progress)
         result = estimate(results, prepared.copies, plain=frequent)
         if _is_final(result) or 4 * walks > walks_max:
             return result
         walks *= 4
 
 
-def _is_frequent(prepared: Prepared, seed: int) -> bool:
+def _run_batches(
+    run: Callable[[int], WalkBatch],
+    batches: int,
+    spread: Spread | None,
+    progress: OnStep,
+) -> list[WalkBatch]:
+    """Run the batches of one round, and tell the effort after each."""
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        results: list[WalkBatch] = []
+        events = 0
+        for batch in (spread or pool.map)(run, range(batches)):
+            results.append(batch)
+            events += batch.events
+            progress(f"{len(results)} of {batches} batches, {events:,} events")
+        return results
+
+
+def counted_losses(
+    system: System, *, seed: int, walks: int, spread: Spread | None, progress: OnStep
+) -> Estimate:
+    """Count the walks that lose data, neither split nor weighted, in a system where many do.
+
+    Parameters
+    ----------
+    system, seed, walks, spread, progress
+        As for `split`.
+    """
+    prepared = prepare(system, biased=False)
+    affordable = int(ROUND_EVENTS_MAX / (BATCHES * max(1.0, events_of_history(system))))
+    walks = min(walks, _walks_max(prepared), max(_WALKS_MIN, affordable))
+    run = partial(run_batch, prepared, seed, walks=walks, levels=False)
+    results = _run_batches(run, BATCHES, spread, progress)
+    return estimate(results, prepared.copies, plain=True)
+
+
+def events_of_history(system: System) -> float:
+    """Estimate the events of one walk until the horizon: failures, rebuilt shards, and bursts.
+
+    Parameters
+    ----------
+    system
+        The system.
+
+    Returns
+    -------
+    float
+        Number of events until the horizon [count].
+    """
+    shards = 1.0
+    if system.placement != "declustered":
+        shards = system.layout.size / system.drives
+    lost = system.failures
+    bursts = 0.0
+    for burst in system.bursts:
+        struck = burst.units * drives_of(system, burst.unit)
+        count = burst.rate_per_s * system.horizon_s
+        bursts += count
+        lost += count * struck * burst.lost_fraction
+    # Each lost drive fails, is detected, and gets its shards back one by one.
+    return bursts + lost * (2 + shards)
+
+
+def _is_frequent(prepared: Prepared, seed: int, walk_events: float) -> bool:
     """Return True if plain walks often lose data."""
-    walks = min(_PILOT_WALKS, _walks_max(prepared))
+    affordable = max(_WALKS_MIN, int(_PILOT_EVENTS_MAX / max(1.0, walk_events)))
+    walks = min(_PILOT_WALKS, _walks_max(prepared), affordable)
     # The walks are others than those of the estimate.
     pilot = run_batch(prepared, seed + _PILOT_SEED, 0, walks, levels=False)
     return pilot.probability >= _FREQUENT

@@ -128,7 +128,7 @@ def deliver(answer: Answer, to: Destination, *, unchecked: bool = False) -> None
     for line in answer.alerts:
         print(line, file=sys.stderr)
     try:
-        if not write_json(to.json_to, dict(answer.document)):
+        if not write_json(to.json_to, answer.to_json()):
             _print(answer, to)
         # The answer first: figures and reports take longer than a decision may wait.
         sys.stdout.flush()
@@ -150,7 +150,8 @@ def _print(answer: Answer, to: Destination) -> None:
 
     warn_outside(answer.outside, page=to.page)
     for line in answer.warnings:
-        print(f"warning: {line}", file=sys.stderr)
+        if line not in answer.outside:
+            print(f"warning: {line}", file=sys.stderr)
     for part in answer.shown:
         if isinstance(part, str):
             print(part)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,7 @@ from stripesim.cli import options, output
 
 if TYPE_CHECKING:
     from stripesim.scenarios.answers.load.results import LoadCurve
-    from stripesim.scenarios.answers.run.execute import ScenarioResult
+    from stripesim.scenarios.answers.run.answer import ScenarioResult
     from stripesim.scenarios.answers.run.report.contents import RunReport
     from stripesim.scenarios.schema.keys import Scenario
 
@@ -60,7 +61,6 @@ def run(
 ) -> None:
     """Simulate a scenario: each scheme under each workload pattern."""
     to = output.destination(out, json_to, report=report, width=width)
-    from stripesim.scenarios.answers.run.answer import answer_of_run
     from stripesim.scenarios.answers.run.execute import run_scenario
     from stripesim.scenarios.schema.keys import cells
     from stripesim.scenarios.schema.loader import load_scenario
@@ -87,13 +87,12 @@ def run(
     curves = []
     if load and not result.stopped:
         curves = _load_curves(loaded, engine)
-    answer = answer_of_run(
-        result,
-        costs=bool(costs),
-        cores_at_iops=cores,
-        report=_report(loaded, result, engine) if report else None,
-        curves=curves,
-    )
+    answer = replace(result, shows_costs=bool(costs), cores_at_iops=cores)
+    if report:
+        from stripesim.scenarios.answers.run.report.page import page_of_run
+
+        contents = _report(loaded, result, engine)
+        answer = replace(answer, page=partial(page_of_run, contents, curves))
     output.deliver(answer, to, unchecked=unchecked)
 
 

@@ -13,8 +13,8 @@ import typer
 from stripesim.cli import options, output
 
 if TYPE_CHECKING:
+    from stripesim.scenarios.answers.sweep.answer import SweepResult
     from stripesim.scenarios.answers.sweep.plan import SweepPlan
-    from stripesim.scenarios.answers.sweep.run import SweepResult
     from stripesim.scenarios.work.store import PartStore
 
 
@@ -97,7 +97,6 @@ def sweep(
         raise SweepError(*problems, *problems_of(error)) from None
     if problems:
         raise SweepError(*problems)
-    from stripesim.scenarios.answers.sweep.answer import answer_of_sweep
     from stripesim.scenarios.work.store import PartStore
 
     with ExitStack() as stack:
@@ -107,8 +106,7 @@ def sweep(
         result = _run(plan, store, jobs, dask, dask_timeout_s, unchecked=unchecked)
         # Ignore a second Ctrl-C while writing the results that the first one left.
         with _on_signal(signal.SIGINT, signal.SIG_IGN):
-            answer = answer_of_sweep(plan, result, folder=out, unchecked=unchecked)
-            output.deliver(answer, to, unchecked=unchecked)
+            output.deliver(result, to, unchecked=unchecked)
 
 
 def _run(

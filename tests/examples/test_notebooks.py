@@ -36,7 +36,8 @@ from stripesim.notebooks.files import (
     solve,
 )
 from stripesim.scenarios.answers.rehearse import samples
-from stripesim.scenarios.answers.run.execute import ScenarioResult, run_scenario
+from stripesim.scenarios.answers.run.answer import ScenarioResult
+from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.schema.keys import Scenario
 
 LESSONS = lessons()

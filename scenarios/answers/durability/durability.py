@@ -27,7 +27,6 @@ from stripesim.scenarios.schema.units import bytes_text
 from stripesim.sim.durability.assess import (
     METHODS,
     Method,
-    Spread,
     applicable,
     assess,
     recommended_method,
@@ -35,7 +34,7 @@ from stripesim.sim.durability.assess import (
     why_not,
 )
 from stripesim.sim.durability.losses import inconsistency
-from stripesim.sim.durability.splitting import BATCHES, WALKS
+from stripesim.sim.durability.splitting import BATCHES, WALKS, Spread
 from stripesim.sim.durability.system import (
     YEAR_S,
     Burst,

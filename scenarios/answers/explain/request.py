@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from stripesim.models.generations import generations
 from stripesim.models.problems import AnswerError, StepsError
+from stripesim.scenarios.answers.explain.answer import answer_of_timelines
 from stripesim.scenarios.answers.explain.cluster import (
     scenarios_of,
     with_one_request,
@@ -35,6 +37,7 @@ from stripesim.scenarios.cells.notes import kernel_warnings, repair_warnings
 from stripesim.scenarios.cells.run import steps_problem
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import Overrides
+from stripesim.scenarios.show.answer import AnsweredList
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
 from stripesim.sim.engine.graph import Template
@@ -61,7 +64,7 @@ def explain(
     stripe_unit_bytes: int | None = None,
     direct_reads: bool = False,
     with_parameters: bool = True,
-) -> list[Timeline]:
+) -> AnsweredList[Timeline]:
     """Run one request alone, once for each release and scheme, and return all its steps.
 
     Parameters
@@ -98,7 +101,8 @@ def explain(
     Returns
     -------
     list of Timeline
-        One timeline per release and scheme, in that order.
+        One timeline per release and scheme, in that order. Its ``answer`` is what ``stripesim explain``
+        shows.
 
     Raises
     ------
@@ -140,7 +144,7 @@ def explain(
         timelines += [
             _timeline(question, of_release, scheme, with_parameters) for scheme in pools
         ]
-    return timelines
+    return AnsweredList(timelines, partial(answer_of_timelines, timelines))
 
 
 def _check(

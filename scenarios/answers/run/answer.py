@@ -1,11 +1,15 @@
-"""The answer of `stripesim run`: tables and sentences, JSON, files, figures and a page."""
+"""The answer of `stripesim run`: rows and what describes them, tables, sentences, files and figures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import polars as pl
+
+from stripesim.scenarios.answers.run.collect import Rows
 from stripesim.scenarios.answers.run.cost_table import cost_parts
 from stripesim.scenarios.answers.run.tables import (
     advice_table,
@@ -14,15 +18,13 @@ from stripesim.scenarios.answers.run.tables import (
     timeline_table,
 )
 from stripesim.scenarios.answers.run.words import sentences_of_run
-from stripesim.scenarios.show.answer import Answer
+from stripesim.scenarios.cells.notes import load_sentences
+from stripesim.scenarios.show.answer import NOTEBOOK_ROWS_MAX, Answer, left_out_html
 from stripesim.scenarios.show.files import json_text, result_files
-from stripesim.scenarios.show.result_table import result_table
+from stripesim.scenarios.show.result_table import html_table, result_table
 from stripesim.scenarios.show.tables import Table, TerminalPart
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.answers.load.results import LoadCurve
-    from stripesim.scenarios.answers.run.execute import ScenarioResult
-    from stripesim.scenarios.answers.run.report.contents import RunReport
     from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
 #: Width of the table of rows in a pipe or file [characters].
@@ -31,87 +33,134 @@ _ROWS_WIDTH: Final = 100
 _INTERRUPTED: Final = 130
 
 
-def answer_of_run(
-    result: ScenarioResult,
-    *,
-    costs: bool = False,
-    cores_at_iops: float | None = None,
-    report: RunReport | None = None,
-    curves: Sequence[LoadCurve] = (),
-) -> Answer:
-    """Return the answer of a scenario's result.
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class ScenarioResult(Answer):
+    """The results of a scenario.
 
-    Parameters
-    ----------
-    result
-        The result.
-    costs
-        Show the latency by step.
-    cores_at_iops
-        Show the use of processors, and the cores that are busy at this rate [1/s].
-    report
-        Contents of the page, or None for no page.
-    curves
-        Load curves, for the page.
+    `rows` has one row per cell and workload, with the columns of
+    `stripesim.sim.observe.result_row.ResultRow`.
     """
-    alerts = []
-    if result.stopped:
-        alerts.append("stopped: results cover the finished cells only")
-    return Answer(
-        document=result.to_json(),
-        shown=list(_parts(result, costs=costs, cores_at_iops=cores_at_iops)),
-        outside=result.warnings,
-        warnings=result.holes,
-        refusals=result.refusals,
-        alerts=alerts,
-        files=lambda: _files(result),
-        figures=lambda: _figures(result),
-        page=None if report is None else partial(_page, report, curves),
-        status=_INTERRUPTED if result.stopped else 0,
-    )
 
+    provenance: dict[str, Any]
+    completions_sha256: str  #: Fingerprint of all completion times of all cells
+    requests: int  #: Requests completed
+    uses: int  #: Uses of resources completed
+    engine_wall_s: float  #: Wall-clock time inside the engine [s]
+    parameters: Rows  #: Every parameter with its provenance
+    #: Utilisation and waiting of each class of resources, by cell
+    resources: Rows
+    #: Timelines of runs under faults, by cell; see `stripesim.sim.ceph.failures.describe_faults`
+    timelines: Rows = field(default_factory=list)
+    #: Warnings of holes in placement groups, of capacity, of codes never timed, and of reads of nothing
+    holes: tuple[str, ...] = ()
+    #: True if a KeyboardInterrupt ended the run; rows then cover the cells that were complete
+    stopped: bool = False
+    #: True if the numbers of refused rows are shown all the same
+    unchecked: bool = False
+    #: Resources near their limit, by row
+    limits: tuple[tuple[dict[str, Any], ...], ...] = ()
+    #: Gains of purchases, if advice was requested; see `stripesim.scenarios.answers.run.advise.Gain`
+    advice: Rows = field(default_factory=list)
+    #: Use of processors, by cell; see `stripesim.sim.observe.processors.processor_use`
+    processors: Rows = field(default_factory=list)
+    #: Distribution of latencies, by cell: ``fractions`` of requests and the ``latency_ns`` of each
+    latencies: Rows = field(default_factory=list)
+    #: Usable capacity for the objects of buckets, by scheme; empty for images
+    capacities: Rows = field(default_factory=list)
+    shows_costs: bool = False  #: True to show the latency by step
+    #: Rate at which to show the use of processors, and the busy cores [1/s]. None shows none.
+    cores_at_iops: float | None = None
 
-def _parts(
-    result: ScenarioResult, *, costs: bool, cores_at_iops: float | None
-) -> Iterator[str | Table | TerminalPart]:
-    """Yield the tables of a result, and then its sentences."""
-    yield TerminalPart(partial(result_table, result.rows), file_width=_ROWS_WIDTH)
-    rows = result.rows.to_dicts()
-    if costs:
-        yield from cost_parts(rows)
-    if result.advice:
-        yield advice_table(result.advice)
-    yield from map(timeline_table, result.timelines)
-    if result.capacities:
-        yield capacity_table(result.capacities)
-    yield from sentences_of_run(rows)
-    if cores_at_iops is not None:
-        yield from processor_parts(result.processors, cores_at_iops)
+    @property
+    def accepted_rows(self) -> pl.DataFrame:
+        """The rows with numbers, for figures."""
+        if self.unchecked or not self.refusals:
+            return self.rows
+        return self.rows.filter(pl.col("refused").is_null())
 
+    @property
+    def sentence(self) -> str:
+        """The scenario, and how much of it was simulated."""
+        rows = "1 row" if self.rows.height == 1 else f"{self.rows.height:,} rows"
+        return f"{self.provenance['scenario']}, {rows}, {self.requests:,} requests"
 
-def _files(result: ScenarioResult) -> Mapping[str, bytes]:
-    extra = {"parameters.json": json_text(result.parameters)}
-    if result.timelines:
-        extra["timeline.json"] = json_text(result.timelines, indent=None)
-    return result_files(result.rows, result.provenance, extra)
+    def html_table(self) -> str:
+        """Return the first 20 rows as HTML."""
+        left_out = self.rows.height - NOTEBOOK_ROWS_MAX
+        return html_table(self.rows.head(NOTEBOOK_ROWS_MAX)) + left_out_html(left_out)
 
+    def _derived(self) -> Mapping[str, Any]:
+        alerts = []
+        if self.stopped:
+            alerts.append("stopped: results cover the finished cells only")
+        return {
+            "document": self._document(),
+            "shown": list(self._parts()),
+            "warnings": [*self.outside, *self.holes],
+            "alerts": alerts,
+            "files": self._files,
+            "figures": self._figures,
+            "status": _INTERRUPTED if self.stopped else 0,
+        }
 
-def _figures(result: ScenarioResult) -> Mapping[str, CaptionedFigure]:
-    # Matplotlib takes longer to load than a short run.
-    from stripesim.scenarios.show.figures.costs import draw_costs
-    from stripesim.scenarios.show.figures.faults import draw_timelines
-    from stripesim.scenarios.show.figures.latencies import draw_latencies
-    from stripesim.scenarios.show.figures.results import draw_all
+    def _document(self) -> dict[str, Any]:
+        rows = self.rows.to_dicts()
+        document: dict[str, Any] = {
+            "provenance": self.provenance,
+            "rows": [
+                {**row, "limits": near}
+                for row, near in zip(rows, self.limits, strict=True)
+            ],
+            "completions_sha256": self.completions_sha256,
+            "requests": self.requests,
+            "uses": self.uses,
+            "engine_wall_s": self.engine_wall_s,
+            "warnings": [*self.outside, *self.holes, *self.refusals],
+            "resources": self.resources,
+            "processors": self.processors,
+            "latencies": self.latencies,
+            "sentences": load_sentences(rows),
+        }
+        stopped = "interrupted" if self.stopped else ""
+        further = {
+            "stopped": stopped,
+            "advice": self.advice,
+            "timeline": self.timelines,
+            "capacity": self.capacities,
+        }
+        return document | {key: value for key, value in further.items() if value}
 
-    return {
-        **draw_all(result.accepted_rows),
-        **draw_costs(result.accepted_rows),
-        **draw_latencies(result.latencies),
-        **draw_timelines(result.timelines),
-    }
+    def _parts(self) -> Iterator[str | Table | TerminalPart]:
+        """Yield the tables, and then the sentences."""
+        yield TerminalPart(partial(result_table, self.rows), file_width=_ROWS_WIDTH)
+        rows = self.rows.to_dicts()
+        if self.shows_costs:
+            yield from cost_parts(rows)
+        if self.advice:
+            yield advice_table(self.advice)
+        yield from map(timeline_table, self.timelines)
+        if self.capacities:
+            yield capacity_table(self.capacities)
+        yield from sentences_of_run(rows)
+        if self.cores_at_iops is not None:
+            yield from processor_parts(self.processors, self.cores_at_iops)
 
+    def _files(self) -> Mapping[str, bytes]:
+        extra = {"parameters.json": json_text(self.parameters)}
+        if self.timelines:
+            extra["timeline.json"] = json_text(self.timelines, indent=None)
+        return result_files(self.rows, self.provenance, extra)
 
-def _page(report: RunReport, curves: Sequence[LoadCurve]) -> str:
-    from stripesim.scenarios.answers.run.report.page import page_of_run
+    def _figures(self) -> Mapping[str, CaptionedFigure]:
+        # Matplotlib takes longer to load than a short run.
+        from stripesim.scenarios.show.figures.costs import draw_costs
+        from stripesim.scenarios.show.figures.faults import draw_timelines
+        from stripesim.scenarios.show.figures.latencies import draw_latencies
+        from stripesim.scenarios.show.figures.results import draw_all
 
-    return page_of_run(report, curves)
+        return {
+            **draw_all(self.accepted_rows),
+            **draw_costs(self.accepted_rows),
+            **draw_latencies(self.latencies),
+            **draw_timelines(self.timelines),
+        }

@@ -2,11 +2,9 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-import polars as pl
-
+from stripesim.scenarios.answers.run.answer import ScenarioResult
 from stripesim.scenarios.answers.run.collect import (
     Collected,
     Rows,
@@ -18,7 +16,6 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import (
     hole_warnings,
     kernel_warnings,
-    load_sentences,
     made_from,
     object_map_warnings,
     pristine_warnings,
@@ -36,94 +33,8 @@ from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.geometry import loads_with_keys
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.show.quantities import rows_frame
-from stripesim.scenarios.show.result_table import html_table
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.progress import OnStep, silent
-
-
-@dataclass(frozen=True)
-class ScenarioResult:
-    """The results of a scenario."""
-
-    #: One row per cell and workload; `stripesim.sim.observe.result_row.ResultRow` defines the columns
-    rows: pl.DataFrame
-    provenance: dict[str, Any]
-    completions_sha256: str  #: Fingerprint of all completion times of all cells
-    requests: int  #: Requests completed
-    uses: int  #: Uses of resources completed
-    engine_wall_s: float  #: Wall-clock time inside the engine [s]
-    parameters: Rows  #: Every parameter with its provenance
-    #: Values of the scenario outside the range that its parameter set was calibrated on
-    warnings: list[str]
-    #: Utilisation and waiting of each class of resources, by cell
-    resources: Rows
-    #: Timelines of runs under faults, by cell; see `stripesim.sim.ceph.failures.describe_faults`
-    timelines: Rows = field(default_factory=list)
-    #: Warnings of holes in placement groups, of capacity, of codes never timed, and of reads of nothing
-    holes: tuple[str, ...] = ()
-    #: True if a KeyboardInterrupt ended the run; rows then cover the cells that were complete
-    stopped: bool = False
-    #: Rows that fail the audit: the name of the row, the check, and what it got and wanted
-    refusals: tuple[str, ...] = ()
-    #: True if the numbers of those rows are shown all the same
-    unchecked: bool = False
-    #: Resources near their limit, by row
-    limits: tuple[tuple[dict[str, Any], ...], ...] = ()
-    #: Gains of purchases, if advice was requested; see `stripesim.scenarios.answers.run.advise.Gain`
-    advice: Rows = field(default_factory=list)
-    #: Use of processors, by cell; see `stripesim.sim.observe.processors.processor_use`
-    processors: Rows = field(default_factory=list)
-    #: Distribution of latencies, by cell: ``fractions`` of requests and the ``latency_ns`` of each
-    latencies: Rows = field(default_factory=list)
-    #: Usable capacity for the objects of buckets, by scheme; empty for images
-    capacities: Rows = field(default_factory=list)
-
-    @property
-    def accepted_rows(self) -> pl.DataFrame:
-        """The rows with numbers, for figures."""
-        if self.unchecked or not self.refusals:
-            return self.rows
-        return self.rows.filter(pl.col("refused").is_null())
-
-    def __repr__(self) -> str:
-        name = self.provenance["scenario"]
-        return f"<ScenarioResult: {name}, {_counted(self.rows)}, {self.requests:,} requests>"
-
-    def _repr_html_(self) -> str:
-        """Return the table that notebooks show."""
-        return html_table(self.rows, repr(self).strip("<>"))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the document that ``stripesim run --json -`` prints."""
-        rows = self.rows.to_dicts()
-        document: dict[str, Any] = {
-            "provenance": self.provenance,
-            "rows": [
-                {**row, "limits": near}
-                for row, near in zip(rows, self.limits, strict=True)
-            ],
-            "completions_sha256": self.completions_sha256,
-            "requests": self.requests,
-            "uses": self.uses,
-            "engine_wall_s": self.engine_wall_s,
-            "warnings": [*self.warnings, *self.holes, *self.refusals],
-            "resources": self.resources,
-            "processors": self.processors,
-            "latencies": self.latencies,
-            "sentences": load_sentences(rows),
-        }
-        stopped = "interrupted" if self.stopped else ""
-        further = {
-            "stopped": stopped,
-            "advice": self.advice,
-            "timeline": self.timelines,
-            "capacity": self.capacities,
-        }
-        return document | {key: value for key, value in further.items() if value}
-
-
-def _counted(rows: pl.DataFrame) -> str:
-    return "1 row" if rows.height == 1 else f"{rows.height:,} rows"
 
 
 def run_scenario(
@@ -190,7 +101,7 @@ def run_scenario(
             *recovery_parameters(scenario, models),
             *drives_of(scenario, models).parameters(),
         ],
-        warnings=warnings_of(scenario),
+        outside=warnings_of(scenario),
         resources=collected.resources,
         timelines=collected.timelines,
         processors=collected.processors,

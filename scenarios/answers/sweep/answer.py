@@ -1,14 +1,15 @@
-"""The answer of `stripesim sweep`: means as a table, JSON, files, a figure and a page."""
+"""The answer of `stripesim sweep`: rows and means, what failed, JSON, files and a figure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import polars as pl
+
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
-from stripesim.scenarios.answers.sweep.run import INTERRUPTED, SweepResult
 from stripesim.scenarios.answers.sweep.stats import CELL_COLUMNS
 from stripesim.scenarios.answers.sweep.table import for_terminal, means_table
 from stripesim.scenarios.show.answer import Answer
@@ -17,107 +18,116 @@ from stripesim.scenarios.show.files import csv_text, json_text, result_files
 if TYPE_CHECKING:
     from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
+#: Why a sweep stopped that the user interrupted.
+INTERRUPTED: Final = "interrupted"
 #: Exit status of a sweep that the user interrupted.
 _STATUS_INTERRUPTED: Final = 130
 
 
-def answer_of_sweep(
-    plan: SweepPlan, result: SweepResult, *, folder: Path | None, unchecked: bool
-) -> Answer:
-    """Return the answer of a sweep, complete or not.
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class SweepResult(Answer):
+    """The results of a sweep, complete or interrupted.
 
-    Parameters
-    ----------
-    plan
-        The tasks.
-    result
-        The rows.
-    folder
-        Folder with the stored rows, from which the sweep can continue, or None without one.
-    unchecked
-        True if the numbers of refused rows are shown.
+    `rows` has one row per completed task, in the order of the plan. `refusals` names the point and cell of
+    each row that the audit refuses.
     """
 
-    @cache
-    def figure() -> CaptionedFigure | None:
-        # Matplotlib loads here, because many sweeps draw nothing.
-        from stripesim.scenarios.answers.sweep.figures import draw_sweep
+    plan: SweepPlan  #: The tasks
+    aggregated: pl.DataFrame  #: Means and intervals over replications, see `aggregate`
+    #: Tasks that failed: coordinates and ``reason``
+    failed: list[dict[str, Any]]
+    damaged: int  #: Damaged files of rows on disk; their tasks ran again
+    stopped: str | None  #: Reason why the sweep ended early
+    provenance: dict[str, Any]
+    #: Steps of a swept key that add hardware or requests in flight, and at which the rate falls
+    falls: list[str] = field(default_factory=list)
+    #: Draw the means, or return None if they cannot be drawn
+    draw: Callable[[], CaptionedFigure | None]
+    #: True if the numbers of refused rows are shown all the same
+    unchecked: bool = False
+    #: Folder of the stored rows, from which the sweep can continue
+    folder: Path | None = None
 
-        return draw_sweep(result.aggregated, plan.keys)
+    @property
+    def refused(self) -> int:
+        """Number of rows that the audit refuses."""
+        return len(self.refusals)
 
-    def figures() -> dict[str, CaptionedFigure]:
-        drawn = figure()
-        return {} if drawn is None else {"sweep": drawn}
+    @property
+    def sentence(self) -> str:
+        """How many rows there are, how many tasks failed, and why the sweep stopped."""
+        failed = f", {len(self.failed):,} failed" if self.failed else ""
+        stopped = f", stopped: {self.stopped}" if self.stopped else ""
+        return f"{self.rows.height:,} rows{failed}{stopped}"
 
-    def page() -> str:
-        from stripesim.scenarios.answers.sweep.report import report_of_sweep
+    def _derived(self) -> Mapping[str, Any]:
+        warnings = [*self.outside, *self.falls]
+        return {
+            "document": {
+                "rows": self.rows.to_dicts(),
+                "aggregated": self.aggregated.to_dicts(),
+                "provenance": self.provenance,
+                "failed": self.failed,
+                "warnings": [*warnings, *self.refusals],
+            },
+            "shown": [for_terminal(means_table(self.aggregated, self.plan.keys))],
+            "warnings": warnings,
+            "alerts": list(self._alerts()),
+            "files": self._files,
+            "figures": self._figures,
+            "status": self._status(),
+        }
 
-        return report_of_sweep(plan, result, figure())
+    def _status(self) -> int:
+        if self.stopped == INTERRUPTED:
+            return _STATUS_INTERRUPTED
+        if self.failed or self.stopped:
+            return 1
+        return 0
 
-    return Answer(
-        document=result.to_json(),
-        shown=[for_terminal(means_table(result.aggregated, plan.keys))],
-        outside=result.warnings,
-        warnings=result.falls,
-        refusals=result.refusals,
-        alerts=list(_alerts(plan, result, folder, unchecked=unchecked)),
-        files=lambda: _files(result),
-        figures=figures,
-        page=page,
-        status=_status(result),
-    )
+    def _files(self) -> dict[str, bytes]:
+        extra = {
+            "aggregated.csv": csv_text(self.aggregated),
+            "failed.json": json_text(self.failed),
+        }
+        return result_files(self.rows, self.provenance, extra)
 
+    def _figures(self) -> dict[str, CaptionedFigure]:
+        figure = self.draw()
+        return {} if figure is None else {"sweep": figure}
 
-def _status(result: SweepResult) -> int:
-    if result.stopped == INTERRUPTED:
-        return _STATUS_INTERRUPTED
-    if result.failed or result.stopped:
-        return 1
-    return 0
+    def _alerts(self) -> Iterator[str]:
+        """Yield lines about refused, damaged, unsteady, failed and missing rows."""
+        done = self.rows.height
+        if self.refusals and not self.unchecked:
+            yield f"refused: {self.refused} of {done} rows; --unchecked shows their numbers"
+        if self.damaged:
+            yield (
+                f"warning: skipped {self.damaged} damaged rows in {self.folder} "
+                "and simulated their cells again"
+            )
+        yield from self._unsteady()
+        yield from map(_failure, self.failed)
+        if self.stopped:
+            yield f"stopped: {self.stopped}; {done} of {len(self.plan.tasks)} rows are done"
+            if self.folder is not None:
+                yield f"repeat the command with --resume to continue from {self.folder}"
 
-
-def _files(result: SweepResult) -> dict[str, bytes]:
-    extra = {
-        "aggregated.csv": csv_text(result.aggregated),
-        "failed.json": json_text(result.failed),
-    }
-    return result_files(result.rows, result.provenance, extra)
-
-
-def _alerts(
-    plan: SweepPlan, result: SweepResult, folder: Path | None, *, unchecked: bool
-) -> Iterator[str]:
-    """Yield lines about refused, damaged, unsteady, failed and missing rows."""
-    done = result.rows.height
-    if result.refusals and not unchecked:
-        yield f"refused: {result.refused} of {done} rows; --unchecked shows their numbers"
-    if result.damaged:
+    def _unsteady(self) -> Iterator[str]:
+        """Yield a line about rows without a steady state. The audit gives its own reason for refused rows."""
+        if self.rows.is_empty():
+            return
+        accepted = self.rows.filter(self.rows["refused"].is_null())
+        unsteady = accepted.filter(~accepted["steady"])
+        if unsteady.is_empty():
+            return
+        first = unsteady.row(0, named=True)
+        where = [str(first[key]) for key in CELL_COLUMNS if first[key]]
+        where += [f"{key}={first[key]}" for key in self.plan.keys]
         yield (
-            f"warning: skipped {result.damaged} damaged rows in {folder} and simulated their cells again"
+            f"warning: {unsteady.height} of {self.rows.height} rows did not reach a steady state; "
+            f"the first: {' '.join(where)}: {first['unsteady_reason']}"
         )
-    yield from _unsteady(plan, result)
-    yield from map(_failure, result.failed)
-    if result.stopped:
-        yield f"stopped: {result.stopped}; {done} of {len(plan.tasks)} rows are done"
-        if folder is not None:
-            yield f"repeat the command with --resume to continue from {folder}"
-
-
-def _unsteady(plan: SweepPlan, result: SweepResult) -> Iterator[str]:
-    """Yield a line about the rows without a steady state. The audit gives its own reason for refused rows."""
-    if result.rows.is_empty():
-        return
-    accepted = result.rows.filter(result.rows["refused"].is_null())
-    unsteady = accepted.filter(~accepted["steady"])
-    if unsteady.is_empty():
-        return
-    first = unsteady.row(0, named=True)
-    where = [str(first[key]) for key in CELL_COLUMNS if first[key]]
-    where += [f"{key}={first[key]}" for key in plan.keys]
-    yield (
-        f"warning: {unsteady.height} of {result.rows.height} rows did not reach a steady state; "
-        f"the first: {' '.join(where)}: {first['unsteady_reason']}"
-    )
 
 
 def _failure(failed: Mapping[str, Any]) -> str:

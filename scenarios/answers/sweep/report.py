@@ -4,9 +4,9 @@ from functools import lru_cache
 from typing import Final
 
 from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.answers.sweep.answer import SweepResult
 from stripesim.scenarios.answers.sweep.explorer import explorer_of
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
-from stripesim.scenarios.answers.sweep.run import SweepResult
 from stripesim.scenarios.answers.sweep.table import NOTE, means_table
 from stripesim.scenarios.cells.placement import domain_type
 from stripesim.scenarios.schema.keys import Scenario
@@ -94,7 +94,7 @@ def report_of_sweep(
             f"stripesim {source['stripesim']} · {moment_text(source['time'])} · seed {source['seed']} · "
             f"replications of each cell: {source['replications']}",
         ],
-        warnings=[*result.warnings, *result.falls, *result.refusals],
+        warnings=[*result.warnings, *result.refusals],
         inside="All points are within the range that their parameter sets were calibrated or checked on.",
         contents=contents,
         explorer=explorer,

@@ -1,16 +1,19 @@
 """Run the tasks of a sweep, store each row as it comes, and build the tables."""
 
-import html
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from stripesim._version import __version__
 from stripesim.models.problems import WorkError
+from stripesim.scenarios.answers.sweep.answer import INTERRUPTED, SweepResult
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
 from stripesim.scenarios.answers.sweep.stats import CELL_COLUMNS, aggregate
 from stripesim.scenarios.cells.notes import (
@@ -33,12 +36,12 @@ from stripesim.scenarios.work.task import (
     expected_work,
 )
 from stripesim.sim.observe.audit import RatePoint, falls
-from stripesim.sim.observe.documents import Documented
 from stripesim.sim.observe.progress import OnStep, silent
 from stripesim.sim.observe.result_row import withheld_columns
 
-#: Why a sweep stopped that the user interrupted.
-INTERRUPTED: Final = "interrupted"
+if TYPE_CHECKING:
+    from stripesim.scenarios.show.figures.renderer import CaptionedFigure
+
 # Columns of a refused row that keep their values: its point, cell and task.
 _OF_TASK: Final = (
     *CELL_COLUMNS,
@@ -61,53 +64,6 @@ _ADDING_KEYS: Final = (
     "workload.clients",
     "workload.queue_depth",
 )
-
-
-@dataclass(frozen=True)
-class SweepResult(Documented):
-    """The results of a sweep, complete or interrupted."""
-
-    #: One row per completed task, in the order of the plan; see `sweep_frame`
-    rows: pl.DataFrame
-    aggregated: pl.DataFrame  #: Means and intervals over replications, see `aggregate`
-    #: Tasks that failed: coordinates and ``reason``
-    failed: list[dict[str, Any]]
-    damaged: int  #: Damaged files of rows on disk; their tasks ran again
-    stopped: str | None  #: Reason why the sweep ended early
-    provenance: dict[str, Any]
-    #: Values outside the range that parameter sets were calibrated on, without duplicates
-    warnings: list[str]
-    #: Rows that the audit refuses: their point and cell, the check, and what it got and wanted
-    refusals: list[str] = field(default_factory=list)
-    #: Steps of a swept key that add hardware or requests in flight, and at which the rate falls
-    falls: list[str] = field(default_factory=list)
-
-    in_document: ClassVar = (
-        ("rows", "rows.to_dicts"),
-        ("aggregated", "aggregated.to_dicts"),
-        "provenance",
-        "failed",
-        ("warnings", "every_warning"),
-    )
-
-    @property
-    def refused(self) -> int:
-        """Number of rows that the audit refuses."""
-        return len(self.refusals)
-
-    def __repr__(self) -> str:
-        failed = f", {len(self.failed):,} failed" if self.failed else ""
-        stopped = f", stopped: {self.stopped}" if self.stopped else ""
-        return f"<SweepResult: {self.rows.height:,} rows{failed}{stopped}>"
-
-    def _repr_html_(self) -> str:
-        """Return the table that notebooks show."""
-        return f"<p>{html.escape(repr(self).strip('<>'))}</p>{self.rows._repr_html_()}"
-
-    @property
-    def every_warning(self) -> list[str]:
-        """All warnings, with the falls of rates and the refusals."""
-        return [*self.warnings, *self.falls, *self.refusals]
 
 
 def run_sweep(
@@ -160,8 +116,7 @@ def run_sweep(
         done.stopped = INTERRUPTED
     except WorkError as error:
         done.stopped = str(error)
-    damaged = 0 if store is None else store.damaged
-    return _result(plan, done, kept=kept, damaged=damaged, unchecked=unchecked)
+    return _result(plan, done, store, kept=kept, unchecked=unchecked)
 
 
 @dataclass
@@ -183,7 +138,12 @@ class _Done:
 
 
 def _result(
-    plan: SweepPlan, done: _Done, *, kept: int, damaged: int, unchecked: bool
+    plan: SweepPlan,
+    done: _Done,
+    store: PartStore | None,
+    *,
+    kept: int,
+    unchecked: bool,
 ) -> SweepResult:
     """Build the tables of the tasks that have ended, without the numbers of refused rows."""
     order = {task.task_id: index for index, task in enumerate(plan.tasks)}
@@ -210,17 +170,35 @@ def _result(
         "failed": len(failed),
         "stopped": done.stopped,
     }
-    return SweepResult(
+    result = SweepResult(
+        plan=plan,
         rows=frame,
         aggregated=aggregated,
         failed=list(map(_failure_row, failed)),
-        damaged=damaged,
+        damaged=0 if store is None else store.damaged,
         stopped=done.stopped,
         provenance=_provenance(plan, counts),
-        warnings=warnings_of_all(task.scenario for task in plan.tasks),
+        outside=warnings_of_all(task.scenario for task in plan.tasks),
         refusals=refusals,
         falls=list(_falls(aggregated, plan.keys)),
+        unchecked=unchecked,
+        draw=cache(partial(_draw, aggregated, plan.keys)),
+        folder=None if store is None else store.out_dir,
     )
+    return replace(result, page=partial(_page, result))
+
+
+def _page(result: SweepResult) -> str:
+    from stripesim.scenarios.answers.sweep.report import report_of_sweep
+
+    return report_of_sweep(result.plan, result, result.draw())
+
+
+def _draw(aggregated: pl.DataFrame, keys: Sequence[str]) -> CaptionedFigure | None:
+    # Matplotlib loads here, because many sweeps draw nothing.
+    from stripesim.scenarios.answers.sweep.figures import draw_sweep
+
+    return draw_sweep(aggregated, keys)
 
 
 def _falls(aggregated: pl.DataFrame, keys: Sequence[str]) -> Iterator[str]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from stripesim.scenarios.answers.run.execute import ScenarioResult
+from stripesim.scenarios.answers.run.answer import ScenarioResult
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.forms.capacity import (
     Capacity,

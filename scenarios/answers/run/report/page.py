@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from stripesim.scenarios.answers.load.page import load_section
 from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.load.words import load_warnings, sentence_of
-from stripesim.scenarios.answers.run.execute import ScenarioResult
+from stripesim.scenarios.answers.run.answer import ScenarioResult
 from stripesim.scenarios.answers.run.report import tables
 from stripesim.scenarios.answers.run.report.comparison import (
     comparison,
@@ -58,7 +58,7 @@ def page_of_run(report: RunReport, curves: Sequence[LoadCurve] = ()) -> str:
     scenario = report.scenario
     result = report.result
     extra = sections(report)
-    warnings = [*result.warnings, *result.holes, *result.refusals]
+    warnings = [*result.warnings, *result.refusals]
     if curves:
         extra.insert(0, load_section(curves, client_notes(scenario)))
         warnings += load_warnings(scenario)

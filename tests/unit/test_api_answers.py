@@ -1,0 +1,138 @@
+"""Every result of the API is an answer: a document, short in a terminal, a table in a notebook."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import stripesim
+from stripesim.cli import output
+from stripesim.scenarios.show.answer import Answer, AnsweredList
+from stripesim.scenarios.show.tables import Table
+
+ROOT = Path(__file__).resolve().parents[2]
+REPORT = ROOT / "tests" / "unit" / "data" / "ceph16-report.json"
+#: Longest representation of an answer: a sentence of 160 characters, the class and the number of items.
+LONGEST = 240
+QUESTIONS = {
+    "run": lambda scenario: stripesim.run(scenario, costs=False),
+    "sweep": lambda scenario: stripesim.sweep(
+        scenario, {"workload.queue_depth": [1, 4]}, jobs=1
+    ),
+    "study": lambda _: stripesim.study("dachary2013", jobs=1),
+    "explain": lambda _: stripesim.explain("write", ["rep:3", "rs:6,3"]),
+    "durability": lambda _: stripesim.durability("durability", method="markov"),
+    "import_report": lambda _: stripesim.import_report(REPORT),
+}
+
+
+@pytest.fixture(scope="module")
+def scenario():
+    return stripesim.Scenario(
+        name="small",
+        schemes=["rep:3"],
+        cluster={"hosts": 4},
+        workload={"requests": 40, "ops": ["read"], "patterns": ["rand"]},
+    )
+
+
+@pytest.fixture(scope="module")
+def results(scenario):
+    return {name: ask(scenario) for name, ask in QUESTIONS.items()}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_result_is_an_answer(results, name):
+    result = results[name]
+    answer = result.answer if isinstance(result, AnsweredList) else result
+    assert isinstance(answer, stripesim.Answer)
+    assert dict(answer) == answer.to_json()
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_result_is_short_in_a_terminal_and_a_table_in_a_notebook(results, name):
+    shown = repr(results[name])
+    assert "\n" not in shown
+    assert len(shown) <= LONGEST
+    page = results[name]._repr_html_()
+    assert page.startswith("<p>")
+    # A row of headings, and at most 20 rows.
+    assert 2 <= page.count("<tr>") <= 21
+
+
+def test_a_result_is_saved_with_the_files_of_its_command(results, tmp_path):
+    written = results["sweep"].save(tmp_path)
+    names = {path.name for path in written}
+    assert names >= {"results.csv", "aggregated.csv", "provenance.json"}
+    assert pl.read_csv(tmp_path / "results.csv").height == 2
+
+
+def test_a_study_names_its_verdicts_and_keeps_its_ledger(results):
+    result = results["study"]
+    summary = result.ledger.summary()
+    counted = f"{summary['right']} of {summary['held_out']} held-out claims right"
+    assert counted in repr(result)
+    assert result["summary"] == json.loads(json.dumps(summary))
+
+
+def test_items_keep_being_a_list(results):
+    timelines = results["explain"]
+    assert [timeline.scheme for timeline in timelines] == ["rep:3", "rs:6,3"]
+    assert repr(timelines) == f"[{timelines[0]!r}, … 1 more]"
+    assert repr(AnsweredList([], Answer)) == "[]"
+    assert "[]" in AnsweredList([], Answer)._repr_html_()
+
+
+def test_a_notebook_shows_text_as_text_and_counts_the_rows_left_out():
+    rows = [[f"<b>{number}"] for number in range(23)]
+    answer = Answer(document={}, shown=["a < b\nsecond", Table("", ["<i>"], rows)])
+    page = answer._repr_html_()
+    assert page.startswith("<p>a &lt; b</p>")
+    assert "<b>" not in page and "<i>" not in page
+    assert "&lt;b&gt;19" in page and "&lt;b&gt;20" not in page
+    # 23 rows, 20 of them shown.
+    assert page.endswith("<p>3 more rows</p>")
+
+
+def test_a_long_sentence_is_cut_in_a_terminal():
+    answer = Answer(document={}, shown=["x" * 1000])
+    assert len(repr(answer)) <= LONGEST
+
+
+def test_a_change_of_the_data_changes_the_document(results):
+    changed = replace(results["run"], stopped=True)
+    assert "stopped" not in results["run"]
+    assert changed["stopped"] == "interrupted"
+    assert changed["rows"] == results["run"]["rows"]
+
+
+def test_warnings_of_a_run_are_all_of_them_but_printed_once(capsys):
+    answer = Answer(document={}, outside=["a: far"], warnings=["a: far", "b: odd"])
+    output.deliver(answer, output.destination(None, None))
+    printed = capsys.readouterr().err
+    assert printed.count("a: far") == 1
+    assert "warning: b: odd" in printed
+
+
+def test_warnings_of_a_run_begin_with_those_outside_the_calibrated_range(results):
+    result = results["run"]
+    assert [*result.outside, *result.holes] == result.warnings
+    assert result["warnings"] == [*result.warnings, *result.refusals]
+
+
+def test_a_scenario_is_short_in_a_terminal(scenario):
+    assert repr(scenario) == "<Scenario: small, rep:3>"
+    assert re.fullmatch(r"<Pool: .*>", repr(stripesim.pool(scenario)))
+
+
+def test_the_examples_of_the_reference_run(tmp_path, monkeypatch):
+    page = (ROOT / "docs" / "generate" / "api.py").read_text("utf-8")
+    examples = re.findall(r"^```python\n(.*?)^```", page, flags=re.M | re.S)
+    # Pandas is an extra.
+    program = "\n".join(examples).replace("answer.rows.to_pandas()", "answer.rows")
+    monkeypatch.chdir(tmp_path)
+    exec(program, {})
+    assert (tmp_path / "results" / "results.csv").exists()
