@@ -1,10 +1,12 @@
 """Planned changes: when each begins, what it moves, and what is left of the old copies."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
+from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import recovery_model
 from stripesim.models.placement import OsdWeights
 from stripesim.models.recovery import SECOND_NS
@@ -16,6 +18,9 @@ from stripesim.sim.ceph.failures import (
     PlannedChange,
 )
 from stripesim.sim.ceph.failures.cluster_map import MapChange
+from stripesim.sim.ceph.failures.groups import Group
+from stripesim.sim.ceph.paths.repair import move_path
+from stripesim.sim.ceph.qos.op_queue import BEST_EFFORT, mclock
 from stripesim.sim.run import simulate
 
 MIB = 1 << 20
@@ -264,3 +269,69 @@ def test_new_hosts_make_a_pg_clean_that_had_too_few(models, make_pool, directors
     assert outcome.clean_ns > outcome.made_ns
     assert result.row.faults.recovery.recovery_operations == OBJECTS
     assert directors[0].state.groups[0].is_clean
+
+
+# Of 1200 MiB/s, each of 32 queues gives best effort nine tenths of its part. The start of an object, 1 MiB,
+# waits that long after the reply to the previous push, which is of the same class.
+LIMITED_S = 1 / (0.9 * 1200 / 32)
+# Longest time of an object without a limit.
+OBJECT_S = 0.007
+UP_THRU_S = 1.0
+
+
+def seconds_until_clean(models, make_pool, profile, acting):
+    """Mark OSD 1 out, with whole logs, and return the time from the map until the PGs are clean [s]."""
+    queue = mclock("tentacle", profile, queues=32)
+    (row,) = play(
+        replace(models, op_queue=queue),
+        make_pool,
+        "rep:3",
+        acting,
+        [change("out", 1)],
+        osds=6,
+        object_writes_count=1,
+    ).timeline["changes"]
+    return row["clean_s"] - row["map_s"]
+
+
+@pytest.mark.parametrize(
+    ("profile", "limited_count"),
+    # The first object of a PG starts at once. Each of the other 39 waits until its queue may start it.
+    [("balanced", OBJECTS - 1), ("high_recovery_ops", 0)],
+)
+def test_a_move_takes_a_map_for_up_thru_and_the_limit_of_best_effort(
+    models, make_pool, profile, limited_count
+):
+    found_s = seconds_until_clean(models, make_pool, profile, [[0, 1, 2]])
+    wanted_s = UP_THRU_S + limited_count * LIMITED_S
+    assert wanted_s < found_s < wanted_s + OBJECTS * OBJECT_S
+
+
+def test_pgs_that_share_an_osd_move_one_after_the_other(models, make_pool):
+    # Both of their new members are OSD 5. The first object of each PG starts at once.
+    found_s = seconds_until_clean(models, make_pool, "balanced", [[0, 1, 2], [3, 1, 4]])
+    wanted_s = UP_THRU_S + (OBJECTS - 2) * LIMITED_S
+    assert wanted_s < found_s < wanted_s + OBJECTS * OBJECT_S
+
+
+def test_a_lost_shard_is_recovery_and_a_moved_one_best_effort():
+    group = Group(0, parse_scheme("rs:2,1"), [0, 1, 2], [7])
+    everywhere = {0, 1, 2, 3}
+    assert group.is_misplaced(7, everywhere)
+    # Shard 1 moves to OSD 3 while OSD 1 still has it, or is lost with OSD 1.
+    group.up = (0, 3, 2)
+    group.add_empty_copies()
+    assert group.is_misplaced(7, everywhere)
+    assert not group.is_misplaced(7, everywhere - {1})
+
+
+def test_the_start_of_a_move_costs_the_object_and_its_messages_the_shard(
+    models, make_context
+):
+    queue = mclock("tentacle", "balanced", queues=8)
+    context = make_context(replace(models, op_queue=queue), "rs:2,1").moving
+    path = move_path(context, moves=[(1, 2)], sizes_bytes=[2 * MIB])
+    costs = path.dynamics.costs[path.dynamics.classes == BEST_EFFORT].tolist()
+    # Shards of 2 MiB make an object of 4 MiB. The reply to the push costs an operation: 1200 MiB/s for
+    # 21,500 operations per second are 58,525 bytes each. Reads are immediate.
+    assert sorted(costs) == [58_525, 2 * MIB, 4 * MIB]

@@ -4,6 +4,7 @@ import json
 import re
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -13,6 +14,7 @@ from stripesim.scenarios.answers.rehearse import samples
 from stripesim.scenarios.answers.rehearse import trade_off as trade_offs
 from stripesim.scenarios.answers.rehearse.backfill_schedule import (
     Backfill,
+    backfills_of,
     object_time,
     schedule_s,
 )
@@ -27,6 +29,10 @@ from stripesim.scenarios.answers.rehearse.variants import (
     with_own_queue,
 )
 from stripesim.scenarios.answers.run.execute import run_scenario
+from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.forms.capacity import drives_of
+from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.sim.run import RunResult
 from support.messages import states
@@ -591,3 +597,28 @@ def test_what_the_audit_refuses_ends_a_rehearsal_or_is_noted_once(monkeypatch):
     engine.simulate()
     engine.simulate()
     assert engine.refusals == [Refused.refused]
+
+
+def test_a_part_of_the_objects_has_the_log_of_all():
+    # 8 GB in objects of 4 MiB: 59.6 in each of 32 PGs, with 200 writes each 11,921 entries. The log holds
+    # 300,000 / (32 x 6 / 16) but at most 10,000, so new members are backfilled. Three objects would have 600.
+    few = scenario(
+        text=TEXT.replace("100GB", "8GB") + "[faults]\nobject_writes = 200\n"
+    )
+    cell = cells(few)[0]
+    inputs = build_cell(few, cell)
+    drives = drives_of(few, build_models(few))
+    plan = samples._faults_of(few, inputs, drives, 3, 0)
+    assert 11_921 <= 3 * plan.object_writes_count < 11_921 + 3
+
+
+def test_recovery_by_the_log_reserves_all_members():
+    # OSD 1 is replaced by OSD 6 in PG 0, by OSD 5 in PG 1. Both PGs keep OSD 2.
+    exact = SimpleNamespace(
+        movement=SimpleNamespace(groups=np.array([0, 1]), targets=np.array([6, 5])),
+        up_before=[(0, 1, 2), (3, 1, 2)],
+        up_after=[(0, 6, 2), (3, 5, 2)],
+    )
+    for by_log, turns in ((False, 1), (True, 2)):
+        backfills = backfills_of(exact, by_log=by_log)
+        assert schedule_s(backfills, group_s=1.0, slots=1, osds=7) == turns

@@ -24,8 +24,12 @@ class Backfill(NamedTuple):
     targets: tuple[int, ...]
 
 
-def backfills_of(exact: ExactMovement) -> list[Backfill]:
-    """Return the PGs that a change moves, in ascending order."""
+def backfills_of(exact: ExactMovement, *, by_log: bool = False) -> list[Backfill]:
+    """Return the PGs that a change moves, in ascending order.
+
+    Recovery `by_log` is led by the new primary, and reserves all members. Here the primary of a replicated PG
+    is the first of its up set.
+    """
     targets_of: dict[int, set[int]] = {}
     movement = exact.movement
     for group, osd in zip(
@@ -34,6 +38,10 @@ def backfills_of(exact: ExactMovement) -> list[Backfill]:
         targets_of.setdefault(group, set()).add(osd)
     backfills = []
     for group in sorted(targets_of):
+        if by_log:
+            members = [osd for osd in exact.up_after[group] if osd != NO_OSD]
+            backfills.append(Backfill(members[0], tuple(sorted(members[1:]))))
+            continue
         # The old members act until the new ones are filled (pg_temp).
         lead = next(osd for osd in exact.up_before[group] if osd != NO_OSD)
         targets = tuple(sorted(targets_of[group] - {lead}))

@@ -175,7 +175,8 @@ def rehearse(
         weighed["commands"] = _settings_commands(scenario, weighed)
     durations_s = [row["duration_s"] for row in rows]
     courses = [
-        _course(exact, limits.max_backfills_count, whole.osds) for exact in movements
+        _course(exact, limits.max_backfills_count, whole.osds, by_log=first.by_log)
+        for exact in movements
     ]
     timeline = timeline_of(first, durations_s, courses)
     if timeline is not None:
@@ -317,7 +318,7 @@ def _durations_s(
     if sampled_s is None or object_s is None:
         return durations
     turns = schedule_s(
-        backfills_of(exact),
+        backfills_of(exact, by_log=run.sample.by_log),
         group_s=1.0,
         slots=run.variant.max_backfills_count,
         osds=whole.osds,
@@ -386,9 +387,12 @@ def _fill_warnings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return warnings
 
 
-def _course(exact: ExactMovement, slots: int, osds: int) -> BackfillCourse:
+def _course(
+    exact: ExactMovement, slots: int, osds: int, *, by_log: bool
+) -> BackfillCourse:
     """Return the schedule of a change with full-size PGs, in parts of the whole."""
-    spans = backfill_spans(backfills_of(exact), group_s=1.0, slots=slots, osds=osds)
+    backfills = backfills_of(exact, by_log=by_log)
+    spans = backfill_spans(backfills, group_s=1.0, slots=slots, osds=osds)
     turns = max((end for _, end in spans), default=1.0)
     parts = [(start / turns, end / turns) for start, end in spans]
     return BackfillCourse(exact.movement, parts)

@@ -1,5 +1,6 @@
 """Simulate planned changes on a sample of the data."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -12,6 +13,7 @@ from stripesim.scenarios.schema.keys import Cell, Scenario, WorkloadSpec
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures import FaultPlan
+from stripesim.sim.ceph.failures.groups import State
 from stripesim.sim.ceph.failures.plan import FillPlan
 from stripesim.sim.ceph.failures.results.finished_run import BoolArray
 from stripesim.sim.ceph.kinds import kind_of
@@ -69,6 +71,11 @@ class Sample:
     has_load: bool  #: True if clients issued requests throughout
     #: Requests that closed loops keep in flight [count]; None if requests arrive at given times
     in_flight_count: int | None
+
+    @property
+    def by_log(self) -> bool:
+        """True if PGs recover by their logs, and none is backfilled."""
+        return not any(self.pg_states[State.BACKFILLING])
 
     def equals(self, sample: "Sample") -> bool:
         """Return True if both simulations completed all requests and all changes at the same times."""
@@ -240,8 +247,14 @@ def _faults_of(
 ) -> FaultPlan:
     """Return the plan of the changes for a sample of `count` objects of each PG."""
     assert inputs.faults is not None
+    writes_count = inputs.faults.object_writes_count
+    if writes_count is not None:
+        # The log of a PG is as long as with all its objects.
+        per_group = stored_objects(scenario) / scenario.cluster.pg_num
+        writes_count = math.ceil(writes_count * per_group / count)
     return replace(
         inputs.faults,
+        object_writes_count=writes_count,
         fill=fill_plan(scenario, inputs.pool, drives, count),
         change_pause_ns=quiet_ns,
         group_objects_count=count,

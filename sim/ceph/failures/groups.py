@@ -299,6 +299,15 @@ class Group:
             return bool(contents)
         return self._scheme.can_decode(frozenset(range(len(self.up))) - contents)
 
+    def is_misplaced(self, item: int, up: Set[int]) -> bool:
+        """Return True if OSDs that are up have every shard of an object, on whichever of them."""
+        holders = {
+            osd if self.is_replicated else content
+            for (osd, content), copy in self.copies.items()
+            if osd in up and item not in copy.missing and item not in copy.corrupt
+        }
+        return len(holders) >= len(self.up)
+
     # Members.
 
     def choose_members(self, up: Set[int]) -> ServingOsds:

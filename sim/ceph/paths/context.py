@@ -42,6 +42,8 @@ class PathContext:
     continues: bool = False
     #: True if each write carries an allocation hint, which every shard applies
     hinted_writes: bool = False
+    #: True if recovery only moves data: every shard of the object is on some OSD that is up
+    misplaced: bool = False
 
     def __post_init__(self) -> None:
         # The scope of the lock may depend on the kind of pool.
@@ -57,6 +59,11 @@ class PathContext:
     def continuing(self) -> "PathContext":
         """The same state for requests that begin where the previous ones of their disks have ended."""
         return replace(self, continues=True)
+
+    @cached_property
+    def moving(self) -> "PathContext":
+        """The same state for an object that recovery only moves."""
+        return replace(self, misplaced=True)
 
     @property
     def name(self) -> str:

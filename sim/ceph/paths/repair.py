@@ -64,7 +64,7 @@ def move_path(
     cpu = context.models.cpu
     step = graph.issue
     for piece_bytes in sizes_bytes:
-        stage.recovers(piece_bytes)
+        stage.recovers(piece_bytes * context.scheme.k, piece_bytes)
         shards_count = Counter(source for source, _ in moves)
         targets = [target for _, target in moves]
         messages_count = context.remote(shards_count) + context.remote(targets)
@@ -88,7 +88,8 @@ def note_path(
     graph = GraphBuilder(f"note {context.name}")
     stage = Stage(graph, context)
     if recovers:
-        stage.recovers(1)
+        stage.recovers(1, 1)
+        stage.pushes(1)
     known = [_note(stage, shard, count) for shard in shards]
     return graph.finish(reply=graph.join(known, label="all noted"))
 
@@ -163,7 +164,7 @@ def _round(stage: Stage, lost: frozenset[int], size_bytes: int, after: int) -> i
     """Read, decode, push and commit one round of the object."""
     context = stage.context
     models = stage.models
-    stage.recovers(size_bytes)
+    stage.recovers(size_bytes, -(-size_bytes // context.scheme.k))
     plan = context.scheme.plan_repair(
         lost=lost,
         object_size_bytes=size_bytes,
@@ -198,6 +199,7 @@ def _round(stage: Stage, lost: frozenset[int], size_bytes: int, after: int) -> i
 
 
 def _push(stage: Stage, shard: int, payload_bytes: int, after: int) -> int:
+    stage.pushes(payload_bytes)
     io = stage.models.store.write_io(0, payload_bytes, existing_bytes=0)
     size_bytes = stage.models.messages.sub_write_header_bytes + payload_bytes
     return transaction(stage, shard, io, size_bytes, after, "push")

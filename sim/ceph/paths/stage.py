@@ -14,6 +14,7 @@ from stripesim.sim.ceph.qos import (
     IMMEDIATE,
     RECOVERY,
     SCRUB_EVENT_BYTES,
+    OpQueue,
 )
 from stripesim.sim.ceph.roles import Osd
 from stripesim.sim.engine.graph import NO_ROLE, NO_SHARD, GraphBuilder
@@ -46,18 +47,49 @@ class Stage:
         # Class and size of the next item in the queue of worker threads.
         self._op_class = IMMEDIATE
         self._op_bytes = 0
+        # Those of the items after the next one.
+        self._later_class = IMMEDIATE
+        self._later_bytes = 0
 
-    def recovers(self, size_bytes: int) -> None:
-        """Mark subsequent work of worker threads as recovery of an item of this size."""
+    def recovers(self, object_bytes: int, message_bytes: int) -> None:
+        """Mark subsequent work of worker threads as recovery of a part of an object.
+
+        The start has the size of the part, also if the object is erasure-coded. Under mClock, reads by other
+        members and their replies are immediate. Other queues take them as recovery, too.
+
+        References
+        ----------
+        Ceph v18.2, ``src/osd/OSD.cc`` (``_queue_for_recovery``: the cost is the mean size of the PG's
+        objects), ``src/osd/scheduler/OpSchedulerItem.h`` (``PGRecoveryMsg``).
+        """
         queue = self.models.op_queue
-        item_bytes = queue.recovery_item_bytes if queue else 0
-        self._op_class = RECOVERY
-        self._op_bytes = item_bytes or size_bytes
+        if queue is None:
+            return
+        self._op_class = self._recovery_class(queue)
+        self._op_bytes = queue.recovery_item_bytes or object_bytes
+        self._later_class = IMMEDIATE if queue.is_mclock else RECOVERY
+        self._later_bytes = 0 if queue.is_mclock else message_bytes
+
+    def pushes(self, payload_bytes: int) -> None:
+        """Mark subsequent work of worker threads as a push of recovered data, and the reply to it.
+
+        Before v18 both are immediate under mClock.
+        """
+        queue = self.models.op_queue
+        if queue is None or queue.recovery_item_bytes:
+            return
+        self._op_class = self._later_class = self._recovery_class(queue)
+        self._op_bytes = payload_bytes
+        self._later_bytes = 0 if queue.is_mclock else payload_bytes
+
+    def _recovery_class(self, queue: OpQueue) -> int:
+        return queue.move_class if self.context.misplaced else RECOVERY
 
     def scrubs(self) -> None:
         """Mark subsequent work of worker threads as scrub."""
-        self._op_class = BEST_EFFORT
+        self._op_class = self._later_class = BEST_EFFORT
         self._op_bytes = SCRUB_EVENT_BYTES
+        self._later_bytes = SCRUB_EVENT_BYTES
 
     # The client and the public network.
 
@@ -470,10 +502,8 @@ class Stage:
         queue = self.models.op_queue
         if queue:
             self.graph.in_class(step, self._op_class, queue.cost(self._op_bytes))
-        recovers_once = queue is not None and queue.recovery_item_bytes > 0
-        if self._op_class == CLIENT or (self._op_class == RECOVERY and recovers_once):
-            self._op_class = IMMEDIATE
-            self._op_bytes = 0
+        self._op_class = self._later_class
+        self._op_bytes = self._later_bytes
 
     @property
     def keeps_thread(self) -> bool:

@@ -22,6 +22,10 @@ class OpQueue:
     #: Size for which the start of an object's recovery counts; its messages are immediate then [B].
     #: 0: every step counts for the bytes it moves
     recovery_item_bytes: int = 0
+    is_mclock: bool = False  #: True for mClock
+    #: Class of the recovery of objects that only move: best effort since v18 (``src/osd/PeeringState.h``,
+    #: ``get_recovery_op_priority``: neither degraded nor undersized)
+    move_class: int = RECOVERY
 
 
 def wpq() -> OpQueue:
@@ -92,5 +96,7 @@ def mclock(
     return OpQueue(
         Share(MCLOCK, classes),
         cost=lambda item_bytes: defaults.cost(item_bytes, device),
+        is_mclock=True,
         recovery_item_bytes=0 if defaults.bytes_based else qos.RECOVERY_ITEM_BYTES,
+        move_class=BEST_EFFORT if defaults.bytes_based else RECOVERY,
     )

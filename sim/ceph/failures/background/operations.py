@@ -127,6 +127,7 @@ class OperationBook:
     ) -> PlannedOperation:
         """Plan an operation for the current members."""
         holders = group.holders(operation.item, up)
+        misplaced = group.is_misplaced(operation.item, up)
         targets = [group.members.joining[shard] for shard in operation.shards]
         if operation.kind == "delete":
             lead = group.members.primary
@@ -134,19 +135,20 @@ class OperationBook:
                 lead = min(holders)
             return self._deletion(group, holders[lead], targets)
         if operation.kind == "pull":
-            return self._move(group, [holders[min(holders)]], targets)
+            return self._move(group, [holders[min(holders)]], targets, misplaced)
         if operation.kind == "move":
             sources = [holders[shard] for shard in operation.shards]
-            return self._move(group, sources, targets)
+            return self._move(group, sources, targets, misplaced)
         if self._pool.scheme.kind == "replicated":
-            return self._push(group, _push_source(group, holders), targets)
+            source = _push_source(group, holders)
+            return self._push(group, source, targets, misplaced)
         row = [holders.get(shard, NO_OSD) for shard in range(len(group.up))]
         for shard, osd in zip(operation.shards, targets, strict=True):
             row[shard] = osd
         lead = group.members.primary
         if lead is None or row[lead] == NO_OSD:
             lead = min(holders)
-        return self._rebuild(group, row, lead, operation.shards)
+        return self._rebuild(group, row, lead, operation.shards, misplaced)
 
     def notes(self, group: Group, transactions_count: int) -> Iterator[tuple[int, int]]:
         """Yield template and binding row of each note of a PG's members."""
@@ -255,20 +257,30 @@ class OperationBook:
         )
         return PlannedOperation([template], binding)
 
-    def _push(self, group: Group, source: int, targets: list[int]) -> PlannedOperation:
+    def _push(
+        self, group: Group, source: int, targets: list[int], misplaced: bool
+    ) -> PlannedOperation:
         row = [source, *targets]
-        return self._rebuild(group, self._padded(row), 0, tuple(range(1, len(row))))
+        lost = tuple(range(1, len(row)))
+        return self._rebuild(group, self._padded(row), 0, lost, misplaced)
 
     def _rebuild(
-        self, group: Group, row: list[int], lead: int, lost: tuple[int, ...]
+        self,
+        group: Group,
+        row: list[int],
+        lead: int,
+        lost: tuple[int, ...],
+        misplaced: bool,
     ) -> PlannedOperation:
         missing = frozenset(shard for shard, osd in enumerate(row) if osd == NO_OSD)
         context = self._layout.context(lead, missing)
+        if misplaced:
+            context = context.moving
         plans = self._kind.plan_repair(context, lost, in_one_graph=self._in_one_graph)
         return PlannedOperation(self._rounds(plans), self._bound(group, row, lead))
 
     def _move(
-        self, group: Group, sources: list[int], targets: list[int]
+        self, group: Group, sources: list[int], targets: list[int], misplaced: bool
     ) -> PlannedOperation:
         lead = group.members.primary_osd
         if lead is None:
@@ -278,9 +290,10 @@ class OperationBook:
             (row.index(source), row.index(target))
             for source, target in zip(sources, targets, strict=True)
         )
-        plans = self._kind.plan_move(
-            self._context_of(row), moves, in_one_graph=self._in_one_graph
-        )
+        context = self._context_of(row)
+        if misplaced:
+            context = context.moving
+        plans = self._kind.plan_move(context, moves, in_one_graph=self._in_one_graph)
         binding = self._bound(group, self._padded(row), 0)
         return PlannedOperation(self._rounds(plans), binding)
 
