@@ -54,6 +54,11 @@ KINDS: dict[str, dict[str, tuple[str, ...]]] = {
         "exstorus2019": ("codes",),
         "nvme": ("iops", "mb_s"),
     },
+    "rates and cores of object gateways": {
+        "s3": (
+            "throughput", "ratio of throughput", "cores per RGW (48 RGWs)", "ratio of cores per RGW (48 RGWs)",
+        ),
+    },
     "speed of encoding and decoding": {
         "dachary2013": (
             "decode1_time_1GiB", "decode2_time_1GiB", "encode_time_1GiB", "example_decode_rate",
@@ -94,6 +99,7 @@ SYSTEMS = {
     "recovery": "Ceph 16 to 18 under schedulers",
     "nvme": "Ceph 16 to 20 on NVMe",
     "changes": "Ceph 16.2",
+    "s3": "Ceph RGW 17 to 20",
 }
 
 
