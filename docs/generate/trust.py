@@ -99,7 +99,7 @@ SYSTEMS = {
     "recovery": "Ceph 16 to 18 under schedulers",
     "nvme": "Ceph 16 to 20 on NVMe",
     "changes": "Ceph 16.2",
-    "s3": "Ceph RGW 17 to 20",
+    "s3": "Ceph RGW",
 }
 
 
