@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from pydantic import BaseModel
@@ -83,6 +84,9 @@ def _entry(name: str, value: Any) -> str:
         # The scenario reference lists its keys.
         target = f"{target}(**keys)"
         hidden += ["model_config", "model_post_init"]
+    if is_dataclass(value):
+        # The docstring describes such a field, which Sphinx takes for a function because of its default.
+        hidden += [one.name for one in fields(value) if callable(one.default)]
     if hidden:
         options.append(f"   :exclude-members: {', '.join(hidden)}")
     return "\n".join(
