@@ -56,7 +56,8 @@ KINDS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "rates and cores of object gateways": {
         "s3": (
-            "throughput", "ratio of throughput", "cores per RGW (48 RGWs)", "ratio of cores per RGW (48 RGWs)",
+            "throughput", "ratio of throughput",
+            "cores per RGW (48 RGWs)", "ratio of cores per RGW (48 RGWs)",
         ),
     },
     "speed of encoding and decoding": {
