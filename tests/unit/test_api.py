@@ -214,7 +214,7 @@ def test_what_a_caller_must_catch_is_exported():
     calls = {
         "SchemeError": lambda: stripesim.parse_scheme("rs:6"),
         "SweepError": lambda: stripesim.sweep("quickstart", {"cluster.hosts": 8}),
-        "AnswerError": lambda: stripesim.explain("delete", "rs:6,3"),
+        "AnswerError": lambda: stripesim.explain("truncate", "rs:6,3"),
         "TraceError": lambda: stripesim.load_trace("nothing.csv"),
         "ClusterImportError": lambda: stripesim.import_report("nothing.json"),
     }
