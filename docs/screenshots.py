@@ -195,6 +195,7 @@ def explorer(driver: Chrome) -> None:
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "explorer.html"
         page.write_text(gallery.grid_page(), encoding="utf-8")
+        resize(driver, WIDTH, REHEARSAL_HEIGHT)
         driver.get(f"{page.as_uri()}#at.workload.block_sizes_bytes=64KiB")
         time.sleep(1)
         save(driver, "explorer.png", first=".lab", last="figure.plot")

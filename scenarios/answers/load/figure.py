@@ -139,8 +139,8 @@ def _curve(curve: LoadCurve, style: Mapping[str, str]) -> Iterator[LayerSpec]:
     ring = {"marker": "o", "markersize": 15, "fillstyle": "none", "color": colour}
     ring |= {"markeredgewidth": 2, "zorder": 4}
     yield LayerSpec(mark="points", style=ring, **at)
-    # A curve rises, so there is room above its left side.
-    yield _words(f"knee {rounded_rate(knee)}/s", at, (-10, 9), "right", colour)
+    # Short words, between the p99 above and the p50 below. The caption says what the ring is.
+    yield _words(f"{rounded_rate(knee)}/s", at, (-4, -21), "center", colour)
 
 
 def _points(
