@@ -1,12 +1,13 @@
 """Lengthen runs of closed loops that are too short to show their steady state."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import ceil
 from typing import Final
 
 from stripesim.scenarios.cells.build import CellInputs
 from stripesim.sim.ceph.clients.workload import SyntheticLoops, SyntheticStream
+from stripesim.sim.ceph.planner import CompiledGraphs
 from stripesim.sim.run import AnyWorkload, RunResult
 
 #: Largest lengthened run [uses of resources]. The compiled engine takes about fifteen seconds for it.
@@ -18,6 +19,26 @@ _GROWTH: Final = 2
 _GROWTH_LAST: Final = 1.25
 # Ratio of the requests that a short run asks for to those that a longer one needs, at most.
 _ROUGHLY: Final = 2
+
+
+#: Simulates a cell, with the graphs of an earlier run of the cell if there was one.
+RunCell = Callable[[CellInputs, CompiledGraphs | None], RunResult]
+
+
+def long_enough(
+    inputs: CellInputs,
+    run: RunCell,
+    checked: Callable[[RunResult], RunResult] = lambda result: result,
+) -> RunResult:
+    """Run a cell, and run it longer until the audit accepts it or a longer run costs too much.
+
+    `checked` returns a result with the refusal of a further check, if it fails that one.
+    """
+    result = checked(run(inputs, None))
+    while can_lengthen(inputs) and (length := next_length(result)) is not None:
+        longer = replace(inputs, workload=lengthened(inputs.workload, length))
+        result = checked(replace(run(longer, result.compiled), length=length))
+    return result
 
 
 def can_lengthen(built: CellInputs) -> bool:

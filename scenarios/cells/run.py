@@ -8,7 +8,7 @@ from stripesim.models.problems import RefusedError, StepsError
 from stripesim.scenarios.cells.bound import within_bound
 from stripesim.scenarios.cells.build import CellInputs, build_cell, check_schemes
 from stripesim.scenarios.cells.failures import check_clients_meet_faults
-from stripesim.scenarios.cells.longer import can_lengthen, lengthened, next_length
+from stripesim.scenarios.cells.longer import lengthened, long_enough
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells, load_cell
 from stripesim.scenarios.schema.units import format_size
@@ -117,7 +117,13 @@ def run_cell(
     try:
         _check_duration(scenario, cell, engine, models)
         _check_clients_meet_faults(scenario, cell, engine, models)
-        result = _long_enough(scenario, cell, engine, models)
+        result = long_enough(
+            build_cell(scenario, cell, models),
+            lambda inputs, compiled: _simulated(
+                scenario, inputs, engine, compiled=compiled
+            ),
+            lambda result: within_bound(scenario, cell, models, result),
+        )
     except StepsError as error:
         raise steps_problem(scenario, cell.scheme, error) from None
     if result.refused is not None and not unchecked:
@@ -133,29 +139,20 @@ def repeat_cell(
     repeat: Repeat,
 ) -> RunResult:
     """Repeat the beginning of a run, and follow the steps of some of its requests. No audit refuses it."""
-    inputs = replace(build_cell(scenario, cell, models), until_ns=repeat.until_ns)
-    return _simulated(
-        scenario,
+    inputs = build_cell(scenario, cell, models)
+    begun = replace(
         inputs,
+        workload=lengthened(inputs.workload, result.length),
+        until_ns=repeat.until_ns,
+    )
+    repeated = _simulated(
+        scenario,
+        begun,
         repeat.engine,
-        length=result.length,
         compiled=result.compiled,
         followed=repeat.followed,
     )
-
-
-def _long_enough(
-    scenario: Scenario, cell: Cell, engine: str, models: Models
-) -> RunResult:
-    """Run a cell, and run it longer until the audit accepts it or a longer run costs too much."""
-    inputs = build_cell(scenario, cell, models)
-    result = within_bound(scenario, cell, models, _simulated(scenario, inputs, engine))
-    while can_lengthen(inputs) and (length := next_length(result)) is not None:
-        longer = _simulated(
-            scenario, inputs, engine, length=length, compiled=result.compiled
-        )
-        result = within_bound(scenario, cell, models, longer)
-    return result
+    return replace(repeated, length=result.length)
 
 
 def _simulated(
@@ -163,21 +160,18 @@ def _simulated(
     inputs: CellInputs,
     engine: str,
     *,
-    length: int = 1,
     compiled: CompiledGraphs | None = None,
     followed: IntArray | None = None,
 ) -> RunResult:
-    """Simulate a cell with a multiple of the requests of its closed loops."""
-    longer = replace(inputs, workload=lengthened(inputs.workload, length))
-    result = simulate(
-        **vars(longer),
+    """Simulate a cell."""
+    return simulate(
+        **vars(inputs),
         seed=scenario.seed,
         engine=engine,
         followed=followed,
         warm_up=WARM_UP,
         compiled=compiled,
     )
-    return replace(result, length=length)
 
 
 def _check_duration(

@@ -1,7 +1,7 @@
 """The simulations of the study: each is one task, which can be sent to a worker."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
 from typing import Any
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from stripesim.models.ssd import TRANSFER_MAX_BYTES
-from stripesim.scenarios.cells.build import build_cell
-from stripesim.scenarios.cells.longer import can_lengthen, lengthened, next_length
+from stripesim.scenarios.cells.build import CellInputs, build_cell
+from stripesim.scenarios.cells.longer import long_enough
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import row_of
 from stripesim.scenarios.schema.keys import Cell, Scenario
@@ -31,6 +31,7 @@ from stripesim.scenarios.studies.parameters import (
 from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.heartbeats import HeartbeatSource
+from stripesim.sim.ceph.planner import CompiledGraphs
 from stripesim.sim.engine.graph import COUNTER_INDEX
 from stripesim.sim.observe.recording import bins_with_wake_ups
 from stripesim.sim.run import RunResult, simulate
@@ -151,18 +152,17 @@ def _simulate(
     changed = task.image == "pristine" and (fill != "gap" or pause_ns)
     source = partial(CreationSource, pause_ns=pause_ns, fill=fill) if changed else None
 
-    def run_of(length: int) -> RunResult:
-        inputs = vars(setting) | further
-        inputs["workload"] = lengthened(setting.workload, length)
-        result = simulate(
-            **inputs, seed=scenario.seed, engine=task.engine, foreground=source
+    def run(inputs: CellInputs, compiled: CompiledGraphs | None) -> RunResult:
+        given = vars(inputs) | further
+        return simulate(
+            **given,
+            seed=scenario.seed,
+            engine=task.engine,
+            foreground=source,
+            compiled=compiled,
         )
-        return replace(result, length=length)
 
-    result = run_of(1)
-    while can_lengthen(setting) and (length := next_length(result)) is not None:
-        result = run_of(length)
-    return result.accepted()
+    return long_enough(setting, run).accepted()
 
 
 def _row(task: Simulation) -> list[Row]:
