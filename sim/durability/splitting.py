@@ -594,8 +594,7 @@ def split(
     frequent = _is_frequent(prepared, seed, walk_events)
     if not frequent:
         prepared = prepare(system)
-    affordable = int(ROUND_EVENTS_MAX / (batches * max(1.0, walk_events)))
-    walks_max = min(_walks_max(prepared), max(_WALKS_MIN, affordable))
+    walks_max = _walks_max(prepared, walk_events, batches, ROUND_EVENTS_MAX)
     walks = min(walks, walks_max)
     while True:
         run = partial(run_batch, prepared, seed, walks=walks, levels=not frequent)
@@ -634,8 +633,8 @@ def counted_losses(
         As for `split`.
     """
     prepared = prepare(system, biased=False)
-    affordable = int(ROUND_EVENTS_MAX / (BATCHES * max(1.0, events_of_history(system))))
-    walks = min(walks, _walks_max(prepared), max(_WALKS_MIN, affordable))
+    walk_events = events_of_history(system)
+    walks = min(walks, _walks_max(prepared, walk_events, BATCHES, ROUND_EVENTS_MAX))
     run = partial(run_batch, prepared, seed, walks=walks, levels=False)
     results = _run_batches(run, BATCHES, spread, progress)
     return estimate(results, prepared.copies, plain=True)
@@ -670,8 +669,8 @@ def events_of_history(system: System) -> float:
 
 def _is_frequent(prepared: Prepared, seed: int, walk_events: float) -> bool:
     """Return True if plain walks often lose data."""
-    affordable = max(_WALKS_MIN, int(_PILOT_EVENTS_MAX / max(1.0, walk_events)))
-    walks = min(_PILOT_WALKS, _walks_max(prepared), affordable)
+    walks_max = _walks_max(prepared, walk_events, 1, _PILOT_EVENTS_MAX)
+    walks = min(_PILOT_WALKS, walks_max)
     # The walks are others than those of the estimate.
     pilot = run_batch(prepared, seed + _PILOT_SEED, 0, walks, levels=False)
     return pilot.probability >= _FREQUENT
@@ -685,10 +684,17 @@ def _is_final(result: Estimate) -> bool:
     return 4 * (result.walks + result.events) > effort_max
 
 
-def _walks_max(prepared: Prepared) -> int:
-    """Return the walks of a batch whose states fit into `STATES_BYTES_MAX`."""
+def _walks_max(
+    prepared: Prepared,
+    walk_events: float,
+    batches: int,
+    events_max: int,
+) -> int:
+    """Return the walks of a batch, at most, so that states fit into memory and events into a budget."""
     state_bytes: int = sum(part.nbytes for part in initial_state(prepared))
-    return max(_WALKS_MIN, STATES_BYTES_MAX // (2 * state_bytes))
+    stored = STATES_BYTES_MAX // (2 * state_bytes)
+    affordable = int(events_max / (batches * max(1.0, walk_events)))
+    return max(_WALKS_MIN, min(stored, affordable))
 
 
 def plain_monte_carlo(
