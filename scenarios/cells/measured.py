@@ -42,8 +42,12 @@ def groups_of(row: MeasuredRow) -> int:
     """Return the placement groups of a row, by default the power of two of the autoscaler."""
     if row.pg_num is not None:
         return row.pg_num
-    wanted = row.osds * PGS_PER_OSD / parse_scheme(row.scheme).width
-    return int(2 ** max(0, round(np.log2(wanted))))
+    return autoscaled_pg_num(row.osds, parse_scheme(row.scheme).width)
+
+
+def autoscaled_pg_num(osds: int, width: int) -> int:
+    """Return the power of two that the autoscaler chooses for the only pool of OSDs."""
+    return int(2 ** max(0, round(np.log2(osds * PGS_PER_OSD / width))))
 
 
 def part_of(row: MeasuredRow) -> MeasuredRow:

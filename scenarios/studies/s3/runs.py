@@ -11,6 +11,7 @@ import numpy as np
 from stripesim.calibration.measured.hardware import scaled_times
 from stripesim.models.coding import parse_scheme
 from stripesim.models.problems import RefusedError, StudyError
+from stripesim.scenarios.cells.measured import autoscaled_pg_num
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
@@ -30,8 +31,6 @@ _CHUNK_BYTES: Final = 4 << 20
 _CHUNKS_MAX: Final = 8
 _CHUNKS_OF_WIDE_CODES: Final = 4
 _WIDE: Final = 7
-#: Placement groups per OSD that the autoscaler aims at.
-_PGS_PER_OSD: Final = 100
 _PG_NUM_MAX: Final = 16_384
 _BYTES: dict[str, float] = {
     "B/s": 1.0,
@@ -177,8 +176,8 @@ def scenario_of(row: ObjectRow, cluster: DescribedCluster) -> Scenario:
 
 
 def _autoscaled(cluster: DescribedCluster, width: int) -> int:
-    wanted = cluster.hosts * cluster.osds_per_host * _PGS_PER_OSD / width
-    return int(min(_PG_NUM_MAX, 2 ** max(0, round(float(np.log2(wanted))))))
+    osds = cluster.hosts * cluster.osds_per_host
+    return min(_PG_NUM_MAX, autoscaled_pg_num(osds, width))
 
 
 def models_of(scenario: Scenario, cluster: DescribedCluster) -> Models:
