@@ -137,7 +137,34 @@ class PoolGraphs:
         return after_object_map(self._object_map_update, template)
 
 
-class RequestPlanner:
+class PlanRecorder:
+    """The record of what a planner has planned, chunk by chunk, in order of issue."""
+
+    reports = False
+    feed = False
+
+    def __init__(self) -> None:
+        self._planned: list[Planned] = []
+
+    def record(self, planned: Planned) -> None:
+        """Add the planned requests of a chunk."""
+        self._planned.append(planned)
+
+    @property
+    def newest(self) -> Planned:
+        """The planned requests of the last chunk."""
+        return self._planned[-1]
+
+    @property
+    def planned(self) -> Planned:
+        """All requests planned until now."""
+        if len(self._planned) > 1:
+            columns = zip(*(part.columns for part in self._planned), strict=True)
+            self._planned = [Planned(*(np.concatenate(column) for column in columns))]
+        return self._planned[0]
+
+
+class RequestPlanner(PlanRecorder):
     """Plan a workload on a pool, chunk by chunk, in order of issue.
 
     A request that spans several objects is split into parts, one per object, which the client issues
@@ -163,9 +190,6 @@ class RequestPlanner:
     compiled
         Graphs that the planner need not build, by an earlier one of an equal pool. It adds its own.
     """
-
-    reports = False
-    feed = False
 
     def __init__(
         self,
@@ -196,7 +220,7 @@ class RequestPlanner:
         )
         self._sizes_bytes: dict[int, int] = {}
         self._owners = 0
-        self._planned: list[Planned] = []
+        super().__init__()
 
     def remember(self, requests: Requests) -> None:
         """Record requests before the run in the stores' memory."""
@@ -233,7 +257,7 @@ class RequestPlanner:
             shapes=self._graphs.number_shapes(shapes),
         )
         self._owners += len(requests)
-        self._planned.append(planned)
+        self.record(planned)
         return replace(
             self._chunk(planned),
             arrivals_ns=parts.arrivals_ns,
@@ -258,19 +282,6 @@ class RequestPlanner:
     def replan(self, indices: IntArray) -> RequestChunk:
         """Replan requests for the current state of their groups. Keep sizes and memory of the first plan."""
         return self._chunk(self.planned.at(indices))
-
-    @property
-    def newest(self) -> Planned:
-        """The planned requests of the last chunk."""
-        return self._planned[-1]
-
-    @property
-    def planned(self) -> Planned:
-        """All requests planned until now."""
-        if len(self._planned) > 1:
-            columns = zip(*(part.columns for part in self._planned), strict=True)
-            self._planned = [Planned(*(np.concatenate(column) for column in columns))]
-        return self._planned[0]
 
     def _locate(self, requests: Requests) -> ObjectRequests:
         """Return the object of each request, its placement group, and its size before the request."""

@@ -150,7 +150,7 @@ class SyntheticStream:
         if load.clients > 1:
             # The superposition of Poisson arrivals is Poisson, and each arrival is from a random client.
             clients = self._clients.integers(0, load.clients, count)
-            numbers = self._numbers(clients)
+            numbers = next_numbers(clients, self._issued)
         requests = load.requests_of(numbers, self._offsets, self._directions, clients)
         if load.rate_per_s is None:
             return requests
@@ -160,17 +160,22 @@ class SyntheticStream:
             self._clock_ns = float(times_ns[-1])
         return replace(requests, arrivals_ns=np.rint(times_ns).astype(np.int64))
 
-    def _numbers(self, clients: IntArray) -> IntArray:
-        """Continue the sequence numbers of each client's requests."""
-        order = np.argsort(clients, kind="stable")
-        counts = np.bincount(clients, minlength=self.workload.clients)
-        ranks = np.empty(len(clients), dtype=np.int64)
-        ranks[order] = np.arange(len(clients)) - np.repeat(
-            np.cumsum(counts) - counts, counts
-        )
-        numbers: IntArray = self._issued[clients] + ranks
-        self._issued += counts
-        return numbers
+
+def next_numbers(clients: IntArray, issued: IntArray) -> IntArray:
+    """Number requests within their clients, after those issued, which are counted on in place.
+
+    >>> issued = np.array([5, 0])
+    >>> next_numbers(np.array([0, 1, 0]), issued).tolist(), issued.tolist()
+    ([5, 0, 6], [7, 1])
+    """
+    order = np.argsort(clients, kind="stable")
+    counts = np.bincount(clients, minlength=len(issued))
+    ranks = np.empty(len(clients), dtype=np.int64)
+    starts = np.repeat(np.cumsum(counts) - counts, counts)
+    ranks[order] = np.arange(len(clients)) - starts
+    numbers: IntArray = issued[clients] + ranks
+    issued += counts
+    return numbers
 
 
 class SyntheticLoops:

@@ -10,10 +10,11 @@ from stripesim.sim.ceph.clients.workload import (
     Requests,
     SyntheticLoops,
     SyntheticStream,
+    next_numbers,
 )
 from stripesim.sim.ceph.gateway.paths import S3Op, S3Paths
 from stripesim.sim.ceph.kinds import kind_of
-from stripesim.sim.ceph.planner import CompiledGraphs, Planned
+from stripesim.sim.ceph.planner import CompiledGraphs, Planned, PlanRecorder
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.conditions import KEY_RANGES
 from stripesim.sim.engine.graph import IntArray
@@ -87,7 +88,7 @@ class ObjectPlaces:
         return rows
 
 
-class S3Planner:
+class S3Planner(PlanRecorder):
     """Plan a load on buckets, chunk by chunk, in order of issue.
 
     Parameters
@@ -101,9 +102,6 @@ class S3Planner:
     compiled
         Graphs that need not be built, by an earlier planner of an equal pool.
     """
-
-    reports = False
-    feed = False
 
     def __init__(
         self,
@@ -128,7 +126,7 @@ class S3Planner:
         self._compiled: CompiledGraphs = {} if compiled is None else compiled
         self._turns = np.zeros(pool.cluster.clients, dtype=np.int64)
         self._owners = 0
-        self._planned: list[Planned] = []
+        super().__init__()
 
     def take(self, count: int) -> RequestChunk:
         """Plan the next requests."""
@@ -153,7 +151,7 @@ class S3Planner:
             shapes=np.zeros(count, dtype=np.int64),
         )
         self._owners += int(owners[-1]) + 1 if count else 0
-        self._planned.append(planned)
+        self.record(planned)
         keys = np.zeros((count, KEY_RANGES, 2), dtype=np.int64)
         return RequestChunk(
             templates=self._templates_of(requests, groups),
@@ -170,19 +168,6 @@ class S3Planner:
         """Refuse to plan requests once more: runs with gateways have no director."""
         raise NotImplementedError("requests through gateways are planned once")
 
-    @property
-    def newest(self) -> Planned:
-        """The planned requests of the last chunk."""
-        return self._planned[-1]
-
-    @property
-    def planned(self) -> Planned:
-        """All requests planned until now."""
-        if len(self._planned) > 1:
-            columns = zip(*(part.columns for part in self._planned), strict=True)
-            self._planned = [Planned(*(np.concatenate(column) for column in columns))]
-        return self._planned[0]
-
     def _client_rows(self, clients: IntArray) -> IntArray:
         """Return the row of each request's client with the gateway that it uses next."""
         gateways = self.pool.cluster.gateways
@@ -190,14 +175,7 @@ class S3Planner:
         spread = gateways.spread_of(self.pool.cluster.clients)
         if spread == 1:
             return clients
-        order = np.argsort(clients, kind="stable")
-        counts = np.bincount(clients, minlength=len(self._turns))
-        ranks = np.empty(len(clients), dtype=np.int64)
-        starts = np.repeat(np.cumsum(counts) - counts, counts)
-        ranks[order] = np.arange(len(clients)) - starts
-        turns = (self._turns[clients] + ranks) % spread
-        self._turns += counts
-        return clients * spread + turns
+        return clients * spread + next_numbers(clients, self._turns) % spread
 
     def _templates_of(self, requests: S3Requests, groups: IntArray) -> IntArray:
         """Return the template of each request, for its operation, its size and the states of its groups."""
