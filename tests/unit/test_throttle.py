@@ -126,6 +126,20 @@ def test_both_engines_agree_under_the_limit():
     assert results[0].sha256 == results[1].sha256
 
 
+def random_load(*, clients, queue_depth, read_fraction):
+    """Requests of 4 KiB at random offsets, without end. Each client has an image of 1 GiB."""
+    return Synthetic(
+        pattern="rand",
+        block_bytes=4096,
+        image_bytes=1 << 30,
+        read_fraction=read_fraction,
+        requests=None,
+        queue_depth=queue_depth,
+        clients=clients,
+        image_stride_bytes=1 << 30,
+    )
+
+
 def test_requests_in_flight_add_up_and_gather_where_the_load_is_highest():
     # Given a pool of which one group gets ten times the requests of the others
     loaded = scenario(30, 10)
@@ -133,16 +147,7 @@ def test_requests_in_flight_add_up_and_gather_where_the_load_is_highest():
     weights = np.ones(256)
     weights[7] = 10
     weights /= weights.sum()
-    load = Synthetic(
-        pattern="rand",
-        block_bytes=4096,
-        image_bytes=1 << 30,
-        read_fraction=1.0,
-        requests=None,
-        queue_depth=10,
-        clients=30,
-        image_stride_bytes=1 << 30,
-    )
+    load = random_load(clients=30, queue_depth=10, read_fraction=1.0)
     # When 300 requests are in flight
     at_resources, waiting = requests_in_flight(
         pool, Mix(workload=load.start()), weights, 300, np.random.default_rng(1)
@@ -159,16 +164,7 @@ def test_writes_beyond_the_limit_wait_for_admission_to_one_primary():
     loaded = scenario(30, 100)
     pool = build_pool(loaded, parse_scheme("rep:3"), build_models(loaded))
     limit = pool.cluster.models.throttle.client_requests_max_count
-    load = Synthetic(
-        pattern="rand",
-        block_bytes=4096,
-        image_bytes=1 << 30,
-        read_fraction=0.0,
-        requests=None,
-        queue_depth=100,
-        clients=30,
-        image_stride_bytes=1 << 30,
-    )
+    load = random_load(clients=30, queue_depth=100, read_fraction=0.0)
     weights = np.full(256, 1 / 256)
     at_resources, waiting = requests_in_flight(
         pool, Mix(workload=load.start()), weights, 3000, np.random.default_rng(1)
@@ -193,16 +189,7 @@ def test_two_crowded_osds_both_admit_no_more_than_their_limit():
     for osd in hot:
         [first, *_] = np.flatnonzero(primaries == osd)
         weights[first] = 0.5
-    load = Synthetic(
-        pattern="rand",
-        block_bytes=4096,
-        image_bytes=1 << 30,
-        read_fraction=1.0,
-        requests=None,
-        queue_depth=100,
-        clients=100,
-        image_stride_bytes=1 << 30,
-    )
+    load = random_load(clients=100, queue_depth=100, read_fraction=1.0)
     at_resources, waiting = requests_in_flight(
         pool, Mix(workload=load.start()), weights, 10_000, np.random.default_rng(2)
     )
