@@ -14,11 +14,12 @@ import os
 import platform
 import struct
 import sys
+import weakref
 from array import array
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -79,6 +80,31 @@ def words_of(argument: Any) -> list[int]:
     return [(int(argument) + 2**63) % 2**64 - 2**63]
 
 
+class _Known(NamedTuple):
+    """Words of a tuple of arrays, which it does not keep alive."""
+
+    arrays: "list[weakref.ref[Any]]"
+    words: "array[int]"
+
+    def is_of(self, argument: Any) -> bool:
+        """Return True if the argument is a tuple of the same arrays."""
+        return (
+            isinstance(argument, tuple)
+            and len(argument) == len(self.arrays)
+            and all(map(_refers_to, self.arrays, argument))
+        )
+
+
+def _refers_to(reference: "weakref.ref[Any]", part: Any) -> bool:
+    return reference() is part
+
+
+def _is_of_arrays(argument: Any) -> bool:
+    return isinstance(argument, tuple) and all(
+        isinstance(part, np.ndarray) for part in argument
+    )
+
+
 class Prebuilt:
     """The code of one kernel.
 
@@ -96,27 +122,27 @@ class Prebuilt:
         self._entry = entry
         self._types = types
         self._returned = RETURNS[returns]
-        # Arguments that were tuples in the last call, with their words. Most calls pass the same again.
-        self._known: tuple[tuple[Any, list[int]] | None, ...] = (None,) * len(types)
+        # The last argument that was a tuple of arrays. The engine passes the same many times.
+        self._last: _Known | None = None
 
     def table(self, arguments: tuple[Any, ...]) -> "array[int] | None":
         """Return the table of a call, or None if the kernel was not made for such arguments."""
         if len(arguments) != len(self._types):
             return None
-        words: list[int] = []
-        known = []
-        for argument, types, last in zip(
-            arguments, self._types, self._known, strict=True
-        ):
-            if last is None or last[0] is not argument:
-                if types_of(argument) != types:
-                    return None
-                last = (argument, words_of(argument))  # noqa: PLW2901
-            words += last[1]
-            known.append(last if isinstance(argument, tuple) else None)
-        # Other threads may call too, so this is one assignment.
-        self._known = tuple(known)
-        return array("q", words)
+        # Other threads may replace it.
+        last = self._last
+        words = array("q")
+        for argument, types in zip(arguments, self._types, strict=True):
+            if last is not None and last.is_of(argument):
+                words.extend(last.words)
+                continue
+            if types_of(argument) != types:
+                return None
+            new = array("q", words_of(argument))
+            words.extend(new)
+            if _is_of_arrays(argument):
+                self._last = _Known([weakref.ref(part) for part in argument], new)
+        return words
 
     def run(self, table: "array[int]") -> Any:
         """Run the kernel, which releases Python's lock."""
@@ -143,10 +169,15 @@ def prebuilt_of(function: Callable[..., Any]) -> Prebuilt | None:
     return Prebuilt(entry, described["types"], described["returns"])
 
 
+def has_library() -> bool:
+    """Return True if the package has prebuilt code of any state."""
+    return (FOLDER / LIBRARY).exists()
+
+
 def is_current(functions: Iterable[Callable[..., Any]]) -> bool:
     """Return True if the package has code of these kernels for these sources and this machine."""
     manifest = _manifest()
-    if not (FOLDER / LIBRARY).exists():
+    if not has_library():
         return False
     for function in functions:
         described = manifest["kernels"].get(name_of(function))

@@ -6,6 +6,7 @@ import os
 import struct
 import subprocess
 import sys
+import weakref
 from random import Random
 from typing import NamedTuple
 
@@ -97,13 +98,22 @@ def test_arguments_of_other_types_are_left_to_numba():
 
 
 def test_a_table_is_that_of_the_arguments_of_its_own_call():
-    code = prebuilt.Prebuilt(None, [["1 float64", "float64"]], "none")
-    first = Pair(np.zeros(1), 0.5)
-    second = Pair(np.zeros(1), 0.5)
-    for pair in (first, first, second, first):
-        table = code.table((pair,))
+    code = prebuilt.Prebuilt(None, [["1 float64", "1 float64"]], "none")
+    shared, first, second = np.zeros(1), np.zeros(1), np.zeros(1)
+    for own in (first, first, second, first):
+        table = code.table(((shared, own),))
         assert table is not None
-        assert table[4] == pair.rows.ctypes.data
+        # An array of one dimension takes seven words, the fifth of them its address.
+        assert [table[4], table[11]] == [shared.ctypes.data, own.ctypes.data]
+
+
+def test_a_kernel_keeps_no_array_alive():
+    code = prebuilt.Prebuilt(None, [["1 float64"]], "none")
+    rows = np.zeros(1)
+    assert code.table(((rows,),)) is not None
+    alive = weakref.ref(rows)
+    del rows
+    assert alive() is None
 
 
 def _one_more(number):
