@@ -90,7 +90,7 @@ class ReleaseDegraded:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredReleases:
     """All rows of a folder, in the order in which they were measured."""
 
     runs: tuple[ReleaseRun, ...]
@@ -102,7 +102,7 @@ def shipped() -> Source:
     return study_folder("releases") / "data"
 
 
-def load(data: Source | str | None = None) -> Measured:
+def load(data: Source | str | None = None) -> MeasuredReleases:
     """Read a folder of measured counts.
 
     Raises
@@ -125,7 +125,7 @@ def load(data: Source | str | None = None) -> Measured:
     problems += repeated(one.run for one in runs)
     if problems:
         raise MeasuredError(*problems)
-    return Measured(tuple(runs), tuple(degraded))
+    return MeasuredReleases(tuple(runs), tuple(degraded))
 
 
 def rows_of() -> list[CsvRow]:
