@@ -421,6 +421,15 @@ def refusal(check: Check, sentence: str) -> str:
     return f"{check.name}: {sentence}"
 
 
+def failed_check(refused: str) -> str:
+    """Return the name of the check in a text that `refusal` has returned.
+
+    >>> failed_check("Run length: got 5 requests")
+    'Run length'
+    """
+    return refused.partition(":")[0]
+
+
 def _first_failure(
     checks: Mapping[Check, Callable[[_Numbers], Iterator[str]]], numbers: _Numbers
 ) -> str | None:

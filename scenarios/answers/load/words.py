@@ -24,6 +24,7 @@ from stripesim.scenarios.show.figures.captions import (
     scheme_label,
 )
 from stripesim.scenarios.show.tables import Table
+from stripesim.sim.observe.audit import failed_check
 from stripesim.sim.observe.intervals import Interval
 
 #: Note below tables and figures with points past saturation.
@@ -191,13 +192,13 @@ def _refused_row(point: LoadPoint) -> dict[str, str]:
     return {
         "offered [1/s]": number_text(point.offered_iops),
         **dict.fromkeys(("served [1/s]", "of saturation", "p50 [ms]", "p99 [ms]"), "–"),
-        "note": f"refused: {point.refused.partition(':')[0]}",
+        "note": f"refused: {failed_check(point.refused)}",
     }
 
 
 def _state(point: LoadPoint) -> str:
     if point.refused is not None:
-        return f"unchecked: {point.refused.partition(':')[0]}"
+        return f"unchecked: {failed_check(point.refused)}"
     if point.is_past_saturation:
         return _PAST
     return "" if point.is_steady else _RISING

@@ -83,7 +83,9 @@ class Ceph16(Study):
         self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]
     ) -> StudyResult:
         """Judge the counts, and add the phases of repairs."""
-        phases = frame_of_phases(filter(_is_phase, chain.from_iterable(rows)))
+        phases = frame_of_phases(
+            row for row in chain.from_iterable(rows) if _is_phase(row)
+        )
         return replace(
             super().result(setting, tasks, rows),
             frames={"phases": phases},

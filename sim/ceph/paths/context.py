@@ -45,10 +45,10 @@ class PathContext:
     #: True if recovery only moves data: every shard of the object is on some OSD that is up
     misplaced: bool = False
 
-    def __post_init__(self) -> None:
-        # The scope of the lock may depend on the kind of pool.
-        lock = self.models.pg_lock.of_pool(erasure=self.erasure)
-        object.__setattr__(self, "models", replace(self.models, pg_lock=lock))
+    @cached_property
+    def lock_scope(self) -> str:
+        """Scope of the lock of a placement group, which may depend on the kind of pool."""
+        return self.models.pg_lock.of_pool(erasure=self.erasure).scope
 
     @property
     def erasure(self) -> bool:
