@@ -110,14 +110,6 @@ class StudyResult(Answer):
         return table._repr_html_() + left_out_html(left_out)
 
     def _derived(self) -> Mapping[str, Any]:
-        return {
-            "document": self._document(),
-            "saved_as": "ledger.json",
-            "files": partial(_files, self),
-            "parts": self.ablated,
-        }
-
-    def _document(self) -> dict[str, Any]:
         document = {**self.ledger.to_json(), "provenance": self.provenance}
         if self.refusals:
             document["refused"] = list(self.refusals)
@@ -127,7 +119,12 @@ class StudyResult(Answer):
                 for name, result in self.ablated.items()
                 for row in self._changed(result)
             ]
-        return {**document, **self.fields}
+        return {
+            "document": {**document, **self.fields},
+            "saved_as": "ledger.json",
+            "files": partial(_files, self),
+            "parts": self.ablated,
+        }
 
     def ablation_table(self) -> Table:
         """Return, for each ablation, the verdicts and the claims that change most."""
