@@ -5,7 +5,7 @@ A line reads ``place: key: got …, wanted …``, as far as the parts are known.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _ADVICE = re.compile(r"\. Please inspect .*")
 
@@ -68,6 +68,14 @@ def problems_of(error: BaseException) -> tuple[Problem, ...]:
     if isinstance(error, ProblemsError):
         return error.problems
     return tuple(_split(str(error)))
+
+
+def problems_at(place: str, error: BaseException) -> tuple[Problem, ...]:
+    """Return the problems of an error, with a place before their own."""
+    return tuple(
+        replace(problem, place=": ".join(filter(None, (place, problem.place))))
+        for problem in problems_of(error)
+    )
 
 
 def first_problem(error: BaseException | None) -> str:

@@ -24,6 +24,7 @@ import polars.selectors as cs
 
 from stripesim._version import __version__
 from stripesim.calibration.ledger.verdicts import Claim, Entry, Ledger, judge
+from stripesim.models.problems import Problem, StudyError
 from stripesim.scenarios.cells.notes import where_and_when
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario
@@ -358,7 +359,7 @@ class Study:
 
         Raises
         ------
-        ValueError
+        StudyError
             If keys or values are wrong, with one line for each.
         """
         if not sets:
@@ -367,22 +368,25 @@ class Study:
             names = {row["name"] for row in self.parameters()}
         numbers: dict[str, float] = {}
         scenario: dict[str, Any] = {}
-        problems: list[str] = []
+        problems: list[Problem] = []
         for key, value in sets.items():
             if key.startswith(tuple(self.description.fixed_keys)):
-                problems.append(
-                    f"--set: {key}: study {self.name} sets this itself for each of its runs"
-                )
+                detail = f"study {self.name} sets this itself for each of its runs"
+                problems.append(Problem(place="--set", key=key, detail=detail))
             elif key in names:
                 numbers[key] = value
                 if isinstance(value, bool) or not isinstance(value, int | float):
-                    problems.append(f"--set: {key}: got {value}, wanted a number")
+                    problems.append(
+                        Problem(
+                            place="--set", key=key, got=str(value), wanted="a number"
+                        )
+                    )
             elif self._is_scenario_key(key):
                 scenario[key] = value
             else:
                 problems.append(self._unknown_key(key, names))
         if problems:
-            raise ValueError("\n".join(problems))
+            raise StudyError(*problems)
         if scenario and self.description.scenario is not None:
             required = self.description.scenario_sets
             load_scenario(self.description.scenario, sets={**required, **scenario})
@@ -393,12 +397,14 @@ class Study:
         has_scenario = self.description.scenario is not None
         return has_scenario and table in Scenario.model_fields
 
-    def _unknown_key(self, key: str, names: Collection[str]) -> str:
+    def _unknown_key(self, key: str, names: Collection[str]) -> Problem:
         near = difflib.get_close_matches(key, sorted(names), n=3, cutoff=0.0)
         also = ", or a key of its scenario" if self.description.scenario else ""
-        return (
-            f"--set: {key}: got no parameter of study {self.name}, wanted one of its {len(names)}, "
-            f"such as {', '.join(near)}{also}"
+        return Problem(
+            place="--set",
+            key=key,
+            got=f"no parameter of study {self.name}",
+            wanted=f"one of its {len(names)}, such as {', '.join(near)}{also}",
         )
 
     def save(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from stripesim.models.problems import RefusedError, StudyError
+from stripesim.models.problems import Problem, RefusedError, StudyError, problems_at
 from stripesim.scenarios.studies.parameters import Changes, apply_changes
 from stripesim.scenarios.work.pool import Death, cores_usable, run_pool
 from stripesim.sim.observe.progress import OnStep, silent
@@ -55,6 +55,15 @@ class _Refusal(NamedTuple):
     sentence: str
 
 
+class _Failure(NamedTuple):
+    """Problems of a task, which can be sent between processes unlike some errors."""
+
+    problems: tuple[Problem, ...]
+
+
+_Outcome = list[Row] | _Refusal | _Failure
+
+
 class TaskRows(NamedTuple):
     """The rows of each task in the order of the tasks, none for a refused one, and what was refused."""
 
@@ -62,15 +71,15 @@ class TaskRows(NamedTuple):
     refusals: tuple[str, ...]
 
 
-def _perform(item: _Item) -> list[Row] | _Refusal | str:
-    """Run one task; return a problem as text, because it may have to cross processes."""
+def _perform(item: _Item) -> _Outcome:
+    """Run one task."""
     apply_changes(item.changes)
     try:
         return item.task.perform()
     except RefusedError as error:
         return _Refusal(f"{item.task.words}: {error}")
     except ValueError as error:
-        return f"{item.task.words}: {error}"
+        return _Failure(problems_at(item.task.words, error))
 
 
 def run_tasks(
@@ -109,10 +118,10 @@ def run_tasks(
     ]
     rows: dict[int, list[Row]] = {}
     refused: dict[int, str] = {}
-    problems: dict[int, str] = {}
+    problems: dict[int, tuple[Problem, ...]] = {}
     for item, outcome in _outcomes(items, jobs):
-        if isinstance(outcome, str):
-            problems[item.position] = outcome
+        if isinstance(outcome, _Failure):
+            problems[item.position] = outcome.problems
         elif isinstance(outcome, _Refusal):
             refused[item.position] = outcome.sentence
             rows[item.position] = []
@@ -120,7 +129,7 @@ def run_tasks(
             rows[item.position] = outcome
         progress(item.task.words, len(items))
     if problems:
-        raise StudyError("\n".join(problems[at] for at in sorted(problems)))
+        raise StudyError(*(one for at in sorted(problems) for one in problems[at]))
     return TaskRows(
         [rows[item.position] for item in items],
         tuple(refused[at] for at in sorted(refused)),
@@ -129,7 +138,7 @@ def run_tasks(
 
 def _outcomes(
     items: Sequence[_Item], jobs: int | None
-) -> Iterator[tuple[_Item, list[Row] | _Refusal | str]]:
+) -> Iterator[tuple[_Item, _Outcome]]:
     workers = cores_usable() if jobs is None else jobs
     if workers <= 1 or len(items) <= 1:
         for item in items:
@@ -139,6 +148,7 @@ def _outcomes(
     longest_first = sorted(items, key=lambda item: -item.task.weight)
     for item, outcome in run_pool(_perform, longest_first, jobs=workers):
         if isinstance(outcome, Death):
-            yield item, f"{item.task.words}: {outcome.reason}"
+            problem = Problem(place=item.task.words, detail=outcome.reason)
+            yield item, _Failure((problem,))
         else:
             yield item, outcome

@@ -13,7 +13,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from stripesim.calibration.parameters.sets import ParameterSet
-from stripesim.models.problems import MeasuredError, Problem
+from stripesim.models.problems import MeasuredError, Problem, one_line
 from stripesim.scenarios.answers.calibrate.rows import CalibrationRow, Load
 from stripesim.scenarios.cells.measured import (
     REQUESTS_MIN,
@@ -163,15 +163,15 @@ def fio_runs(folder: Path) -> list[FioRun]:
         )
     any_load = {"workload.requests": REQUESTS_MIN, "workloads": []}
     scenario = load_scenario(scenarios[0], sets=any_load)
-    problems: list[str] = []
+    problems: list[Problem] = []
     runs = []
     for path in sorted(folder.glob("*.json")):
         try:
             runs.append(FioRun(_row(path, scenario.schemes), scenarios[0]))
         except MeasuredError as error:
-            problems.append(str(error))
+            problems += error.problems
     if problems:
-        raise MeasuredError("\n".join(problems))
+        raise MeasuredError(*problems)
     return runs
 
 
@@ -205,17 +205,24 @@ def _row(path: Path, schemes: Sequence[str]) -> CalibrationRow:
 
 
 def _read(path: Path) -> _FioOutput:
-    wanted = "wanted the JSON that fio writes with --output-format=json"
+    wanted = "the JSON that fio writes with --output-format=json"
     try:
         text = path.read_text("utf-8")
         # fio may print messages before the JSON document.
         return _FioOutput.model_validate(json.loads(text[text.index("{") :]))
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise MeasuredError(f"{path}: {where}: {first['msg']}, {wanted}") from None
+        raise MeasuredError(
+            Problem(
+                place=str(path),
+                key=".".join(map(str, first["loc"])),
+                detail=f"{first['msg']}, wanted {wanted}",
+            )
+        ) from None
     except (OSError, ValueError, RecursionError) as error:
-        raise MeasuredError(f"{path}: got {error}, {wanted}") from None
+        raise MeasuredError(
+            Problem(place=str(path), got=one_line(error), wanted=wanted)
+        ) from None
 
 
 def _load_of(path: Path, options: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
@@ -254,7 +261,9 @@ def _common(
     try:
         return convert(value)
     except ValueError as error:
-        raise MeasuredError(f"{path}: {key}: {error}") from None
+        raise MeasuredError(
+            Problem(place=str(path), key=key, detail=one_line(error))
+        ) from None
 
 
 def _block_bytes(text: str) -> int:

@@ -112,7 +112,9 @@ def load(data: Source | str | None = None) -> MeasuredReleases:
     """
     folder: Source = Path(data) if isinstance(data, str) else data or shipped()
     if not folder.is_dir():
-        raise MeasuredError(f"--data: got {folder}, wanted a folder with runs.csv")
+        raise MeasuredError(
+            Problem(place="--data", got=str(folder), wanted="a folder with runs.csv")
+        )
     problems: list[Problem] = []
     rows = read_rows(folder / "runs.csv", _RUN_COLUMNS, problems)
     runs = with_history([_run(row) for row in rows])
