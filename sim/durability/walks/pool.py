@@ -372,7 +372,10 @@ def _walk(
 def stage(
     pool: PoolConstants, st: PoolStates, target: int, seed: int, weights: Floats
 ) -> int:
-    """Walk from states until the target level or the horizon. See `stripesim.sim.durability.walks.groups.stage`."""
+    """Walk from states until the target level or the horizon.
+
+    See `stripesim.sim.durability.walks.groups.stage`.
+    """
     rng = np.zeros(1, dtype=np.uint64)
     return _stage(pool, st, target, seed, rng, weights)
 
