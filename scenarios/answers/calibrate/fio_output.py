@@ -14,10 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.problems import MeasuredError, Problem, one_line
-from stripesim.scenarios.answers.calibrate.rows import CalibrationRow, Load
+from stripesim.scenarios.answers.calibrate.rows import (
+    CalibrationRow,
+    Load,
+    SimulatedRow,
+)
 from stripesim.scenarios.cells.measured import (
     REQUESTS_MIN,
-    ROUNDS,
     ModelChange,
     request_count,
 )
@@ -108,30 +111,21 @@ class FioRun:
         """Return the models before calibration."""
         return build_models(self._scenario)
 
-    def simulate(
-        self, change: ModelChange, *, rounds: int
-    ) -> dict[str, dict[str, float]]:
-        """Simulate the run with changed models and return its metrics, keyed by row id."""
+    def simulate(self, change: ModelChange, *, rounds: int) -> dict[str, SimulatedRow]:
+        """Simulate the run with changed models and return its row, keyed by row id."""
         in_flight = self.row.clients * self.row.depth_per_client
         scenario = self._with_requests(request_count(in_flight, rounds))
         models = change(build_models(scenario))
-        result = run_cell(
-            scenario,
-            cells(scenario)[0],
-            "compiled",
-            models,
-            # Steps of a fit may be too short for the audit, and are not shown.
-            unchecked=rounds < ROUNDS,
-        )
+        (cell, *_) = cells(scenario)
+        result = run_cell(scenario, cell, "compiled", models, unchecked=True)
         row = result.row.as_dict()
-        return {
-            self.row.id: {
-                "iops": row["iops"],
-                "mb_s": row["throughput_bytes_per_s"] / 1e6,
-                "latency_mean_ms": row["latency_mean_ns"] / 1e6,
-                "latency_p99_ms": row["latency_p99_ns"] / 1e6,
-            }
+        metrics = {
+            "iops": row["iops"],
+            "mb_s": row["throughput_bytes_per_s"] / 1e6,
+            "latency_mean_ms": row["latency_mean_ns"] / 1e6,
+            "latency_p99_ms": row["latency_p99_ns"] / 1e6,
         }
+        return {self.row.id: SimulatedRow(metrics, result.refused)}
 
     def under(self, load: Load) -> FioRun:
         """Return a run on the same cluster under another load."""
