@@ -18,7 +18,7 @@ from stripesim.scenarios.studies.description import study_folder
 CALIBRATION: Final = frozenset(
     {"cpu_power-001", "cpu_power-008", "cpu_power-017", "cpu_power-024"}
 )
-#: Row of study `nvme` that the key-value thread of Ceph 16 in a whole cluster was fitted to: 60 OSDs, not pinned.
+#: Row of study `nvme` for the key-value thread of Ceph 16 in a whole cluster: 60 OSDs, not pinned.
 CLUSTER_CALIBRATION: Final = "upstream-mako-10x6-029"
 TOLERANCE: Final = 0.25
 RATE: Final = "iops"
