@@ -67,6 +67,14 @@ def test_a_limit_bounds_the_rate_as_cores_do_but_stops_the_osd_for_most_of_a_per
     assert limited.latency_p50_ns < pinned.latency_p50_ns
 
 
+def test_a_run_that_a_limit_stops_lasts_ten_of_its_periods() -> None:
+    # 20,000 reads at 2 cores take 0.6 s.
+    limited = one_osd(cpu_limit_per_osd=2.0).row
+    assert limited.requests >= 40_000
+    assert limited.simulated_s > 0.9
+    assert one_osd(cores_per_osd=2).row.simulated_s < 0.7
+
+
 def test_both_engines_stop_an_osd_at_the_same_nanosecond() -> None:
     rows = [
         one_osd(engine, cpu_limit_per_osd=0.5).row for engine in ("compiled", "simpy")
