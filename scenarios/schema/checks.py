@@ -96,6 +96,7 @@ def _loads(scenario: Scenario) -> Iterator[KeyProblem]:
     for place, load in loads_with_keys(scenario):
         yield from _bound_of_load(scenario, place, load)
         yield from _contradictions(scenario, place, load)
+        yield from _vms(place, load)
         yield from _arrivals(place, load)
 
 
@@ -128,6 +129,23 @@ def _contradictions(
         if load.completions == "newest" and getattr(scenario, table) is not None:
             got = f'"newest" with [{table}]'
             yield problem(f"{place}.completions", got, '"each"', table)
+
+
+def _vms(place: str, load: WorkloadSpec) -> Iterator[KeyProblem]:
+    """Check that virtual machines and clients do not contradict each other."""
+    if load.vms is None:
+        for key in ("vm_queue_depth", "vm_iops_limit"):
+            if getattr(load, key) is not None:
+                wanted = f"{place}.vms, too"
+                yield problem(
+                    f"{place}.{key}", getattr(load, key), wanted, f"{place}.vms"
+                )
+        return
+    for key, value in load.keys_of_vms().items():
+        got = getattr(load, key)
+        if got != value:
+            wanted = f"no {key}: virtual machines set it to {value}"
+            yield problem(f"{place}.{key}", got, wanted, f"{place}.vms")
 
 
 def _arrivals(place: str, load: WorkloadSpec) -> Iterator[KeyProblem]:
