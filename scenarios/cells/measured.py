@@ -9,11 +9,11 @@ import numpy as np
 from stripesim.calibration.measured.hardware import MeasuredHardware, on_hardware
 from stripesim.calibration.measured.rows import MeasuredRow
 from stripesim.models.coding import parse_scheme
-from stripesim.models.problems import RefusedError
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.observe.audit import refuse
 from stripesim.sim.run import RunResult
 
 PARAMETERS = "nvme"
@@ -173,7 +173,7 @@ def predict(
     (cell,) = cells(scenario)
     result = run_cell(scenario, cell, engine, models, unchecked=True)
     if result.counts_refused is not None:
-        raise RefusedError(result.counts_refused)
+        refuse(result.counts_refused)
     assert result.window is not None
     found = []
     for row in rows:

@@ -29,7 +29,7 @@ from stripesim.sim.durability.draws import (
 from stripesim.sim.durability.probability import any_of
 from stripesim.sim.durability.splitting import initial_state, prepare
 from stripesim.sim.durability.system import Burst, Code, Floats, Ints, System
-from stripesim.sim.durability.walk_groups import (
+from stripesim.sim.durability.walks.groups import (
     RETURN,
     GroupConstants,
     GroupTables,

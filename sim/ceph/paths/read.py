@@ -126,7 +126,7 @@ def device_reads(
 def _gather(stage: Stage, plan: ReadPlan, devices: dict[int, int], after: int) -> int:
     """Gather the plan's reads at the primary and return the step that the reply follows."""
     cpu = stage.models.cpu
-    scope = stage.models.pg_lock.scope
+    scope = stage.context.lock_scope
     reads = by_shard(plan.reads)
     work_ns = cpu.op_prepare_ns + stage.context.remote(reads) * cpu.sub_op_send_ns
     step = stage.primary_cpu(work_ns, [after], "dispatch")
