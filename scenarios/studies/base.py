@@ -24,6 +24,7 @@ import polars.selectors as cs
 
 from stripesim._version import __version__
 from stripesim.calibration.ledger.verdicts import Claim, Entry, Ledger, judge
+from stripesim.models.problems import Problem, StudyError
 from stripesim.scenarios.cells.notes import where_and_when
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario
@@ -403,6 +404,18 @@ class Study:
             f"--set: {key}: got no parameter of study {self.name}, wanted one of its {len(names)}, "
             f"such as {', '.join(near)}{also}"
         )
+
+    def register(self, result: StudyResult) -> dict[str, Any]:
+        """Return the document of a register that predicts the rows of a result.
+
+        Raises
+        ------
+        StudyError
+            If the rows of the study are not those of one measured run each.
+        """
+        got = "a study without such rows"
+        wanted = "one that predicts measured rows, such as nvme"
+        raise StudyError(Problem(place=f"study {self.name}", got=got, wanted=wanted))
 
     def save(
         self, result: StudyResult, out: Path, *, width_inch: float | None = None

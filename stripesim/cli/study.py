@@ -89,6 +89,7 @@ def _command(name: str, description: StudyDescription) -> Callable[..., None]:
     """Return the function of a study's command; Typer reads the options from its signature."""
 
     def run(**options: Any) -> None:
+        from stripesim.scenarios.answers.predict import register as registers
         from stripesim.scenarios.studies.registry import study_named
 
         study = study_named(name)
@@ -100,6 +101,9 @@ def _command(name: str, description: StudyDescription) -> Callable[..., None]:
             width=options.pop("width"),
         )
         everything = options.pop("everything")
+        register = options.get("register")
+        if register is not None:
+            registers.check_new(register)
         with output.progress(f"study {name}", None) as step:
             result = study.run(
                 engine=options.pop("engine"),
@@ -109,6 +113,8 @@ def _command(name: str, description: StudyDescription) -> Callable[..., None]:
                 progress=step,
                 **options,
             )
+        if register is not None:
+            registers.write_register(register, study.register(result))
         output.deliver(study.answer(result, everything=everything), to)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
