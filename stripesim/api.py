@@ -360,6 +360,7 @@ def study(
     engine: str = "compiled",
     jobs: int | None = None,
     out: str | Path | None = None,
+    unchecked: bool = False,
     **options: Any,
 ) -> StudyResult:
     """Reproduce a published study and judge each of its claims.
@@ -378,6 +379,8 @@ def study(
         As for `sweep`.
     out
         Folder for the ledger, rows, figures and report. None writes no files.
+    unchecked
+        True to judge also numbers that the audit refuses. Their rows have a text in column ``refused``.
     **options
         Options of this study, such as ``figures=["13"]`` for ``koh2017``.
 
@@ -396,7 +399,14 @@ def study(
     from stripesim.scenarios.studies.registry import study_named
 
     named = study_named(name)
-    result = named.run(engine=engine, sets=sets, ablate=ablate, jobs=jobs, **options)
+    result = named.run(
+        engine=engine,
+        sets=sets,
+        ablate=ablate,
+        jobs=jobs,
+        unchecked=unchecked,
+        **options,
+    )
     if out is not None:
         named.save(result, Path(out))
     return result

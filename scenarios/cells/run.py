@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from stripesim.models.problems import RefusedError, StepsError
+from stripesim.models.problems import StepsError
 from stripesim.scenarios.cells.bound import within_bound
 from stripesim.scenarios.cells.build import CellInputs, build_cell, check_schemes
 from stripesim.scenarios.cells.failures import check_clients_meet_faults
@@ -15,6 +15,7 @@ from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.planner import CompiledGraphs
 from stripesim.sim.engine.graph import STEPS_MAX, IntArray
+from stripesim.sim.observe.audit import refuse
 from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.result_row import ResultRow
 from stripesim.sim.observe.window import WARM_UP
@@ -127,7 +128,7 @@ def run_cell(
     except StepsError as error:
         raise steps_problem(scenario, cell.scheme, error) from None
     if result.refused is not None and not unchecked:
-        raise RefusedError(f"{_name(cell)}: {result.refused}")
+        refuse(f"{_name(cell)}: {result.refused}")
     return result
 
 

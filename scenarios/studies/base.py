@@ -60,6 +60,7 @@ class Setting:
 
     engine: str = "compiled"
     ablate: tuple[str, ...] = ()
+    unchecked: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -71,7 +72,8 @@ Experiment = Callable[[Setting], Iterable[Row]]
 class StudyResult(Answer):
     """Outcome of a study. `rows` has one row per run, or per measured case.
 
-    `refusals` names the tasks whose numbers the audit refuses. Their claims have no value.
+    `refusals` names the tasks whose numbers the audit refuses. Their claims have no value, unless the study
+    ran unchecked.
     """
 
     ledger: Ledger  #: Claims and verdicts
@@ -295,6 +297,7 @@ class Study:
         ablate: Sequence[str] = (),
         jobs: int | None = None,
         progress: OnStep = silent,
+        unchecked: bool = False,
         **options: Any,
     ) -> StudyResult:
         """Run the study. `stripesim.study` describes the arguments."""
@@ -311,7 +314,9 @@ class Study:
             )
         ablations = self.description.ablations
         names = chosen("--ablate", ablate, ablations)
-        setting = Setting(engine=engine, ablate=names, options=given)
+        setting = Setting(
+            engine=engine, ablate=names, unchecked=unchecked, options=given
+        )
         if jobs is None and not self.description.all_processors:
             jobs = 1
         sets = sets or {}
@@ -341,7 +346,13 @@ class Study:
         changes = self.changes(sets)
         with changes_applied(changes):
             tasks = self.tasks(setting)
-            done = run_tasks(tasks, jobs=jobs, changes=changes, progress=progress)
+            done = run_tasks(
+                tasks,
+                jobs=jobs,
+                changes=changes,
+                progress=progress,
+                unchecked=setting.unchecked,
+            )
             result = self.result(setting, tasks, done.rows)
         result = replace(result, setting=setting, refusals=done.refusals)
         if not sets:
@@ -406,6 +417,18 @@ class Study:
             got=f"no parameter of study {self.name}",
             wanted=f"one of its {len(names)}, such as {', '.join(near)}{also}",
         )
+
+    def register(self, result: StudyResult) -> dict[str, Any]:
+        """Return the document of a register that predicts the rows of a result.
+
+        Raises
+        ------
+        StudyError
+            If the rows of the study are not those of one measured run each.
+        """
+        got = "a study without such rows"
+        wanted = "one that predicts measured rows, such as nvme"
+        raise StudyError(Problem(place=f"study {self.name}", got=got, wanted=wanted))
 
     def save(
         self, result: StudyResult, out: Path, *, width_inch: float | None = None

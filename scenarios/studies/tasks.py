@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 from stripesim.models.problems import Problem, RefusedError, StudyError, problems_at
 from stripesim.scenarios.studies.parameters import Changes, apply_changes
 from stripesim.scenarios.work.pool import Death, cores_usable, run_pool
+from stripesim.sim.observe.audit import collecting_refusals
 from stripesim.sim.observe.progress import OnStep, silent
 
 Row = dict[str, Any]
@@ -47,12 +48,14 @@ class _Item(NamedTuple):
     position: int
     task: Task
     changes: Changes
+    unchecked: bool
 
 
-class _Refusal(NamedTuple):
-    """What the audit says of a task whose numbers it refuses."""
+class _Done(NamedTuple):
+    """The rows of a task, and what the audit says of it if it refuses numbers."""
 
-    sentence: str
+    rows: list[Row]
+    refusal: str | None = None
 
 
 class _Failure(NamedTuple):
@@ -61,11 +64,11 @@ class _Failure(NamedTuple):
     problems: tuple[Problem, ...]
 
 
-_Outcome = list[Row] | _Refusal | _Failure
+_Outcome = _Done | _Failure
 
 
 class TaskRows(NamedTuple):
-    """The rows of each task in the order of the tasks, none for a refused one, and what was refused."""
+    """The rows of each task in the order of the tasks, and what was refused."""
 
     rows: list[list[Row]]
     refusals: tuple[str, ...]
@@ -74,12 +77,18 @@ class TaskRows(NamedTuple):
 def _perform(item: _Item) -> _Outcome:
     """Run one task."""
     apply_changes(item.changes)
+    words = item.task.words
     try:
-        return item.task.perform()
+        with collecting_refusals(item.unchecked) as refusals:
+            rows = item.task.perform()
     except RefusedError as error:
-        return _Refusal(f"{item.task.words}: {error}")
+        return _Done([], f"{words}: {error}")
     except ValueError as error:
-        return _Failure(problems_at(item.task.words, error))
+        return _Failure(problems_at(words, error))
+    if not refusals:
+        return _Done(rows)
+    refused = "; ".join(refusals)
+    return _Done([{**row, "refused": refused} for row in rows], f"{words}: {refused}")
 
 
 def run_tasks(
@@ -88,6 +97,7 @@ def run_tasks(
     jobs: int | None = 1,
     changes: Changes | None = None,
     progress: OnStep = silent,
+    unchecked: bool = False,
 ) -> TaskRows:
     """Run tasks. A task whose numbers the audit refuses has no rows, and the others go on.
 
@@ -101,6 +111,8 @@ def run_tasks(
         Parameters and scenario keys to change.
     progress
         Called after each task.
+    unchecked
+        True to keep the rows of refused tasks. Their column ``refused`` says what the audit refuses.
 
     Returns
     -------
@@ -113,7 +125,7 @@ def run_tasks(
         If tasks cannot run, with one line for each.
     """
     items = [
-        _Item(position, task, changes or Changes())
+        _Item(position, task, changes or Changes(), unchecked)
         for position, task in enumerate(tasks)
     ]
     rows: dict[int, list[Row]] = {}
@@ -122,11 +134,10 @@ def run_tasks(
     for item, outcome in _outcomes(items, jobs):
         if isinstance(outcome, _Failure):
             problems[item.position] = outcome.problems
-        elif isinstance(outcome, _Refusal):
-            refused[item.position] = outcome.sentence
-            rows[item.position] = []
         else:
-            rows[item.position] = outcome
+            rows[item.position] = outcome.rows
+            if outcome.refusal is not None:
+                refused[item.position] = outcome.refusal
         progress(item.task.words, len(items))
     if problems:
         raise StudyError(*(one for at in sorted(problems) for one in problems[at]))

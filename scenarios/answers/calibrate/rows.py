@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from stripesim.calibration.measured.hardware import MeasuredHardware, hardware_of
 from stripesim.calibration.measured.rows import METRICS, MeasuredRow, read_measured
@@ -102,6 +102,13 @@ class Load:
         )
 
 
+class SimulatedRow(NamedTuple):
+    """Metrics of a simulated row by name, and the check of the audit that its run fails, if it fails one."""
+
+    metrics: Mapping[str, float]
+    refused: str | None
+
+
 class CalibrationRun(Protocol):
     """A measured run with one or more rows that can be simulated."""
 
@@ -119,10 +126,8 @@ class CalibrationRun(Protocol):
     def drive_set(self) -> ParameterSet | None:
         """The parameter set of the drives, for their capacity, or None if a data sheet describes them."""
 
-    def simulate(
-        self, change: ModelChange, *, rounds: int
-    ) -> dict[str, dict[str, float]]:
-        """Simulate the run with changed models and return the metrics of each row, keyed by row id."""
+    def simulate(self, change: ModelChange, *, rounds: int) -> dict[str, SimulatedRow]:
+        """Simulate the run with changed models and return its rows, keyed by row id."""
 
     def under(self, load: Load) -> CalibrationRun:
         """Return a run on the same cluster under another load."""
@@ -152,13 +157,13 @@ class TableRun:
         """Return the models before calibration."""
         return models_of(self.scenario(), self.measured[0], self.hardware)
 
-    def simulate(
-        self, change: ModelChange, *, rounds: int
-    ) -> dict[str, dict[str, float]]:
-        """Simulate the run with changed models and return the metrics of each row, keyed by row id."""
+    def simulate(self, change: ModelChange, *, rounds: int) -> dict[str, SimulatedRow]:
+        """Simulate the run with changed models and return its rows, keyed by row id."""
         simulated = predict(self.measured, self.hardware, rounds=rounds, change=change)
         return {
-            row["row_id"]: {metric: float(row[metric]) for metric in METRICS}
+            row["row_id"]: SimulatedRow(
+                {metric: float(row[metric]) for metric in METRICS}, row["refused"]
+            )
             for row in simulated
         }
 

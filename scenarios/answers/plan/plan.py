@@ -36,6 +36,7 @@ from stripesim.scenarios.forms.rebuild import (
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.sim.durability.assess import assess, recommended_method
+from stripesim.sim.observe.audit import collecting_refusals
 from stripesim.sim.observe.intervals import Interval, student_interval
 from stripesim.sim.observe.progress import OnStep, silent
 from stripesim.sim.observe.result_row import ResultRow
@@ -69,7 +70,6 @@ class _WorstCells(NamedTuple):
     latency_p99_ns: float  # Of the cell with the highest.
     # To all devices, of the cell that writes most per client byte.
     written_bytes_per_s: float
-    refused: str | None  # Check of the audit that one of them fails.
 
 
 def make_plan(
@@ -206,18 +206,19 @@ def simulate(
         worst = []
         for number in range(plan.replications):
             one_seed = _seeded(asked, number)
-            worst.append(_worst(one_seed, engine, phase, unchecked=unchecked))
+            worst.append(_worst(one_seed, engine, phase))
             on_run()
         return worst
 
     try:
-        worst = each_seed(at_rate)
-        rebuild = idle_rebuild(
-            scenario, candidate.scheme, engine=engine, sample_objects=RATE_OBJECTS
-        )
-        on_run()
-        if plan.p99_recovery_ms is not None:
-            recovering_worst = each_seed(_recovering(at_rate), "recovery")
+        with collecting_refusals(unchecked) as refusals:
+            worst = each_seed(at_rate)
+            rebuild = idle_rebuild(
+                scenario, candidate.scheme, engine=engine, sample_objects=RATE_OBJECTS
+            ).accepted()
+            on_run()
+            if plan.p99_recovery_ms is not None:
+                recovering_worst = each_seed(_recovering(at_rate), "recovery")
     except RefusedError as error:
         candidate.refused = str(error)
         candidate.problem = f"refused: {error}"
@@ -225,8 +226,7 @@ def simulate(
     except ValueError as error:
         candidate.problem = first_problem(error)
         return
-    refusals = [one.refused for one in (*worst, *(recovering_worst or ()))]
-    candidate.refused = next((text for text in refusals if text is not None), None)
+    candidate.refused = next(iter(refusals), None)
     candidate.results["bottleneck"] = worst[0].bottleneck
     _judge_rate(candidate, plan, worst)
     _judge_latency(candidate, plan, worst)
@@ -380,13 +380,9 @@ def _recovering(scenario: Scenario) -> Scenario:
     return scenario.without_osd(0, load)
 
 
-def _worst(
-    scenario: Scenario, engine: str, phase: str = "", *, unchecked: bool = False
-) -> _WorstCells:
+def _worst(scenario: Scenario, engine: str, phase: str = "") -> _WorstCells:
     """Run all cells of a scenario and take the worst of each number; `phase` chooses the latency's."""
-    results = [result for _, result in run_cells(scenario, engine, unchecked=unchecked)]
-    rows = [result.row for result in results]
-    refusals = [result.refused for result in results]
+    rows = [result.row for _, result in run_cells(scenario, engine)]
     if any(row.requests == 0 for row in rows):
         raise ValueError("simulation: got a run in which no request completed")
     slowest = min(rows, key=lambda row: row.iops or 0.0)
@@ -398,7 +394,6 @@ def _worst(
         saturated=bool(slowest.saturated),
         bottleneck=slowest.bottleneck,
         latency_p99_ns=max(_p99_ns(row, phase) for row in rows),
-        refused=next((text for text in refusals if text is not None), None),
         written_bytes_per_s=written_per_byte * (written.throughput_bytes_per_s or 0.0),
     )
 

@@ -13,6 +13,7 @@ from typing import Final
 from stripesim.models.problems import Problem, StudyError, one_line, problems_of
 from stripesim.scenarios.schema.units import parse_size_bytes
 from stripesim.scenarios.studies.description import study_folder
+from stripesim.scenarios.studies.s3.counted import FILE as COUNTS_FILE
 
 COLUMNS: Final = (
     "id",
@@ -186,6 +187,8 @@ def _size_bytes(number: str, unit: str) -> int:
 def load(data: Path | str | None = None) -> tuple[ObjectRow, ...]:
     """Return the rows of a folder with an ``s3.csv``, by default those that ship.
 
+    A folder may have counters of a real gateway alone, in ``rgw.csv``.
+
     Raises
     ------
     StudyError
@@ -194,6 +197,8 @@ def load(data: Path | str | None = None) -> tuple[ObjectRow, ...]:
     if data is None:
         return _shipped()
     path = Path(data) / "s3.csv"
+    if not path.exists() and (Path(data) / COUNTS_FILE).exists():
+        return ()
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -40,6 +40,8 @@ class PathContext:
     catching_up: frozenset[int] = frozenset()
     #: True if requests begin where the previous ones of their disks have ended
     continues: bool = False
+    #: Attributes that each write sets, beyond those of an RBD object [B]
+    attributes_bytes: int = 0
     #: True if each write carries an allocation hint, which every shard applies
     hinted_writes: bool = False
     #: True if recovery only moves data: every shard of the object is on some OSD that is up
@@ -77,6 +79,19 @@ class PathContext:
         """Shards that take part in writes."""
         absent = self.missing - self.catching_up
         return [shard for shard in range(self.scheme.width) if shard not in absent]
+
+    @property
+    def attribute_shards(self) -> set[int]:
+        """Shards that hold the attributes of an object: in an optimised pool, those that may be primary.
+
+        References
+        ----------
+        Ceph v20.2, ``src/osd/ECTransaction.cc`` (``attr_updates``: shards in ``nonprimary_shards`` get none).
+        """
+        everywhere = set(range(self.scheme.width))
+        if not (self.erasure and self.models.ec.optimised):
+            return everywhere
+        return everywhere - set(range(1, self.scheme.k))
 
     def remote(self, shards: Iterable[int]) -> int:
         """Count the shards that are not on the primary."""
