@@ -229,25 +229,8 @@ def _fill_panel(timeline: Mapping[str, Any], unit: _Unit) -> PanelSpec:
     fill = timeline["fill"]
     shares = np.array(fill["used_ratio"])
     edges = (_edges(timeline) / unit.seconds).tolist()
-    thresholds = [fill[f"{name}_ratio"] for name in _THRESHOLDS]
-    low = min(float(shares.min()), thresholds[0])
-    bounds = np.append(np.linspace(low, thresholds[0], _SHADES + 1)[1:], thresholds[1:])
-    levels = np.searchsorted(bounds, shares, side="right")
-    shades = _shades()
-    colours = [*shades, *_THRESHOLDS.values()]
-    layers = [
-        _boxes(levels == level, edges, colours[level])
-        for level in np.unique(levels).tolist()
-    ]
-    layers += [
-        key(f"{100 * low:.0f} %", shades[0]),
-        key(f"{50 * (low + thresholds[0]):.0f} %", shades[_SHADES // 2]),
-        key(f"below {100 * thresholds[0]:.0f} %", shades[-1]),
-    ]
-    layers += [
-        key(f"{name}, {100 * fill[f'{name}_ratio']:.0f} %", colour)
-        for name, colour in _THRESHOLDS.items()
-    ]
+    ratios = {name: fill[f"{name}_ratio"] for name in _THRESHOLDS}
+    layers = fill_layers(shares, edges, ratios)
     shown = "each OSD"
     if len(fill["osds"]) < fill["osds_count"]:
         shown = f"the {len(fill['osds'])} fullest of {fill['osds_count']:,} OSDs"
@@ -265,6 +248,42 @@ def _fill_panel(timeline: Mapping[str, Any], unit: _Unit) -> PanelSpec:
         legend="beside",
         grid=False,
     )
+
+
+def fill_layers(
+    shares: Floats, edges: Sequence[float], ratios: Mapping[str, float]
+) -> list[LayerSpec]:
+    """Return boxes coloured by the fill of OSDs, and their legend.
+
+    Parameters
+    ----------
+    shares
+        Used share of each row and column, shape (rows, columns).
+    edges
+        Ends of the columns along x, shape (columns + 1,).
+    ratios
+        Fill from which each of ``nearfull``, ``backfillfull`` and ``full`` is reached.
+    """
+    thresholds = [ratios[name] for name in _THRESHOLDS]
+    low = min(float(shares.min()), thresholds[0])
+    bounds = np.append(np.linspace(low, thresholds[0], _SHADES + 1)[1:], thresholds[1:])
+    levels = np.searchsorted(bounds, shares, side="right")
+    shades = _shades()
+    colours = [*shades, *_THRESHOLDS.values()]
+    layers = [
+        _boxes(levels == level, edges, colours[level])
+        for level in np.unique(levels).tolist()
+    ]
+    layers += [
+        key(f"{100 * low:.0f} %", shades[0]),
+        key(f"{50 * (low + thresholds[0]):.0f} %", shades[_SHADES // 2]),
+        key(f"below {100 * thresholds[0]:.0f} %", shades[-1]),
+    ]
+    layers += [
+        key(f"{name}, {100 * ratios[name]:.0f} %", colour)
+        for name, colour in _THRESHOLDS.items()
+    ]
+    return layers
 
 
 def _shades() -> list[str]:
