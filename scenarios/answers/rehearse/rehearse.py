@@ -26,6 +26,10 @@ from stripesim.scenarios.answers.rehearse.pool_copy import (
     DURATIONS,
     rehearse_copy,
 )
+from stripesim.scenarios.answers.rehearse.restart import (
+    RESTART_ASSUMPTIONS,
+    rehearse_restart,
+)
 from stripesim.scenarios.answers.rehearse.samples import (
     CheckedEngine,
     Sample,
@@ -105,6 +109,8 @@ def rehearse(
     _check(scenario)
     checked = CheckedEngine(engine, unchecked)
     scenario = with_own_queue(_bounded_by_time(scenario))
+    if scenario.changes[0].kind == "restart":
+        return _restarted(scenario, checked, progress)
     if scenario.changes[0].kind == "scheme":
         progress("reads of the old pool, writes of the new one", 2)
         row = rehearse_copy(scenario, engine=checked)
@@ -199,6 +205,28 @@ def rehearse(
     }
 
 
+def _restarted(
+    scenario: Scenario, checked: CheckedEngine, progress: OnStep
+) -> dict[str, Any]:
+    """Rehearse a rolling restart."""
+    progress("restart of one host", 1)
+    row, warnings = rehearse_restart(scenario, engine=checked)
+    row["commands"] = commands_of(scenario, 0)
+    return {
+        "changes": [row],
+        "trade_off": None,
+        "timeline": None,
+        "assumptions": RESTART_ASSUMPTIONS,
+        "warnings": [
+            *warnings,
+            *_client_warnings(scenario),
+            *_range_warnings(scenario),
+        ],
+        "refusals": checked.refusals,
+        "provenance": _provenance(scenario),
+    }
+
+
 @dataclass(frozen=True)
 class _Run:
     """A simulation with its settings."""
@@ -228,8 +256,8 @@ def _check(scenario: Scenario) -> None:
         got = ", ".join(scenario.schemes)
         raise scenario.problem("schemes", got, "one, that of the pool")
     for index, change in enumerate(scenario.changes):
-        if change.kind == "scheme" and len(scenario.changes) > 1:
-            got = "scheme among other changes"
+        if change.kind in ("scheme", "restart") and len(scenario.changes) > 1:
+            got = f"{change.kind} among other changes"
             wanted = "it as the only change, in a scenario of the cluster by then"
             raise scenario.problem(f"changes.{index}.kind", got, wanted)
 

@@ -89,8 +89,11 @@ class _Unit(NamedTuple):
 
 
 def draw_rehearsal(document: Mapping[str, Any]) -> dict[str, CaptionedFigure]:
-    """Draw the figures of a rehearsal, by file stem: ``timeline`` and ``trade-off``."""
+    """Draw the figures of a rehearsal, by file stem: ``timeline``, ``trade-off`` and ``restart``."""
     figures = {}
+    change = document["changes"][0]
+    if change["kind"] == "restart" and change["duration_s"] is not None:
+        figures["restart"] = drawn(_restart_figure(change))
     if document["timeline"] is not None:
         figures["timeline"] = drawn(_timeline_figure(document))
     if document["trade_off"] is not None:
@@ -211,6 +214,50 @@ def _trade_off_figure(trade_off: Mapping[str, Any]) -> FigureSpec:
         panels=[panel],
         legend_style={"fontsize": 10},
         caption=caption,
+    )
+
+
+def _restart_figure(change: Mapping[str, Any]) -> FigureSpec:
+    """Specify a row for each host: its downtime, and then the recovery of what clients wrote."""
+    hosts = change["hosts"]
+    durations_s = [row["duration_s"] for row in hosts]
+    ends_s = np.cumsum(durations_s)
+    unit = _unit(float(ends_s[-1]))
+    begins = (ends_s - durations_s) / unit.seconds
+    backs = begins + change["downtime_s"] / unit.seconds
+    rows = [number + 0.5 for number in range(len(hosts))]
+    layers = [
+        LayerSpec(
+            mark="boxes", y=rows, low=low, high=high, style={"facecolors": colour}
+        )
+        for low, high, colour in (
+            (begins, backs, "#D55E00"),
+            (backs, ends_s / unit.seconds, "#009E73"),
+        )
+    ]
+    layers += [key("down", "#D55E00"), key("peering and recovery", "#009E73")]
+    every = max(1, len(hosts) // 24)
+    panel = PanelSpec(
+        title="one host after another",
+        layers=layers,
+        x=AxisSpec(
+            label=f"time [{unit.name}]", low=0, high=float(ends_s[-1]) / unit.seconds
+        ),
+        y=AxisSpec(
+            label="host",
+            ticks=rows[::every],
+            names=[str(row["host"]) for row in hosts[::every]],
+            low=len(hosts),
+            high=0,
+        ),
+    )
+    return FigureSpec(
+        size=(7.5, 2.0 + 0.25 * min(24, len(hosts))),
+        panels=[panel],
+        caption=(
+            f"Rolling restart of {len(hosts)} hosts in {duration_text(float(ends_s[-1]))}. Each host starts "
+            "once all placement groups are clean."
+        ),
     )
 
 
