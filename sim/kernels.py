@@ -17,7 +17,7 @@ from stripesim.models.jit import Kernel, recorded_calls
 from stripesim.models.jit.prebuilt import FOLDER, is_current
 from stripesim.models.placement.crush.build import build_map
 from stripesim.models.placement.crush.text import parse_map
-from stripesim.sim.durability import bursts, walk_groups, walk_history, walk_pool
+from stripesim.sim.durability import bursts
 from stripesim.sim.durability.aims import aims_of, surely_lost
 from stripesim.sim.durability.splitting import initial_state, prepare
 from stripesim.sim.durability.system import (
@@ -27,6 +27,8 @@ from stripesim.sim.durability.system import (
     System,
     code_of,
 )
+from stripesim.sim.durability.walks import groups, history
+from stripesim.sim.durability.walks import pool as pool_walks
 from stripesim.sim.engine.compiled import actions
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.kernel import run_machine
@@ -122,10 +124,10 @@ def _walk() -> None:
     lay = prepared.layout
     states = initial_state(prepared)
     weights = np.zeros(1)
-    walk_groups.stage(lay, states, 1, 1, weights)
+    groups.stage(lay, states, 1, 1, weights)
     aims = aims_of(lay, 1, surely_lost(system.code))
-    plan = walk_history.Plan(1, 1, 1, np.zeros((2, 4)), aims)
-    seen = walk_history.Watched(
+    plan = history.Plan(1, 1, 1, np.zeros((2, 4)), aims)
+    seen = history.Watched(
         losses_sum=np.zeros((2, 1)),
         lost_sum=np.zeros((2, 1)),
         begun=weights,
@@ -133,7 +135,7 @@ def _walk() -> None:
         losses=np.zeros((1, 1)),
         counts=weights,
     )
-    walk_history.watch(lay, lay, states, plan, 0, 1, 1, seen)
+    history.watch(lay, lay, states, plan, 0, 1, 1, seen)
     bursts.loss_of_burst(system, burst)
     some = Burst(name="some", rate_per_s=1.0, unit="drive", units=2, lost_fraction=0.5)
     bursts.loss_of_burst(system, some)
@@ -148,7 +150,7 @@ def _walk() -> None:
         ),
         biased=False,
     )
-    walk_pool.stage(pool.layout, initial_state(pool), 1, 1, weights)
+    pool_walks.stage(pool.layout, initial_state(pool), 1, 1, weights)
 
 
 def build(folder: Path) -> None:

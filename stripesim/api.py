@@ -575,7 +575,9 @@ def durability(
 
 
 @citing_arguments
-def import_report(*files: str | Path, pools: Sequence[str] = ()) -> Answer:
+def import_report(
+    *files: str | Path, pools: Sequence[str] = (), failures: bool = False
+) -> Answer:
     """Describe an existing Ceph cluster: its pools, OSDs, placement groups and capacity.
 
     Parameters
@@ -585,11 +587,15 @@ def import_report(*files: str | Path, pools: Sequence[str] = ()) -> Answer:
         lists.
     pools
         Pools to write scenarios for. By default, the largest pool.
+    failures
+        True to fail each host and each drive in turn. Give the output of ``ceph pg dump`` too, so that each
+        placement group counts with its own bytes.
 
     Returns
     -------
     Answer
-        A mapping with ``pools``, ``osds``, ``pgs_by_osd``, ``capacity``, ``scenario`` and ``warnings``.
+        A mapping with ``pools``, ``osds``, ``pgs_by_osd``, ``capacity``, ``scenario`` and ``warnings``, and
+        with ``failures`` and ``before_failure`` if failures are asked for.
 
     Raises
     ------
@@ -597,11 +603,13 @@ def import_report(*files: str | Path, pools: Sequence[str] = ()) -> Answer:
         If a file cannot be read or contains none of these documents.
     """
     from stripesim.scenarios.answers.cluster import answer_of_cluster
+    from stripesim.scenarios.answers.failures.failures import failures_of
     from stripesim.scenarios.clusters.cluster import import_cluster
     from stripesim.scenarios.clusters.summary import answer
 
     cluster = import_cluster([Path(file) for file in files])
-    return answer_of_cluster(*answer(cluster, pools))
+    chosen = failures_of if failures else None
+    return answer_of_cluster(*answer(cluster, pools, failures=chosen))
 
 
 @citing_arguments
