@@ -34,6 +34,13 @@ from stripesim.sim.durability.system import (
     System,
     code_of,
 )
+from stripesim.sim.engine.conditions import completed, idle
+from stripesim.sim.engine.distributions import (
+    empirical,
+    exponential,
+    lognormal,
+    service_times,
+)
 from stripesim.sim.engine.draws import (
     FACTOR_ONE,
     FACTOR_POINTS,
@@ -94,6 +101,12 @@ STABLE = (
     "Resources",
     "StreamRun",
     "Template",
+    "completed",
+    "empirical",
     "engine_named",
+    "exponential",
     "factor_table",
+    "idle",
+    "lognormal",
+    "service_times",
 )

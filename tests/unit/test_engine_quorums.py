@@ -157,7 +157,7 @@ def test_a_path_within_another_keeps_its_quorum(run: Run) -> None:
     twice = chained(inner, inner, name="twice")
     found = run(program([outer, twice], SERVERS, [loop(1), loop(1, template=1)]))
     # Stream 1 takes server 1 from 0 to 10. The inner path waits for it from 5, and has it until 20.
-    # The second half of stream 1, from 10, waits for it until 20 and replies at 30. Server 0 is slower for both.
+    # The second half of stream 1, from 10, waits for it until 20 and replies at 30. Server 0 is slower.
     assert completed(found, 0) == [20]
     assert completed(found, 1) == [30]
 
