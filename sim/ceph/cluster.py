@@ -109,6 +109,9 @@ class Models:
     `gateway` has the costs of gateways, if the parameter set knows them.
 
     `extent_cache` keeps pages of recent writes at the primaries of optimised pools, by default none.
+
+    `extra_reads` counts the shards, or copies, that a read asks for beyond those it needs. Pools with fewer
+    spare ones ask for all they have.
     """
 
     client: ClientModel
@@ -130,6 +133,7 @@ class Models:
     deferral: DeferralModel | None = None
     gateway: GatewayModel | None = None
     extent_cache: ExtentCacheModel | None = None
+    extra_reads: int = 0
 
     def described(self) -> dict[str, MeasuredModel]:
         """Return the models that record the provenance of their numbers, by name."""
