@@ -27,7 +27,8 @@ from stripesim.sim.durability.system import (
     System,
     code_of,
 )
-from stripesim.sim.durability.walks import groups, history, pool
+from stripesim.sim.durability.walks import groups, history
+from stripesim.sim.durability.walks import pool as pool_walks
 from stripesim.sim.engine.compiled import actions
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.kernel import run_machine
@@ -138,7 +139,7 @@ def _walk() -> None:
     bursts.loss_of_burst(system, burst)
     some = Burst(name="some", rate_per_s=1.0, unit="drive", units=2, lost_fraction=0.5)
     bursts.loss_of_burst(system, some)
-    declustered = prepare(
+    pool = prepare(
         System(
             code=system.code,
             placement="declustered",
@@ -149,7 +150,7 @@ def _walk() -> None:
         ),
         biased=False,
     )
-    pool.stage(declustered.layout, initial_state(declustered), 1, 1, weights)
+    pool_walks.stage(pool.layout, initial_state(pool), 1, 1, weights)
 
 
 def build(folder: Path) -> None:
