@@ -58,6 +58,7 @@ _WORDS: Final[Mapping[str, _Words]] = {
     "private.tx": _Words("private network", "interfaces that send"),
     "private.rx": _Words("private network", "interfaces that receive"),
     "cpu": _Words("processors", "cores"),
+    "osd.cpu": _Words("processors of OSDs", "cores of OSDs"),
     "worker": _Words("processors (worker threads)", "worker threads"),
     "messenger": _Words("processors (messenger threads)", "messenger threads"),
     "kv": _Words("processors (key-value threads)", "key-value threads"),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from stripesim.models.problems import RefusedError, StudyError
+from stripesim.models.problems import Problem, RefusedError, StudyError, problems_at
 from stripesim.scenarios.studies.parameters import Changes, apply_changes
 from stripesim.scenarios.work.pool import Death, cores_usable, run_pool
 from stripesim.sim.observe.audit import collecting_refusals
@@ -58,6 +58,15 @@ class _Done(NamedTuple):
     refusal: str | None = None
 
 
+class _Failure(NamedTuple):
+    """Problems of a task, which can be sent between processes unlike some errors."""
+
+    problems: tuple[Problem, ...]
+
+
+_Outcome = _Done | _Failure
+
+
 class TaskRows(NamedTuple):
     """The rows of each task in the order of the tasks, and what was refused."""
 
@@ -65,8 +74,8 @@ class TaskRows(NamedTuple):
     refusals: tuple[str, ...]
 
 
-def _perform(item: _Item) -> _Done | str:
-    """Run one task; return a problem as text, because it may have to cross processes."""
+def _perform(item: _Item) -> _Outcome:
+    """Run one task."""
     apply_changes(item.changes)
     words = item.task.words
     try:
@@ -75,7 +84,7 @@ def _perform(item: _Item) -> _Done | str:
     except RefusedError as error:
         return _Done([], f"{words}: {error}")
     except ValueError as error:
-        return f"{words}: {error}"
+        return _Failure(problems_at(words, error))
     if not refusals:
         return _Done(rows)
     refused = "; ".join(refusals)
@@ -121,17 +130,17 @@ def run_tasks(
     ]
     rows: dict[int, list[Row]] = {}
     refused: dict[int, str] = {}
-    problems: dict[int, str] = {}
+    problems: dict[int, tuple[Problem, ...]] = {}
     for item, outcome in _outcomes(items, jobs):
-        if isinstance(outcome, str):
-            problems[item.position] = outcome
+        if isinstance(outcome, _Failure):
+            problems[item.position] = outcome.problems
         else:
             rows[item.position] = outcome.rows
             if outcome.refusal is not None:
                 refused[item.position] = outcome.refusal
         progress(item.task.words, len(items))
     if problems:
-        raise StudyError("\n".join(problems[at] for at in sorted(problems)))
+        raise StudyError(*(one for at in sorted(problems) for one in problems[at]))
     return TaskRows(
         [rows[item.position] for item in items],
         tuple(refused[at] for at in sorted(refused)),
@@ -140,7 +149,7 @@ def run_tasks(
 
 def _outcomes(
     items: Sequence[_Item], jobs: int | None
-) -> Iterator[tuple[_Item, _Done | str]]:
+) -> Iterator[tuple[_Item, _Outcome]]:
     workers = cores_usable() if jobs is None else jobs
     if workers <= 1 or len(items) <= 1:
         for item in items:
@@ -150,6 +159,7 @@ def _outcomes(
     longest_first = sorted(items, key=lambda item: -item.task.weight)
     for item, outcome in run_pool(_perform, longest_first, jobs=workers):
         if isinstance(outcome, Death):
-            yield item, f"{item.task.words}: {outcome.reason}"
+            problem = Problem(place=item.task.words, detail=outcome.reason)
+            yield item, _Failure((problem,))
         else:
             yield item, outcome

@@ -10,7 +10,7 @@ import typer
 from stripesim.calibration.ledger.verdicts import judge
 from stripesim.cli.output import deliver, destination
 from stripesim.cli.study import parse_sets
-from stripesim.models.problems import RefusedError, StudyError
+from stripesim.models.problems import Problem, RefusedError, StudyError
 from stripesim.scenarios.studies.base import (
     Study,
     StudyResult,
@@ -46,6 +46,10 @@ def doubled(value):
 
 def failing():
     raise ValueError("got nothing")
+
+
+def failing_by_key():
+    raise StudyError(Problem(place="rows.csv:2", key="bs", got="0", wanted="1 or more"))
 
 
 class Small(Study):
@@ -297,6 +301,15 @@ def test_every_task_that_cannot_run_reports_the_reason():
         "a: got nothing",
         "c: got nothing",
     ]
+
+
+def test_a_problem_of_a_task_keeps_its_parts():
+    with pytest.raises(StudyError) as caught:
+        run_tasks([Call("a", failing_by_key)])
+    (problem,) = caught.value.problems
+    # The task is a place before the one that the problem has.
+    assert problem.place == "a: rows.csv:2"
+    assert (problem.key, problem.got, problem.wanted) == ("bs", "0", "1 or more")
 
 
 def refusing():

@@ -231,21 +231,33 @@ def check_rows(rows: list[CalibrationRow], where: str) -> None:
         A line for each problem.
     """
     problems = [
-        f"{where}: {row.id}: role: got calibration with {row.scheme}, wanted held-out: a calibration is "
-        "fitted to replication alone, so that erasure coding is predicted"
+        Problem(
+            place=f"{where}: {row.id}",
+            key="role",
+            got=f"calibration with {row.scheme}",
+            wanted="held-out: a calibration is fitted to replication alone, so that erasure coding is "
+            "predicted",
+        )
         for row in rows
         if row.role == "calibration" and parse_scheme(row.scheme).kind == "erasure"
     ]
     fitted = [row for row in rows if row.role == "calibration"]
     if not fitted:
         problems.append(
-            f"{where}: got no row with the role calibration, wanted at least one of replication"
+            Problem(
+                place=where,
+                got="no row with the role calibration",
+                wanted="at least one of replication",
+            )
         )
     problems += [
-        f"{where}: {row.id}: got only {', '.join(row.measured) or 'no number'}, wanted one of "
-        f"{', '.join(FITTED_METRICS)}"
+        Problem(
+            place=f"{where}: {row.id}",
+            got=f"only {', '.join(row.measured) or 'no number'}",
+            wanted=f"one of {', '.join(FITTED_METRICS)}",
+        )
         for row in fitted
         if not any(metric in row.measured for metric in FITTED_METRICS)
     ]
     if problems:
-        raise MeasuredError("\n".join(problems))
+        raise MeasuredError(*problems)
