@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from stripesim.models.problems import StudyError
+from stripesim.models.problems import Problem, StudyError, one_line, problems_of
 from stripesim.scenarios.schema.units import parse_size_bytes
 from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.s3.counted import FILE as COUNTS_FILE
@@ -181,7 +181,7 @@ def _size_bytes(number: str, unit: str) -> int:
     try:
         return parse_size_bytes(f"{number}{unit}iB" if unit else number)
     except ValueError as error:
-        raise StudyError(str(error)) from None
+        raise StudyError(*problems_of(error)) from None
 
 
 def load(data: Path | str | None = None) -> tuple[ObjectRow, ...]:
@@ -202,7 +202,9 @@ def load(data: Path | str | None = None) -> tuple[ObjectRow, ...]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(f"{path}: got {error}, wanted a table of rows") from None
+        raise StudyError(
+            Problem(place=str(path), got=one_line(error), wanted="a table of rows")
+        ) from None
     return _rows(text, str(path))
 
 
@@ -216,7 +218,8 @@ def _rows(text: str, where: str) -> tuple[ObjectRow, ...]:
     reader = csv.DictReader(io.StringIO(text))
     missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
     if missing:
-        raise StudyError(f"{where}:1: got no {', '.join(missing)}, wanted all columns")
+        got = f"no {', '.join(missing)}"
+        raise StudyError(Problem(place=f"{where}:1", got=got, wanted="all columns"))
     rows = []
     problems = []
     for line, row in enumerate(reader, start=2):
@@ -224,10 +227,15 @@ def _rows(text: str, where: str) -> tuple[ObjectRow, ...]:
             float(row["value"])
         except (TypeError, ValueError):
             problems.append(
-                f"{where}:{line}: value: got {row['value']!r}, wanted a number"
+                Problem(
+                    place=f"{where}:{line}",
+                    key="value",
+                    got=repr(row["value"]),
+                    wanted="a number",
+                )
             )
             continue
         rows.append(ObjectRow(**{name: row[name] or "" for name in COLUMNS}))
     if problems:
-        raise StudyError("\n".join(problems))
+        raise StudyError(*problems)
     return tuple(rows)

@@ -233,7 +233,7 @@ def _without_data(
     sent, prepared = encode_and_send(
         stage, plan, writes, step, first_ns=work_ns, after_reply=True
     )
-    scope = stage.models.pg_lock.scope
+    scope = stage.context.lock_scope
     if scope == "dispatch":
         stage.unlock(sent)
     finished = store.commit_all(stage, writes, sent, prepared)

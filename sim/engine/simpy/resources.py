@@ -264,6 +264,7 @@ class Fifo(Queued):
         """Begin a service on a server already taken."""
         demand_ns = demand_ns * self.slowdown // SLOWDOWN_UNIT
         self.busy_ns += demand_ns
+        self.queue.spend(demand_ns)
         Service(self, visit, self.kernel.now_ns + demand_ns, since_ns)
 
     def end(self, service: Service) -> None:
