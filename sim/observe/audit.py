@@ -5,6 +5,8 @@ that `stripesim.sim.observe.audit_numbers` takes from a run. They know no scheme
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, isclose, sqrt
@@ -13,6 +15,7 @@ from typing import Final, Literal, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.models.problems import RefusedError
 from stripesim.sim.engine.graph import IntArray
 
 _Numbers = TypeVar("_Numbers")
@@ -427,6 +430,51 @@ def falls(points: Sequence[RatePoint]) -> Iterator[str]:
 def refusal(check: Check, sentence: str) -> str:
     """Return the text of a failure: the name of the check, and what was got and wanted."""
     return f"{check.name}: {sentence}"
+
+
+def failed_check(refused: str) -> str:
+    """Return the name of the check in a text that `refusal` has returned.
+
+    >>> failed_check("Run length: got 5 requests")
+    'Run length'
+    """
+    return refused.partition(":")[0]
+
+
+# Where refusals are collected. None if they are raised.
+_collected: ContextVar[list[str] | None] = ContextVar("collected", default=None)
+
+
+@contextmanager
+def collecting_refusals(unchecked: bool = True) -> Iterator[list[str]]:
+    """Collect the refusals of results in a list instead of raising them, if a command runs `unchecked`.
+
+    >>> with collecting_refusals() as refusals:
+    ...     refuse("Run length: got 8 requests, wanted 80")
+    >>> refusals
+    ['Run length: got 8 requests, wanted 80']
+    """
+    refusals: list[str] = []
+    token = _collected.set(refusals if unchecked else None)
+    try:
+        yield refusals
+    finally:
+        _collected.reset(token)
+
+
+def refuse(sentence: str) -> None:
+    """Raise the refusal of a result, or collect it within `collecting_refusals`.
+
+    Raises
+    ------
+    RefusedError
+        If refusals are not collected.
+    """
+    refusals = _collected.get()
+    if refusals is None:
+        raise RefusedError(sentence)
+    if sentence not in refusals:
+        refusals.append(sentence)
 
 
 def _first_failure(
