@@ -95,16 +95,18 @@ class PgChoice:
     def sentence(self) -> str:
         """Say what the imbalance costs now, and which settings to choose."""
         now, then = self.present, self.recommended
+        settings = _settings_text(now, self.plain_words)
         words = (
-            f"{self.pool}: with {_settings_text(now, self.plain_words)} the fullest OSD is {now.imbalance:.2f} × as full as "
-            f"the mean: {bytes_text(now.usable_bytes)} usable"
+            f"{self.pool}: with {settings} the fullest OSD is {now.imbalance:.2f} × as full as the mean: "
+            f"{bytes_text(now.usable_bytes)} usable"
         )
         if now.rate_share < 1:
             words += f", and OSDs serve {now.rate_share:.0%} of the rate of equally busy ones"
         if then is now or not now.usable_bytes:
             return f"{words}. No other setting gives 1 % more."
         gain = then.usable_bytes / max(now.usable_bytes, 1e-9) - 1
-        words += f". {_settings_text(then, self.plain_words).capitalize()}: {bytes_text(then.usable_bytes)} ({gain:+.0%})"
+        settings = _settings_text(then, self.plain_words).capitalize()
+        words += f". {settings}: {bytes_text(then.usable_bytes)} ({gain:+.0%})"
         if now.iops and then.iops:
             words += f", at most {rate_text(then.iops)} requests/s instead of {rate_text(now.iops)}"
         return f"{words}."

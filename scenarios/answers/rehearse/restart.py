@@ -25,7 +25,7 @@ from stripesim.scenarios.answers.rehearse.client_effect import (
     requests_during,
 )
 from stripesim.scenarios.answers.rehearse.pool_copy import DURATIONS
-from stripesim.scenarios.answers.rehearse.samples import CheckedEngine, Sample
+from stripesim.scenarios.answers.rehearse.samples import Sample
 from stripesim.scenarios.cells.build import build_cell, build_pool
 from stripesim.scenarios.cells.changes import drained_hosts
 from stripesim.scenarios.cells.failures import limits_of
@@ -37,7 +37,7 @@ from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.groups import State
 from stripesim.sim.ceph.kinds import kind_of
 from stripesim.sim.ceph.pool import Pool
-from stripesim.sim.run import RunResult
+from stripesim.sim.run import RunResult, simulate
 
 Floats = npt.NDArray[np.float64]
 
@@ -104,7 +104,7 @@ class _Restart:
 
 
 def rehearse_restart(
-    scenario: Scenario, *, engine: CheckedEngine
+    scenario: Scenario, *, engine: str
 ) -> tuple[dict[str, Any], list[str]]:
     """Describe a rolling restart for a scenario whose only change it is.
 
@@ -245,7 +245,7 @@ def _simulated(
     host: int,
     downtime_s: float,
     shards_share: float,
-    engine: CheckedEngine,
+    engine: str,
 ) -> _Restart:
     """Simulate the short restart of one host."""
     part = _part_of(scenario, downtime_s, shards_share, engine)
@@ -259,7 +259,7 @@ def _simulated(
         assert inputs.faults is not None
         model = _shorter_logs(inputs.faults.model, part.downtime)
         inputs = replace(inputs, faults=replace(inputs.faults, model=model))
-        result = engine.simulate(**vars(inputs), seed=scenario.seed)
+        result = simulate(**vars(inputs), seed=scenario.seed, engine=engine).accepted()
         assert result.row.faults is not None
         if result.row.faults.clean_at_end:
             break
@@ -267,7 +267,7 @@ def _simulated(
 
 
 def _part_of(
-    scenario: Scenario, downtime_s: float, shards_share: float, engine: CheckedEngine
+    scenario: Scenario, downtime_s: float, shards_share: float, engine: str
 ) -> _Part:
     """Choose the part of the downtime and of the written objects to simulate.
 
@@ -281,16 +281,15 @@ def _part_of(
     return _Part(downtime, min(1.0, max(downtime, min(enough, most))))
 
 
-def _writes_per_s(scenario: Scenario, engine: CheckedEngine) -> float:
+def _writes_per_s(scenario: Scenario, engine: str) -> float:
     """Simulate the clients without a restart; return their rate of writes [1/s]."""
     loads = tuple(
         load.replaced(duration_s=_PILOT_S, requests=None) for load in scenario.workloads
     )
     only = scenario.workload.replaced(duration_s=_PILOT_S, requests=None)
     quiet = scenario.replaced(changes=(), faults=None, workload=only, workloads=loads)
-    result = engine.simulate(
-        **vars(build_cell(quiet, cells(quiet)[0])), seed=scenario.seed
-    )
+    inputs = build_cell(quiet, cells(quiet)[0])
+    result = simulate(**vars(inputs), seed=scenario.seed, engine=engine).accepted()
     requested = result.requested
     return float((requested.done & requested.is_write).sum()) / _PILOT_S
 
