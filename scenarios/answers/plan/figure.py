@@ -62,8 +62,8 @@ def draw_plan(
     Returns
     -------
     dict
-        File stem → figure: ``plan-cost``, ``plan-growth`` (if the plan has a growth), ``plan-p99`` and
-        ``plan-rebuild``. Figures without any value are left out.
+        File stem → figure: ``plan-cost``, ``plan-growth`` (if the plan has a growth), ``plan-pgs``,
+        ``plan-p99`` and ``plan-rebuild``. Figures without any value are left out.
     """
     return drawn_all(plan_figures(plan, document))
 
@@ -77,6 +77,8 @@ def plan_figures(plan: PlanSpec, document: Mapping[str, Any]) -> dict[str, Figur
     growing = _growing(document, sized)
     if plan.growth_bytes_per_day and growing:
         figures["plan-growth"] = _growth_figure(plan, document, growing)
+    if document.get("placement") is not None:
+        figures["plan-pgs"] = placement_figure([document["placement"]])
     for stem, specify in (("plan-p99", _p99_figure), ("plan-rebuild", _rebuild_figure)):
         figure = specify(plan, document)
         if figure is not None:
@@ -388,6 +390,45 @@ def _rebuild_figure(plan: PlanSpec, document: Mapping[str, Any]) -> FigureSpec |
         required=required_h,
         caption="Time that an otherwise idle cluster takes to rebuild an OSD at the nearfull ratio, "
         f"detection not included.{required}",
+    )
+
+
+def placement_figure(choices: Sequence[Mapping[str, Any]]) -> FigureSpec:
+    """Specify a bar for the usable bytes of each setting of placement groups and balancer."""
+    names, values, colours = [], [], []
+    for choice in choices:
+        for index, option in enumerate(choice["options"]):
+            deviation = option["max_deviation"]
+            balancer = "no balancer" if deviation is None else f"deviation {deviation}"
+            if option["is_present"]:
+                balancer += ", now"
+            star = " ★" if index == choice["recommended"] else ""
+            names.append(
+                f"{choice['pool']}: {option['pg_num']:,} PGs, {balancer}{star}"
+            )
+            usable_bytes = option["usable_bytes_safe"] or option["usable_bytes_full"]
+            values.append((usable_bytes or 0.0) / _TERA)
+            style = 1 if option["is_present"] else 0
+            colours.append(series_style(style)["color"])
+    places = list(range(len(names)))
+    panel = PanelSpec(
+        title="usable bytes by placement",
+        layers=[
+            LayerSpec(
+                mark="bars", x=places, y=values, sideways=True, style={"color": colours}
+            )
+        ],
+        x=AxisSpec(label="usable [TB]", low=0, high=_MARGIN * max(*values, 1e-12)),
+        y=AxisSpec(ticks=places, names=names, low=len(names) - 0.5, high=-0.5, size=9),
+        grid=False,
+    )
+    return FigureSpec(
+        size=(7.5, 1.4 + 0.3 * len(names)),
+        panels=[panel],
+        caption=(
+            "Usable client data with a failure domain gone, or at the full ratio where a pool cannot heal, "
+            "for numbers of placement groups and deviations of the balancer. ★: recommended."
+        ),
     )
 
 
