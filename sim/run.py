@@ -136,6 +136,11 @@ class RunResult:
         refusals = [row.refused for row in (self.row, *self.load_rows)]
         return next((text for text in refusals if text is not None), None)
 
+    @property
+    def utilisation(self) -> float:
+        """Utilisation of the busiest resource, 0 to 1."""
+        return max((use.utilisation for use in self.resources), default=0.0)
+
     def withheld(self) -> RunResult:
         """Return this result without the numbers of rows that the audit refuses."""
         if self.refused is None:

@@ -29,11 +29,27 @@ REQUESTS_MIN = 6_000
 WORK_MAX = 1_800_000
 PART_HOSTS = 16
 _REPLICAS = 3
+# Length of a run with open arrivals [s].
+_ARRIVALS_S = 3.0
 #: Deviation at which Ceph's balancer stops. It is on, and in mode upmap, since Octopus
 #: (src/pybind/mgr/balancer/module.py).
 UPMAP_MAX_DEVIATION = 5
 #: Placement groups per OSD that the autoscaler aims at, used if a source does not state their number.
 PGS_PER_OSD = 100
+# Columns that grow with the hosts.
+_RATES = (
+    "iops",
+    "throughput_bytes_per_s",
+    "throughput_ci_low",
+    "throughput_ci_high",
+)
+# Columns of a whole run that a part of its requests does not have.
+_WHOLE = (
+    "throughput_ci_low",
+    "throughput_ci_high",
+    "latency_ci_low",
+    "latency_ci_high",
+)
 # Minimum objects per placement group in the images.
 _OBJECTS_PER_GROUP = 8
 
@@ -98,6 +114,8 @@ def scenario_of(
         "failure_domain_replicated": domain,
         "failure_domain_erasure": domain,
         "cores_per_host": row.threads_per_node or hardware.threads_per_node,
+        "cores_per_osd": row.cores_per_osd,
+        "cpu_limit_per_osd": row.cpu_limit_per_osd,
         "op_shards": row.op_shards,
         "messenger_threads": row.messenger_threads,
         "public_gbit_per_s": hardware.public_gbit_per_s,
@@ -117,6 +135,11 @@ def scenario_of(
         "requests": request_count(in_flight, rounds, most),
         "image_bytes": image_bytes,
     }
+    if row.iops_limit is not None:
+        # Arrivals last some periods of a CPU limit.
+        rate_per_s = row.clients * row.iops_limit
+        workload |= {"kind": "open", "rate_per_s": rate_per_s}
+        workload["requests"] = max(REQUESTS_MIN, round(rate_per_s * _ARRIVALS_S))
     values = {
         "name": row.id,
         "generation": row.generation,
@@ -180,7 +203,8 @@ def predict(
         numbers = result.row.as_dict() | (_part(result, row.part) if row.part else {})
         rates = {
             name: numbers[name] * hosts_share
-            for name in ("iops", "throughput_bytes_per_s")
+            for name in _RATES
+            if numbers[name] is not None
         }
         found.append(
             {
@@ -194,6 +218,7 @@ def predict(
                 **numbers,
                 **rates,
                 "simulated_hosts": first.nodes,
+                "utilisation": result.utilisation,
                 "mb_s": rates["throughput_bytes_per_s"] / 1e6,
                 "latency_mean_ms": numbers["latency_mean_ns"] / 1e6,
                 "latency_p99_ms": numbers["latency_p99_ns"] / 1e6,
@@ -202,17 +227,22 @@ def predict(
     return found
 
 
-def _part(result: RunResult, part: str) -> dict[str, float]:
-    """Return rates and latencies of the reads or the writes of a mixed run."""
+def _part(result: RunResult, part: str) -> dict[str, float | None]:
+    """Return rates and latencies of the reads or the writes of a mixed run, which have no intervals."""
     window = result.window
     requested = result.requested
     assert window is not None
     held = window.holds(requested) & (requested.is_write == (part == "write"))
     latencies = requested.latencies_ns[held[requested.done]]
     span_s = (window.end_ns - window.start_ns) / 1e9
+    percentiles = {
+        f"latency_p{rank}_ns": float(np.percentile(latencies, rank))
+        for rank in (50, 95, 99)
+    }
     return {
+        **dict.fromkeys(_WHOLE),
         "iops": float(held.sum() / span_s),
         "throughput_bytes_per_s": float(requested.lengths_bytes[held].sum() / span_s),
         "latency_mean_ns": float(latencies.mean()),
-        "latency_p99_ns": float(np.percentile(latencies, 99)),
+        **percentiles,
     }

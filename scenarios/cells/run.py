@@ -88,12 +88,23 @@ def run_cells(
     models: Models | None = None,
     *,
     unchecked: bool = False,
+    graphs: dict[Cell, CompiledGraphs] | None = None,
 ) -> Iterator[tuple[Cell, RunResult]]:
-    """Run the cells of a scenario one after another. `unchecked` is that of `run_cell`."""
+    """Run the cells of a scenario one after another. `unchecked` is that of `run_cell`.
+
+    `graphs` holds the op graphs of each cell, for other seeds of the scenario.
+    """
     models = models or build_models(scenario)
     check_schemes(scenario, models)
+    graphs = {} if graphs is None else graphs
     for cell in cells(scenario):
-        yield cell, run_cell(scenario, cell, engine, models, unchecked=unchecked)
+        compiled = graphs.setdefault(cell, {})
+        yield (
+            cell,
+            run_cell(
+                scenario, cell, engine, models, unchecked=unchecked, compiled=compiled
+            ),
+        )
 
 
 def run_cell(
@@ -103,11 +114,12 @@ def run_cell(
     models: Models | None = None,
     *,
     unchecked: bool = False,
+    compiled: CompiledGraphs | None = None,
 ) -> RunResult:
     """Run one cell. Closed loops too short for the audit run longer, see `stripesim.scenarios.cells.longer`.
 
     With `unchecked`, a result that the audit refuses is returned as well; the caller withholds or marks its
-    numbers.
+    numbers. `compiled` are the op graphs of a run that differs in nothing but its seed.
 
     Raises
     ------
@@ -124,6 +136,7 @@ def run_cell(
                 scenario, inputs, engine, compiled=compiled
             ),
             lambda result: within_bound(scenario, cell, models, result),
+            compiled=compiled,
         )
     except StepsError as error:
         raise steps_problem(scenario, cell.scheme, error) from None

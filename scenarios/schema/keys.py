@@ -36,6 +36,7 @@ from stripesim.scenarios.schema.types import (
     Pattern,
     PositiveFloat,
     PositiveInt,
+    ReadPolicy,
     ScenarioTable,
     SchemeText,
     SizeBytes,
@@ -292,6 +293,12 @@ class ClusterSpec(ScenarioTable):
     direct_reads: bool = False
     """Let clients read shards of erasure-coded objects directly, not through the primary. Generation
     umbrella only."""
+    read_policy: ReadPolicy = "needed"
+    """Shards that a read asks for. needed: those that it needs, of replicas the primary's. speculative:1: k
+    and 1 more (up to m more), of which the first k to answer are used. fastest:k: all k + m, as with Ceph's
+    fast_read, of which the first k are used. Of replicas (k is 1), the client asks for further copies and
+    uses the first answer. Late answers use resources as others do. Only for codes any k of whose shards
+    hold the data."""
     pg_lock_scope: Literal["commit", "coded", "dispatch", "none"] | None = None
     """Point up to which a request holds its PG's lock. Default: the generation's."""
     op_queue: Literal["fifo", "wpq", "mclock_scheduler"] = "fifo"

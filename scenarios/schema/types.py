@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -40,6 +41,18 @@ def _size(value: object) -> object:
     if size_bytes < 1:
         raise PydanticCustomError("wanted", "{wanted}", {"wanted": _SIZE_WANTED})
     return size_bytes
+
+
+_READ_POLICY = re.compile(r"^(needed|fastest:k|speculative:[1-9][0-9]{0,2})$")
+
+
+def _read_policy(value: object) -> object:
+    if isinstance(value, str) and not _READ_POLICY.match(value):
+        wanted = (
+            '"needed", "fastest:k", or "speculative:1" with any number of extra reads'
+        )
+        raise PydanticCustomError("wanted", "{wanted}", {"wanted": wanted})
+    return value
 
 
 def _scheme(value: object) -> object:
@@ -100,6 +113,12 @@ Bytes = Annotated[
     _or_text(type="number", exclusiveMinimum=0, maximum=1e24),
 ]
 Share = Annotated[float, Field(ge=0, le=1)]
+#: Number of shards that reads ask for.
+ReadPolicy = Annotated[
+    str,
+    BeforeValidator(_read_policy),
+    WithJsonSchema({"type": "string", "pattern": _READ_POLICY.pattern}),
+]
 SchemeText = Annotated[str, BeforeValidator(_scheme)]
 PositiveInt = Annotated[int, Field(ge=1, le=INT_MAX)]
 PositiveFloat = Annotated[float, Field(gt=0)]

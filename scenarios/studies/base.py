@@ -418,6 +418,18 @@ class Study:
             wanted=f"one of its {len(names)}, such as {', '.join(near)}{also}",
         )
 
+    def register(self, result: StudyResult) -> dict[str, Any]:
+        """Return the document of a register that predicts the rows of a result.
+
+        Raises
+        ------
+        StudyError
+            If the rows of the study are not those of one measured run each.
+        """
+        got = "a study without such rows"
+        wanted = "one that predicts measured rows, such as nvme"
+        raise StudyError(Problem(place=f"study {self.name}", got=got, wanted=wanted))
+
     def save(
         self, result: StudyResult, out: Path, *, width_inch: float | None = None
     ) -> list[Path]:

@@ -109,6 +109,9 @@ class Models:
     `gateway` has the costs of gateways, if the parameter set knows them.
 
     `extent_cache` keeps pages of recent writes at the primaries of optimised pools, by default none.
+
+    `extra_reads` counts the shards, or copies, that a read asks for beyond those it needs. Pools with fewer
+    spare ones ask for all they have.
     """
 
     client: ClientModel
@@ -130,6 +133,7 @@ class Models:
     deferral: DeferralModel | None = None
     gateway: GatewayModel | None = None
     extent_cache: ExtentCacheModel | None = None
+    extra_reads: int = 0
 
     def described(self) -> dict[str, MeasuredModel]:
         """Return the models that record the provenance of their numbers, by name."""
@@ -691,25 +695,25 @@ class Cluster:
         rows[:, roles.PG_LOCK] = self.group_resource(groups, "pg.lock")
         rows[:, roles.PG_EXEC] = self.group_resource(groups, "pg.exec")
         rows[:, roles.PG_PIPELINE] = self.group_resource(groups, "pg.pipeline")
-        self._bind_shards(rows, acting, home[:, None], groups[:, None])
+        shards = self._shard_rows(acting, home[:, None], groups[:, None])
+        rows[:, roles.FIXED_ROLES :] = shards.reshape(len(rows), -1)
         return rows
 
-    def _bind_shards(
-        self, rows: Bindings, acting: IntArray, home: IntArray, groups: IntArray
-    ) -> None:
+    def _shard_rows(self, acting: IntArray, home: IntArray, groups: IntArray) -> Ints:
+        """Bind the roles of each shard, shape (groups, shards, roles of a shard)."""
         present = acting != NO_OSD
         member = np.where(present, acting, 0)
         host = self.osd_hosts[member]
         remote = present & (host != home)
-        shards = range(acting.shape[1])
+        rows = np.full((*acting.shape, roles.SHARD_ROLES), UNBOUND, dtype=np.int32)
 
         def fill(part: int, resources: IntArray, where: npt.NDArray[np.bool_]) -> None:
-            columns = [roles.shard_role(shard, part) for shard in shards]
-            rows[:, columns] = np.where(where, resources, UNBOUND)
+            rows[:, :, part] = np.where(where, resources, UNBOUND)
 
         fill(roles.WORKER, self.worker_resource(member, groups), present)
-        for part, kind in self._shard_kinds.items():
-            fill(part, self.osd_resource(member, kind), present)
+        parts, places = self._shard_places
+        of_osds = self.osd_resource(member, _OSD_KINDS[0])[..., None] + places
+        rows[:, :, parts] = np.where(present[..., None], of_osds, UNBOUND)
         fill(roles.CPU, self.core_resource(member), present)
         fill(roles.CLIENT_SIDE_TX, self.host_resource(host, "public.tx"), present)
         fill(roles.CLIENT_SIDE_RX, self.host_resource(host, "public.rx"), present)
@@ -719,6 +723,14 @@ class Cluster:
         for part in (roles.BACK_TX, roles.BACK_WIRE):
             fill(part, self.host_resource(host, "private.tx"), remote)
         fill(roles.BACK_RX, self.host_resource(home, "private.rx"), remote)
+        return rows
+
+    @cached_property
+    def _shard_places(self) -> tuple[list[int], IntArray]:
+        """Parts of a shard, and the place of each part's resource among those of its OSD."""
+        kinds = self._shard_kinds
+        places = [self._osd_kinds.index(kind) for kind in kinds.values()]
+        return list(kinds), np.array(places)
 
     @property
     def _shard_kinds(self) -> dict[int, str]:

@@ -90,6 +90,7 @@ def _command(name: str, description: StudyDescription) -> Callable[..., None]:
     """Return the function of a study's command; Typer reads the options from its signature."""
 
     def run(**options: Any) -> None:
+        from stripesim.scenarios.answers.predict import register as registers
         from stripesim.scenarios.studies.registry import study_named
 
         study = study_named(name)
@@ -102,6 +103,9 @@ def _command(name: str, description: StudyDescription) -> Callable[..., None]:
         )
         everything = options.pop("everything")
         unchecked = options.pop("unchecked")
+        register = options.get("register")
+        if register is not None:
+            registers.check_new(register)
         with output.progress(f"study {name}", None) as step:
             result = study.run(
                 engine=options.pop("engine"),
@@ -112,6 +116,8 @@ def _command(name: str, description: StudyDescription) -> Callable[..., None]:
                 unchecked=unchecked,
                 **options,
             )
+        if register is not None:
+            registers.write_register(register, study.register(result))
         answer = study.answer(result, everything=everything)
         output.deliver(answer, to, unchecked=unchecked)
 

@@ -28,6 +28,10 @@ from stripesim.scenarios.answers.rehearse.pool_copy import (
     DURATIONS,
     rehearse_copy,
 )
+from stripesim.scenarios.answers.rehearse.restart import (
+    RESTART_ASSUMPTIONS,
+    rehearse_restart,
+)
 from stripesim.scenarios.answers.rehearse.samples import (
     Sample,
     sample_size,
@@ -107,6 +111,8 @@ def rehearse(
     _check(scenario)
     scenario = with_own_queue(_bounded_by_time(scenario))
     answer = _rehearsed
+    if scenario.changes[0].kind == "restart":
+        answer = _rehearsed_restart
     if scenario.changes[0].kind == "scheme":
         answer = _rehearsed_copy
     with collecting_refusals(unchecked) as refusals:
@@ -238,6 +244,26 @@ def _timeline(
     return timeline
 
 
+def _rehearsed_restart(
+    scenario: Scenario, engine: str, progress: OnStep
+) -> dict[str, Any]:
+    """Rehearse a rolling restart."""
+    progress("restart of one host", 1)
+    row, warnings = rehearse_restart(scenario, engine=engine)
+    row["commands"] = commands_of(scenario, 0)
+    return {
+        "changes": [row],
+        "trade_off": None,
+        "timeline": None,
+        "assumptions": RESTART_ASSUMPTIONS,
+        "warnings": [
+            *warnings,
+            *_client_warnings(scenario),
+            *_range_warnings(scenario),
+        ],
+    }
+
+
 @dataclass(frozen=True)
 class _Run:
     """A simulation with its settings."""
@@ -267,8 +293,8 @@ def _check(scenario: Scenario) -> None:
         got = ", ".join(scenario.schemes)
         raise scenario.problem("schemes", got, "one, that of the pool")
     for index, change in enumerate(scenario.changes):
-        if change.kind == "scheme" and len(scenario.changes) > 1:
-            got = "scheme among other changes"
+        if change.kind in ("scheme", "restart") and len(scenario.changes) > 1:
+            got = f"{change.kind} among other changes"
             wanted = "it as the only change, in a scenario of the cluster by then"
             raise scenario.problem(f"changes.{index}.kind", got, wanted)
 

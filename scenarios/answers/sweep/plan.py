@@ -115,8 +115,9 @@ def plan_sweep(
     scenario: Scenario | str | Path,
     *,
     over: Mapping[str, Sequence[Any]] | Sequence[str] = (),
-    zipped: Sequence[str] = (),
+    zipped: Mapping[str, Sequence[Any]] | Sequence[str] = (),
     list_file: str | Path | None = None,
+    points: Sequence[Mapping[str, Any]] = (),
     sets: Overrides = (),
     seed: int | None = None,
     replications: int = 1,
@@ -131,9 +132,11 @@ def plan_sweep(
     over
         Values of each swept key, or texts ``key=value,value``. Keys form a grid.
     zipped
-        Texts ``key=value,value`` of keys that change together.
+        Values of keys that change together, equally many of each, or texts ``key=value,value``.
     list_file
         CSV file with a line of keys and one line of values per point.
+    points
+        The same as values by key, each point with the same keys.
     sets
         Overrides of all points: values by key, or texts ``key=value``.
     seed
@@ -150,7 +153,8 @@ def plan_sweep(
     """
     faults: list[Problem | str] = []
     grid = _grid(over, faults)
-    axes = [*grid, *_other_axes(zipped, list_file, faults)]
+    other = _other_axes(zipped, list_file, points, faults)
+    axes = [*grid, *other]
     if isinstance(sets, Mapping):
         sets = [Override(key, value) for key, value in sets.items()]
     faults += _clashes(axes, sets)
@@ -186,8 +190,8 @@ def plan_sweep(
     _refuse_repeats(tasks, keys)
     asked = {
         "over": _texts_of(grid) if isinstance(over, Mapping) else list(over),
-        "zip": list(zipped),
-        "list": None if list_file is None else str(list_file),
+        "zip": _texts_of(other[:1]) if isinstance(zipped, Mapping) else list(zipped),
+        "list": [dict(point) for point in points] or (list_file and str(list_file)),
         "set": [_set_text(item) for item in sets],
     }
     return SweepPlan(
@@ -213,10 +217,18 @@ def _grid(
 
 
 def _other_axes(
-    zipped: Sequence[str], list_file: str | Path | None, faults: list[Problem | str]
+    zipped: Mapping[str, Sequence[Any]] | Sequence[str],
+    list_file: str | Path | None,
+    points: Sequence[Mapping[str, Any]],
+    faults: list[Problem | str],
 ) -> list[_Axis]:
-    """Return the axis of keys that change together and that of a file, and add their faults."""
-    axes = [_axis(zipped, "--zip", faults)]
+    """Return the axis of keys that change together and that of a list of points, and add their faults."""
+    if isinstance(zipped, Mapping):
+        axes = [_axis_of_columns(zipped, faults)]
+    else:
+        axes = [_axis(zipped, "--zip", faults)]
+    if points:
+        axes.append(_axis_of_points(points, faults))
     if list_file is not None:
         axes.append(_read_list(Path(list_file), faults))
     return [axis for axis in axes if axis is not None and axis.keys]
@@ -277,6 +289,58 @@ def _axis_of_values(
     return _Axis((key,), steps, ["--over"] * len(steps), is_text=False)
 
 
+def _axis_of_columns(
+    columns: Mapping[str, Sequence[Any]], faults: list[Problem | str]
+) -> _Axis | None:
+    """Return the axis of keys that change together, or add their faults."""
+    axes = [_axis_of_values(key, values, faults) for key, values in columns.items()]
+    found = [axis for axis in axes if axis is not None]
+    if len(found) < len(axes):
+        return None
+    steps = [[value for (value,) in axis.steps] for axis in found]
+    if not _are_equally_many(tuple(columns), steps, faults):
+        return None
+    rows = list(zip(*steps, strict=True))
+    return _Axis(tuple(columns), rows, ["--zip"] * len(rows), is_text=False)
+
+
+def _axis_of_points(
+    points: Sequence[Mapping[str, Any]], faults: list[Problem | str]
+) -> _Axis | None:
+    """Return the axis of a list of points, or add a fault if their keys differ."""
+    keys = tuple(points[0])
+    for number, point in enumerate(points):
+        if point.keys() != points[0].keys() or not keys:
+            faults.append(
+                Problem(
+                    place=f"--list[{number}]",
+                    got=", ".join(point) or "no keys",
+                    wanted=f"the keys of the first point: {', '.join(keys) or 'at least one'}",
+                )
+            )
+            return None
+    steps = [tuple(point[key] for key in keys) for point in points]
+    return _Axis(keys, steps, ["--list"] * len(steps), is_text=False)
+
+
+def _are_equally_many(
+    keys: Sequence[str],
+    columns: Iterable[Sequence[Any]],
+    faults: list[Problem | str],
+    option: str = "--zip",
+) -> bool:
+    """Return True if keys that change together have equally many values, or add the fault."""
+    counts = [len(values) for values in columns]
+    if len(set(counts)) <= 1:
+        return True
+    got = ", ".join(
+        f"{count} for {key}" for key, count in zip(keys, counts, strict=True)
+    )
+    wanted = "equally many values for each key"
+    faults.append(Problem(place=option, key=", ".join(keys), got=got, wanted=wanted))
+    return False
+
+
 def _axis(
     items: Sequence[str], option: str, faults: list[Problem | str]
 ) -> _Axis | None:
@@ -307,18 +371,7 @@ def _axis(
             faults.append(
                 Problem(place=option, key=key, got=value_text(text), wanted=str(error))
             )
-    if len({len(values) for values in columns.values()}) > 1:
-        counts = ", ".join(
-            f"{len(values)} for {key}" for key, values in columns.items()
-        )
-        faults.append(
-            Problem(
-                place=option,
-                key=", ".join(columns),
-                got=counts,
-                wanted="equally many values for each key",
-            )
-        )
+    _are_equally_many(list(columns), columns.values(), faults, option)
     if len(faults) > before:
         return None
     steps = list(zip(*columns.values(), strict=True))

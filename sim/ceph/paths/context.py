@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import TypedDict, Unpack
 
 from stripesim.models.coding import (
@@ -92,6 +93,23 @@ class PathContext:
         if not (self.erasure and self.models.ec.optimised):
             return everywhere
         return everywhere - set(range(1, self.scheme.k))
+
+    def asked_shards(self, needed: Iterable[int]) -> list[int]:
+        """Return the shards that a read asks for: those it needs, and others for which k answers suffice.
+
+        With `Models.extra_reads`, these are k and so many more, as far as there are up-to-date ones.
+        """
+        asked = list(needed)
+        extra = self.models.extra_reads
+        if not extra or not asked:
+            return asked
+        others = (
+            shard
+            for shard in range(self.scheme.width)
+            if shard not in self.missing and shard not in asked
+        )
+        count = self.scheme.k + extra - len(asked)
+        return asked + list(islice(others, count))
 
     def remote(self, shards: Iterable[int]) -> int:
         """Count the shards that are not on the primary."""

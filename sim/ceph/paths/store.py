@@ -248,13 +248,13 @@ def gather(
     by cached data and padding. The stage of `after` includes the cost of creating the sub-reads.
     """
     arrivals = [
-        _fetch(stage, shard, data_bytes, device_bytes, after, what)
+        fetch(stage, shard, data_bytes, device_bytes, after, what)
         for shard, (data_bytes, device_bytes) in sources.items()
     ]
     return stage.graph.join(arrivals, label="all data here")
 
 
-def _fetch(
+def fetch(
     stage: Stage, shard: int, data_bytes: int, device_bytes: int, after: int, what: str
 ) -> int:
     """Read from one shard and bring the data to the primary."""

@@ -40,6 +40,9 @@ ONE, ALL, MERGE = range(3)
 SKIPPED = -(1 << 13)
 # Added to a merge's outstanding predecessors once one of them has run.
 LIVE = 1 << 13
+# Outstanding predecessors of a step whose completion is tested, once it has completed. Fewer predecessors
+# than this can follow, so it stays above `SKIPPED`.
+COMPLETED = -(1 << 12)
 
 # State of a ticket, held in place of the outstanding predecessors of its `enter`. A waiting
 # ticket subtracts the number of its turn step.
@@ -69,6 +72,7 @@ BRANCHES = 4
 SPAWNS = 8
 NAMES_KEYS = 16
 FOLLOWED = 32
+TESTED = 64
 
 # Index of the calendar's root. With 3, the four children of a node share a cache line.
 ROOT = 3
@@ -164,7 +168,7 @@ class World(NamedTuple):
     steps
         Steps of all templates, one template after another.
     predecessors
-        Number of predecessors of each of `steps`.
+        Number of predecessors that each of `steps` waits for.
     successors
         Successors of all steps, as step numbers within their template.
     amounts

@@ -13,7 +13,7 @@ from time import perf_counter
 import numpy as np
 
 from stripesim.sim.engine.checks import check_program
-from stripesim.sim.engine.conditions import ALONE, ALWAYS, IDLE
+from stripesim.sim.engine.conditions import ALONE, ALWAYS, COMPLETED, IDLE
 from stripesim.sim.engine.draws import retried_state, seed_state
 from stripesim.sim.engine.graph import (
     BRANCH,
@@ -225,6 +225,8 @@ class SimpyEngine(DirectedKernel):
             self._account_taken(request, step)
         if request.ends_ns is not None:
             request.ends_ns[step.number] = self.now_ns
+        if step.is_tested:
+            request.completed.add(step)
         if step is path.reply:
             request.log.complete(request.position, self.now_ns)
         following = step.following
@@ -292,6 +294,8 @@ class SimpyEngine(DirectedKernel):
         """Evaluate the test of a step."""
         if step.test == ALWAYS:
             return True
+        if step.test == COMPLETED:
+            return request.path.steps[step.ticket] in request.completed
         if step.test not in (IDLE, ALONE):
             return self.pins.pinned_by_others(request, step.keys)
         resource = request.row[step.role]
