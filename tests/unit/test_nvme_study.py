@@ -157,7 +157,12 @@ def test_a_second_socket_slows_small_requests(tmp_path, cpu, sockets, factor):
             "times.csv:2: queue_depth_total: got ''",
         ),
         (
-            {"clients": "4", "queue_depth_total": "", "vms": "8", "vm_queue_depth": "2"},
+            {
+                "clients": "4",
+                "queue_depth_total": "",
+                "vms": "8",
+                "vm_queue_depth": "2",
+            },
             NEW_CLUSTER,
             "times.csv:2: clients: got '4', wanted no number beside vms",
         ),
