@@ -64,8 +64,8 @@ FACTORS: Final = (
 )
 
 
-#: Where OSDs have a CPU limit, it decides instead of drives. A request then costs more at low load, when more of
-#: its threads sleep. So this time is fitted in place of the drive's.
+#: Where OSDs have a CPU limit, it decides instead of drives. A request then costs more at low load, when more
+#: threads sleep. So this time is fitted in place of the drive's.
 WAKE: Final = Factor(
     "wake",
     "us",
