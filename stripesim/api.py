@@ -22,6 +22,7 @@ from stripesim.models.problems import (
     ClusterImportError,
     OwnCodeError,
     ParameterSetError,
+    Problem,
     RefusedError,
     ScenarioError,
     SchemeError,
@@ -194,6 +195,9 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+#: What a script that uses worker processes needs.
+_GUARD = 'guard the main part of the script with if __name__ == "__main__":'
+
 load_scenario = citing_arguments(_load_scenario)
 parse_scenario = citing_arguments(_parse_scenario)
 
@@ -301,16 +305,21 @@ def run(
 @citing_arguments
 def sweep(
     scenario: _Scenario | str | Path,
-    over: Mapping[str, Sequence[Any]],
+    over: Mapping[str, Sequence[Any]] | None = None,
     *,
+    zip: Mapping[str, Sequence[Any]] | None = None,
+    list: str | Path | Sequence[Mapping[str, Any]] = (),
     sets: Overrides = (),
     seed: int | None = None,
     replications: int = 1,
     jobs: int | None = None,
+    dask: str | None = None,
     engine: str = "compiled",
+    out: str | Path | None = None,
+    resume: bool = False,
     unchecked: bool = False,
 ) -> SweepResult:
-    """Run a scenario at each point of a grid.
+    """Run a scenario at each point of a grid or list.
 
     Parameters
     ----------
@@ -318,11 +327,22 @@ def sweep(
         As for `run`.
     over
         Values to try for each key. Several keys form a grid, with the last key varying fastest.
+    zip
+        Values of keys that change together, equally many of each. They cross with `over`.
+    list
+        Points, each with values of the same keys, such as ``frame.to_dicts()`` of a table; or the path of a
+        CSV file with a line of keys and one line of values per point. They cross with `over`.
     replications
         Runs of each cell [count], at least 1. Each run has its own seed.
     jobs
         Worker processes [count]. None uses all cores. 1 runs everything in this process. A script that uses
         several processes must guard its main part with ``if __name__ == "__main__":``.
+    dask
+        Address of a Dask scheduler to use instead of processes, as for ``stripesim sweep --dask``.
+    out
+        Folder for rows, which are stored as they finish, means and provenance. None writes no files.
+    resume
+        Continue the sweep in `out` and keep its rows.
     unchecked
         Keep the numbers of rows that the audit refuses, as for `run`.
 
@@ -334,21 +354,60 @@ def sweep(
 
     Raises
     ------
-    ValueError
-        If the scenario or any point is invalid. The message lists all problems, one per line.
+    SweepError
+        If the scenario or any point is invalid, or options contradict each other. The message lists all
+        problems, one per line.
+    WorkError
+        If no worker could start.
     """
+    from contextlib import ExitStack
+
+    from stripesim.scenarios.answers.sweep.answer import INTERRUPTED
     from stripesim.scenarios.answers.sweep.plan import plan_sweep
     from stripesim.scenarios.answers.sweep.run import run_sweep
+    from stripesim.scenarios.work.store import PartStore
 
+    points: dict[str, Any] = {"points": list}
+    if isinstance(list, str | Path):
+        points = {"list_file": list}
     plan = plan_sweep(
         scenario,
-        over=over,
+        over=over or {},
+        zipped=zip or {},
+        **points,
         sets=sets,
         seed=seed,
         replications=replications,
         engine=engine,
     )
-    return run_sweep(plan, jobs=jobs, unchecked=unchecked)
+    _check_sweep(out, resume=resume, jobs=jobs, dask=dask)
+    with ExitStack() as stack:
+        store = None
+        if out is not None:
+            store = stack.enter_context(PartStore(Path(out), resume=resume))
+        result = run_sweep(plan, jobs=jobs, dask=dask, store=store, unchecked=unchecked)
+        if result.rows.is_empty() and result.stopped not in (None, INTERRUPTED):
+            wanted = f"workers: {_GUARD}, or set jobs=1"
+            raise WorkError(
+                Problem(key="sweep", got=str(result.stopped), wanted=wanted)
+            )
+        if out is not None:
+            result.save(out)
+    return result
+
+
+def _check_sweep(
+    out: str | Path | None, *, resume: bool, jobs: int | None, dask: str | None
+) -> None:
+    """Raise if options of a sweep contradict each other."""
+    if jobs is not None and jobs < 1:
+        raise SweepError(Problem(key="jobs", got=str(jobs), wanted="at least 1"))
+    if jobs is not None and dask is not None:
+        wanted = "only one of them: a Dask cluster has its own workers"
+        raise SweepError(Problem(key="dask", got="jobs too", wanted=wanted))
+    if resume and out is None:
+        wanted = "the folder of the sweep to continue"
+        raise SweepError(Problem(key="resume", got="no out", wanted=wanted))
 
 
 @citing_arguments
@@ -360,6 +419,7 @@ def study(
     engine: str = "compiled",
     jobs: int | None = None,
     out: str | Path | None = None,
+    unchecked: bool = False,
     **options: Any,
 ) -> StudyResult:
     """Reproduce a published study and judge each of its claims.
@@ -378,6 +438,8 @@ def study(
         As for `sweep`.
     out
         Folder for the ledger, rows, figures and report. None writes no files.
+    unchecked
+        True to judge also numbers that the audit refuses. Their rows have a text in column ``refused``.
     **options
         Options of this study, such as ``figures=["13"]`` for ``koh2017``.
 
@@ -396,7 +458,14 @@ def study(
     from stripesim.scenarios.studies.registry import study_named
 
     named = study_named(name)
-    result = named.run(engine=engine, sets=sets, ablate=ablate, jobs=jobs, **options)
+    result = named.run(
+        engine=engine,
+        sets=sets,
+        ablate=ablate,
+        jobs=jobs,
+        unchecked=unchecked,
+        **options,
+    )
     if out is not None:
         named.save(result, Path(out))
     return result
@@ -565,7 +634,9 @@ def durability(
 
 
 @citing_arguments
-def import_report(*files: str | Path, pools: Sequence[str] = ()) -> Answer:
+def import_report(
+    *files: str | Path, pools: Sequence[str] = (), failures: bool = False
+) -> Answer:
     """Describe an existing Ceph cluster: its pools, OSDs, placement groups and capacity.
 
     Parameters
@@ -575,11 +646,15 @@ def import_report(*files: str | Path, pools: Sequence[str] = ()) -> Answer:
         lists.
     pools
         Pools to write scenarios for. By default, the largest pool.
+    failures
+        True to fail each host and each drive in turn. Give the output of ``ceph pg dump`` too, so that each
+        placement group counts with its own bytes.
 
     Returns
     -------
     Answer
-        A mapping with ``pools``, ``osds``, ``pgs_by_osd``, ``capacity``, ``scenario`` and ``warnings``.
+        A mapping with ``pools``, ``osds``, ``pgs_by_osd``, ``capacity``, ``scenario`` and ``warnings``, and
+        with ``failures`` and ``before_failure`` if failures are asked for.
 
     Raises
     ------
@@ -587,11 +662,13 @@ def import_report(*files: str | Path, pools: Sequence[str] = ()) -> Answer:
         If a file cannot be read or contains none of these documents.
     """
     from stripesim.scenarios.answers.cluster import answer_of_cluster
+    from stripesim.scenarios.answers.failures.failures import failures_of
     from stripesim.scenarios.clusters.cluster import import_cluster
     from stripesim.scenarios.clusters.summary import answer
 
     cluster = import_cluster([Path(file) for file in files])
-    return answer_of_cluster(*answer(cluster, pools))
+    chosen = failures_of if failures else None
+    return answer_of_cluster(*answer(cluster, pools, failures=chosen))
 
 
 @citing_arguments

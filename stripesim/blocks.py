@@ -10,7 +10,11 @@ from stripesim.calibration.kernels.malloc import malloc_effect
 from stripesim.calibration.kernels.measure import measure as measure_kernels
 from stripesim.calibration.kernels.software import measure_codes_apart
 from stripesim.calibration.kernels.store import shipped_table, shipped_table_names
-from stripesim.models.coding import ReedSolomon, Replication
+from stripesim.models.coding import (
+    ReedSolomon,
+    Replication,
+    padded_amplification,
+)
 from stripesim.models.placement import build_map, map_to_text
 from stripesim.models.problems import KernelError
 from stripesim.models.provenance import KINDS, unit_of
@@ -33,6 +37,13 @@ from stripesim.sim.durability.system import (
     Lifetime,
     System,
     code_of,
+)
+from stripesim.sim.engine.conditions import completed, idle
+from stripesim.sim.engine.distributions import (
+    empirical,
+    exponential,
+    lognormal,
+    service_times,
 )
 from stripesim.sim.engine.draws import (
     FACTOR_ONE,
@@ -94,6 +105,12 @@ STABLE = (
     "Resources",
     "StreamRun",
     "Template",
+    "completed",
+    "empirical",
     "engine_named",
+    "exponential",
     "factor_table",
+    "idle",
+    "lognormal",
+    "service_times",
 )

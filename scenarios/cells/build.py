@@ -234,13 +234,17 @@ def _check_scheme(
     is_erasure = scheme.kind == "erasure"
     if models.ec.optimised and is_erasure:
         check_optimised(scheme, scenario)
+    if models.extra_reads:
+        _check_read_policy(scheme, scenario, models.extra_reads)
     views = build_pool(scenario, scheme, models, down=down).contexts
     if is_erasure and _encodes(scenario, down):
         models.encode_ns(scheme.name, views[0].geometry.stripe_bytes)
 
 
 def _encodes(scenario: Scenario, down: Sequence[int]) -> bool:
-    """Return True if a write, repair or degraded read may need the costs of a coding kernel."""
+    """Return True if a write, repair, degraded or speculative read may need the costs of a coding kernel."""
+    if scenario.cluster.read_policy != "needed":
+        return True
     if down or scenario.faults or scenario.changes:
         return True
     return any(load.writes for load in scenario.loads)
@@ -258,6 +262,29 @@ def check_optimised(scheme: RedundancyScheme, scenario: Scenario) -> None:
     if unit_bytes % PAGE_BYTES:
         wanted = f"a multiple of {PAGE_BYTES} in an optimised pool, {wanted}"
         raise scenario.problem("cluster.stripe_unit_bytes", f"{unit_bytes}", wanted)
+
+
+def _check_read_policy(
+    scheme: RedundancyScheme, scenario: Scenario, extra: int
+) -> None:
+    """Raise `ValueError` if a scheme or a load cannot be read with extra reads."""
+    policy = scenario.cluster.read_policy
+    key = "cluster.read_policy"
+    got = f'"{policy}" with {scheme.name}'
+    if scenario.cluster.direct_reads:
+        raise scenario.problem(key, f'"{policy}" with direct_reads', '"needed"')
+    if scenario.workload.is_s3:
+        raise scenario.problem(key, f'"{policy}" with kind s3', '"needed"')
+    if scheme.failures_tolerated < scheme.m:
+        wanted = (
+            'a code any k of whose shards hold the data, such as rs:k,m, or "needed"'
+        )
+        raise scenario.problem(key, got, wanted)
+    if policy.startswith("speculative") and extra > scheme.m:
+        wanted = f'at most "speculative:{scheme.m}": it has {scheme.width} shards and needs {scheme.k}'
+        if not scheme.m:
+            wanted = '"needed": it has no further copy'
+        raise scenario.problem(key, got, wanted)
 
 
 def build_loads(scenario: Scenario, cell: Cell) -> AnyWorkload | list[AnyWorkload]:
@@ -397,4 +424,6 @@ def _cluster(
         unlimited_clients=bool(scenario.client.unlimited),
         one_network=spec.networks == 1,
         host_cores=host_cores,
+        cores_per_osd=spec.cores_per_osd,
+        cpu_limit_per_osd=spec.cpu_limit_per_osd,
     )

@@ -9,11 +9,11 @@ import numpy as np
 from stripesim.calibration.measured.hardware import MeasuredHardware, on_hardware
 from stripesim.calibration.measured.rows import MeasuredRow
 from stripesim.models.coding import parse_scheme
-from stripesim.models.problems import RefusedError
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.observe.audit import refuse
 from stripesim.sim.run import RunResult
 
 PARAMETERS = "nvme"
@@ -29,6 +29,8 @@ REQUESTS_MIN = 6_000
 WORK_MAX = 1_800_000
 PART_HOSTS = 16
 _REPLICAS = 3
+# Length of a run with open arrivals [s].
+_ARRIVALS_S = 3.0
 #: Deviation at which Ceph's balancer stops. It is on, and in mode upmap, since Octopus
 #: (src/pybind/mgr/balancer/module.py).
 UPMAP_MAX_DEVIATION = 5
@@ -112,6 +114,8 @@ def scenario_of(
         "failure_domain_replicated": domain,
         "failure_domain_erasure": domain,
         "cores_per_host": row.threads_per_node or hardware.threads_per_node,
+        "cores_per_osd": row.cores_per_osd,
+        "cpu_limit_per_osd": row.cpu_limit_per_osd,
         "op_shards": row.op_shards,
         "messenger_threads": row.messenger_threads,
         "public_gbit_per_s": hardware.public_gbit_per_s,
@@ -131,6 +135,11 @@ def scenario_of(
         "requests": request_count(in_flight, rounds, most),
         "image_bytes": image_bytes,
     }
+    if row.iops_limit is not None:
+        # Arrivals last some periods of a CPU limit.
+        rate_per_s = row.clients * row.iops_limit
+        workload |= {"kind": "open", "rate_per_s": rate_per_s}
+        workload["requests"] = max(REQUESTS_MIN, round(rate_per_s * _ARRIVALS_S))
     values = {
         "name": row.id,
         "generation": row.generation,
@@ -187,7 +196,7 @@ def predict(
     (cell,) = cells(scenario)
     result = run_cell(scenario, cell, engine, models, unchecked=True)
     if result.counts_refused is not None:
-        raise RefusedError(result.counts_refused)
+        refuse(result.counts_refused)
     assert result.window is not None
     found = []
     for row in rows:

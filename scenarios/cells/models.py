@@ -18,6 +18,7 @@ from stripesim.calibration.parameters.sets import (
 from stripesim.models.coding import (
     EcPolicy,
 )
+from stripesim.models.coding.protocol import SHARDS_MAX
 from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.generations import Generation, OpThreads, generation, generations
 from stripesim.models.hdd import DeviceModel
@@ -75,7 +76,16 @@ def build_models(scenario: Scenario) -> Models:
         throttle=release.throttle(),
         deferral=release.deferral(_device_kind(drive)),
         gateway=_gateway(scenario, chosen),
+        extra_reads=_extra_reads(cluster.read_policy),
     )
+
+
+def _extra_reads(policy: str) -> int:
+    """Return the shards, or copies, that a read asks for beyond those it needs: at most all there are."""
+    if policy == "needed":
+        return 0
+    count = policy.removeprefix("speculative:")
+    return SHARDS_MAX if policy == "fastest:k" else int(count)
 
 
 def _gateway(scenario: Scenario, chosen: ParameterSet) -> GatewayModel | None:
@@ -240,10 +250,9 @@ def _device(scenario: Scenario) -> DeviceModel:
             given[f"{direction}_quantiles"] = lognormal_factors(
                 given.pop(f"{direction}_sigma")
             )
+    numbers = device_set(scenario)
     try:
-        return device_set(scenario).device(given)
+        return numbers.device(given)
     except ParameterSetError as error:
         path = ("cluster", "drive_numbers" if given else "drive")
-        if scenario.where(*path) in str(error):
-            raise
         raise ParameterSetError(scenario.located(*path, detail=str(error))) from None

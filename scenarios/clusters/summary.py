@@ -1,11 +1,11 @@
 """Answer `import ceph-report`: one JSON document, and the scenarios to write."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from stripesim.models.problems import ClusterImportError
-from stripesim.scenarios.clusters.capacity import capacity_of
+from stripesim.scenarios.clusters.capacity import capacity_of, pg_choices
 from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
 from stripesim.scenarios.clusters.counted_scenario import plan_of, range_warnings
 from stripesim.scenarios.clusters.growth import grown_cluster, parse_growth
@@ -25,6 +25,7 @@ def answer(
     path: Path = Path("scenario.toml"),
     plan: bool = False,
     grow: str = "",
+    failures: Callable[[ImportedCluster], Mapping[str, Any]] | None = None,
 ) -> tuple[dict[str, Any], dict[Path, ImportedScenario]]:
     """Describe a cluster, and build scenarios of its pools.
 
@@ -40,6 +41,8 @@ def answer(
         If True, scenarios have a table `[plan]` and no CRUSH map.
     grow
         Hosts to add first, such as ``hosts=+4``, like those of the first pool.
+    failures
+        Computes further fields of the document from the cluster, with the hosts added. None adds none.
 
     Returns
     -------
@@ -81,6 +84,7 @@ def answer(
         "osds": [osd.row() for osd in cluster.osds],
         "pgs_by_osd": cluster.count_rows(),
         "capacity": capacity_of(cluster),
+        "placement": [choice.to_json() for choice in pg_choices(cluster)],
         "scenario": first.tables,
         "scenarios": [
             {"pool": each.pool, **each.tables} for each in scenarios.values()
@@ -90,6 +94,8 @@ def answer(
         "outside_calibrated_range": outside,
         "warnings": [*warnings, *outside],
     }
+    if failures is not None:
+        document |= failures(cluster)
     return document, scenarios
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -42,6 +43,18 @@ def _size(value: object) -> object:
     return size_bytes
 
 
+_READ_POLICY = re.compile(r"^(needed|fastest:k|speculative:[1-9][0-9]{0,2})$")
+
+
+def _read_policy(value: object) -> object:
+    if isinstance(value, str) and not _READ_POLICY.match(value):
+        wanted = (
+            '"needed", "fastest:k", or "speculative:1" with any number of extra reads'
+        )
+        raise PydanticCustomError("wanted", "{wanted}", {"wanted": wanted})
+    return value
+
+
 def _scheme(value: object) -> object:
     # Importing the schemes only when needed keeps the import of this module cheap.
     from stripesim.models.coding import parse_scheme
@@ -57,8 +70,8 @@ def _scheme(value: object) -> object:
                 "wanted", "{wanted}", {"wanted": wanted}
             ) from error
         except SchemeError as error:
-            # Keep only the end of the message. The caller adds the location and the value.
-            wanted = str(error).rpartition("wanted ")[2]
+            # The caller adds the location and the value.
+            wanted = error.problems[0].wanted
             raise PydanticCustomError(
                 "wanted", "{wanted}", {"wanted": wanted}
             ) from error
@@ -100,6 +113,12 @@ Bytes = Annotated[
     _or_text(type="number", exclusiveMinimum=0, maximum=1e24),
 ]
 Share = Annotated[float, Field(ge=0, le=1)]
+#: Number of shards that reads ask for.
+ReadPolicy = Annotated[
+    str,
+    BeforeValidator(_read_policy),
+    WithJsonSchema({"type": "string", "pattern": _READ_POLICY.pattern}),
+]
 SchemeText = Annotated[str, BeforeValidator(_scheme)]
 PositiveInt = Annotated[int, Field(ge=1, le=INT_MAX)]
 PositiveFloat = Annotated[float, Field(gt=0)]

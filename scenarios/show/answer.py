@@ -120,8 +120,14 @@ class Answer(Mapping[str, Any]):
         return f"<{type(self).__name__}: {sentence}>"
 
     def _repr_html_(self) -> str:
-        """Return a sentence and a table of at most 20 rows, which notebooks show."""
-        return f"<p>{escape(self.sentence)}</p>{self.html_table()}"
+        """Return a sentence, a table of at most 20 rows and the first figure, which notebooks show."""
+        sentence = f"<p>{escape(self.sentence)}</p>"
+        return sentence + self.html_table() + self.html_figure()
+
+    def html_figure(self) -> str:
+        """Return the first figure as HTML, or no text without one."""
+        figure = next(iter(self.figures().values()), None)
+        return "" if figure is None else figure._repr_html_()
 
     def html_table(self) -> str:
         """Return the first table shown as HTML, or no text without one."""
@@ -238,6 +244,8 @@ class AnsweredList(list[_Item]):
         return f"[{text}{more}]"
 
     def _repr_html_(self) -> str:
-        """Return the first item and the table of the answer, which notebooks show."""
+        """Return the first item, and table and figure of the answer, which notebooks show."""
         sentence = f"<p>{escape(repr(self))}</p>"
-        return sentence + self.answer.html_table() if self else sentence
+        if not self:
+            return sentence
+        return sentence + self.answer.html_table() + self.answer.html_figure()

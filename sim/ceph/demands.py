@@ -18,7 +18,13 @@ from stripesim.sim.ceph.clients.workload import SyntheticLoops, Workload
 from stripesim.sim.ceph.gateway.planner import S3Planner
 from stripesim.sim.ceph.planner import RequestPlanner
 from stripesim.sim.ceph.pool import Book, Pool
-from stripesim.sim.engine.conditions import ALWAYS, NO, PINNED, YES
+from stripesim.sim.engine.conditions import (
+    ALWAYS,
+    COMPLETED,
+    NO,
+    PINNED,
+    YES,
+)
 from stripesim.sim.engine.graph import (
     ACQUIRE,
     BRANCH,
@@ -432,31 +438,40 @@ def _ends_without_waits(
     template: Template, stripes_in_flight: bool
 ) -> list[float | None]:
     """Return the completion time of each step without queueing [ns], or None for steps that do not run."""
-    starts_ns = [0.0] * template.steps
-    arrivals = [0] * template.steps
+    # Completion times of the predecessors that have run.
+    arrivals_ns: list[list[float]] = [[] for _ in range(template.steps)]
+    arrivals_ns[0] = [0.0]
     ends_ns: list[float | None] = []
     for step in range(template.steps):
-        if not _runs(template, step, arrivals[step]):
-            ends_ns.append(None)
-            continue
-        end_ns = starts_ns[step]
-        if template.words[step] in (USE, DELAY):
+        end_ns = _start_ns(template, step, arrivals_ns[step])
+        if end_ns is not None and template.words[step] in (USE, DELAY):
             end_ns += float(template.demands_ns[step])
         ends_ns.append(end_ns)
-        for successor in _successors(template, step, stripes_in_flight):
-            arrivals[successor] += 1
-            starts_ns[successor] = max(starts_ns[successor], end_ns)
+        if end_ns is None:
+            continue
+        for successor in _successors(template, step, ends_ns, stripes_in_flight):
+            arrivals_ns[successor].append(end_ns)
     return ends_ns
 
 
-def _runs(template: Template, step: int, arrivals: int) -> bool:
-    """Return True if a step runs after this number of completed predecessors."""
+def _start_ns(
+    template: Template, step: int, arrivals_ns: Sequence[float]
+) -> float | None:
+    """Return the start of a step after its predecessors [ns], or None for a step that does not run."""
     if template.dynamics is not None and template.dynamics.merges[step]:
-        return arrivals > 0
-    return arrivals == int(template.predecessors[step])
+        return max(arrivals_ns, default=None)
+    wanted = max(1, int(template.predecessors[step]))
+    if len(arrivals_ns) < wanted:
+        return None
+    return sorted(arrivals_ns)[wanted - 1]
 
 
-def _successors(template: Template, step: int, stripes_in_flight: bool) -> list[int]:
+def _successors(
+    template: Template,
+    step: int,
+    ends_ns: Sequence[float | None],
+    stripes_in_flight: bool,
+) -> list[int]:
     """Return the successors of a step, for a branch only those on the side that the request takes."""
     start, stop = template.successor_starts[step : step + 2].tolist()
     successors: list[int] = template.successors[start:stop].tolist()
@@ -465,6 +480,10 @@ def _successors(template: Template, step: int, stripes_in_flight: bool) -> list[
     assert template.dynamics is not None
     yes_count = int(template.dynamics.yes_counts[step])
     held = stripes_in_flight and template.dynamics.tests[step] == PINNED
+    if template.dynamics.tests[step] == COMPLETED:
+        end_ns = ends_ns[step]
+        tested_ns = ends_ns[template.dynamics.tickets[step]]
+        held = tested_ns is not None and end_ns is not None and tested_ns <= end_ns
     return {YES: successors[:yes_count], NO: successors[yes_count:]}[
         YES if held else NO
     ]
@@ -506,7 +525,7 @@ def _stations(
 
 def _servers(resources: Resources) -> FloatArray:
     """Return the servers of each resource. Two hardware threads of one core count as fewer than two."""
-    servers = resources.capacities.astype(np.float64)
+    servers = resources.lasting_servers
     slowdown = resources.paired_slowdown / PAIRED_UNIT
     if not slowdown:
         return servers
@@ -514,4 +533,6 @@ def _servers(resources: Resources) -> FloatArray:
     cores = np.ceil(servers / 2)
     sharing = 2 * (servers - cores) / servers
     paired = np.maximum(servers / (1 + slowdown * sharing), cores)
-    return np.where(np.asarray(resources.paired) > 0, paired, servers)
+    # Under a quota of fewer, threads hardly share a core.
+    is_paired = (np.asarray(resources.paired) > 0) & (servers == resources.capacities)
+    return np.where(is_paired, paired, servers)

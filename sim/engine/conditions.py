@@ -1,13 +1,13 @@
 """Tests of a branch, and the conditions under which each step of a graph runs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 from stripesim.models.problems import ProgramError
 
 # Kinds of test. ENGINE.md in this folder defines when each holds.
-NO_TEST, ALWAYS, PINNED, ALONE, IDLE = range(5)
+NO_TEST, ALWAYS, PINNED, ALONE, IDLE, COMPLETED = range(6)
 
 # Number of key ranges of a request.
 KEY_RANGES = 2
@@ -27,13 +27,15 @@ class Test:
     Attributes
     ----------
     kind
-        `ALWAYS`, `PINNED`, `ALONE` or `IDLE`.
+        `ALWAYS`, `PINNED`, `ALONE`, `IDLE` or `COMPLETED`.
     role
         Role of the gate, server or pool under test, −1 for none.
     keys
         Index of the request's key range, −1 for none.
     ticket
         The `ENTER` step whose ticket is meant, −1 for none.
+    step
+        The step that may have completed, −1 for none.
     """
 
     __test__ = False  # Keeps pytest from collecting this class.
@@ -42,6 +44,7 @@ class Test:
     role: int = -1
     keys: int = -1
     ticket: int = -1
+    step: int = -1
 
 
 def always() -> Test:
@@ -80,6 +83,17 @@ def idle(role: int) -> Test:
         Role of the server, pool or gate. The test also holds if the role is unbound.
     """
     return Test(IDLE, role=role)
+
+
+def completed(step: int) -> Test:
+    """Return a test that holds if another step of the same request has completed.
+
+    Parameters
+    ----------
+    step
+        A `use`, a `delay` or a `join` that runs whenever the test is evaluated.
+    """
+    return Test(COMPLETED, step=step)
 
 
 def all_of(conditions: Iterable[Condition]) -> Condition:
@@ -184,23 +198,42 @@ def balanced(changes: Iterable[tuple[Condition, int]]) -> bool:
     return True
 
 
-def ancestors(after: Sequence[Sequence[int]]) -> list[int]:
+def ancestors(after: Sequence[Sequence[int]], quorums: Mapping[int, int]) -> list[int]:
     """Return the ancestors of each step as a bit set.
 
     Parameters
     ----------
     after
         Predecessors of each step, all with lower numbers.
+    quorums
+        Number of predecessors that a step waits for, if not all of them, by step.
 
     Returns
     -------
     list of int
-        One bit set per step: bit *i* is set if step *i* precedes it.
+        One bit set per step: bit *i* is set if step *i* precedes it, whichever predecessors come first.
+
+    Examples
+    --------
+    Step 3 waits for one of steps 1 and 2, and step 0 precedes both.
+
+    >>> ancestors([[], [0], [0], [1, 2]], {3: 1})[3] == 0b0001
+    True
     """
     before: list[int] = []
-    for steps in after:
-        bits = 0
-        for step in steps:
-            bits |= before[step] | 1 << step
-        before.append(bits)
+    for step, steps in enumerate(after):
+        ways = [before[earlier] | 1 << earlier for earlier in steps]
+        # Of n predecessors, any q include one of any n - q + 1.
+        shares = len(steps) - quorums.get(step, len(steps)) + 1
+        before.append(_in_at_least(shares, ways) if ways else 0)
     return before
+
+
+def _in_at_least(count: int, sets: Sequence[int]) -> int:
+    """Return the bits that are set in at least so many of some bit sets."""
+    # Entry i has the bits that are set in at least i of the sets so far.
+    found = [-1] + [0] * count
+    for bits in sets:
+        for number in range(count, 0, -1):
+            found[number] |= found[number - 1] & bits
+    return found[count]

@@ -14,6 +14,7 @@ from stripesim.models.clock import round_ns
 from stripesim.models.problems import ProgramError, StepsError
 from stripesim.sim.engine.conditions import (
     ALONE,
+    COMPLETED,
     KEY_RANGES,
     NO,
     NO_TEST,
@@ -52,8 +53,11 @@ WORDS = (
 _POOL_WORDS = frozenset({ACQUIRE, RELEASE})
 _TICKET_WORDS = frozenset({ENTER, PIN})
 
+#: Bits of a step in the key of a random draw. Later steps share the draws of another request's first steps.
 STEP_BITS = 12
-STEPS_MAX = 1 << STEP_BITS
+#: Bits of a step in the order of simultaneous events, which bound the steps of a template.
+ORDER_BITS = 14
+STEPS_MAX = 1 << ORDER_BITS
 DEMAND_MAX_NS = 1 << 42
 # Random factors reach 128, so the product with a spread demand fits in 64 bits.
 DEMAND_SPREAD_MAX_NS = 1 << 36
@@ -110,7 +114,8 @@ class Dynamics:
     keys
         Key range used by the step or its test, shape (steps,), −1 for none.
     tickets
-        The `ENTER` step whose ticket the step or its test refers to, shape (steps,), −1 for none.
+        The `ENTER` step whose ticket the step or its test refers to, or the step whose completion it
+        tests, shape (steps,), −1 for none.
     yes_counts
         Number of successors on the yes side of a `BRANCH`, shape (steps,). They come first.
     spawns
@@ -153,7 +158,8 @@ class Template:
     demands_ns
         Demand of each `USE` and `DELAY` [ns], shape (steps,).
     predecessors
-        Number of predecessors of each step, shape (steps,). Only step 0 has none.
+        Number of predecessors that each step waits for, shape (steps,). Only step 0 has none. A join for the
+        first few has more predecessors than it waits for.
     successor_starts
         Offset of each step's successors in `successors`, shape (steps + 1,).
     successors
@@ -389,6 +395,8 @@ class GraphBuilder:
     merges: set[int] = field(default_factory=set)
     threads: dict[int, int] = field(default_factory=dict)
     shared: dict[int, tuple[int, int]] = field(default_factory=dict)
+    # Number of predecessors that a join waits for, if not all of them.
+    quorums: dict[int, int] = field(default_factory=dict)
 
     @property
     def issue(self) -> int:
@@ -542,15 +550,41 @@ class GraphBuilder:
         """Add the return of a unit to its pool."""
         return self._add(RELEASE, role, 0, after, label, NO_PHASE, shard)
 
-    def join(self, after: Iterable[int], *, label: str = "join") -> int:
-        """Wait for all of several steps.
+    def join(
+        self, after: Iterable[int], *, first: int | None = None, label: str = "join"
+    ) -> int:
+        """Wait for all of several steps, or for the first few of them to complete.
 
         A single predecessor needs no join: its own number is returned.
+
+        Parameters
+        ----------
+        first
+            Number of predecessors to wait for, from 1. By default all.
+
+        Notes
+        -----
+        Predecessors that complete later change nothing for the join. Their steps run to their end: they
+        wait, use resources and account amounts as others do, and the request stays in flight until they
+        have ended.
+
+        >>> graph = GraphBuilder("a write quorum of 2 of 3")
+        >>> writes = [graph.use(copy, 50, after=[0], label="write") for copy in range(3)]
+        >>> graph.finish(reply=graph.join(writes, first=2)).predecessors[-1]
+        np.int64(2)
         """
         steps = tuple(dict.fromkeys(after))
+        if first is not None and not 1 <= first <= len(steps):
+            raise ValueError(
+                f"{self.name}: {label}: got first = {first}, wanted 1 to {len(steps)}, the number of "
+                "predecessors"
+            )
         if len(steps) == 1:
             return steps[0]
-        return self._add(NONE, NO_ROLE, 0, steps, label)
+        step = self._add(NONE, NO_ROLE, 0, steps, label)
+        if first is not None and first < len(steps):
+            self.quorums[step] = first
+        return step
 
     def enter(self, role: int, *, after: Iterable[int], label: str) -> int:
         """Take the next ticket of a gate, without waiting. The step's number names the ticket."""
@@ -687,6 +721,8 @@ class GraphBuilder:
             self.phases.append(path.phases[step])
             self.shards.append(NO_SHARD)
             self.amounts.append(_counted(path.amounts[step]))
+            if path.predecessors[step] < len(before[step]):
+                self.quorums[steps[step]] = int(path.predecessors[step])
         if path.dynamics is not None:
             self._embed_dynamics(path, path.dynamics, steps, roles)
         return steps[path.reply]
@@ -704,11 +740,12 @@ class GraphBuilder:
             kind = int(dynamics.tests[own])
             keys = int(dynamics.keys[own])
             if ticket >= 0 or kind != NO_TEST or keys >= 0:
+                named = "step" if kind == COMPLETED else "ticket"
                 self.tests[step] = Test(
                     kind,
                     role=_renamed(roles, int(path.roles[own])),
                     keys=keys,
-                    ticket=steps[ticket] if ticket >= 0 else -1,
+                    **{named: steps[ticket] if ticket >= 0 else -1},
                 )
             if dynamics.merges[own]:
                 self.merges.add(step)
@@ -748,6 +785,8 @@ class GraphBuilder:
                 )
             if test.kind == ALONE:
                 self._check_ticket(label, test.ticket)
+            if test.kind == COMPLETED:
+                self._check_completes(label, test.step)
         role = self.roles[test.ticket] if test.ticket >= 0 else test.role
         step = self._add(word, role, 0, after, label)
         self.tests[step] = test
@@ -757,6 +796,16 @@ class GraphBuilder:
         if not 0 <= ticket < len(self.words) or self.words[ticket] != ENTER:
             raise ValueError(
                 f"{self.name}: {label}: got step {ticket}, wanted an enter step"
+            )
+
+    def _check_completes(self, label: str, step: int) -> None:
+        """Check that a step exists whose completion can be tested."""
+        exists = 0 <= step < len(self.words)
+        is_plain = exists and self.words[step] in (NONE, USE, DELAY)
+        if not is_plain or step in self.merges:
+            raise ValueError(
+                f"{self.name}: {label}: got step {step}, wanted a use, delay or join that may have "
+                "completed"
             )
 
     def _check_counters(self, label: str, amounts: Mapping[str, int]) -> None:
@@ -860,7 +909,12 @@ class GraphBuilder:
             roles=_int64(self.roles),
             spreads=_int64(self.spreads),
             demands_ns=_int64(self.demands_ns),
-            predecessors=_int64([len(before) for before in self.after]),
+            predecessors=_int64(
+                [
+                    self.quorums.get(step, len(before))
+                    for step, before in enumerate(self.after)
+                ]
+            ),
             successor_starts=_int64(np.cumsum([0, *map(len, following)])),
             successors=_int64(
                 [step % _SIDE for steps_after in following for step in steps_after]
@@ -886,7 +940,7 @@ class GraphBuilder:
         for step, test in self.tests.items():
             tests[step] = test.kind
             keys[step] = test.keys
-            tickets[step] = test.ticket
+            tickets[step] = max(test.ticket, test.step)
             yes_counts[step] = sum(after // _SIDE == YES for after in following[step])
         for index, step in enumerate(self.spawned):
             spawns[step] = index
@@ -936,13 +990,40 @@ class GraphBuilder:
                 raise ValueError(
                     f"{self.name}: acquires and releases do not balance: {{{role}: {net}}}"
                 )
+        self._check_completions(conditions)
         tickets = self._steps_of_tickets()
-        if tickets or self.threads:
-            order = _Order(self, conditions)
-            for taken, steps in tickets.items():
-                self._check_ticket_use(taken, steps, order)
-            for use, acquire in self.threads.items():
-                order.check_after(use, acquire)
+        if not tickets and not self.threads and not self.quorums:
+            return
+        order = _Order(self, conditions)
+        for taken, steps in tickets.items():
+            self._check_ticket_use(taken, steps, order)
+        for use, acquire in self.threads.items():
+            order.check_after(use, acquire)
+        if self.quorums:
+            self._check_releases(order)
+
+    def _check_completions(self, conditions: Sequence[Condition]) -> None:
+        """Check that steps whose completion is tested run whenever the test is evaluated."""
+        for step, test in self.tests.items():
+            if test.kind == COMPLETED and not conditions[test.step] <= conditions[step]:
+                raise ValueError(
+                    f"{self.name}: {self.labels[step]}: got a test of '{self.labels[test.step]}', which "
+                    "may not run, wanted a step that runs whenever the test does"
+                )
+
+    def _check_releases(self, order: _Order) -> None:
+        """Check that a unit is taken before it is returned, whichever steps of a quorum come first."""
+        acquires: dict[int, list[int]] = {}
+        for step, word in enumerate(self.words):
+            if word == ACQUIRE:
+                acquires.setdefault(self.roles[step], []).append(step)
+            if word != RELEASE:
+                continue
+            taken = acquires.get(self.roles[step], [])
+            if not any(order.precedes(acquire, step) for acquire in taken):
+                raise ValueError(
+                    f"{self.name}: {self.labels[step]}: wanted it to run only after an acquire of its role"
+                )
 
     def _steps_of_tickets(self) -> dict[int, list[int]]:
         """Return the steps that refer to each `ENTER` or `PIN`."""
@@ -965,6 +1046,11 @@ class GraphBuilder:
                 | ({(index % _SIDE, index // _SIDE)} if index >= _SIDE else set())
                 for index in before
             ]
+            if step in self.quorums and len(set(earlier)) > 1:
+                raise ValueError(
+                    f"{self.name}: {self.labels[step]}: got predecessors that run under different "
+                    "conditions, wanted each branch merged first"
+                )
             try:
                 combined = any_of if step in self.merges else all_of
                 conditions.append(combined(earlier))
@@ -1006,7 +1092,8 @@ class _Order:
         self.graph = graph
         self.conditions = conditions
         self._ancestors = ancestors(
-            [[index % _SIDE for index in before] for before in graph.after]
+            [[index % _SIDE for index in before] for before in graph.after],
+            graph.quorums,
         )
 
     def precedes(self, first: int, step: int) -> bool:

@@ -143,6 +143,8 @@ def critical_steps(
 ) -> list[int]:
     """Return the critical path: the reply, its predecessor that completed last, and so on to step 0.
 
+    A join for the first few completes before its other predecessors, which are not on the path.
+
     Parameters
     ----------
     before
@@ -161,6 +163,8 @@ def critical_steps(
     --------
     >>> critical_steps([[], [0], [0], [1, 2]], [0, 50, 30, 60], 3)
     [0, 1, 3]
+    >>> critical_steps([[], [0], [0], [1, 2]], [0, 50, 30, 30], 3)
+    [0, 2, 3]
     """
     path = [reply]
     while earlier := before[path[-1]]:
@@ -168,7 +172,8 @@ def critical_steps(
             path.append(earlier[0])
             continue
         # A step that did not complete has the lowest time, `PENDING`.
-        latest_ns = max([ends_ns[step] for step in earlier])
+        own_ns = ends_ns[path[-1]]
+        latest_ns = max([ends_ns[step] for step in earlier if ends_ns[step] <= own_ns])
         path.append(min([step for step in earlier if ends_ns[step] == latest_ns]))
     return path[::-1]
 
@@ -293,7 +298,7 @@ class PathSplitter:
                 )
             demand_ns = step.demand_ns
             if demand_ns and step.spread:
-                factor = drawn_factor(self._cells[step.spread], state, key | index)
+                factor = drawn_factor(self._cells[step.spread], state, key ^ index)
                 demand_ns = scaled_ns(demand_ns, factor)
             service_ns = min(span_ns, demand_ns)
             coding_ns = min(service_ns, step.coding_ns)

@@ -17,6 +17,7 @@ from stripesim.cli.options import (
     JsonOption,
     OutOption,
     SetOption,
+    UncheckedOption,
     WidthOption,
 )
 
@@ -101,6 +102,7 @@ def _command(name: str, description: StudyDescription) -> Callable[..., None]:
             width=options.pop("width"),
         )
         everything = options.pop("everything")
+        unchecked = options.pop("unchecked")
         register = options.get("register")
         if register is not None:
             registers.check_new(register)
@@ -111,11 +113,13 @@ def _command(name: str, description: StudyDescription) -> Callable[..., None]:
                 ablate=options.pop("ablate") or (),
                 jobs=options.pop("jobs"),
                 progress=step,
+                unchecked=unchecked,
                 **options,
             )
         if register is not None:
             registers.write_register(register, study.register(result))
-        output.deliver(study.answer(result, everything=everything), to)
+        answer = study.answer(result, everything=everything)
+        output.deliver(answer, to, unchecked=unchecked)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -163,6 +167,7 @@ def _shared(description: StudyDescription) -> Iterator[tuple[str, Any, Any]]:
     yield "jobs", Annotated[int | None, jobs], None
     everything = typer.Option("--all", help="Also show claims that do not count.")
     yield "everything", Annotated[bool, everything], False
+    yield "unchecked", UncheckedOption, False
     yield "out", OutOption, None
     yield "width", WidthOption, None
     yield "json_to", JsonOption, None

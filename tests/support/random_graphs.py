@@ -12,7 +12,14 @@ from random import Random
 
 from stripesim.sim.engine import conditions
 from stripesim.sim.engine.conditions import Test
-from stripesim.sim.engine.graph import ACQUIRE, GraphBuilder, Template
+from stripesim.sim.engine.graph import (
+    ACQUIRE,
+    DELAY,
+    NONE,
+    USE,
+    GraphBuilder,
+    Template,
+)
 
 # Few different demands, so that many things happen at the same time and ties are met.
 CLASSES = 3
@@ -25,6 +32,11 @@ def random_class(random: Random, graph: GraphBuilder, step: int) -> None:
         graph.in_class(
             step, random.randrange(CLASSES), random.choice([1, 1, 2, 5, 20, 1000])
         )
+
+
+def random_first(random: Random, steps: Sequence[int]) -> int:
+    """Draw the number of steps that a join waits for."""
+    return random.randint(1, len(set(steps)))
 
 
 def flushed(
@@ -49,7 +61,13 @@ def flushed(
 
 
 def random_template(
-    random: Random, name: str, servers: int, pools: int, spreads: int
+    random: Random,
+    name: str,
+    servers: int,
+    pools: int,
+    spreads: int,
+    *,
+    quorums: bool = False,
 ) -> Template:
     """Draw an op graph that acquires pools in ascending order, so that it cannot deadlock."""
     graph = GraphBuilder(name)
@@ -91,7 +109,8 @@ def random_template(
             role = random.choice([-1, random.randrange(servers)])
             graph.delay(role, random.choice(DEMANDS_NS), after=after, label="delay")
         elif kind == "join":
-            graph.join([*after, graph.issue])
+            steps = [*after, graph.issue]
+            graph.join(steps, first=random_first(random, steps) if quorums else None)
         elif kind == "acquire" and pool < pools:
             last_acquire = graph.acquire(
                 servers + pool, after=[*after, last_acquire], label="acquire"
@@ -131,6 +150,10 @@ class Growing:
     budget: int
     tickets: list[int] = field(default_factory=list)
     threads: list[int] = field(default_factory=list)
+    # True for joins of the first few, and tests of completion.
+    quorums: bool = False
+    # Steps beside the current one whose completion can be tested.
+    beside: list[int] = field(default_factory=list)
 
     def grow(self, step: int, pool: int = 0, gate: int = 0) -> int:
         """Add parts one after the other behind a step; return the last step."""
@@ -186,9 +209,27 @@ class Growing:
         )
 
     def fork(self, step: int, pool: int, gate: int) -> int:
+        if self.quorums:
+            return self.race(step, pool, gate)
         ends = [self.grow(step, pool, gate) for _ in range(self.random.randint(2, 3))]
         # Some parts continue independently.
         return self.graph.join(ends[: self.random.choice([1, 3, 3])])
+
+    def race(self, step: int, pool: int, gate: int) -> int:
+        """Add parts side by side, which may test whether those before them have completed."""
+        known = len(self.beside)
+        ends = []
+        for _ in range(self.random.randint(2, 4)):
+            ends.append(self.grow(step, pool, gate))
+            if self.can_be_tested(ends[-1]):
+                self.beside.append(ends[-1])
+        del self.beside[known:]
+        return self.graph.join(ends, first=random_first(self.random, ends))
+
+    def can_be_tested(self, step: int) -> bool:
+        words = self.graph.words
+        is_plain = step < len(words) and words[step] in (NONE, USE, DELAY)
+        return is_plain and step not in self.graph.merges
 
     def test(self) -> Test:
         random = self.random
@@ -205,6 +246,8 @@ class Growing:
             )
         if self.tickets:
             tests += [conditions.alone(self.tickets[-1])] * 2
+        if self.beside:
+            tests += [conditions.completed(random.choice(self.beside))] * 3
         return random.choice(tests)
 
     def branch(self, step: int, pool: int, gate: int) -> int:

@@ -45,7 +45,7 @@ from stripesim.sim.engine.program import (
     Wake,
     with_client,
 )
-from stripesim.sim.engine.shares import FAIR, MCLOCK, WPQ, Share, ShareClass
+from stripesim.sim.engine.shares import FAIR, MCLOCK, QUOTA, WPQ, Share, ShareClass
 from support.random_graphs import (
     CLASSES,
     Growing,
@@ -132,7 +132,7 @@ class Source:
         )
 
 
-def plain_program(random: Random) -> Program:
+def plain_program(random: Random, *, quorums: bool = False) -> Program:
     """Draw a program."""
     servers, pools = random.randint(1, 4), random.randint(0, 3)
     kinds = [random.choice([FIFO, FIFO, BATCH]) for _ in range(random.randint(1, 6))]
@@ -149,7 +149,7 @@ def plain_program(random: Random) -> Program:
             random.randrange(4 * FACTOR_ONE) for _ in range(FACTOR_POINTS)
         ]
     templates = [
-        random_template(random, f"t{index}", servers, pools, spreads)
+        random_template(random, f"t{index}", servers, pools, spreads, quorums=quorums)
         for index in range(random.randint(1, 5))
     ]
     rows = []
@@ -190,7 +190,7 @@ def plain_program(random: Random) -> Program:
     )
 
 
-def dynamic_program(random: Random) -> Program:
+def dynamic_program(random: Random, *, quorums: bool = False) -> Program:
     """Draw a program with time-dependent behaviour: gates, pins, branches, spawns."""
     servers, pools, gates = (random.randint(low, 3) for low in (1, 0, 0))
     kinds = [random.choice([FIFO, FIFO, BATCH]) for _ in range(random.randint(1, 4))]
@@ -218,6 +218,7 @@ def dynamic_program(random: Random) -> Program:
         growing = Growing(
             random, graph, servers, pools, gates, spreads, list(templates), size
         )
+        growing.quorums = quorums
         templates.append(random_dynamic_template(growing))
     rows = [
         [
@@ -347,7 +348,14 @@ def random_resources(
 
 def random_share(random: Random) -> Share:
     """Draw a queue shared by classes, with rates that advance tags by a few demands."""
-    kind = random.choice([WPQ, MCLOCK, MCLOCK, FAIR, FAIR])
+    kind = random.choice([WPQ, MCLOCK, MCLOCK, FAIR, FAIR, QUOTA])
+    if kind == QUOTA:
+        # Periods of a few demands, with quotas from one demand to more than one server gives.
+        return Share(
+            QUOTA,
+            quota_ns=random.choice([1, 10, 40, 150]),
+            period_ns=random.choice([7, 50, 100]),
+        )
     rates = [0, 0, 10**7, 10**8, 10**8, 3 * 10**8, 10**9]
     return Share(
         kind,
@@ -541,9 +549,16 @@ class RandomDirector:
         return Stop(some) if random.random() < 0.5 else Start(some)
 
 
-def directed_program(random: Random) -> Program:
+def quorum_program(random: Random) -> Program:
+    """Draw a program with joins of the first few, with or without a director."""
+    draw = random.choice([plain_program, dynamic_program, directed_program])
+    return draw(random, quorums=True)
+
+
+def directed_program(random: Random, *, quorums: bool = False) -> Program:
     """Draw a program with a director."""
-    program = random.choice([plain_program, dynamic_program])(random)
+    draw = random.choice([plain_program, dynamic_program])
+    program = draw(random, quorums=quorums)
     groups = random.randint(1, 4)
     streams = []
     for stream in program.streams:
@@ -593,10 +608,12 @@ def directed_program(random: Random) -> Program:
     )
 
 
-# Kinds of programs: plain words, time-dependent behaviour (gates, pins, branches, spawns), a director.
+# Kinds of programs: plain words, time-dependent behaviour (gates, pins, branches, spawns), a director,
+# joins of the first few.
 KINDS: dict[str, Callable[[Random], Program]] = {
     "plain": plain_program,
     "dynamic": dynamic_program,
     "client": client_program,
     "directed": directed_program,
+    "quorums": quorum_program,
 }

@@ -22,6 +22,7 @@ RELEASES = {
     "umbrella": "nvme",
 }
 DRIVES = ("intel-730", "nvme-tlc", "samsung-pm983", "hdd-7200")
+READ_POLICIES = ("needed", "needed", "speculative:1", "fastest:k")
 SIZES_BYTES = (4096, 4096, 16384, 65536, 1 << 20)
 
 
@@ -32,12 +33,16 @@ def random_scenario(seed: int) -> Any:
     schemes = SCHEMES
     if release not in ("tentacle", "umbrella"):
         schemes += SCHEMES_CLASSIC
+    scheme = random.choice(schemes)
     keys: dict[str, Any] = {
         "seed": seed,
         "generation": release,
-        "schemes": [random.choice(schemes)],
+        "schemes": [scheme],
         "cluster": {**_cluster(random), "parameters": RELEASES[release]},
     }
+    if scheme in SCHEMES:
+        # A draw of its own leaves those of other keys as they were.
+        keys["cluster"]["read_policy"] = Random(f"reads {seed}").choice(READ_POLICIES)
     kind = random.choice(("closed", "closed", "closed", "open", "loads", "faults"))
     if kind == "loads":
         keys["workload"] = {"image_bytes": 1 << 28}

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 
 import polars as pl
@@ -61,6 +62,17 @@ def test_a_result_is_short_in_a_terminal_and_a_table_in_a_notebook(results, name
     assert page.startswith("<p>")
     # A row of headings, and at most 20 rows.
     assert 2 <= page.count("<tr>") <= 21
+
+
+def test_a_notebook_shows_the_first_figure_with_its_caption(results):
+    result = results["sweep"]
+    figures = result.figures()
+    page = result._repr_html_()
+    assert page.count("<figure>") == min(1, len(figures)) == 1
+    shown = figures["sweep"]
+    assert shown._repr_html_().startswith('<figure><img alt="')
+    assert escape(shown.caption) in page
+    assert repr(shown) == f"<CaptionedFigure: {shown.caption}>"
 
 
 def test_a_result_is_saved_with_the_files_of_its_command(results, tmp_path):

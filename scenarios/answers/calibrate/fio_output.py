@@ -14,11 +14,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from stripesim.calibration.measured.rows import METRICS
 from stripesim.calibration.parameters.sets import ParameterSet
-from stripesim.models.problems import MeasuredError, Problem
-from stripesim.scenarios.answers.calibrate.rows import CalibrationRow, Load
+from stripesim.models.problems import MeasuredError, Problem, one_line
+from stripesim.scenarios.answers.calibrate.rows import (
+    CalibrationRow,
+    Load,
+    SimulatedRow,
+)
 from stripesim.scenarios.cells.measured import (
     REQUESTS_MIN,
-    ROUNDS,
     ModelChange,
     request_count,
 )
@@ -115,30 +118,21 @@ class FioRun:
         """Return the models before calibration."""
         return build_models(self._scenario)
 
-    def simulate(
-        self, change: ModelChange, *, rounds: int
-    ) -> dict[str, dict[str, float]]:
-        """Simulate the run with changed models and return its metrics, keyed by row id."""
+    def simulate(self, change: ModelChange, *, rounds: int) -> dict[str, SimulatedRow]:
+        """Simulate the run with changed models and return its row, keyed by row id."""
         in_flight = self.row.clients * self.row.depth_per_client
         scenario = self._with_requests(request_count(in_flight, rounds))
         models = change(build_models(scenario))
-        result = run_cell(
-            scenario,
-            cells(scenario)[0],
-            "compiled",
-            models,
-            # Steps of a fit may be too short for the audit, and are not shown.
-            unchecked=rounds < ROUNDS,
-        )
+        (cell, *_) = cells(scenario)
+        result = run_cell(scenario, cell, "compiled", models, unchecked=True)
         row = result.row.as_dict()
-        return {
-            self.row.id: {
-                "iops": row["iops"],
-                "mb_s": row["throughput_bytes_per_s"] / 1e6,
-                "latency_mean_ms": row["latency_mean_ns"] / 1e6,
-                "latency_p99_ms": row["latency_p99_ns"] / 1e6,
-            }
+        metrics = {
+            "iops": row["iops"],
+            "mb_s": row["throughput_bytes_per_s"] / 1e6,
+            "latency_mean_ms": row["latency_mean_ns"] / 1e6,
+            "latency_p99_ms": row["latency_p99_ns"] / 1e6,
         }
+        return {self.row.id: SimulatedRow(metrics, result.refused)}
 
     def under(self, load: Load) -> FioRun:
         """Return a run on the same cluster under another load."""
@@ -170,15 +164,15 @@ def fio_runs(folder: Path) -> list[FioRun]:
         )
     any_load = {"workload.requests": REQUESTS_MIN, "workloads": []}
     scenario = load_scenario(scenarios[0], sets=any_load)
-    problems: list[str] = []
+    problems: list[Problem] = []
     runs = []
     for path in sorted(folder.glob("*.json")):
         try:
             runs.append(FioRun(_row(path, scenario.schemes), scenarios[0]))
         except MeasuredError as error:
-            problems.append(str(error))
+            problems += error.problems
     if problems:
-        raise MeasuredError("\n".join(problems))
+        raise MeasuredError(*problems)
     return runs
 
 
@@ -258,17 +252,24 @@ def _row(path: Path, schemes: Sequence[str]) -> CalibrationRow:
 
 
 def _read(path: Path) -> _FioOutput:
-    wanted = "wanted the JSON that fio writes with --output-format=json"
+    wanted = "the JSON that fio writes with --output-format=json"
     try:
         text = path.read_text("utf-8")
         # fio may print messages before the JSON document.
         return _FioOutput.model_validate(json.loads(text[text.index("{") :]))
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise MeasuredError(f"{path}: {where}: {first['msg']}, {wanted}") from None
+        raise MeasuredError(
+            Problem(
+                place=str(path),
+                key=".".join(map(str, first["loc"])),
+                detail=f"{first['msg']}, wanted {wanted}",
+            )
+        ) from None
     except (OSError, ValueError, RecursionError) as error:
-        raise MeasuredError(f"{path}: got {error}, {wanted}") from None
+        raise MeasuredError(
+            Problem(place=str(path), got=one_line(error), wanted=wanted)
+        ) from None
 
 
 def _load_of(path: Path, options: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
@@ -307,7 +308,9 @@ def _common(
     try:
         return convert(value)
     except ValueError as error:
-        raise MeasuredError(f"{path}: {key}: {error}") from None
+        raise MeasuredError(
+            Problem(place=str(path), key=key, detail=one_line(error))
+        ) from None
 
 
 def _block_bytes(text: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from textwrap import fill
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from stripesim.scenarios.answers.plan.candidates import with_unit
 from stripesim.scenarios.schema.tables import PlanSpec
@@ -62,8 +62,8 @@ def draw_plan(
     Returns
     -------
     dict
-        File stem → figure: ``plan-cost``, ``plan-growth`` (if the plan has a growth), ``plan-p99`` and
-        ``plan-rebuild``. Figures without any value are left out.
+        File stem → figure: ``plan-cost``, ``plan-growth`` (if the plan has a growth), ``plan-pgs``,
+        ``plan-p99`` and ``plan-rebuild``. Figures without any value are left out.
     """
     return drawn_all(plan_figures(plan, document))
 
@@ -77,6 +77,8 @@ def plan_figures(plan: PlanSpec, document: Mapping[str, Any]) -> dict[str, Figur
     growing = _growing(document, sized)
     if plan.growth_bytes_per_day and growing:
         figures["plan-growth"] = _growth_figure(plan, document, growing)
+    if document.get("placement") is not None:
+        figures["plan-pgs"] = placement_figure([document["placement"]])
     for stem, specify in (("plan-p99", _p99_figure), ("plan-rebuild", _rebuild_figure)):
         figure = specify(plan, document)
         if figure is not None:
@@ -345,9 +347,14 @@ def _p99_figure(plan: PlanSpec, document: Mapping[str, Any]) -> FigureSpec | Non
         required = f" Required: at most {number_text(plan.p99_ms)} ms."
     return _bars_figure(
         document,
-        simulated,
-        values=[one["latency_p99_ns"] / 1e6 for one in simulated],
-        texts=[f"{number_text(one['latency_p99_ns'], 1e-6)} ms" for one in simulated],
+        [
+            _CandidateBar(
+                one,
+                one["latency_p99_ns"] / 1e6,
+                f"{number_text(one['latency_p99_ns'], 1e-6)} ms",
+            )
+            for one in simulated
+        ],
         title="99th percentile of latency",
         label="p99 [ms]",
         required=plan.p99_ms,
@@ -374,9 +381,10 @@ def _rebuild_figure(plan: PlanSpec, document: Mapping[str, Any]) -> FigureSpec |
         required = f" Required: at most {duration_text(plan.rebuild_s)}."
     return _bars_figure(
         document,
-        known,
-        values=[one["rebuild_s"] / 3600 for one in known],
-        texts=[duration_text(one["rebuild_s"]) for one in known],
+        [
+            _CandidateBar(one, one["rebuild_s"] / 3600, duration_text(one["rebuild_s"]))
+            for one in known
+        ],
         title="Rebuild of a lost OSD",
         label="time [h]",
         required=required_h,
@@ -385,12 +393,57 @@ def _rebuild_figure(plan: PlanSpec, document: Mapping[str, Any]) -> FigureSpec |
     )
 
 
+def placement_figure(choices: Sequence[Mapping[str, Any]]) -> FigureSpec:
+    """Specify a bar for the usable bytes of each setting of placement groups and balancer."""
+    names, values, colours = [], [], []
+    for choice in choices:
+        for index, option in enumerate(choice["options"]):
+            deviation = option["max_deviation"]
+            balancer = "no balancer" if deviation is None else f"deviation {deviation}"
+            if option["is_present"]:
+                balancer += ", now"
+            star = " ★" if index == choice["recommended"] else ""
+            names.append(
+                f"{choice['pool']}: {option['pg_num']:,} PGs, {balancer}{star}"
+            )
+            usable_bytes = option["usable_bytes_safe"] or option["usable_bytes_full"]
+            values.append((usable_bytes or 0.0) / _TERA)
+            style = 1 if option["is_present"] else 0
+            colours.append(series_style(style)["color"])
+    places = list(range(len(names)))
+    panel = PanelSpec(
+        title="usable bytes by placement",
+        layers=[
+            LayerSpec(
+                mark="bars", x=places, y=values, sideways=True, style={"color": colours}
+            )
+        ],
+        x=AxisSpec(label="usable [TB]", low=0, high=_MARGIN * max(*values, 1e-12)),
+        y=AxisSpec(ticks=places, names=names, low=len(names) - 0.5, high=-0.5, size=9),
+        grid=False,
+    )
+    return FigureSpec(
+        size=(7.5, 1.4 + 0.3 * len(names)),
+        panels=[panel],
+        caption=(
+            "Usable client data with a failure domain gone, or at the full ratio where a pool cannot heal, "
+            "for numbers of placement groups and deviations of the balancer. ★: recommended."
+        ),
+    )
+
+
+class _CandidateBar(NamedTuple):
+    """A candidate, the length of its bar, and the text at the end of the bar."""
+
+    candidate: Candidate
+    length: float
+    text: str
+
+
 def _bars_figure(
     document: Mapping[str, Any],
-    candidates: Sequence[Candidate],
+    bars: Sequence[_CandidateBar],
     *,
-    values: Sequence[float],
-    texts: Sequence[str],
     title: str,
     label: str,
     required: float | None,
@@ -405,27 +458,27 @@ def _bars_figure(
             candidate_name(one, document["varied"]) + (" ★" if one is best else ""),
             _NAME_LETTERS,
         )
-        for one in candidates
+        for one, _, _ in bars
     ]
     lines = max(name.count("\n") for name in names) + 1
     row_inches = _BAR_INCHES + lines * _LINE_INCHES
     thick = _BAR_INCHES / row_inches
-    places = range(len(candidates))
+    places = range(len(bars))
     colours = [
-        series_style(schemes.index(one["scheme"]))["color"] for one in candidates
+        series_style(schemes.index(one["scheme"]))["color"] for one, _, _ in bars
     ]
-    ends = list(values)
+    ends = [bar.length for bar in bars]
     layers = [
         LayerSpec(
             mark="bars",
             x=places,
-            y=values,
+            y=ends,
             sideways=True,
             style={"color": colours, "thick": thick, "zorder": 2},
         )
     ]
     if intervals is not None:
-        ends = [max(pair) for pair in zip(values, intervals.high, strict=True)]
+        ends = [max(pair) for pair in zip(ends, intervals.high, strict=True)]
         layers.append(intervals)
     beside = {
         "lift": (5, 0),
@@ -438,7 +491,13 @@ def _bars_figure(
     tops = [place - thick / 2 for place in places]
     zeros = [0.0] * len(names)
     layers += [
-        LayerSpec(mark="text", x=ends, y=places, texts=texts, style=beside),
+        LayerSpec(
+            mark="text",
+            x=ends,
+            y=places,
+            texts=[bar.text for bar in bars],
+            style=beside,
+        ),
         LayerSpec(mark="text", x=zeros, y=tops, texts=names, style=above),
     ]
     high = _ROOM * max(ends)

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -115,8 +115,9 @@ def plan_sweep(
     scenario: Scenario | str | Path,
     *,
     over: Mapping[str, Sequence[Any]] | Sequence[str] = (),
-    zipped: Sequence[str] = (),
+    zipped: Mapping[str, Sequence[Any]] | Sequence[str] = (),
     list_file: str | Path | None = None,
+    points: Sequence[Mapping[str, Any]] = (),
     sets: Overrides = (),
     seed: int | None = None,
     replications: int = 1,
@@ -131,9 +132,11 @@ def plan_sweep(
     over
         Values of each swept key, or texts ``key=value,value``. Keys form a grid.
     zipped
-        Texts ``key=value,value`` of keys that change together.
+        Values of keys that change together, equally many of each, or texts ``key=value,value``.
     list_file
         CSV file with a line of keys and one line of values per point.
+    points
+        The same as values by key, each point with the same keys.
     sets
         Overrides of all points: values by key, or texts ``key=value``.
     seed
@@ -150,7 +153,8 @@ def plan_sweep(
     """
     faults: list[Problem | str] = []
     grid = _grid(over, faults)
-    axes = [*grid, *_other_axes(zipped, list_file, faults)]
+    other = _other_axes(zipped, list_file, points, faults)
+    axes = [*grid, *other]
     if isinstance(sets, Mapping):
         sets = [Override(key, value) for key, value in sets.items()]
     faults += _clashes(axes, sets)
@@ -186,8 +190,8 @@ def plan_sweep(
     _refuse_repeats(tasks, keys)
     asked = {
         "over": _texts_of(grid) if isinstance(over, Mapping) else list(over),
-        "zip": list(zipped),
-        "list": None if list_file is None else str(list_file),
+        "zip": _texts_of(other[:1]) if isinstance(zipped, Mapping) else list(zipped),
+        "list": [dict(point) for point in points] or (list_file and str(list_file)),
         "set": [_set_text(item) for item in sets],
     }
     return SweepPlan(
@@ -213,10 +217,18 @@ def _grid(
 
 
 def _other_axes(
-    zipped: Sequence[str], list_file: str | Path | None, faults: list[Problem | str]
+    zipped: Mapping[str, Sequence[Any]] | Sequence[str],
+    list_file: str | Path | None,
+    points: Sequence[Mapping[str, Any]],
+    faults: list[Problem | str],
 ) -> list[_Axis]:
-    """Return the axis of keys that change together and that of a file, and add their faults."""
-    axes = [_axis(zipped, "--zip", faults)]
+    """Return the axis of keys that change together and that of a list of points, and add their faults."""
+    if isinstance(zipped, Mapping):
+        axes = [_axis_of_columns(zipped, faults)]
+    else:
+        axes = [_axis(zipped, "--zip", faults)]
+    if points:
+        axes.append(_axis_of_points(points, faults))
     if list_file is not None:
         axes.append(_read_list(Path(list_file), faults))
     return [axis for axis in axes if axis is not None and axis.keys]
@@ -277,6 +289,58 @@ def _axis_of_values(
     return _Axis((key,), steps, ["--over"] * len(steps), is_text=False)
 
 
+def _axis_of_columns(
+    columns: Mapping[str, Sequence[Any]], faults: list[Problem | str]
+) -> _Axis | None:
+    """Return the axis of keys that change together, or add their faults."""
+    axes = [_axis_of_values(key, values, faults) for key, values in columns.items()]
+    found = [axis for axis in axes if axis is not None]
+    if len(found) < len(axes):
+        return None
+    steps = [[value for (value,) in axis.steps] for axis in found]
+    if not _are_equally_many(tuple(columns), steps, faults):
+        return None
+    rows = list(zip(*steps, strict=True))
+    return _Axis(tuple(columns), rows, ["--zip"] * len(rows), is_text=False)
+
+
+def _axis_of_points(
+    points: Sequence[Mapping[str, Any]], faults: list[Problem | str]
+) -> _Axis | None:
+    """Return the axis of a list of points, or add a fault if their keys differ."""
+    keys = tuple(points[0])
+    for number, point in enumerate(points):
+        if point.keys() != points[0].keys() or not keys:
+            faults.append(
+                Problem(
+                    place=f"--list[{number}]",
+                    got=", ".join(point) or "no keys",
+                    wanted=f"the keys of the first point: {', '.join(keys) or 'at least one'}",
+                )
+            )
+            return None
+    steps = [tuple(point[key] for key in keys) for point in points]
+    return _Axis(keys, steps, ["--list"] * len(steps), is_text=False)
+
+
+def _are_equally_many(
+    keys: Sequence[str],
+    columns: Iterable[Sequence[Any]],
+    faults: list[Problem | str],
+    option: str = "--zip",
+) -> bool:
+    """Return True if keys that change together have equally many values, or add the fault."""
+    counts = [len(values) for values in columns]
+    if len(set(counts)) <= 1:
+        return True
+    got = ", ".join(
+        f"{count} for {key}" for key, count in zip(keys, counts, strict=True)
+    )
+    wanted = "equally many values for each key"
+    faults.append(Problem(place=option, key=", ".join(keys), got=got, wanted=wanted))
+    return False
+
+
 def _axis(
     items: Sequence[str], option: str, faults: list[Problem | str]
 ) -> _Axis | None:
@@ -307,18 +371,7 @@ def _axis(
             faults.append(
                 Problem(place=option, key=key, got=value_text(text), wanted=str(error))
             )
-    if len({len(values) for values in columns.values()}) > 1:
-        counts = ", ".join(
-            f"{len(values)} for {key}" for key, values in columns.items()
-        )
-        faults.append(
-            Problem(
-                place=option,
-                key=", ".join(columns),
-                got=counts,
-                wanted="equally many values for each key",
-            )
-        )
+    _are_equally_many(list(columns), columns.values(), faults, option)
     if len(faults) > before:
         return None
     steps = list(zip(*columns.values(), strict=True))
@@ -428,7 +481,7 @@ def _load(
     """Load the scenario of each point, and add the faults of all points without duplicates."""
     scenarios: list[Scenario] = []
     # (fault, whether an option caused it) → points with the fault.
-    points_of: dict[tuple[str, bool], list[str]] = {}
+    points_of: dict[tuple[Problem, bool], list[str]] = {}
     incomplete = bool(faults)
     count = 0
     for steps in itertools.product(*(range(len(axis.steps)) for axis in axes)):
@@ -447,38 +500,38 @@ def _load(
                 scenarios.append(load_scenario(base, sets=[*sets, *own], seed=seed))
         except ScenarioError as error:
             point = " ".join(f"{key}={text}" for key, (text, _) in values.items())
-            for line in error.faults:
-                fault = _attributed(line, values)
-                points_of.setdefault(fault, []).append(point)
-    for (line, of_option), points in points_of.items():
+            for problem in error.problems:
+                attributed = _attributed(problem, values)
+                points_of.setdefault(attributed, []).append(point)
+    for (fault, of_option), points in points_of.items():
         if of_option:
-            faults.append(line)
+            faults.append(fault)
         elif incomplete:
             # A key that the file lacks may be on an axis that was dropped for its faults.
             continue
         elif len(points) == count:
-            faults.append(line)
+            faults.append(fault)
         else:
             # A fault of some points comes from their values, even if it names a line of the file.
-            faults.append(f"{line} (at {points[0]})")
+            faults.append(replace(fault, detail=f"{fault.said} (at {points[0]})"))
     return scenarios
 
 
-def _attributed(line: str, values: dict[str, tuple[str, str]]) -> tuple[str, bool]:
+def _attributed(
+    problem: Problem, values: dict[str, tuple[str, str]]
+) -> tuple[Problem, bool]:
     """Return a fault with the option that caused it, and True, or False if the scenario's file did."""
-    option, _, rest = line.partition(": ")
-    key = rest.partition(": ")[0]
-    if option != "--set":
-        return line, option == "--seed"
+    if problem.place != "--set":
+        return problem, problem.place == "--seed"
     for swept, (value, origin) in values.items():
         named = (value_text(f"{swept}={value}"), value_text(swept))
-        if not _covers(swept, key) and not rest.startswith(named):
+        if not _covers(swept, problem.key) and problem.key not in named:
             continue
-        hint = ""
-        if key == "schemes" and value[0] not in "[\"'":
-            hint = """; quote schemes with a comma, such as 'schemes="rs:6,3",rep:3'"""
-        return f"{origin}: {rest}{hint}", True
-    return line, True
+        said = problem.said
+        if problem.key == "schemes" and value[0] not in "[\"'":
+            said += """; quote schemes with a comma, such as 'schemes="rs:6,3",rep:3'"""
+        return replace(problem, place=origin, detail=said), True
+    return problem, True
 
 
 def _swept_columns(

@@ -1,9 +1,12 @@
 """Draw the specification of a figure with matplotlib: panels, axes, legends."""
 
 import math
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from html import escape
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
@@ -43,6 +46,20 @@ class CaptionedFigure(NamedTuple):
 
     figure: Figure
     caption: str
+
+    def __repr__(self) -> str:
+        return f"<CaptionedFigure: {self.caption}>"
+
+    def _repr_html_(self) -> str:
+        """Return the picture and its caption, which notebooks show."""
+        picture = BytesIO()
+        with styled():
+            self.figure.savefig(picture, format="svg", metadata={"Date": None})
+        source = b64encode(picture.getvalue()).decode()
+        image = f'<img alt="{escape(self.caption)}" src="data:image/svg+xml;base64,{source}">'
+        return (
+            f"<figure>{image}<figcaption>{escape(self.caption)}</figcaption></figure>"
+        )
 
 
 @contextmanager

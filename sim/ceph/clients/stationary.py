@@ -174,9 +174,12 @@ def requests_at(
 def _members_used(
     pool: Pool, groups: IntArray, is_write: npt.NDArray[np.bool_]
 ) -> IntArray:
-    """Return the OSDs that requests use, shape (n, width). A replicated read uses only its primary."""
+    """Return the OSDs that requests use, shape (n, width).
+
+    A replicated read uses only its primary, unless it asks for other copies, too.
+    """
     members = pool.cluster.acting[groups].astype(np.int64)
-    if pool.scheme.kind == "erasure":
+    if pool.scheme.kind == "erasure" or pool.cluster.models.extra_reads:
         return members
     primaries = np.take_along_axis(members, pool.primaries[groups][:, None], axis=1)
     return np.where(is_write[:, None], members, primaries)

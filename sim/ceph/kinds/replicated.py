@@ -9,7 +9,12 @@ from stripesim.sim.ceph.kinds.requests import (
     RequestPlan,
     RequestShape,
 )
-from stripesim.sim.ceph.paths import PathContext, read_path, write_path
+from stripesim.sim.ceph.paths import (
+    PathContext,
+    fastest_copy_path,
+    read_path,
+    write_path,
+)
 from stripesim.sim.engine.graph import IntArray
 
 
@@ -44,9 +49,10 @@ class Replicated(PoolKind):
         return RequestPlan(shape, compile_it)
 
     def plan_read(self, context: PathContext, shape: RequestShape) -> RequestPlan:
-        """Plan a read of the primary's copy."""
+        """Plan a read of the primary's copy, or of several copies of which the first reply counts."""
+        path = fastest_copy_path if context.models.extra_reads else read_path
         compile_it = partial(
-            read_path,
+            path,
             context,
             **shape.extent,
             cached_head_bytes=shape.head * self.granule_bytes,

@@ -85,6 +85,11 @@ class Stage:
     def _recovery_class(self, queue: OpQueue) -> int:
         return queue.move_class if self.context.misplaced else RECOVERY
 
+    def asks(self, payload_bytes: int) -> None:
+        """Mark the next work of a worker thread as a client's operation."""
+        self._op_class = CLIENT
+        self._op_bytes = payload_bytes
+
     def scrubs(self) -> None:
         """Mark subsequent work of worker threads as scrub."""
         self._op_class = self._later_class = BEST_EFFORT
@@ -95,8 +100,7 @@ class Stage:
 
     def request(self, payload_bytes: int, returned_bytes: int = 0) -> int:
         """Send an operation from the client to the primary and return its arrival at a worker's queue."""
-        self._op_class = CLIENT
-        self._op_bytes = payload_bytes
+        self.asks(payload_bytes)
         submitted = self.submit(payload_bytes, returned_bytes)
         size_bytes = self.models.messages.request_header_bytes + payload_bytes
         return self.client_out(size_bytes, submitted)
@@ -512,7 +516,7 @@ class Stage:
 
     def _group(self, after: int, label: str, shard: int) -> int:
         """Take the placement group's mutex, if there is one."""
-        if self.models.pg_lock.scope == "none":
+        if self.context.lock_scope == "none":
             return after
         return self.graph.acquire(
             roles.PG_EXEC,
@@ -523,7 +527,7 @@ class Stage:
         )
 
     def _group_back(self, after: int, label: str, shard: int) -> int:
-        if self.models.pg_lock.scope == "none":
+        if self.context.lock_scope == "none":
             return after
         return self.graph.release(
             roles.PG_EXEC, after=[after], label=f"PG back from {label}", shard=shard
@@ -613,7 +617,7 @@ class Stage:
     @property
     def _without_lock(self) -> bool:
         """True if operations need only the mutex that each stage takes."""
-        scope = self.models.pg_lock.scope
+        scope = self.context.lock_scope
         return scope == "none" or (scope == "dispatch" and self.keeps_thread)
 
     def unlock(self, after: int) -> int:

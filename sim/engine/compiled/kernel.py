@@ -304,6 +304,8 @@ def _complete(world: World, cell: int) -> int:
             account_taken(world, request, step, number_of_step)
         if step.special & layout.FOLLOWED:
             note_end(world, request, number_of_step)
+        if step.special & layout.TESTED:
+            world.pending[at(cell)] = layout.COMPLETED
     if clock.bin_ns:
         account(world, request, step, number_of_step)
     if step.is_reply:

@@ -12,7 +12,7 @@ import numpy as np
 from stripesim.models import jit
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.world import NOTHING, World
-from stripesim.sim.engine.conditions import ALONE, ALWAYS, IDLE
+from stripesim.sim.engine.conditions import ALONE, ALWAYS, COMPLETED, IDLE
 from stripesim.sim.engine.graph import ENTER, LEAVE, PIN, TURN, UNPIN
 from stripesim.sim.engine.program import BY_CLIENT
 
@@ -272,6 +272,9 @@ def holds(world: World, slot: int, special: Any, bound: int) -> bool:
             ticket = (slot << world.clock[0].cell_bits) + special.ticket
             mine = 0 if world.pending[at(ticket)] == layout.TICKET_LEFT else 1
             held = world.resources[at(bound)].free == 1 - mine
+    elif test == COMPLETED:
+        tested = (slot << world.clock[0].cell_bits) + special.ticket
+        held = world.pending[at(tested)] <= layout.COMPLETED
     elif test != ALWAYS:
         held = _pinned(world, world.keys[at(slot)], special.keys)
     return bool(held)

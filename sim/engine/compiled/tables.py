@@ -4,7 +4,7 @@ import numpy as np
 
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.world import Array, World
-from stripesim.sim.engine.conditions import PINNED
+from stripesim.sim.engine.conditions import COMPLETED, PINNED
 from stripesim.sim.engine.graph import (
     BRANCH,
     DELAY,
@@ -156,9 +156,8 @@ class ProgramTables:
         rows["is_reply"][template.reply] = 1
         # A director may request which steps have begun.
         alone = 0 if self._counted else 1
-        rows["waits_for"] = np.where(
-            template.predecessors > alone, layout.ALL, layout.ONE
-        )
+        arrivals = np.bincount(template.successors, minlength=template.steps)
+        rows["waits_for"] = np.where(arrivals > alone, layout.ALL, layout.ONE)
         rows["accounts"] = template.amounts.any(axis=1)
         specials = self._specials(template, rows)
         if len(self._program.followed):
@@ -199,6 +198,8 @@ class ProgramTables:
         marks |= np.where(dynamics.once.any(axis=1), layout.ONCE, 0)
         marks |= np.where(template.words == BRANCH, layout.BRANCHES, 0)
         marks |= np.where(template.words == SPAWN, layout.SPAWNS, 0)
+        tests_completion = dynamics.tests == COMPLETED
+        marks[dynamics.tickets[tests_completion]] |= layout.TESTED
         specials["test"] = dynamics.tests
         specials["keys"] = dynamics.keys
         specials["ticket"] = np.where(dynamics.tickets >= 0, dynamics.tickets, 0)

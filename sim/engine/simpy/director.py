@@ -71,7 +71,7 @@ class Direction:
         for request in self.engine.flying.values():
             position = request.position
             if request.log is log and log.completed_ns[position] == PENDING:
-                steps = np.array(request.pending) == 0
+                steps = np.array(request.pending) <= 0
                 yield machine.Begun(position, log.templates[position], steps)
 
     def report(self, stream: int, position: int) -> None:

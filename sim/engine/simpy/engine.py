@@ -13,7 +13,7 @@ from time import perf_counter
 import numpy as np
 
 from stripesim.sim.engine.checks import check_program
-from stripesim.sim.engine.conditions import ALONE, ALWAYS, IDLE
+from stripesim.sim.engine.conditions import ALONE, ALWAYS, COMPLETED, IDLE
 from stripesim.sim.engine.draws import retried_state, seed_state
 from stripesim.sim.engine.graph import (
     BRANCH,
@@ -34,7 +34,7 @@ from stripesim.sim.engine.program import (
     Program,
     bound_rows,
 )
-from stripesim.sim.engine.shares import FAIR, MCLOCK
+from stripesim.sim.engine.shares import FAIR, MCLOCK, QUOTA
 from stripesim.sim.engine.simpy.cores import (
     Cores,
     FairQueue,
@@ -46,7 +46,13 @@ from stripesim.sim.engine.simpy.director import DirectedKernel, Direction
 from stripesim.sim.engine.simpy.logs import Log
 from stripesim.sim.engine.simpy.paths import Path, PathStep, RequestInFlight
 from stripesim.sim.engine.simpy.pins import Pins
-from stripesim.sim.engine.simpy.queues import FifoQueue, MClockQueue, Queue, WpqQueue
+from stripesim.sim.engine.simpy.queues import (
+    FifoQueue,
+    MClockQueue,
+    Queue,
+    QuotaQueue,
+    WpqQueue,
+)
 from stripesim.sim.engine.simpy.resources import (
     BatchServer,
     Delays,
@@ -219,6 +225,8 @@ class SimpyEngine(DirectedKernel):
             self._account_taken(request, step)
         if request.ends_ns is not None:
             request.ends_ns[step.number] = self.now_ns
+        if step.is_tested:
+            request.completed.add(step)
         if step is path.reply:
             request.log.complete(request.position, self.now_ns)
         following = step.following
@@ -286,6 +294,8 @@ class SimpyEngine(DirectedKernel):
         """Evaluate the test of a step."""
         if step.test == ALWAYS:
             return True
+        if step.test == COMPLETED:
+            return request.path.steps[step.ticket] in request.completed
         if step.test not in (IDLE, ALONE):
             return self.pins.pinned_by_others(request, step.keys)
         resource = request.row[step.role]
@@ -363,6 +373,8 @@ def _queue(engine: SimpyEngine, index: int) -> Queue:
     share = resources.shares[resources.share_indices[index]]
     if share.kind == FAIR:
         return FairQueue(engine.processes)
+    if share.kind == QUOTA:
+        return QuotaQueue(share, index)
     if share.kind == MCLOCK:
         return MClockQueue(share)
     return WpqQueue(share, seed_state(engine.program.seed), index)

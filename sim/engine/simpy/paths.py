@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from stripesim.sim.engine.conditions import NO_TEST
+from stripesim.sim.engine.conditions import COMPLETED, NO_TEST
 from stripesim.sim.engine.graph import (
     ACQUIRE,
     BRANCH,
     ENTER,
     LEAVE,
     NO_ROLE,
+    ORDER_BITS,
     RELEASE,
     STEP_BITS,
     TURN,
@@ -57,8 +58,10 @@ class PathStep:
     is_merge: bool = False
     test: int = NO_TEST
     keys: int = -1
-    # The `enter` step of the ticket.
+    # The `enter` step of the ticket, or the step whose completion is tested.
     ticket: int = -1
+    # True if a test refers to its completion.
+    is_tested: bool = False
     # Index of the spawned template.
     spawned: int = -1
     # Amounts accounted once per service.
@@ -125,6 +128,8 @@ class Path:
             step.ticket = int(dynamics.tickets[number])
             step.share_class = int(dynamics.classes[number])
             step.cost = int(dynamics.costs[number])
+            if step.test == COMPLETED:
+                self.steps[step.ticket].is_tested = True
             if dynamics.once[number].any():
                 step.once = dynamics.once[number]
             if dynamics.threads[number] >= 0:
@@ -143,11 +148,13 @@ class RequestInFlight:
 
     __slots__ = (
         "awake",
+        "completed",
         "ends_ns",
         "key",
         "keys",
         "log",
         "number",
+        "order",
         "path",
         "pending",
         "pinned",
@@ -172,6 +179,7 @@ class RequestInFlight:
     ) -> None:
         self.number = number
         self.key = number << STEP_BITS
+        self.order = number << ORDER_BITS
         self.path = path
         # The resource of each role. The last entry, None, serves steps without a role.
         self.row = row
@@ -180,12 +188,14 @@ class RequestInFlight:
         self.log = log
         self.position = position
         self.seed = seed
-        # Outstanding predecessors of each step. A skipped predecessor stays outstanding,
-        # except for a merge.
+        # Outstanding predecessors of each step. A skipped predecessor stays outstanding, except for a
+        # merge. Below 0 for a join for the first few, once others complete.
         self.pending = path.predecessors.copy()
         self.skipped: set[PathStep] = set()
         # Merges that have a completed predecessor.
         self.reached: set[PathStep] = set()
+        # Completed steps whose completion is tested.
+        self.completed: set[PathStep] = set()
         # Acquires that had to wake their thread, and those whose wake-up time a core has
         # spent.
         self.woken: set[PathStep] = set()

@@ -1,0 +1,104 @@
+"""`stripesim.sweep` has all that the command has: zipped keys, lists, stored rows, clear refusals."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import stripesim
+
+DEPTH = "workload.queue_depth"
+GROUPS = "cluster.pg_num"
+
+
+@pytest.fixture
+def tiny() -> Any:
+    return stripesim.Scenario(
+        schemes=["rep:3"],
+        cluster={"pg_num": 8},
+        workload={
+            "ops": ["write"],
+            "patterns": ["rand"],
+            "block_sizes_bytes": ["4k"],
+            "requests": 64,
+        },
+    )
+
+
+def points(result: Any) -> list[tuple[int, int]]:
+    return result.rows.select(DEPTH, GROUPS).rows()
+
+
+def test_zipped_keys_change_together(tiny: Any) -> None:
+    zipped = {DEPTH: [1, 2], GROUPS: [16, 32]}
+    result = stripesim.sweep(tiny, zip=zipped, jobs=1)
+    assert points(result) == [(1, 16), (2, 32)]
+    assert result.provenance["sweep"]["zip"] == [f"{DEPTH}=1,2", f"{GROUPS}=16,32"]
+
+
+def test_a_list_holds_points_of_a_table_or_a_file(tiny: Any, tmp_path: Path) -> None:
+    listed = [{DEPTH: 1, GROUPS: 32}, {DEPTH: 2, GROUPS: 16}]
+    result = stripesim.sweep(tiny, list=listed, jobs=1)
+    assert points(result) == [(1, 32), (2, 16)]
+    file = tmp_path / "points.csv"
+    file.write_text(f"{DEPTH},{GROUPS}\n1,32\n2,16\n", encoding="utf-8")
+    again = stripesim.sweep(tiny, list=file, jobs=1)
+    assert points(again) == points(result)
+    assert again.rows["iops"].to_list() == result.rows["iops"].to_list()
+
+
+def test_a_list_crosses_with_a_grid(tiny: Any) -> None:
+    result = stripesim.sweep(tiny, {DEPTH: [1, 2]}, list=[{GROUPS: 16}], jobs=1)
+    assert points(result) == [(1, 16), (2, 16)]
+
+
+def test_a_sweep_continues_in_its_folder(tiny: Any, tmp_path: Path) -> None:
+    first = stripesim.sweep(tiny, {DEPTH: [1, 2]}, jobs=1, out=tmp_path / "out")
+    assert (tmp_path / "out" / "results.csv").is_file()
+    more = stripesim.sweep(
+        tiny, {DEPTH: [1, 2, 4]}, jobs=1, out=tmp_path / "out", resume=True
+    )
+    # The rows of the first two points are those on disk, with the wall time that they took then.
+    kept = more.rows.head(2)
+    assert kept["engine_wall_s"].to_list() == first.rows["engine_wall_s"].to_list()
+    assert more.rows[DEPTH].to_list() == [1, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            {"zip": {DEPTH: [1, 2], GROUPS: [16]}},
+            "got 2 for .* 1 for .*, wanted equally",
+        ),
+        ({"list": [{DEPTH: 1}, {GROUPS: 16}]}, "wanted the keys of the first point"),
+        ({"list": [{}]}, "got no keys, wanted .* at least one"),
+        ({"over": {DEPTH: [1]}, "jobs": 0}, "jobs: got 0, wanted at least 1"),
+        ({"over": {DEPTH: [1]}, "resume": True}, "resume: got no out, wanted the fol"),
+        ({"over": {DEPTH: [1]}, "jobs": 1, "dask": "tcp://no:1"}, "wanted only one of"),
+    ],
+)
+def test_refuses_contradictions(tiny: Any, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(stripesim.SweepError, match=words):
+        stripesim.sweep(tiny, **options)
+
+
+def test_a_script_without_a_guard_gets_an_error_and_no_empty_table(
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "script.py"
+    load = {"ops": ["write"], "patterns": ["rand"], "block_sizes_bytes": [4096]}
+    keys = {"schemes": ["rep:3"], "workload": load | {"requests": 8}}
+    script.write_text(
+        f"import stripesim\nscenario = stripesim.Scenario(**{keys!r})\n"
+        f"stripesim.sweep(scenario, {{'{DEPTH}': [1, 2]}}, jobs=2)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "guard the main part of the script" in done.stderr.splitlines()[-1]
