@@ -12,7 +12,7 @@ from stripesim.cli.importing import import_app
 from stripesim.cli.kernel import kernel
 from stripesim.cli.load import load
 from stripesim.cli.planning import durability, plan, rehearse, serve
-from stripesim.cli.predicting import predict, score
+from stripesim.cli.predicting import check, predict, score
 from stripesim.cli.run import cite, run
 from stripesim.cli.study import study_app
 from stripesim.cli.sweep import sweep
@@ -49,6 +49,7 @@ for command in (
     kernel,
     predict,
     score,
+    check,
     calibrate,
     durability,
     plan,
