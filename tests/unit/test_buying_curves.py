@@ -143,3 +143,22 @@ def test_what_gains_nothing_has_no_requests_for_the_money(points):
 def test_table_and_figure_have_a_line_and_a_panel_for_each_resource(points):
     assert len(purchases_table(points).rows) == len(points)
     assert len(purchases_figure(points).panels) == 4
+
+
+def test_bounds_of_steps_rise_with_what_limits():
+    text = TEXT.replace("requests = 100", "requests = 100\nqueue_depth = 64")
+    # Many placement groups, so that their locks do not limit.
+    text = text.replace("pg_num = 64", "pg_num = 2048")
+    scenario = parse_scenario(text).with_enough_clients()
+    rows = curves.bounds_of_steps(scenario, "rep:3")
+    cores = {row["amount"]: row for row in rows if row["resource"] == "cores per OSD"}
+    # Processors limit small writes: fewer cores serve fewer requests.
+    assert cores[2]["limited_by"].startswith("processors")
+    assert cores[2]["iops_gain"] < 0 < cores[12]["iops_gain"]
+    assert cores[12]["cost"] == pytest.approx(4 * 16 * 60)
+    assert cores[12]["iops_per_1000"] == pytest.approx(
+        cores[12]["iops_gain"] / 3840 * 1000
+    )
+    sentence = curves.sentence_of_bounds(rows)
+    assert sentence is not None
+    assert "for each 1,000" in sentence
