@@ -57,10 +57,12 @@ def run(
     out: options.OutOption = None,
     report: options.ReportOption = False,
     width: options.WidthOption = None,
+    metric: options.MetricOption = "throughput_bytes_per_s",
     json_to: options.JsonOption = None,
 ) -> None:
     """Simulate a scenario: each scheme under each workload pattern."""
     to = output.destination(out, json_to, report=report, width=width)
+    options.check_metric(metric)
     from stripesim.scenarios.answers.run.execute import run_scenario
     from stripesim.scenarios.schema.keys import cells
     from stripesim.scenarios.schema.loader import load_scenario
@@ -91,7 +93,9 @@ def run(
     curves = []
     if load and not result.stopped:
         curves = _load_curves(loaded, engine)
-    answer = replace(result, shows_costs=bool(costs), cores_at_iops=cores)
+    answer = replace(
+        result, shows_costs=bool(costs), cores_at_iops=cores, metric=metric
+    )
     if report:
         from stripesim.scenarios.answers.run.report.page import page_of_run
 

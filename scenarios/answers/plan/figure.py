@@ -348,7 +348,7 @@ def _p99_figure(plan: PlanSpec, document: Mapping[str, Any]) -> FigureSpec | Non
     return _bars_figure(
         document,
         [
-            _Bar(
+            _CandidateBar(
                 one,
                 one["latency_p99_ns"] / 1e6,
                 f"{number_text(one['latency_p99_ns'], 1e-6)} ms",
@@ -382,7 +382,7 @@ def _rebuild_figure(plan: PlanSpec, document: Mapping[str, Any]) -> FigureSpec |
     return _bars_figure(
         document,
         [
-            _Bar(one, one["rebuild_s"] / 3600, duration_text(one["rebuild_s"]))
+            _CandidateBar(one, one["rebuild_s"] / 3600, duration_text(one["rebuild_s"]))
             for one in known
         ],
         title="Rebuild of a lost OSD",
@@ -432,7 +432,7 @@ def placement_figure(choices: Sequence[Mapping[str, Any]]) -> FigureSpec:
     )
 
 
-class _Bar(NamedTuple):
+class _CandidateBar(NamedTuple):
     """A candidate, the length of its bar, and the text at the end of the bar."""
 
     candidate: Candidate
@@ -442,7 +442,7 @@ class _Bar(NamedTuple):
 
 def _bars_figure(
     document: Mapping[str, Any],
-    bars: Sequence[_Bar],
+    bars: Sequence[_CandidateBar],
     *,
     title: str,
     label: str,

@@ -73,6 +73,7 @@ class ScenarioResult(Answer):
     #: Usable capacity for the objects of buckets, by scheme; empty for images
     capacities: Rows = field(default_factory=list)
     shows_costs: bool = False  #: True to show the latency by step
+    metric: str = "throughput_bytes_per_s"  #: Column that the headline figure shows
     #: Rate at which to show the use of processors, and the busy cores [1/s]. None shows none.
     cores_at_iops: float | None = None
 
@@ -166,7 +167,7 @@ class ScenarioResult(Answer):
         from stripesim.scenarios.show.figures.results import draw_all
 
         return {
-            **draw_all(self.accepted_rows),
+            **draw_all(self.accepted_rows, metric=self.metric),
             **draw_costs(self.accepted_rows),
             **draw_latencies(self.latencies),
             **draw_timelines(self.timelines),
