@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from stripesim.scenarios.answers.plan.plan import make_plan
 from stripesim.scenarios.answers.run import buying_curves as curves
 from stripesim.scenarios.answers.run.purchases_figure import purchases_figure
 from stripesim.scenarios.answers.run.tables import purchases_table
@@ -162,3 +163,15 @@ def test_bounds_of_steps_rise_with_what_limits():
     sentence = curves.sentence_of_bounds(rows)
     assert sentence is not None
     assert "for each 1,000" in sentence
+
+
+def test_a_plan_prices_the_steps_of_its_recommendation():
+    text = TEXT.replace("hosts = [4]", 'hosts = [4]\nusable_bytes = "1TB"')
+    document = make_plan(parse_scenario(text))
+    assert document["recommended"] is not None
+    (cores,) = (
+        row
+        for row in document["purchases"]
+        if (row["resource"], row["amount"]) == ("cores per OSD", 12)
+    )
+    assert cores["cost"] == pytest.approx(4 * 16 * 60)

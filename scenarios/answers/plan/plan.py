@@ -158,7 +158,9 @@ def make_plan(
     purchases: list[dict[str, Any]] = []
     if best is not None and best.scenario is not None:
         placement = pg_choice_of(best.scenario, best.scheme).to_json()
-        purchases = bounds_of_steps(best.scenario, best.scheme)
+        # Scenarios of candidates have no plan, which has the prices.
+        priced = best.scenario.replaced(plan=plan)
+        purchases = bounds_of_steps(priced, best.scheme)
     refusals = [
         f"{line_name(documents[id(one)], varied)}: {one.refused}"
         for one in every
