@@ -5,11 +5,12 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= out
 
-.PHONY: demo test verify fuzz lint bench docs notebooks ledgers lowest clean help
+.PHONY: demo kernels test verify fuzz lint bench docs notebooks ledgers lowest clean help
 
 help:
 	@echo "make demo   install into .venv and run the main job: Koh et al. 2017, tables and figures in $(OUT)/"
 	@echo "make test   run the tests (about five minutes on two cores, compilation included)"
+	@echo "make kernels build the compiled code into the checkout (first part of demo and test; half a minute)"
 	@echo "make verify thousands of random programs through both engines, and many new examples of every property"
 	@echo "make fuzz   a minute of coverage-guided fuzzing of the trace readers"
 	@echo "make lint   ruff and mypy --strict"
@@ -25,14 +26,19 @@ $(STAMP): setup.cfg pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,lint]"
 	@touch $@
 
-demo: $(STAMP)
+# Without a linker, PyPI's ziglang is one. Without that either, Numba compiles at the first run.
+kernels: $(STAMP)
+	@command -v cc > /dev/null || $(BIN)/pip install --quiet --disable-pip-version-check ziglang || true
+	@$(BIN)/python -m stripesim.sim.kernels || true
+
+demo: $(STAMP) kernels
 	@$(BIN)/python docs/demo.py
 	@mkdir -p $(OUT)/koh2017
 	@$(BIN)/stripesim run koh2017 --out $(OUT)/koh2017 > $(OUT)/koh2017/table.txt
 	@$(BIN)/python docs/demo.py $(OUT)/koh2017
 
 # Tests start many interpreters, which load bytecode that is on disk.
-test: $(STAMP)
+test: $(STAMP) kernels
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n auto --dist worksteal -q
 
 verify: $(STAMP)
@@ -50,7 +56,7 @@ lint: $(STAMP)
 	$(BIN)/mypy --strict tests/examples/typed_api.py
 	MYPYPATH=docs $(BIN)/mypy docs/build.py docs/record.py docs/screenshots.py docs/conf.py docs/generate
 
-bench: $(STAMP)
+bench: $(STAMP) kernels
 	$(BIN)/python benchmarks/run.py
 
 docs: $(STAMP)
@@ -75,5 +81,5 @@ lowest:
 	    tests/unit/test_jit_cache.py
 
 clean:
-	rm -rf $(VENV) $(OUT) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OUT) models/jit/built/kernels.* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -13,6 +13,8 @@ from __future__ import annotations
 import datetime
 import json
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from generate import gallery
@@ -20,9 +22,20 @@ from generate.ran import rewrite_pages
 from generate.readme import README, rewritten
 from generate.trust import CALIBRATION, FOLDER
 from stripesim import __version__, studies, study, sweep
+from stripesim.calibration.ledger import model_errors
+from stripesim.calibration.ledger.model_errors import (
+    KIND_OF_METRIC,
+    STUDY,
+    HeldOutError,
+    errors_text,
+)
 from stripesim.scenarios.answers.calibrate import EXAMPLE
 from stripesim.scenarios.answers.calibrate.answer import document_of
 from stripesim.scenarios.answers.calibrate.calibrate import calibrate
+from stripesim.scenarios.answers.calibrate.rows import table_runs
+from stripesim.scenarios.cells.measured import predict
+from stripesim.scenarios.studies.base import StudyResult
+from stripesim.scenarios.studies.nvme.measured import load
 
 # Fields of a claim that the page shows; the study's own ledger has the others.
 KEPT = ("id", "metric", "role", "statement", "published_text", "unit", "simulated", "simulated_text", "error",
@@ -38,7 +51,10 @@ def _short(value: Any) -> Any:
 
 def recorded(name: str) -> dict[str, Any]:
     """Run a study and return the recorded part of its ledger."""
-    ledger = study(name).ledger.to_json()
+    result = study(name)
+    if name == STUDY:
+        record_errors(result)
+    ledger = result.ledger.to_json()
     claims = [{key: _short(claim[key]) for key in KEPT} for claim in ledger["claims"]]
     return {
         "study": name,
@@ -49,6 +65,46 @@ def recorded(name: str) -> dict[str, Any]:
             c for c in claims if c["role"] == "held-out" and c["verdict"] != "right"
         ],
     }
+
+
+def record_errors(result: StudyResult) -> None:
+    """Write the errors on held-out rows, from which predictions take the width of their intervals."""
+    clusters = {row.id: row.cluster for row in load()[0]}
+    utilisations = dict(result.rows.select("row_id", "utilisation").iter_rows())
+    errors = []
+    for entry in result.ledger.entries:
+        claim = entry.claim
+        if claim.role != "held-out" or not isinstance(entry.simulated, float):
+            continue
+        row_id = claim.id.rpartition(":")[0]
+        error = HeldOutError(
+            id=claim.id,
+            cluster=clusters[row_id],
+            kind=KIND_OF_METRIC[claim.metric],
+            calibrated=True,
+            utilisation=utilisations[row_id],
+            measured_over_simulated=claim.published / entry.simulated,
+        )
+        errors.append(error)
+    path = Path(model_errors.__file__).with_name(model_errors.FILE)
+    path.write_text(errors_text([*errors, *errors_on_new_clusters()]), encoding="utf-8")
+    print(f"wrote {path}")
+
+
+def errors_on_new_clusters() -> Iterator[HeldOutError]:
+    """Yield the errors on clusters that no fit has seen: the example of `calibrate`, and scored registers."""
+    for run in table_runs(EXAMPLE):
+        simulated = predict(run.measured, run.hardware)
+        for row, numbers in zip(run.measured, simulated, strict=True):
+            for metric, measured in row.measured.items():
+                yield HeldOutError(
+                    id=f"{row.id}:{metric}",
+                    cluster=row.cluster,
+                    kind=KIND_OF_METRIC[metric],
+                    calibrated=False,
+                    utilisation=numbers["utilisation"],
+                    measured_over_simulated=measured / numbers[metric],
+                )
 
 
 def record_calibration() -> None:

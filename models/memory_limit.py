@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from stripesim.models.jit.prebuilt import has_library
+
 _UNKNOWN_BYTES: Final = 16 * 10**9
 _CGROUP_ROOT: Final = Path("/sys/fs/cgroup")
 _PROCESS: Final = Path("/proc/self")
@@ -51,7 +53,7 @@ class MemoryUse(NamedTuple):
         return MemoryUse(*(own + more for own, more in zip(self, other, strict=True)))
 
 
-# Memory of the libraries that a run loads at its start (measured).
+# Memory of Numba and its libraries, which a run loads at its start without prebuilt code (measured).
 _LIBRARIES: Final = MemoryUse(
     address_space_bytes=600 << 20, resident_bytes=170 << 20, data_bytes=110 << 20
 )
@@ -74,7 +76,7 @@ def memory_limit(reserved: MemoryUse | None = None) -> MemoryLimit:
     used = _used()
     if reserved is not None:
         used = used.plus(reserved)
-    if "numba" not in sys.modules:
+    if "numba" not in sys.modules and not has_library():
         used = used.plus(_LIBRARIES)
     limits = [
         MemoryLimit(_physical_bytes() - used.resident_bytes, "memory of this machine")

@@ -5,7 +5,7 @@ A line reads ``place: key: got …, wanted …``, as far as the parts are known.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _ADVICE = re.compile(r"\. Please inspect .*")
 
@@ -64,10 +64,21 @@ def _split(problem: Problem | str) -> list[Problem]:
 
 
 def problems_of(error: BaseException) -> tuple[Problem, ...]:
-    """Return the problems of an error. One of another library has a line of text for each."""
+    """Return the problems of an error, at least one.
+
+    One of another library has a line of text for each, or no text, which its class replaces.
+    """
     if isinstance(error, ProblemsError):
         return error.problems
-    return tuple(_split(str(error)))
+    return tuple(_split(str(error) or type(error).__name__))
+
+
+def problems_at(place: str, error: BaseException) -> tuple[Problem, ...]:
+    """Return the problems of an error, with a place before their own."""
+    return tuple(
+        replace(problem, place=": ".join(filter(None, (place, problem.place))))
+        for problem in problems_of(error)
+    )
 
 
 def first_problem(error: BaseException | None) -> str:
@@ -76,17 +87,14 @@ def first_problem(error: BaseException | None) -> str:
     Errors of other libraries have no parts, so their messages are shortened to the first line, without
     the advice of liberasurecode to read a system log.
     """
-    problems = [] if error is None else problems_of(error)
-    if not problems:
+    if error is None:
         return type(error).__name__
-    return _ADVICE.sub("", str(problems[0]))
+    return _ADVICE.sub("", str(problems_of(error)[0]))
 
 
 def one_line(error: BaseException) -> str:
-    """Return the whole message of an error of another library in one line."""
-    return " ".join(
-        word for problem in problems_of(error) for word in str(problem).split()
-    )
+    """Return the whole message of an error in one line, empty if it has no text."""
+    return " ".join(str(error).split())
 
 
 class SchemeError(ProblemsError):

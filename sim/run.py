@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.models.problems import RefusedError
 from stripesim.sim.ceph.clients.stationary import ages_at_start
 from stripesim.sim.ceph.clients.workload import (
     Requests,
@@ -27,7 +26,7 @@ from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS, factor_table
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import EngineRun, Program, RequestSource, StreamRun
-from stripesim.sim.observe.audit import RowNumbers, audit_row, audit_run
+from stripesim.sim.observe.audit import RowNumbers, audit_row, audit_run, refuse
 from stripesim.sim.observe.audit_numbers import (
     FaultTotals,
     row_numbers,
@@ -137,6 +136,11 @@ class RunResult:
         refusals = [row.refused for row in (self.row, *self.load_rows)]
         return next((text for text in refusals if text is not None), None)
 
+    @property
+    def utilisation(self) -> float:
+        """Utilisation of the busiest resource, 0 to 1."""
+        return max((use.utilisation for use in self.resources), default=0.0)
+
     def withheld(self) -> RunResult:
         """Return this result without the numbers of rows that the audit refuses."""
         if self.refused is None:
@@ -158,7 +162,7 @@ class RunResult:
             If the audit refuses one of its rows.
         """
         if self.refused is not None:
-            raise RefusedError(self.refused)
+            refuse(self.refused)
         return self
 
     def accepted_counts(self) -> RunResult:
@@ -172,7 +176,7 @@ class RunResult:
             If the audit refuses the counts.
         """
         if self.counts_refused is not None:
-            raise RefusedError(self.counts_refused)
+            refuse(self.counts_refused)
         return self
 
     def __repr__(self) -> str:

@@ -419,6 +419,7 @@ def study(
     engine: str = "compiled",
     jobs: int | None = None,
     out: str | Path | None = None,
+    unchecked: bool = False,
     **options: Any,
 ) -> StudyResult:
     """Reproduce a published study and judge each of its claims.
@@ -437,6 +438,8 @@ def study(
         As for `sweep`.
     out
         Folder for the ledger, rows, figures and report. None writes no files.
+    unchecked
+        True to judge also numbers that the audit refuses. Their rows have a text in column ``refused``.
     **options
         Options of this study, such as ``figures=["13"]`` for ``koh2017``.
 
@@ -455,7 +458,14 @@ def study(
     from stripesim.scenarios.studies.registry import study_named
 
     named = study_named(name)
-    result = named.run(engine=engine, sets=sets, ablate=ablate, jobs=jobs, **options)
+    result = named.run(
+        engine=engine,
+        sets=sets,
+        ablate=ablate,
+        jobs=jobs,
+        unchecked=unchecked,
+        **options,
+    )
     if out is not None:
         named.save(result, Path(out))
     return result
@@ -624,7 +634,9 @@ def durability(
 
 
 @citing_arguments
-def import_report(*files: str | Path, pools: Sequence[str] = ()) -> Answer:
+def import_report(
+    *files: str | Path, pools: Sequence[str] = (), failures: bool = False
+) -> Answer:
     """Describe an existing Ceph cluster: its pools, OSDs, placement groups and capacity.
 
     Parameters
@@ -634,11 +646,15 @@ def import_report(*files: str | Path, pools: Sequence[str] = ()) -> Answer:
         lists.
     pools
         Pools to write scenarios for. By default, the largest pool.
+    failures
+        True to fail each host and each drive in turn. Give the output of ``ceph pg dump`` too, so that each
+        placement group counts with its own bytes.
 
     Returns
     -------
     Answer
-        A mapping with ``pools``, ``osds``, ``pgs_by_osd``, ``capacity``, ``scenario`` and ``warnings``.
+        A mapping with ``pools``, ``osds``, ``pgs_by_osd``, ``capacity``, ``scenario`` and ``warnings``, and
+        with ``failures`` and ``before_failure`` if failures are asked for.
 
     Raises
     ------
@@ -646,11 +662,13 @@ def import_report(*files: str | Path, pools: Sequence[str] = ()) -> Answer:
         If a file cannot be read or contains none of these documents.
     """
     from stripesim.scenarios.answers.cluster import answer_of_cluster
+    from stripesim.scenarios.answers.failures.failures import failures_of
     from stripesim.scenarios.clusters.cluster import import_cluster
     from stripesim.scenarios.clusters.summary import answer
 
     cluster = import_cluster([Path(file) for file in files])
-    return answer_of_cluster(*answer(cluster, pools))
+    chosen = failures_of if failures else None
+    return answer_of_cluster(*answer(cluster, pools, failures=chosen))
 
 
 @citing_arguments

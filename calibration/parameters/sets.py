@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from stripesim.models.hdd import DeviceModel, HddModel, HddWithLogModel
-from stripesim.models.problems import ParameterSetError
+from stripesim.models.problems import ParameterSetError, problems_at
 from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.models.ssd import FACTOR_POINTS, SsdModel
 
@@ -69,7 +69,7 @@ class ParameterSet:
         try:
             self._tables: dict[str, Any] = tomllib.loads(resource.read_text("utf-8"))
         except (OSError, ValueError, RecursionError) as error:
-            raise ParameterSetError(f"{self.name}.toml: {error}") from error
+            raise ParameterSetError(*problems_at(f"{self.name}.toml", error)) from error
 
     def table(self, name: str) -> dict[str, Any] | None:
         """Return a table as in the file, or None if the set has no such table."""
@@ -128,7 +128,7 @@ class ParameterSet:
         try:
             return kind(**values, provenance=provenance)
         except (ValueError, TypeError) as error:
-            raise ParameterSetError(f"{where}: {error}") from error
+            raise ParameterSetError(*problems_at(where, error)) from error
 
     def device(self, given: Mapping[str, Any] | None = None) -> DeviceModel:
         """Build the device of an OSD.
@@ -265,4 +265,4 @@ def _provenance(entry: Mapping[str, Any], where: str) -> Provenance:
             entry["provenance"], entry["source"], tuple(interval) if interval else None
         )
     except (ValueError, TypeError) as error:
-        raise ParameterSetError(f"{where}: {error}") from error
+        raise ParameterSetError(*problems_at(where, error)) from error

@@ -29,6 +29,7 @@ BLOCK = re.compile(
 _REPORT = ROOT / "tests" / "unit" / "data" / "ceph16-report.json"
 SAMPLES = {
     "import.md": {"report.json": _REPORT},
+    "howto/failures.md": {"report.json": _REPORT},
     "howto/plan.md": {"report.json": _REPORT},
 }
 _COMMAND = re.compile(r"^\$ (?:[^\n]*\\\n)*[^\n]*$", flags=re.MULTILINE)

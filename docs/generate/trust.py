@@ -54,6 +54,8 @@ KINDS: dict[str, dict[str, tuple[str, ...]]] = {
         "exstorus2019": ("codes",),
         "nvme": ("iops", "mb_s"),
     },
+    "rates by cores per OSD": {"cores": ("iops",)},
+    "cores that an OSD uses": {"cores": ("cores_used",)},
     "rates and cores of object gateways": {
         "s3": (
             "throughput", "ratio of throughput",
@@ -101,6 +103,7 @@ SYSTEMS = {
     "nvme": "Ceph 16 to 20 on NVMe",
     "changes": "Ceph 16.2",
     "s3": "Ceph RGW",
+    "cores": "Ceph 16.2 on NVMe, pinned OSDs",
 }
 
 

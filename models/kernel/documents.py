@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelTable
-from stripesim.models.problems import KernelError
+from stripesim.models.problems import KernelError, problems_at
 
 FORMAT = "stripesim-kernel-table-1"
 
@@ -58,7 +58,7 @@ def table_from_json(text: str, *, where: str = "kernel table") -> KernelTable:
             _typed(document, "name", str), _typed(document, "provenance", dict), costs
         )
     except KernelError as error:
-        raise KernelError(f"{where}: {error}") from None
+        raise KernelError(*problems_at(where, error)) from None
 
 
 def load_table(path: Path) -> KernelTable:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from stripesim.models.provenance import MeasuredModel
+
+#: Keys that a LIST requests from a shard at least.
+_LISTED_MIN = 8
 
 
 class ObjectLayout(NamedTuple):
@@ -48,6 +52,7 @@ class GatewayModel(MeasuredModel):
         "put_window_bytes",
         "get_window_bytes",
         "list_keys_max_count",
+        "list_readahead_count",
     )
     #: Time that a client's thread takes for a byte: HTTP, TLS, copies and checksums [ns/B]
     client_ns_per_byte: float
@@ -70,9 +75,30 @@ class GatewayModel(MeasuredModel):
     index_kv_ns: float
     #: OSD: time of a read of a head with its attributes, beyond that of a read of data [ns]
     head_read_ns: float
-    index_entry_bytes: int  #: Entry of a bucket index that an update writes [B]
-    #: Attributes of a head object: manifest, ACL, etag, content type [B]
+    #: What longer names add to an operation on an RBD object, in the request and in its reply together [B]
+    name_bytes: int
+    #: Arguments and results of an update of a bucket index, mean of its two halves [B]
+    index_call_bytes: int
+    index_sub_write_bytes: int  #: Sub-write of such an update [B]
+    index_log_bytes: int  #: What such an update writes to the log of each OSD [B]
+    index_entry_bytes: int  #: Entry of a bucket index as a LIST reads it [B]
+    #: Attributes of a head object: manifest, ACL, etag, tags. A PUT sends and stores them, a read of the head
+    #: returns them [B]
     attributes_bytes: int
+    head_call_bytes: int  #: What the parts of the write of a head add to its messages with the client [B]
+    #: What the write of a new object adds to the log of each OSD, without attributes, and the roll-forward of
+    #: one in a coded pool, which has no old data to delete [B]
+    new_object_log_bytes: int
+    new_object_roll_forward_log_bytes: int
+    remove_sub_write_bytes: int  #: Sub-write of the removal of an object [B]
+    remove_log_bytes: int  #: What a removal writes to the log of each OSD [B]
+    #: What a removed tail object adds to the entry of its object in a list of garbage [B]
+    garbage_entry_bytes: int
+    #: What an update of that list writes to the list beside the entry, and to the log [B]
+    garbage_head_bytes: int
+    garbage_log_bytes: int
+    #: Keys that a LIST asks for at least, to read ahead [count]
+    list_readahead_count: int
     request_bytes: int  #: HTTP header of a request [B]
     reply_bytes: int  #: HTTP header of a reply [B]
     list_entry_bytes: int  #: An object in the reply to a LIST [B]
@@ -97,6 +123,32 @@ class GatewayModel(MeasuredModel):
         starts = range(head_bytes, size_bytes, chunk_bytes)
         tails = tuple(min(chunk_bytes, size_bytes - start) for start in starts)
         return ObjectLayout(head_bytes, tails)
+
+    def listed_keys_of_shard(self, keys: int, shards: int) -> int:
+        r"""Return the keys that a LIST requests from each of a bucket's index shards.
+
+        Notes
+        -----
+        Keys fall on shards at random, so that a shard may hold more than its part of them. Ceph requests
+        :math:`1 + n / s + \sqrt{2 n \ln(s) / s}` of :math:`n` keys on :math:`s` shards, and at least 8.
+
+        References
+        ----------
+        Ceph v16.2, ``src/rgw/rgw_rados.cc`` (``calc_ordered_bucket_list_per_shard``).
+
+        Examples
+        --------
+        With 11 shards, :math:`1 + 90.9 + \sqrt{2000 \cdot 2.398 / 11} = 1 + 90 + 20.9`:
+
+        >>> from types import SimpleNamespace
+        >>> GatewayModel.listed_keys_of_shard(SimpleNamespace(list_readahead_count=1000), 100, 11)
+        111
+        """
+        wanted = max(keys, self.list_readahead_count)
+        if shards == 1:
+            return wanted
+        spread = math.sqrt(2 * wanted * math.log(shards) / shards)
+        return max(_LISTED_MIN, 1 + int(wanted // shards + spread))
 
     def aligned_chunk_bytes(self, alignment_bytes: int) -> int:
         """Return the chunk of a pool with an alignment [B]: whole stripes, at least one."""

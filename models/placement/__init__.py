@@ -27,6 +27,7 @@ from stripesim.models.placement.osdmap import (
     placement_seeds,
     stable_mod,
 )
+from stripesim.models.placement.outages import PoolOutages
 from stripesim.models.placement.pg_sets import OsdMap, PgSets, PlacedPool, pg_sets
 from stripesim.models.placement.upmaps import balanced_osd_map, changed_osd_map
 from stripesim.models.problems import PlacementError
@@ -44,6 +45,7 @@ __all__ = [
     "PgSets",
     "PlacedPool",
     "PlacementError",
+    "PoolOutages",
     "Reweights",
     "Rule",
     "Step",

@@ -7,7 +7,7 @@ Ceph v19.2.0, src/osd/OSDMap.cc (_pg_to_up_acting_osds and its callees) and src/
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -92,9 +92,27 @@ class PgSets:
     acting_primary: Rows
 
 
-def pg_sets(osd_map: OsdMap, pool: PlacedPool) -> PgSets:
-    """Compute the up and acting sets of all placement groups of a pool. Row p belongs to group p."""
-    groups = np.arange(pool.pg_num, dtype=np.int64)
+def pg_sets(
+    osd_map: OsdMap, pool: PlacedPool, groups: npt.NDArray[np.int64] | None = None
+) -> PgSets:
+    """Compute the up and acting sets of placement groups of a pool.
+
+    Parameters
+    ----------
+    osd_map, pool
+        The OSD map, and one of its pools.
+    groups
+        Placement groups, ascending, shape (n,). None computes all.
+
+    Returns
+    -------
+    PgSets
+        A row for each of the groups, in their order.
+    """
+    if groups is None:
+        groups = np.arange(pool.pg_num, dtype=np.int64)
+    else:
+        osd_map = _renumbered(osd_map, pool, groups)
     if pool.hashpspool:
         seeds = placement_seeds(groups, pool.id, pool.pgp_num)
     else:
@@ -113,6 +131,30 @@ def pg_sets(osd_map: OsdMap, pool: PlacedPool) -> PgSets:
     up, up_primary = _with_primaries(osd_map, up, seeds, shift)
     acting, acting_primary = _with_temps(osd_map, pool, up, up_primary, shift)
     return PgSets(up, up_primary, acting, acting_primary)
+
+
+def _renumbered(
+    osd_map: OsdMap, pool: PlacedPool, groups: npt.NDArray[np.int64]
+) -> OsdMap:
+    """Return a map whose exceptions are those of some groups of a pool, by the row of each group."""
+
+    def by_row(exceptions: Mapping[Pg, Entry]) -> dict[Pg, Entry]:
+        if not exceptions:
+            return {}
+        return {
+            (pool.id, row): exceptions[pool.id, group]
+            for row, group in enumerate(groups.tolist())
+            if (pool.id, group) in exceptions
+        }
+
+    return replace(
+        osd_map,
+        pg_upmap=by_row(osd_map.pg_upmap),
+        pg_upmap_items=by_row(osd_map.pg_upmap_items),
+        pg_upmap_primaries=by_row(osd_map.pg_upmap_primaries),
+        pg_temp=by_row(osd_map.pg_temp),
+        primary_temp=by_row(osd_map.primary_temp),
+    )
 
 
 def _keep(rows: Rows, wanted: npt.NDArray[np.bool_], shift: bool) -> Rows:

@@ -4,19 +4,17 @@ See Ceph v16.2.15, src/osd/OSDMap.cc (check_pg_upmaps, clean_pg_upmaps), src/cru
 (verify_upmap): the monitors drop an exception in the map that breaks it.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import replace
-from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from stripesim.models.placement.balancer import balanced_sets
 from stripesim.models.placement.crush.map import CrushMap
 from stripesim.models.placement.crush_changes import reweighted
 from stripesim.models.placement.movement import OsdWeights
-from stripesim.models.placement.pg_sets import OsdMap, Pg, PlacedPool, pg_sets
-
-Entry = TypeVar("Entry")
+from stripesim.models.placement.pg_sets import OsdMap, PlacedPool, pg_sets
 
 
 def changed_osd_map(osd_map: OsdMap, weights: OsdWeights) -> OsdMap:
@@ -94,40 +92,61 @@ def _without_broken(osd_map: OsdMap, pool: PlacedPool) -> OsdMap:
         pg[1]
         for exceptions in (osd_map.pg_upmap, osd_map.pg_upmap_items)
         for pg in exceptions
-        if pg[0] == pool.id
+        if pg[0] == pool.id and pg[1] < pool.pg_num
     }
-    if not groups:
-        return osd_map
-    usable = _usable_osds(osd_map, pool)
-    domain_of = _domains(osd_map.crush, pool)
-    rows = pg_sets(osd_map, pool).up.tolist()
-    broken = set()
-    for group in groups:
-        osds = [osd for osd in rows[group] if osd in domain_of or osd in usable]
-        domains = {domain_of.get(osd, osd) for osd in osds}
-        if not usable.issuperset(osds) or len(domains) < len(osds):
-            broken.add((pool.id, group))
-    plain = replace(osd_map, pg_upmap={}, pg_upmap_items={}, pg_upmap_primaries={})
-    raw_rows = pg_sets(plain, pool).up.tolist()
-    items = {}
-    for pg, pairs in _kept(osd_map.pg_upmap_items, broken).items():
-        if pg[0] == pool.id:
-            raw = raw_rows[pg[1]]
-            valid = [(old, new) for old, new in pairs if old in raw and new in usable]
-        else:
-            valid = list(pairs)
-        if valid:
-            items[pg] = valid
-    return replace(
-        osd_map, pg_upmap=_kept(osd_map.pg_upmap, broken), pg_upmap_items=items
+    return without_broken_upmaps(
+        osd_map,
+        pool,
+        np.array(sorted(groups), dtype=np.int64),
+        usable=usable_osds(osd_map, pool),
+        domain_of=pool_domains(osd_map.crush, pool),
     )
 
 
-def _kept(exceptions: Mapping[Pg, Entry], broken: set[Pg]) -> dict[Pg, Entry]:
-    return {pg: entry for pg, entry in exceptions.items() if pg not in broken}
+def without_broken_upmaps(
+    osd_map: OsdMap,
+    pool: PlacedPool,
+    groups: npt.NDArray[np.int64],
+    *,
+    usable: Collection[int],
+    domain_of: Mapping[int, Hashable],
+) -> OsdMap:
+    """Return an OSD map without the exceptions of some groups of a pool that no longer hold.
+
+    Parameters
+    ----------
+    osd_map, pool
+        The map, and one of its pools.
+    groups
+        The groups to check, ascending, shape (n,). Exceptions of other groups stay.
+    usable
+        What `usable_osds` returns.
+    domain_of
+        What `pool_domains` returns.
+    """
+    if not len(groups):
+        return osd_map
+    plain = replace(osd_map, pg_upmap={}, pg_upmap_items={}, pg_upmap_primaries={})
+    rows = pg_sets(osd_map, pool, groups).up.tolist()
+    raw_rows = pg_sets(plain, pool, groups).up.tolist()
+    upmaps = dict(osd_map.pg_upmap)
+    items = dict(osd_map.pg_upmap_items)
+    for group, row, raw in zip(groups.tolist(), rows, raw_rows, strict=True):
+        pg = (pool.id, group)
+        osds = [osd for osd in row if osd in domain_of or osd in usable]
+        domains = {domain_of.get(osd, osd) for osd in osds}
+        is_broken = len(domains) < len(osds) or any(osd not in usable for osd in osds)
+        pairs = items.pop(pg, ())
+        if is_broken:
+            upmaps.pop(pg, None)
+            continue
+        valid = [(old, new) for old, new in pairs if old in raw and new in usable]
+        if valid:
+            items[pg] = valid
+    return replace(osd_map, pg_upmap=upmaps, pg_upmap_items=items)
 
 
-def _usable_osds(osd_map: OsdMap, pool: PlacedPool) -> set[int]:
+def usable_osds(osd_map: OsdMap, pool: PlacedPool) -> set[int]:
     """Return the OSDs below a pool's rule that are in and weigh something."""
     crush_weights = {
         item: weight
@@ -142,7 +161,7 @@ def _usable_osds(osd_map: OsdMap, pool: PlacedPool) -> set[int]:
     }
 
 
-def _domains(crush: CrushMap, pool: PlacedPool) -> dict[int, str]:
+def pool_domains(crush: CrushMap, pool: PlacedPool) -> dict[int, str]:
     """Return the failure domain of each OSD by a pool's rule; empty if it is the OSD itself."""
     domain = crush.failure_domain(pool.rule)
     if domain == "osd":

@@ -1,9 +1,11 @@
 """The answer of `stripesim import ceph-report`: capacity, stranded bytes, room to heal, and all sources."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from stripesim._version import __version__
 from stripesim.scenarios.clusters.scenario import ImportedScenario
@@ -13,6 +15,9 @@ from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.figures.captions import scheme_label
 from stripesim.scenarios.show.page.render import Section, render
 from stripesim.scenarios.show.tables import Table, TableCell
+
+if TYPE_CHECKING:
+    from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
 #: Maximum number of domains and OSDs to list. The rest is only counted.
 _ROWS_MAX: Final = 40
@@ -25,7 +30,7 @@ Row = Mapping[str, Any]
 def answer_of_cluster(
     document: Row, scenarios: Mapping[Path, ImportedScenario]
 ) -> Answer:
-    """Return the answer of an imported cluster.
+    """Return the answer of an imported cluster, about its failures if the document has them.
 
     Parameters
     ----------
@@ -42,18 +47,46 @@ def answer_of_cluster(
             contents |= scenario.files(file.name)
         return contents
 
+    def figures() -> Mapping[str, CaptionedFigure]:
+        if "failures" not in document:
+            return {}
+        from stripesim.scenarios.answers.failures.answer import draw_failures
+
+        first = next(iter(scenarios), Path("cluster.toml"))
+        return {
+            f"{first.stem}-{stem}": figure
+            for stem, figure in draw_failures(document).items()
+        }
+
     return Answer(
         document=document,
-        shown=[
-            *_printed_tables(document),
-            *_sentences(document),
-            *document["hardware"],
-        ],
+        shown=list(_shown(document)),
         outside=outside,
         warnings=[line for line in document["warnings"] if line not in outside],
         files=files,
+        figures=figures,
         page=lambda: report_of_cluster(document),
     )
+
+
+def _shown(document: Row) -> Iterator[str | Table]:
+    """Yield what the terminal shows: the failures if they were asked for, else the cluster."""
+    if "failures" not in document:
+        yield from _printed_tables(document)
+        yield from _sentences(document)
+        yield from document["hardware"]
+        return
+    from stripesim.scenarios.answers.failures.answer import (
+        sentences_of_failures,
+        table_of_failures,
+    )
+
+    yield from sentences_of_failures(document)
+    yield table_of_failures(document)
+    for line in document["before_failure"]["assumptions"]:
+        yield f"assumed: {line}"
+    for line in document["before_failure"]["notes"]:
+        yield f"note: {line}"
 
 
 def _printed_tables(document: Row) -> Iterator[Table]:
@@ -138,13 +171,18 @@ def report_of_cluster(document: Row) -> str:
 def sections_of(document: Row) -> list[Section]:
     """Return the sections: raw to writable capacity, pools, balance, room to heal, hardware."""
     capacity = document["capacity"]
-    return [
+    sections = [
         _waterfall(capacity),
         _pools(document),
         _balance(document),
         _healing(capacity),
         _hardware(document),
     ]
+    if "failures" not in document:
+        return sections
+    from stripesim.scenarios.answers.failures.answer import section_of_failures
+
+    return [section_of_failures(document), *sections]
 
 
 def _waterfall(capacity: Row) -> Section:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from stripesim.models.coding import parse_scheme
+from stripesim.models.placement import pgs_of_objects
 from stripesim.scenarios.cells.build import build_cell, build_loads, build_pool
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell, Scenario, WorkloadSpec, cells
@@ -21,7 +23,8 @@ from stripesim.scenarios.schema.units import duration_text, number_text
 from stripesim.sim.ceph.clients.workload import SyntheticLoops, SyntheticStream
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.demands import FloatArray, Mix, StationDemand, demands_of
-from stripesim.sim.ceph.pool import Pool
+from stripesim.sim.ceph.pool import Pool, image_prefix
+from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.observe.audit import audit_bound
 from stripesim.sim.observe.limits import NEAR
 from stripesim.sim.run import RunResult
@@ -55,6 +58,7 @@ _WORDS: Final[Mapping[str, _Words]] = {
     "private.tx": _Words("private network", "interfaces that send"),
     "private.rx": _Words("private network", "interfaces that receive"),
     "cpu": _Words("processors", "cores"),
+    "osd.cpu": _Words("processors of OSDs", "cores of OSDs"),
     "worker": _Words("processors (worker threads)", "worker threads"),
     "messenger": _Words("processors (messenger threads)", "messenger threads"),
     "kv": _Words("processors (key-value threads)", "key-value threads"),
@@ -327,9 +331,13 @@ def _group_weights(scenario: Scenario, pool: Pool) -> FloatArray:
     objects = scenario.images_bytes // scenario.cluster.object_bytes
     if scenario.workload.kind == "trace" or objects > max(_OBJECTS_MAX, 64 * groups):
         return np.full(groups, 1 / groups)
-    numbers = np.arange(max(1, objects), dtype=np.int64)
-    counts = np.bincount(
-        pool.groups_of(np.zeros_like(numbers), numbers), minlength=groups
-    )
+    counts = _objects_of_groups(max(1, objects), groups)
     weights: FloatArray = counts / counts.sum()
     return weights
+
+
+@lru_cache(maxsize=16)
+def _objects_of_groups(objects: int, groups: int) -> IntArray:
+    """Return how many of an image's first objects are in each placement group, shape (groups,)."""
+    numbers = pgs_of_objects(image_prefix(0), np.arange(objects), groups)
+    return np.bincount(numbers, minlength=groups)

@@ -424,4 +424,6 @@ def _cluster(
         unlimited_clients=bool(scenario.client.unlimited),
         one_network=spec.networks == 1,
         host_cores=host_cores,
+        cores_per_osd=spec.cores_per_osd,
+        cpu_limit_per_osd=spec.cpu_limit_per_osd,
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from stripesim.models.generations import recovery_model
 from stripesim.models.placement import OsdWeights
-from stripesim.models.problems import FaultError, ScenarioError
+from stripesim.models.problems import FaultError, ScenarioError, problems_at
 from stripesim.models.recovery import RecoveryModel
 from stripesim.scenarios.cells.changes import planned_changes
 from stripesim.scenarios.cells.files import cached_by_content
@@ -338,7 +338,7 @@ def _fitted(path: str, trace_format: str | None) -> list[LifetimeSpec]:
         trace = read_failures(path, format=trace_format)
         best = [fit_survival(trace, state).fits[0] for state in ("up", "down")]
     except (ValueError, OSError) as error:
-        raise ValueError(f"faults.drawn.trace: {error}") from error
+        raise ScenarioError(*problems_at("faults.drawn.trace", error)) from error
     return [
         LifetimeSpec.model_validate({"distribution": fit.name, **fit.parameters})
         for fit in best
@@ -388,7 +388,7 @@ def _outages(
     try:
         trace = read_failures(path, format=trace_format)
     except (ValueError, OSError) as error:
-        raise ValueError(f"faults.replay.trace: {error}") from error
+        raise ScenarioError(*problems_at("faults.replay.trace", error)) from error
     rows: list[tuple[str, float, float | None]]
     if trace.spans is None:
         events = trace.events.filter(~trace.events["up"])

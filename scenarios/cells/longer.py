@@ -29,12 +29,15 @@ def long_enough(
     inputs: CellInputs,
     run: RunCell,
     checked: Callable[[RunResult], RunResult] = lambda result: result,
+    *,
+    compiled: CompiledGraphs | None = None,
 ) -> RunResult:
     """Run a cell, and run it longer until the audit accepts it or a longer run costs too much.
 
-    `checked` returns a result with the refusal of a further check, if it fails that one.
+    `checked` returns a result with the refusal of a further check, if it fails that one. `compiled` are the
+    graphs of a run that differs in nothing but its seed.
     """
-    result = checked(run(inputs, None))
+    result = checked(run(inputs, compiled))
     while can_lengthen(inputs) and (length := next_length(result)) is not None:
         longer = replace(inputs, workload=lengthened(inputs.workload, length))
         result = checked(replace(run(longer, result.compiled), length=length))

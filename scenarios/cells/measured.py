@@ -9,11 +9,11 @@ import numpy as np
 from stripesim.calibration.measured.hardware import MeasuredHardware, on_hardware
 from stripesim.calibration.measured.rows import MeasuredRow
 from stripesim.models.coding import parse_scheme
-from stripesim.models.problems import RefusedError
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.observe.audit import refuse
 from stripesim.sim.run import RunResult
 
 PARAMETERS = "nvme"
@@ -34,6 +34,20 @@ _REPLICAS = 3
 UPMAP_MAX_DEVIATION = 5
 #: Placement groups per OSD that the autoscaler aims at, used if a source does not state their number.
 PGS_PER_OSD = 100
+# Columns that grow with the hosts.
+_RATES = (
+    "iops",
+    "throughput_bytes_per_s",
+    "throughput_ci_low",
+    "throughput_ci_high",
+)
+# Columns of a whole run that a part of its requests does not have.
+_WHOLE = (
+    "throughput_ci_low",
+    "throughput_ci_high",
+    "latency_ci_low",
+    "latency_ci_high",
+)
 # Minimum objects per placement group in the images.
 _OBJECTS_PER_GROUP = 8
 
@@ -173,14 +187,15 @@ def predict(
     (cell,) = cells(scenario)
     result = run_cell(scenario, cell, engine, models, unchecked=True)
     if result.counts_refused is not None:
-        raise RefusedError(result.counts_refused)
+        refuse(result.counts_refused)
     assert result.window is not None
     found = []
     for row in rows:
         numbers = result.row.as_dict() | (_part(result, row.part) if row.part else {})
         rates = {
             name: numbers[name] * hosts_share
-            for name in ("iops", "throughput_bytes_per_s")
+            for name in _RATES
+            if numbers[name] is not None
         }
         found.append(
             {
@@ -194,6 +209,7 @@ def predict(
                 **numbers,
                 **rates,
                 "simulated_hosts": first.nodes,
+                "utilisation": result.utilisation,
                 "mb_s": rates["throughput_bytes_per_s"] / 1e6,
                 "latency_mean_ms": numbers["latency_mean_ns"] / 1e6,
                 "latency_p99_ms": numbers["latency_p99_ns"] / 1e6,
@@ -202,17 +218,22 @@ def predict(
     return found
 
 
-def _part(result: RunResult, part: str) -> dict[str, float]:
-    """Return rates and latencies of the reads or the writes of a mixed run."""
+def _part(result: RunResult, part: str) -> dict[str, float | None]:
+    """Return rates and latencies of the reads or the writes of a mixed run, which have no intervals."""
     window = result.window
     requested = result.requested
     assert window is not None
     held = window.holds(requested) & (requested.is_write == (part == "write"))
     latencies = requested.latencies_ns[held[requested.done]]
     span_s = (window.end_ns - window.start_ns) / 1e9
+    percentiles = {
+        f"latency_p{rank}_ns": float(np.percentile(latencies, rank))
+        for rank in (50, 95, 99)
+    }
     return {
+        **dict.fromkeys(_WHOLE),
         "iops": float(held.sum() / span_s),
         "throughput_bytes_per_s": float(requested.lengths_bytes[held].sum() / span_s),
         "latency_mean_ns": float(latencies.mean()),
-        "latency_p99_ns": float(np.percentile(latencies, 99)),
+        **percentiles,
     }

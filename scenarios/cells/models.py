@@ -250,10 +250,9 @@ def _device(scenario: Scenario) -> DeviceModel:
             given[f"{direction}_quantiles"] = lognormal_factors(
                 given.pop(f"{direction}_sigma")
             )
+    numbers = device_set(scenario)
     try:
-        return device_set(scenario).device(given)
+        return numbers.device(given)
     except ParameterSetError as error:
         path = ("cluster", "drive_numbers" if given else "drive")
-        if scenario.where(*path) in str(error):
-            raise
         raise ParameterSetError(scenario.located(*path, detail=str(error))) from None

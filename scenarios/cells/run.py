@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from stripesim.models.problems import RefusedError, StepsError
+from stripesim.models.problems import StepsError
 from stripesim.scenarios.cells.bound import within_bound
 from stripesim.scenarios.cells.build import CellInputs, build_cell, check_schemes
 from stripesim.scenarios.cells.failures import check_clients_meet_faults
@@ -15,6 +15,7 @@ from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.planner import CompiledGraphs
 from stripesim.sim.engine.graph import STEPS_MAX, IntArray
+from stripesim.sim.observe.audit import refuse
 from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.result_row import ResultRow
 from stripesim.sim.observe.window import WARM_UP
@@ -87,12 +88,23 @@ def run_cells(
     models: Models | None = None,
     *,
     unchecked: bool = False,
+    graphs: dict[Cell, CompiledGraphs] | None = None,
 ) -> Iterator[tuple[Cell, RunResult]]:
-    """Run the cells of a scenario one after another. `unchecked` is that of `run_cell`."""
+    """Run the cells of a scenario one after another. `unchecked` is that of `run_cell`.
+
+    `graphs` holds the op graphs of each cell, for other seeds of the scenario.
+    """
     models = models or build_models(scenario)
     check_schemes(scenario, models)
+    graphs = {} if graphs is None else graphs
     for cell in cells(scenario):
-        yield cell, run_cell(scenario, cell, engine, models, unchecked=unchecked)
+        compiled = graphs.setdefault(cell, {})
+        yield (
+            cell,
+            run_cell(
+                scenario, cell, engine, models, unchecked=unchecked, compiled=compiled
+            ),
+        )
 
 
 def run_cell(
@@ -102,11 +114,12 @@ def run_cell(
     models: Models | None = None,
     *,
     unchecked: bool = False,
+    compiled: CompiledGraphs | None = None,
 ) -> RunResult:
     """Run one cell. Closed loops too short for the audit run longer, see `stripesim.scenarios.cells.longer`.
 
     With `unchecked`, a result that the audit refuses is returned as well; the caller withholds or marks its
-    numbers.
+    numbers. `compiled` are the op graphs of a run that differs in nothing but its seed.
 
     Raises
     ------
@@ -123,11 +136,12 @@ def run_cell(
                 scenario, inputs, engine, compiled=compiled
             ),
             lambda result: within_bound(scenario, cell, models, result),
+            compiled=compiled,
         )
     except StepsError as error:
         raise steps_problem(scenario, cell.scheme, error) from None
     if result.refused is not None and not unchecked:
-        raise RefusedError(f"{_name(cell)}: {result.refused}")
+        refuse(f"{_name(cell)}: {result.refused}")
     return result
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from stripesim.models.coding import parse_scheme
 from stripesim.models.placement import (
@@ -19,6 +20,7 @@ from stripesim.models.placement import (
 )
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.models.problems import ClusterImportError, PlacementError, SchemeError
+from stripesim.models.recovery import min_size
 from stripesim.scenarios.clusters.documents import (
     Documents,
     MeasuredRate,
@@ -69,7 +71,9 @@ class ImportedPool:
     rule_name: str  # empty if the CRUSH map lacks the rule
     failure_domain: str  # type of bucket that holds at most one shard of a group
     osds: tuple[int, ...]  # below the buckets that the rule takes
+    min_size: int  # shards below which a placement group serves no clients
     stored_bytes: int | None
+    allocated_bytes: int | None  # on all OSDs, None if no file has them
     counters: PoolCounters | None
     rate: MeasuredRate | None
     application: str
@@ -136,6 +140,14 @@ class FullRatios:
 
 
 @dataclass(frozen=True)
+class GroupData:
+    """Data of each placement group of a pool, as the cluster counts it, shape (pg_num,)."""
+
+    stored_bytes: npt.NDArray[np.int64]  # of clients
+    omap_bytes: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class ImportedCluster:
     """A cluster with its placement groups mapped."""
 
@@ -145,6 +157,8 @@ class ImportedCluster:
     pools: tuple[ImportedPool, ...]
     osds: tuple[ImportedOsd, ...]  # existing ones, by id
     sets: Mapping[int, PgSets]
+    #: Data of each placement group, by pool, for pools all of whose groups a file lists
+    group_data: Mapping[int, GroupData]
     counts: Counts
     reported: Counts | None  # the cluster's own counts, None if no file has them
     ratios: FullRatios
@@ -222,6 +236,7 @@ def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
         pools=pools,
         osds=osds,
         sets=sets,
+        group_data=_group_data(documents, osd_map),
         counts=counts,
         reported=reported,
         ratios=FullRatios(
@@ -233,6 +248,25 @@ def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
         cluster_rate=documents.cluster_rate,
         warnings=tuple(warnings),
     )
+
+
+def _group_data(documents: Documents, osd_map: OsdMap) -> dict[int, GroupData]:
+    """Return the data of placement groups, by pool. A pool with a group missing is left out."""
+    sums = {
+        row.pgid: row.stat_sum for row in documents.pg_rows if row.stat_sum is not None
+    }
+    data = {}
+    for pool in osd_map.pools if sums else ():
+        rows = [sums.get(f"{pool.id}.{group:x}") for group in range(pool.pg_num)]
+        known = [row for row in rows if row is not None]
+        if len(known) < pool.pg_num:
+            continue
+        # Ceph's counters of a group are below 0 for a moment after some repairs.
+        data[pool.id] = GroupData(
+            np.array([max(0, row.num_bytes) for row in known], dtype=np.int64),
+            np.array([max(0, row.num_omap_bytes) for row in known], dtype=np.int64),
+        )
+    return data
 
 
 def _release_warnings(version: str) -> list[str]:
@@ -264,6 +298,9 @@ def _pool(
             f"pool {placed.name}: crush_rule {placed.rule}: not in the CRUSH map: not mapped"
         )
     counters = documents.pool_counters.get(placed.id)
+    least = min_size(
+        kind=placed.kind, k=round(placed.size / overhead), width=placed.size
+    )
     return ImportedPool(
         placed=placed,
         key=key,
@@ -274,7 +311,9 @@ def _pool(
         rule_name="" if rule is None else rule.name,
         failure_domain="osd" if rule is None else osd_map.crush.failure_domain(rule.id),
         osds=osds_of_rule(osd_map, rule),
+        min_size=row.min_size or least,
         stored_bytes=counters.num_bytes if counters else None,
+        allocated_bytes=documents.pool_allocated_bytes.get(placed.id),
         counters=counters,
         rate=documents.pool_rates.get(placed.id),
         application=", ".join(row.application_metadata),

@@ -62,6 +62,7 @@ class Documents:
     cluster_sum: OsdSums | None = None
     pool_counters: dict[int, PoolCounters] = field(default_factory=dict)
     all_pools: PoolCounters = field(default_factory=PoolCounters)
+    pool_allocated_bytes: dict[int, int] = field(default_factory=dict)
     pool_rates: dict[int, MeasuredRate] = field(default_factory=dict)
     cluster_rate: MeasuredRate | None = None
     pg_counts: list[PgsOfOsd] | None = (
@@ -282,6 +283,9 @@ def _add_pool_stats(documents: Documents, rows: Iterable[PoolStats]) -> None:
     for row in rows:
         if row.stat_sum is not None:
             documents.pool_counters.setdefault(row.poolid, row.stat_sum)
+        if row.store_stats is not None:
+            allocated_bytes = row.store_stats.allocated
+            documents.pool_allocated_bytes.setdefault(row.poolid, allocated_bytes)
         if row.client_io_rate is not None:
             documents.pool_rates[row.poolid] = _measured(
                 row.client_io_rate, "osd pool stats"

@@ -8,7 +8,7 @@ import numpy as np
 
 from stripesim.models.placement import CrushMap, OsdMap, PlacedPool, map_from_dump
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
-from stripesim.models.problems import ClusterImportError, PlacementError
+from stripesim.models.problems import ClusterImportError, PlacementError, problems_of
 from stripesim.scenarios.clusters.documents import Documents
 from stripesim.scenarios.clusters.pool_crush import with_safe_names
 from stripesim.scenarios.clusters.report_schema import (
@@ -140,7 +140,7 @@ def _read_crush(dump: CrushDump, file: str) -> tuple[CrushMap, list[str]]:
             dump.model_dump(by_alias=True, exclude_none=True), source=file
         )
     except PlacementError as error:
-        raise ClusterImportError(str(error)) from None
+        raise ClusterImportError(*problems_of(error)) from None
     return with_safe_names(crush)
 
 

@@ -221,6 +221,7 @@ class PoolRow(ReportPart):
         default="replicated", validation_alias="type"
     )
     size: Annotated[int, _whole(1, 255)] = _REQUIRED
+    min_size: Annotated[int, _whole(1, 255)] | None = None
     pg_num: PgCount = _REQUIRED
     pgp_num: PgCount | None = Field(
         default=None, validation_alias=AliasChoices("pg_placement_num", "pgp_num")
@@ -448,11 +449,18 @@ class IoRate(ReportPart):
     write_op_per_sec: Rate = 0.0
 
 
+class StoreStats(ReportPart):
+    """Space of a pool on all its OSDs."""
+
+    allocated: Counter = 0
+
+
 class PoolStats(ReportPart):
     """Counters and rates of a pool."""
 
     poolid: Annotated[int, _whole(0, 2**31 - 1)] = _required("poolid", "pool_id", "id")
     stat_sum: PoolCounters | None = None
+    store_stats: StoreStats | None = None
     client_io_rate: IoRate | None = None
 
 
@@ -476,12 +484,20 @@ class PgStatsDelta(ReportPart):
     stamp_delta: Seconds = 0.0
 
 
+class PgCounters(ReportPart):
+    """Data of a placement group."""
+
+    num_bytes: Change = 0
+    num_omap_bytes: Change = 0
+
+
 class PgRow(ReportPart):
     """A placement group."""
 
     pgid: Text = _REQUIRED
     up_primary: OsdSlot = -1
     acting: list[OsdSlot] = []
+    stat_sum: PgCounters | None = None
 
 
 class PgsOfOsd(ReportPart):

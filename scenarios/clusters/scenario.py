@@ -20,6 +20,7 @@ from stripesim.models.problems import (
     PlacementError,
     ScenarioError,
     first_problem,
+    problems_at,
 )
 from stripesim.scenarios.clusters.cluster import (
     ImportedCluster,
@@ -459,4 +460,4 @@ def check_written(scenario: ImportedScenario, path: Path) -> None:
     try:
         load_scenario(str(path))
     except ScenarioError as error:
-        raise ClusterImportError(f"pool {scenario.pool}: {error}") from None
+        raise ClusterImportError(*problems_at(f"pool {scenario.pool}", error)) from None

@@ -1,6 +1,6 @@
 """Answer `import ceph-report`: one JSON document, and the scenarios to write."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ def answer(
     path: Path = Path("scenario.toml"),
     plan: bool = False,
     grow: str = "",
+    failures: Callable[[ImportedCluster], Mapping[str, Any]] | None = None,
 ) -> tuple[dict[str, Any], dict[Path, ImportedScenario]]:
     """Describe a cluster, and build scenarios of its pools.
 
@@ -40,6 +41,8 @@ def answer(
         If True, scenarios have a table `[plan]` and no CRUSH map.
     grow
         Hosts to add first, such as ``hosts=+4``, like those of the first pool.
+    failures
+        Computes further fields of the document from the cluster, with the hosts added. None adds none.
 
     Returns
     -------
@@ -90,6 +93,8 @@ def answer(
         "outside_calibrated_range": outside,
         "warnings": [*warnings, *outside],
     }
+    if failures is not None:
+        document |= failures(cluster)
     return document, scenarios
 
 

@@ -1,5 +1,7 @@
 """Estimate the time to rebuild one lost OSD, by simulating a sample of its objects."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -13,6 +15,7 @@ from stripesim.scenarios.cells.files import content_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell, Scenario, WorkloadSpec
 from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.observe.audit import refuse
 from stripesim.sim.observe.intervals import student_interval
 from stripesim.sim.run import simulate
 
@@ -45,6 +48,8 @@ class Rebuild:
         Resources near their limit. None if throttles limit the rate.
     reason
         Why the simulation was not possible.
+    refused
+        Check of the audit that a simulation fails. None if all pass.
     """
 
     scheme: str
@@ -59,6 +64,25 @@ class Rebuild:
     network_bytes_per_lost_byte: float | None = None
     lost_osds: tuple[int, ...] = ()
     reason: str | None = None
+    refused: str | None = None
+
+    def accepted(self) -> Rebuild:
+        """Return this rebuild if it passes the audit.
+
+        Raises
+        ------
+        RefusedError
+            If the audit refuses one of its simulations.
+        """
+        if self.refused is not None:
+            refuse(f"rebuild of {self.scheme}: {self.refused}")
+        return self
+
+    def withheld(self) -> Rebuild:
+        """Return this rebuild, or one without numbers if the audit refuses it."""
+        if self.refused is None:
+            return self
+        return Rebuild(self.scheme, reason=self.refused, refused=self.refused)
 
     @property
     def bytes_per_s(self) -> float | None:
@@ -120,7 +144,13 @@ def idle_rebuild(
         return Rebuild(scheme, reason=str(error))
     half = runs[_SAMPLES // 2 - 1]
     full_sample = runs[-1]
-    return replace(full_sample, half_bytes_per_s=half.bytes_per_s, **_pace(runs))
+    refusals = [run.refused for run in runs if run.refused is not None]
+    return replace(
+        full_sample,
+        half_bytes_per_s=half.bytes_per_s,
+        refused=next(iter(refusals), None),
+        **_pace(runs),
+    )
 
 
 class RebuildRate(NamedTuple):
@@ -151,6 +181,7 @@ def simulated_rate(
     """
     if rebuild is None:
         rebuild = _idle_rebuild(_SameRecovery(scenario), scheme)
+    rebuild.accepted()
     seconds = rebuild.seconds_for(drive_bytes)
     if not seconds:
         reason = rebuild.reason or "the rebuild does not finish"
@@ -237,7 +268,7 @@ def _rebuild(scenario: Scenario, cell: Cell, models: Models, engine: str) -> Reb
         faults=inputs.faults,
         seed=scenario.seed,
         engine=engine,
-    ).accepted()
+    )
     return measured_rebuild(scenario, {"scheme": cell.scheme, **result.row.as_dict()})
 
 
@@ -252,4 +283,5 @@ def measured_rebuild(scenario: Scenario, row: Mapping[str, Any]) -> Rebuild:
         network_bytes_per_lost_byte=row.get("repair_private_net_bytes_per_lost_byte"),
         lost_osds=scenario.repair.lost_osds,
         limited_by=row.get("limits"),
+        refused=row.get("refused"),
     )

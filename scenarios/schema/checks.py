@@ -38,6 +38,7 @@ _GEOMETRY: Final = (
     "cluster.racks",
     "cluster.crush_map",
 )
+_PINNED: Final = "cluster.cores_per_osd"
 _ONE: Final = "only one of them"
 S3_OPS: Final = frozenset({"put", "get", "head", "list", "delete"})
 #: Characters of a path that messages show.
@@ -59,6 +60,7 @@ def cross_check(
         _trace,
         _files,
         _fill_ratios,
+        _osd_cores,
         _sizes,
         _repeats,
         _plan,
@@ -94,6 +96,7 @@ def _loads(scenario: Scenario) -> Iterator[KeyProblem]:
     for place, load in loads_with_keys(scenario):
         yield from _bound_of_load(scenario, place, load)
         yield from _contradictions(scenario, place, load)
+        yield from _vms(place, load)
         yield from _arrivals(place, load)
 
 
@@ -126,6 +129,23 @@ def _contradictions(
         if load.completions == "newest" and getattr(scenario, table) is not None:
             got = f'"newest" with [{table}]'
             yield problem(f"{place}.completions", got, '"each"', table)
+
+
+def _vms(place: str, load: WorkloadSpec) -> Iterator[KeyProblem]:
+    """Check that virtual machines and clients do not contradict each other."""
+    if load.vms is None:
+        for key in ("vm_queue_depth", "vm_iops_limit"):
+            if getattr(load, key) is not None:
+                wanted = f"{place}.vms, too"
+                yield problem(
+                    f"{place}.{key}", getattr(load, key), wanted, f"{place}.vms"
+                )
+        return
+    for key, value in load.keys_of_vms().items():
+        got = getattr(load, key)
+        if got != value:
+            wanted = f"no {key}: virtual machines set it to {value}"
+            yield problem(f"{place}.{key}", got, wanted, f"{place}.vms")
 
 
 def _arrivals(place: str, load: WorkloadSpec) -> Iterator[KeyProblem]:
@@ -282,6 +302,34 @@ def _fill_ratios(scenario: Scenario) -> Iterator[KeyProblem]:
         yield problem(other, full, f"at least {key} ({nearfull:g})", key)
     else:
         yield problem(key, nearfull, f"at most {other} ({full:g})", other)
+
+
+def _osd_cores(scenario: Scenario) -> Iterator[KeyProblem]:
+    """Check that the cores of each host suffice for those of its OSDs, and a limit for what it limits."""
+    cluster = scenario.cluster
+    pinned = cluster.cores_per_osd
+    limit = cluster.cpu_limit_per_osd
+    if pinned and limit and limit > pinned:
+        wanted = f"at most cluster.cores_per_osd ({pinned}), which no OSD can exceed"
+        yield problem("cluster.cpu_limit_per_osd", f"{limit:g}", wanted, _PINNED)
+    key = _PINNED if pinned else "cluster.cpu_limit_per_osd"
+    each = pinned or limit
+    if each is None:
+        return
+    # Clients and gateways on the hosts need at least one core.
+    needs_core = scenario.client.place == "osd-hosts" or (
+        scenario.workload.is_s3 and cluster.gateways.place == "osd-hosts"
+    )
+    for group in cluster.host_groups:
+        osds = group.osds or 0
+        cores = (group.cores or cluster.cores_per_host) - needs_core
+        if each * osds > cores:
+            most = cores // osds if pinned else cores / osds
+            wanted = f"at most {most:.4g}: a host has {cores + needs_core} cores for {osds} OSDs"
+            if needs_core:
+                wanted += " and at least one other process"
+            yield problem(key, f"{each:g}", wanted, "cluster.cores_per_host")
+            return
 
 
 def _sizes(scenario: Scenario) -> Iterator[KeyProblem]:

@@ -107,7 +107,7 @@ def _keys_of_change(where: str, change: ChangeSpec) -> Iterator[KeyProblem]:
     for key in sorted(given - needed - optional):
         wanted = f'no such key, since kind is "{change.kind}"'
         yield problem(f"{where}.{key}", getattr(change, key), wanted)
-    if change.hosts is None or "hosts" not in needed:
+    if change.hosts is None or "hosts" not in needed | optional:
         return
     is_count = isinstance(change.hosts, int)
     if is_count != (change.kind == "add"):

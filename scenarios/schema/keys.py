@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
-from pydantic import Discriminator, Field, PrivateAttr, Tag
+from pydantic import Discriminator, Field, PrivateAttr, Tag, model_validator
 
 from stripesim.models.problems import Problem, ScenarioError
 from stripesim.scenarios.schema.tables import (
@@ -226,6 +226,13 @@ class ClusterSpec(ScenarioTable):
     """PGs of the pool on OSDs that the balancer chose, each a table [[cluster.upmap_items]]."""
     cores_per_host: Count = 128
     """CPU cores of each storage host [count]. The set nvme counts hardware threads."""
+    cores_per_osd: Count | None = None
+    """Cores that each OSD is pinned to (numactl, cpuset, Kubernetes' static CPU manager) [count], in the
+    unit of cores_per_host. No other process uses them. Default: all OSDs of a host share its cores."""
+    cpu_limit_per_osd: Annotated[float, Field(ge=0.01, le=10_000)] | None = None
+    """Processor time that each OSD may use, as a number of cores (limits.cpu of Kubernetes, cpu.max of a
+    cgroup): so many times 100 ms in each 100 ms. Until these are used up, its threads run on all cores of
+    the host, or on the cores_per_osd. Then they stop until the next 100 ms. Default: no limit."""
     op_shards: Count | None = None
     """Operation queues of one OSD [count] (osd_op_num_shards). Default: the parameter set's or the
     generation's."""
@@ -418,6 +425,15 @@ class WorkloadSpec(ScenarioTable):
     queue_depth: Count = 256
     """Requests that each client keeps in flight [count]. Ignored for Poisson arrivals and for traces
     replayed at recorded times."""
+    vms: Annotated[int, Field(ge=1, le=CLIENTS_MAX)] | None = None
+    """Virtual machines [count], each a client with an image of its own, in place of clients. `stripesim load
+    --vms` finds how many keep a latency. Default: none, clients are stated directly."""
+    vm_queue_depth: Count | None = None
+    """Requests that each virtual machine keeps in flight [count], without vm_iops_limit. Default:
+    queue_depth."""
+    vm_iops_limit: PositiveFloat | None = None
+    """Request rate of each virtual machine (iops limit of a hypervisor or storage class) [requests/s]. They
+    issue as much as they may, at random moments: Poisson arrivals of vms × vm_iops_limit. Default: none."""
     completions: Literal["each", "newest"] = "each"
     """each: the client submits a new request after every completion. newest: it waits for its latest
     request, then replaces all completed ones. For closed loops only."""
@@ -449,6 +465,34 @@ class WorkloadSpec(ScenarioTable):
     timeout_s: SpanS | None = None
     """Time after which the client abandons a request [s] (rados_osd_op_timeout). Default: never, as in
     Ceph. Only with [faults]."""
+
+    @model_validator(mode="after")
+    def _vms_are_clients(self) -> Self:
+        """Set the keys of clients by those of virtual machines, unless they are given. Rules compare them."""
+        meant = {
+            key: value
+            for key, value in self.keys_of_vms().items()
+            if key not in self.model_fields_set
+        }
+        return self.replaced(**meant) if meant else self
+
+    def keys_of_vms(self) -> dict[str, Any]:
+        """Return the keys of clients that virtual machines mean, with their values."""
+        if self.vms is None:
+            return {}
+        meant: dict[str, Any] = {"clients": self.vms}
+        if self.vm_queue_depth is not None:
+            meant["queue_depth"] = self.vm_queue_depth
+        if self.vm_iops_limit is not None:
+            meant |= {"kind": "open", "rate_per_s": self.vms * self.vm_iops_limit}
+        return meant
+
+    def with_vms(self, vms: int) -> Self:
+        """Return the workload with a number of virtual machines."""
+        load = self.replaced(vms=vms, clients=vms)
+        if self.vm_iops_limit is None:
+            return load
+        return load.at_rate(vms * self.vm_iops_limit)
 
     @property
     def is_s3(self) -> bool:

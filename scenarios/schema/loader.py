@@ -416,8 +416,9 @@ def _override_from_text(document: _Document, item: str) -> None:
     key, equals, value = item.partition("=")
     if not equals:
         wanted = "key=value, such as workload.requests=2000"
-        place = f"--set: {value_text(item)}"
-        document.loose.append(Problem(place=place, got='no "="', wanted=wanted))
+        document.loose.append(
+            Problem(place="--set", key=value_text(item), got='no "="', wanted=wanted)
+        )
         return
     written = _override_path(key)
     if written is None:
@@ -438,8 +439,9 @@ def _override_from_text(document: _Document, item: str) -> None:
 def _note_no_key(document: _Document, place: str, item: str, key: str) -> None:
     got = f"{value_text(key)} for a key"
     wanted = "one such as workload.requests"
-    where = f"{place}: {value_text(item)}"
-    document.loose.append(Problem(place=where, got=got, wanted=wanted))
+    document.loose.append(
+        Problem(place=place, key=value_text(item), got=got, wanted=wanted)
+    )
 
 
 def _replace(document: _Document, path: KeyPath, value: Any) -> None:

@@ -175,7 +175,7 @@ class FaultsSpec(Throttles):
 
 # Planned changes of a cluster, for `stripesim rehearse`.
 
-ChangeKind = Literal["out", "in", "weight", "add", "remove", "scheme"]
+ChangeKind = Literal["out", "in", "weight", "add", "remove", "scheme", "restart"]
 
 #: Keys that each kind of change needs, and those that it may have.
 CHANGE_KEYS: Final[dict[str, tuple[set[str], set[str]]]] = {
@@ -185,6 +185,7 @@ CHANGE_KEYS: Final[dict[str, tuple[set[str], set[str]]]] = {
     "add": ({"hosts"}, {"osds_per_host", "weight"}),
     "remove": ({"hosts"}, set()),
     "scheme": ({"scheme"}, {"crush_rule", "copy_parallel"}),
+    "restart": (set(), {"hosts", "downtime_s", "noout"}),
 }
 #: Changes of one scenario at most.
 CHANGES_MAX: Final = 1000
@@ -215,15 +216,16 @@ class ChangeSpec(ScenarioTable):
 
     kind: ChangeKind
     """out: move data off OSDs that stay up. in: bring them back. weight: set the CRUSH weight of OSDs.
-    add: add hosts. remove: drain hosts. scheme: copy the pool into a new one and delete it."""
+    add: add hosts. remove: drain hosts. scheme: copy the pool into a new one and delete it. restart: restart
+    hosts one after another, each once the cluster is clean."""
     osds: tuple[OsdId, ...] | None = Field(default=None, min_length=1)
     """OSD numbers, for out, in and weight."""
     weight: Annotated[float, Field(ge=0, le=10_000)] | None = None
     """CRUSH weight of each OSD [TiB by convention], for weight and add. Default for add: the weight of
     existing OSDs."""
     hosts: HostsToChange | None = None
-    """For add, the number of new hosts [count]. For remove, the list of hosts to drain, by number from 0 or
-    by their name in the CRUSH map."""
+    """For add, the number of new hosts [count]. For remove and restart, the list of hosts, by number from 0
+    or by their name in the CRUSH map. Default for restart: all hosts."""
     osds_per_host: Count | None = None
     """OSDs of each new host [count], for add. Default: as many as the last host has."""
     scheme: SchemeText | None = None
@@ -233,6 +235,10 @@ class ChangeSpec(ScenarioTable):
     copy_parallel: Count | None = None
     """Objects that the copying client keeps in flight [count], for scheme. Default: 10, as rbd migration and
     rbd deep copy do (rbd_concurrent_management_ops)."""
+    downtime_s: PositiveFloat | None = None
+    """Time that each host is down [s], for restart. Default: 300 s."""
+    noout: bool = True
+    """For restart, True if no OSD is marked out meanwhile (ceph osd set noout)."""
     at_s: TimeS | None = None
     """Simulated time of the change [s]. Default: once the cluster is clean after the previous changes."""
 

@@ -70,8 +70,8 @@ def _scheme(value: object) -> object:
                 "wanted", "{wanted}", {"wanted": wanted}
             ) from error
         except SchemeError as error:
-            # Keep only the end of the message. The caller adds the location and the value.
-            wanted = str(error).rpartition("wanted ")[2]
+            # The caller adds the location and the value.
+            wanted = error.problems[0].wanted
             raise PydanticCustomError(
                 "wanted", "{wanted}", {"wanted": wanted}
             ) from error

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from stripesim.scenarios.schema.units import format_size
 from stripesim.scenarios.show.quantities import IDENTITY, QUANTITIES
+from stripesim.sim.observe.audit import failed_check
 from stripesim.sim.observe.limits import LATENCY, NEAR, resource_name
 
 # Rows that differ in these are separated in a table.
@@ -57,7 +58,7 @@ def _bottleneck(row: Mapping[str, Any]) -> str:
     refused = row.get("refused")
     if refused is None:
         return _limit(row)
-    check = refused.partition(":")[0]
+    check = failed_check(refused)
     if row.get("iops") is None:
         return f"refused: {check}"
     return f"{_limit(row)} (unchecked: {check})"

@@ -16,6 +16,7 @@ RESOURCE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
         "client.tx": "client’s network, sending",
         "client.rx": "client’s network, receiving",
         "cpu": "CPU cores of a host",
+        "osd.cpu": "CPU cores or limit of an OSD",
         "public.tx": "public network, sending",
         "public.rx": "public network, receiving",
         "private.tx": "private network, sending",

@@ -24,6 +24,7 @@ import polars.selectors as cs
 
 from stripesim._version import __version__
 from stripesim.calibration.ledger.verdicts import Claim, Entry, Ledger, judge
+from stripesim.models.problems import Problem, StudyError
 from stripesim.scenarios.cells.notes import where_and_when
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario
@@ -59,6 +60,7 @@ class Setting:
 
     engine: str = "compiled"
     ablate: tuple[str, ...] = ()
+    unchecked: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -70,7 +72,8 @@ Experiment = Callable[[Setting], Iterable[Row]]
 class StudyResult(Answer):
     """Outcome of a study. `rows` has one row per run, or per measured case.
 
-    `refusals` names the tasks whose numbers the audit refuses. Their claims have no value.
+    `refusals` names the tasks whose numbers the audit refuses. Their claims have no value, unless the study
+    ran unchecked.
     """
 
     ledger: Ledger  #: Claims and verdicts
@@ -110,14 +113,6 @@ class StudyResult(Answer):
         return table._repr_html_() + left_out_html(left_out)
 
     def _derived(self) -> Mapping[str, Any]:
-        return {
-            "document": self._document(),
-            "saved_as": "ledger.json",
-            "files": partial(_files, self),
-            "parts": self.ablated,
-        }
-
-    def _document(self) -> dict[str, Any]:
         document = {**self.ledger.to_json(), "provenance": self.provenance}
         if self.refusals:
             document["refused"] = list(self.refusals)
@@ -127,7 +122,12 @@ class StudyResult(Answer):
                 for name, result in self.ablated.items()
                 for row in self._changed(result)
             ]
-        return {**document, **self.fields}
+        return {
+            "document": {**document, **self.fields},
+            "saved_as": "ledger.json",
+            "files": partial(_files, self),
+            "parts": self.ablated,
+        }
 
     def ablation_table(self) -> Table:
         """Return, for each ablation, the verdicts and the claims that change most."""
@@ -297,6 +297,7 @@ class Study:
         ablate: Sequence[str] = (),
         jobs: int | None = None,
         progress: OnStep = silent,
+        unchecked: bool = False,
         **options: Any,
     ) -> StudyResult:
         """Run the study. `stripesim.study` describes the arguments."""
@@ -313,7 +314,9 @@ class Study:
             )
         ablations = self.description.ablations
         names = chosen("--ablate", ablate, ablations)
-        setting = Setting(engine=engine, ablate=names, options=given)
+        setting = Setting(
+            engine=engine, ablate=names, unchecked=unchecked, options=given
+        )
         if jobs is None and not self.description.all_processors:
             jobs = 1
         sets = sets or {}
@@ -343,7 +346,13 @@ class Study:
         changes = self.changes(sets)
         with changes_applied(changes):
             tasks = self.tasks(setting)
-            done = run_tasks(tasks, jobs=jobs, changes=changes, progress=progress)
+            done = run_tasks(
+                tasks,
+                jobs=jobs,
+                changes=changes,
+                progress=progress,
+                unchecked=setting.unchecked,
+            )
             result = self.result(setting, tasks, done.rows)
         result = replace(result, setting=setting, refusals=done.refusals)
         if not sets:
@@ -361,7 +370,7 @@ class Study:
 
         Raises
         ------
-        ValueError
+        StudyError
             If keys or values are wrong, with one line for each.
         """
         if not sets:
@@ -370,22 +379,25 @@ class Study:
             names = {row["name"] for row in self.parameters()}
         numbers: dict[str, float] = {}
         scenario: dict[str, Any] = {}
-        problems: list[str] = []
+        problems: list[Problem] = []
         for key, value in sets.items():
             if key.startswith(tuple(self.description.fixed_keys)):
-                problems.append(
-                    f"--set: {key}: study {self.name} sets this itself for each of its runs"
-                )
+                detail = f"study {self.name} sets this itself for each of its runs"
+                problems.append(Problem(place="--set", key=key, detail=detail))
             elif key in names:
                 numbers[key] = value
                 if isinstance(value, bool) or not isinstance(value, int | float):
-                    problems.append(f"--set: {key}: got {value}, wanted a number")
+                    problems.append(
+                        Problem(
+                            place="--set", key=key, got=str(value), wanted="a number"
+                        )
+                    )
             elif self._is_scenario_key(key):
                 scenario[key] = value
             else:
                 problems.append(self._unknown_key(key, names))
         if problems:
-            raise ValueError("\n".join(problems))
+            raise StudyError(*problems)
         if scenario and self.description.scenario is not None:
             required = self.description.scenario_sets
             load_scenario(self.description.scenario, sets={**required, **scenario})
@@ -396,13 +408,27 @@ class Study:
         has_scenario = self.description.scenario is not None
         return has_scenario and table in Scenario.model_fields
 
-    def _unknown_key(self, key: str, names: Collection[str]) -> str:
+    def _unknown_key(self, key: str, names: Collection[str]) -> Problem:
         near = difflib.get_close_matches(key, sorted(names), n=3, cutoff=0.0)
         also = ", or a key of its scenario" if self.description.scenario else ""
-        return (
-            f"--set: {key}: got no parameter of study {self.name}, wanted one of its {len(names)}, "
-            f"such as {', '.join(near)}{also}"
+        return Problem(
+            place="--set",
+            key=key,
+            got=f"no parameter of study {self.name}",
+            wanted=f"one of its {len(names)}, such as {', '.join(near)}{also}",
         )
+
+    def register(self, result: StudyResult) -> dict[str, Any]:
+        """Return the document of a register that predicts the rows of a result.
+
+        Raises
+        ------
+        StudyError
+            If the rows of the study are not those of one measured run each.
+        """
+        got = "a study without such rows"
+        wanted = "one that predicts measured rows, such as nvme"
+        raise StudyError(Problem(place=f"study {self.name}", got=got, wanted=wanted))
 
     def save(
         self, result: StudyResult, out: Path, *, width_inch: float | None = None

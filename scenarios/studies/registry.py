@@ -20,6 +20,7 @@ STUDIES: Final = (
     "recovery",
     "nvme",
     "s3",
+    "cores",
     "changes",
 )
 

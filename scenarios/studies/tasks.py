@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from stripesim.models.problems import RefusedError, StudyError
+from stripesim.models.problems import Problem, RefusedError, StudyError, problems_at
 from stripesim.scenarios.studies.parameters import Changes, apply_changes
 from stripesim.scenarios.work.pool import Death, cores_usable, run_pool
+from stripesim.sim.observe.audit import collecting_refusals
 from stripesim.sim.observe.progress import OnStep, silent
 
 Row = dict[str, Any]
@@ -47,30 +48,47 @@ class _Item(NamedTuple):
     position: int
     task: Task
     changes: Changes
+    unchecked: bool
 
 
-class _Refusal(NamedTuple):
-    """What the audit says of a task whose numbers it refuses."""
+class _Done(NamedTuple):
+    """The rows of a task, and what the audit says of it if it refuses numbers."""
 
-    sentence: str
+    rows: list[Row]
+    refusal: str | None = None
+
+
+class _Failure(NamedTuple):
+    """Problems of a task, which can be sent between processes unlike some errors."""
+
+    problems: tuple[Problem, ...]
+
+
+_Outcome = _Done | _Failure
 
 
 class TaskRows(NamedTuple):
-    """The rows of each task in the order of the tasks, none for a refused one, and what was refused."""
+    """The rows of each task in the order of the tasks, and what was refused."""
 
     rows: list[list[Row]]
     refusals: tuple[str, ...]
 
 
-def _perform(item: _Item) -> list[Row] | _Refusal | str:
-    """Run one task; return a problem as text, because it may have to cross processes."""
+def _perform(item: _Item) -> _Outcome:
+    """Run one task."""
     apply_changes(item.changes)
+    words = item.task.words
     try:
-        return item.task.perform()
+        with collecting_refusals(item.unchecked) as refusals:
+            rows = item.task.perform()
     except RefusedError as error:
-        return _Refusal(f"{item.task.words}: {error}")
+        return _Done([], f"{words}: {error}")
     except ValueError as error:
-        return f"{item.task.words}: {error}"
+        return _Failure(problems_at(words, error))
+    if not refusals:
+        return _Done(rows)
+    refused = "; ".join(refusals)
+    return _Done([{**row, "refused": refused} for row in rows], f"{words}: {refused}")
 
 
 def run_tasks(
@@ -79,6 +97,7 @@ def run_tasks(
     jobs: int | None = 1,
     changes: Changes | None = None,
     progress: OnStep = silent,
+    unchecked: bool = False,
 ) -> TaskRows:
     """Run tasks. A task whose numbers the audit refuses has no rows, and the others go on.
 
@@ -92,6 +111,8 @@ def run_tasks(
         Parameters and scenario keys to change.
     progress
         Called after each task.
+    unchecked
+        True to keep the rows of refused tasks. Their column ``refused`` says what the audit refuses.
 
     Returns
     -------
@@ -104,23 +125,22 @@ def run_tasks(
         If tasks cannot run, with one line for each.
     """
     items = [
-        _Item(position, task, changes or Changes())
+        _Item(position, task, changes or Changes(), unchecked)
         for position, task in enumerate(tasks)
     ]
     rows: dict[int, list[Row]] = {}
     refused: dict[int, str] = {}
-    problems: dict[int, str] = {}
+    problems: dict[int, tuple[Problem, ...]] = {}
     for item, outcome in _outcomes(items, jobs):
-        if isinstance(outcome, str):
-            problems[item.position] = outcome
-        elif isinstance(outcome, _Refusal):
-            refused[item.position] = outcome.sentence
-            rows[item.position] = []
+        if isinstance(outcome, _Failure):
+            problems[item.position] = outcome.problems
         else:
-            rows[item.position] = outcome
+            rows[item.position] = outcome.rows
+            if outcome.refusal is not None:
+                refused[item.position] = outcome.refusal
         progress(item.task.words, len(items))
     if problems:
-        raise StudyError("\n".join(problems[at] for at in sorted(problems)))
+        raise StudyError(*(one for at in sorted(problems) for one in problems[at]))
     return TaskRows(
         [rows[item.position] for item in items],
         tuple(refused[at] for at in sorted(refused)),
@@ -129,7 +149,7 @@ def run_tasks(
 
 def _outcomes(
     items: Sequence[_Item], jobs: int | None
-) -> Iterator[tuple[_Item, list[Row] | _Refusal | str]]:
+) -> Iterator[tuple[_Item, _Outcome]]:
     workers = cores_usable() if jobs is None else jobs
     if workers <= 1 or len(items) <= 1:
         for item in items:
@@ -139,6 +159,7 @@ def _outcomes(
     longest_first = sorted(items, key=lambda item: -item.task.weight)
     for item, outcome in run_pool(_perform, longest_first, jobs=workers):
         if isinstance(outcome, Death):
-            yield item, f"{item.task.words}: {outcome.reason}"
+            problem = Problem(place=item.task.words, detail=outcome.reason)
+            yield item, _Failure((problem,))
         else:
             yield item, outcome

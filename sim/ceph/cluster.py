@@ -1,5 +1,6 @@
 """The cluster: its models, its indexed resources, and the binding of roles to resources."""
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -40,6 +41,7 @@ from stripesim.sim.engine.program import (
     Bindings,
     Resources,
 )
+from stripesim.sim.engine.shares import QUOTA, Share
 
 Ints = npt.NDArray[np.int32]
 
@@ -67,9 +69,14 @@ _INDEX_KINDS = ("index.lock", "index.exec", "index.pipeline")
 _GATEWAY_KINDS = ("gateway.thread", "gateway.messenger", "gateway.serial")
 _GATEWAY_MACHINE_KINDS = ("gateway.cpu", "gateway.tx", "gateway.rx")
 # Prefixes of kinds that names of resources leave out, because they begin with the owner.
-_OWNED_PREFIXES = ("pg.", "map.", "index.", "gateway.")
+_OWNED_PREFIXES = ("osd.", "pg.", "map.", "index.", "gateway.")
+# Cores of an OSD that shares them with no other process, or has a quota of their time.
+_OSD_CORE_KINDS = ("osd.cpu",)
 # Kinds that are cores.
-_CORES = ("cpu", "gateway.cpu")
+_CORES = ("cpu", *_OSD_CORE_KINDS, "gateway.cpu")
+# Period of a quota of processor time: the kernel's default, which Kubernetes leaves as it is
+# (``cpu.max``, ``cpu.cfs_period_us``).
+_QUOTA_PERIOD_NS = 100_000_000
 _CLIENT_KINDS = ("client.submit", "client.tx", "client.rx")
 # Threads and interfaces of a client that does not limit the rate: more than requests are sent at a time.
 _UNLIMITED_COUNT = 1 << 16
@@ -222,6 +229,11 @@ class Cluster:
     one_network: bool = False
     #: Cores of each host, by default those of the processor model, shape (hosts,)
     host_cores: IntArray | None = None
+    #: Cores that each OSD is pinned to and shares with no process, or None if OSDs share those of their host
+    cores_per_osd: int | None = None
+    #: Mean number of cores that each OSD may use, or None without a limit. It may use more at a time, until
+    #: the quota of a period is used up
+    cpu_limit_per_osd: float | None = None
     #: Object maps of the images, or None if first writes into objects update none
     object_maps: ObjectMaps | None = None
     #: Gateways through which clients reach the pool, or None if they access it directly
@@ -245,6 +257,27 @@ class Cluster:
         if self.host_cores is not None:
             return self.host_cores
         return np.full(self.hosts, self.models.cpu.cores_per_host, dtype=np.int64)
+
+    @property
+    def osds_have_cores(self) -> bool:
+        """True if each OSD has cores, or a quota of their time, of its own."""
+        return self.cores_per_osd is not None or self.cpu_limit_per_osd is not None
+
+    @cached_property
+    def _osd_cores(self) -> IntArray:
+        """Cores on which each OSD may run, shape (osds,)."""
+        if self.cores_per_osd is not None:
+            return np.full(self.osds, self.cores_per_osd, dtype=np.int64)
+        return self.cores[self.osd_hosts]
+
+    @cached_property
+    def free_cores(self) -> IntArray:
+        """Cores of each host that its OSDs do not have for themselves, shape (hosts,)."""
+        each = self.cores_per_osd
+        if each is None:
+            each = math.ceil(self.cpu_limit_per_osd or 0)
+        counts = np.bincount(self.osd_hosts, minlength=self.hosts)
+        return self.cores - each * counts
 
     @property
     def clients(self) -> int:
@@ -302,11 +335,14 @@ class Cluster:
         """All resources, in order: clients, hosts, OSDs, locks of placement groups."""
         models = self.models
         threads = models.threads
-        queue = models.op_queue
         members = self._members()
         kinds = kinds_of(members)
         servers = kinds.values(self._capacities, 1)
-        servers[self.host_resource(np.arange(self.hosts), "cpu")] = self.cores
+        hosts = np.arange(self.hosts)
+        servers[self.host_resource(hosts, "cpu")] = np.maximum(1, self.free_cores)
+        if self.osds_have_cores:
+            osds = np.arange(self.osds)
+            servers[self.osd_resource(osds, "osd.cpu")] = self._osd_cores
         locks = ("pg.lock", "pg.exec", "map.lock", "map.exec", *_INDEX_KINDS[:2])
         pools = (
             *THREAD_KINDS,
@@ -331,8 +367,10 @@ class Cluster:
             kinds=kinds,
             capacities=servers,
             disciplines=kinds.values(disciplines, FIFO, np.int8),
-            shares=(queue.share,) if queue else (),
-            share_indices=kinds.values({"worker": 0} if queue else {}, -1, np.int8),
+            shares=tuple(self._shares.values()),
+            share_indices=kinds.values(
+                {kind: index for index, kind in enumerate(self._shares)}, -1, np.int8
+            ),
             wake_ns=kinds.values(wakes_ns, 0, np.int32),
             slice_ns=kinds.values(
                 dict.fromkeys(_CORES, round(threads.slice_ns)), 0, np.int32
@@ -344,6 +382,20 @@ class Cluster:
             warm_ns=round(threads.wake_ns) if threads.cool_ns else 0,
             cool_ns=round(threads.cool_ns),
         )
+
+    @property
+    def _shares(self) -> dict[str, Share]:
+        """Return the disciplines of shared queues, by kind of resource."""
+        shares = {}
+        if self.models.op_queue:
+            shares["worker"] = self.models.op_queue.share
+        if self.cpu_limit_per_osd is not None:
+            shares["osd.cpu"] = Share(
+                QUOTA,
+                quota_ns=round(self.cpu_limit_per_osd * _QUOTA_PERIOD_NS),
+                period_ns=_QUOTA_PERIOD_NS,
+            )
+        return shares
 
     @property
     def _capacities(self) -> dict[str, int]:
@@ -379,7 +431,8 @@ class Cluster:
         if self._op_shards > 1:
             queues = [f"queue.{number}." for number in range(self._op_shards)]
         osd_kinds = ("worker",) * len(queues) + self._osd_kinds
-        osd_labels = tuple(f"{queue}worker" for queue in queues) + self._osd_kinds
+        osd_labels = tuple(f"{queue}worker" for queue in queues)
+        osd_labels += tuple(map(_own_label, self._osd_kinds))
         return [
             *self._client_members(),
             _members(self.hosts, "host.{}.", _HOST_KINDS),
@@ -537,6 +590,12 @@ class Cluster:
         place = self._op_shards + self._osd_kinds.index(kind)
         return self._first_osd_resource + osds * self._osd_size + place
 
+    def core_resource(self, osds: IntArray) -> IntArray:
+        """Return the resource index of the cores of each OSD in an array, its own or its host's."""
+        if self.osds_have_cores:
+            return self.osd_resource(osds, "osd.cpu")
+        return self.host_resource(self.osd_hosts[osds], "cpu")
+
     def worker_resource(self, osds: IntArray, groups: IntArray) -> IntArray:
         """Return the worker pool that serves a PG's operations on an OSD (v16.2.15, ``hash_to_shard``)."""
         first = self.osd_resource(osds, _OSD_KINDS[0])
@@ -561,6 +620,8 @@ class Cluster:
             kinds += _THROTTLE_KINDS
         if self.models.deferral:
             kinds += _DEFERRED_KINDS
+        if self.osds_have_cores:
+            kinds += _OSD_CORE_KINDS
         return kinds
 
     def group_resource(self, groups: IntArray, kind: str) -> IntArray:
@@ -630,30 +691,30 @@ class Cluster:
         rows[:, roles.PRIMARY_MESSENGER] = self.osd_resource(primary, "messenger")
         if self.models.throttle:
             rows[:, roles.PRIMARY_THROTTLE] = self.osd_resource(primary, "throttle")
-        rows[:, roles.PRIMARY_CPU] = self.host_resource(home, "cpu")
+        rows[:, roles.PRIMARY_CPU] = self.core_resource(primary)
         rows[:, roles.PG_LOCK] = self.group_resource(groups, "pg.lock")
         rows[:, roles.PG_EXEC] = self.group_resource(groups, "pg.exec")
         rows[:, roles.PG_PIPELINE] = self.group_resource(groups, "pg.pipeline")
-        self._bind_shards(rows, acting, home[:, None], groups[:, None])
+        shards = self._shard_rows(acting, home[:, None], groups[:, None])
+        rows[:, roles.FIXED_ROLES :] = shards.reshape(len(rows), -1)
         return rows
 
-    def _bind_shards(
-        self, rows: Bindings, acting: IntArray, home: IntArray, groups: IntArray
-    ) -> None:
+    def _shard_rows(self, acting: IntArray, home: IntArray, groups: IntArray) -> Ints:
+        """Bind the roles of each shard, shape (groups, shards, roles of a shard)."""
         present = acting != NO_OSD
         member = np.where(present, acting, 0)
         host = self.osd_hosts[member]
         remote = present & (host != home)
-        shards = range(acting.shape[1])
+        rows = np.full((*acting.shape, roles.SHARD_ROLES), UNBOUND, dtype=np.int32)
 
         def fill(part: int, resources: IntArray, where: npt.NDArray[np.bool_]) -> None:
-            columns = [roles.shard_role(shard, part) for shard in shards]
-            rows[:, columns] = np.where(where, resources, UNBOUND)
+            rows[:, :, part] = np.where(where, resources, UNBOUND)
 
         fill(roles.WORKER, self.worker_resource(member, groups), present)
-        for part, kind in self._shard_kinds.items():
-            fill(part, self.osd_resource(member, kind), present)
-        fill(roles.CPU, self.host_resource(host, "cpu"), present)
+        parts, places = self._shard_places
+        of_osds = self.osd_resource(member, _OSD_KINDS[0])[..., None] + places
+        rows[:, :, parts] = np.where(present[..., None], of_osds, UNBOUND)
+        fill(roles.CPU, self.core_resource(member), present)
         fill(roles.CLIENT_SIDE_TX, self.host_resource(host, "public.tx"), present)
         fill(roles.CLIENT_SIDE_RX, self.host_resource(host, "public.rx"), present)
         for part in (roles.OUT_TX, roles.OUT_WIRE):
@@ -662,6 +723,14 @@ class Cluster:
         for part in (roles.BACK_TX, roles.BACK_WIRE):
             fill(part, self.host_resource(host, "private.tx"), remote)
         fill(roles.BACK_RX, self.host_resource(home, "private.rx"), remote)
+        return rows
+
+    @cached_property
+    def _shard_places(self) -> tuple[list[int], IntArray]:
+        """Parts of a shard, and the place of each part's resource among those of its OSD."""
+        kinds = self._shard_kinds
+        places = [self._osd_kinds.index(kind) for kind in kinds.values()]
+        return list(kinds), np.array(places)
 
     @property
     def _shard_kinds(self) -> dict[int, str]:

@@ -525,7 +525,7 @@ def _stations(
 
 def _servers(resources: Resources) -> FloatArray:
     """Return the servers of each resource. Two hardware threads of one core count as fewer than two."""
-    servers = resources.capacities.astype(np.float64)
+    servers = resources.lasting_servers
     slowdown = resources.paired_slowdown / PAIRED_UNIT
     if not slowdown:
         return servers
@@ -533,4 +533,6 @@ def _servers(resources: Resources) -> FloatArray:
     cores = np.ceil(servers / 2)
     sharing = 2 * (servers - cores) / servers
     paired = np.maximum(servers / (1 + slowdown * sharing), cores)
-    return np.where(np.asarray(resources.paired) > 0, paired, servers)
+    # Under a quota of fewer, threads hardly share a core.
+    is_paired = (np.asarray(resources.paired) > 0) & (servers == resources.capacities)
+    return np.where(is_paired, paired, servers)

@@ -30,7 +30,7 @@ from stripesim.sim.durability.draws import (
     uniform,
     wide,
 )
-from stripesim.sim.durability.walk_groups import (
+from stripesim.sim.durability.walks.groups import (
     GroupConstants,
     GroupTables,
     States,

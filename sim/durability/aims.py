@@ -7,7 +7,7 @@ import numpy as np
 
 from stripesim.sim.durability.draws import compiled, inner, wide
 from stripesim.sim.durability.system import Code, Floats, Ints
-from stripesim.sim.durability.walk_groups import (
+from stripesim.sim.durability.walks.groups import (
     GroupConstants,
     GroupTables,
     States,

@@ -8,7 +8,12 @@ from typing import Any, Final, Literal, NamedTuple
 
 from stripesim.sim.durability import draws
 from stripesim.sim.durability.bursts import BurstLoss, loss_of_burst
-from stripesim.sim.durability.chain import bytes_given_loss, chain_of
+from stripesim.sim.durability.chain import (
+    bytes_given_loss,
+    chain_of,
+    is_chain_exact,
+    levels_of,
+)
 from stripesim.sim.durability.histories import (
     EFFORT_MAX,
     LOSS_OF_EXPOSURE_MAX,
@@ -231,7 +236,7 @@ def recommended_method(system: System) -> Recommendation:
     doubt = chain_doubt(system) if "markov" in methods else None
     if "markov" in methods and not system.bursts and doubt is None:
         reason = "the chain takes milliseconds and is within 0.2 nines of splitting"
-        if chain_of(system).exact:
+        if is_chain_exact(system):
             reason = "the chain is exact here"
         return Recommendation("markov", reason)
     reason = "only simulation covers bursts together with single failures"
@@ -521,13 +526,14 @@ def _repair_assumptions(system: System, method: Method) -> list[str]:
 
 
 def _markov(system: System) -> dict[str, Any]:
-    chain = chain_of(system)
+    levels = levels_of(system)
+    chain = chain_of(system, levels)
     probability = chain.loss_probability(system.horizon_s)
     mttdl_s = chain.mttdl_s
     losses = losses_of(probability)
     if losses is None:
         losses = system.horizon_s / mttdl_s
-    row = _row(system, probability, losses, bytes_given_loss(system))
+    row = _row(system, probability, losses, bytes_given_loss(system, levels))
     exact = chain.exact and chain_doubt(system) is None
     row |= {
         "exact": exact,

@@ -1,15 +1,13 @@
 """Exact probabilities of data loss in a burst of failures, and in a fixed window of independent ones."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from math import comb, expm1, log1p, sqrt
-from typing import Final, NamedTuple, ParamSpec, TypeVar
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.models import jit
 from stripesim.sim.durability.aimed_strikes import Strike, strike_all
 from stripesim.sim.durability.aims import (
     Aims,
@@ -23,6 +21,7 @@ from stripesim.sim.durability.draws import (
     HeldShards,
     State,
     compiled,
+    inner,
     seeded,
     shards_of_drives,
     wide,
@@ -30,7 +29,7 @@ from stripesim.sim.durability.draws import (
 from stripesim.sim.durability.probability import any_of
 from stripesim.sim.durability.splitting import initial_state, prepare
 from stripesim.sim.durability.system import Burst, Code, Floats, Ints, System
-from stripesim.sim.durability.walk_groups import (
+from stripesim.sim.durability.walks.groups import (
     RETURN,
     GroupConstants,
     GroupTables,
@@ -62,18 +61,6 @@ _ONLY: Final = wide(0)
 _Z: Final = 1.959964
 
 _NO_DISTANCES: Final = np.zeros(0, dtype=np.uint8)
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-# Unlike walks, these functions allocate arrays: they sort.
-def _compiled(function: Callable[P, R]) -> Callable[P, R]:
-    return jit.compiled(function, program="bursts", nogil=True, error_model="numpy")
-
-
-def _inner(function: Callable[P, R]) -> Callable[P, R]:
-    return jit.inner(function, nogil=True, error_model="numpy")
 
 
 class BurstLoss(NamedTuple):
@@ -331,9 +318,16 @@ def _loss_by_sets(system: System, burst: Burst, units: Ints) -> BurstLoss:
         np.argsort(units, kind="stable"),
         np.append(0, np.cumsum(np.bincount(units, minlength=total))),
     )
-    lethal_sets, lost, unavailable = _try_sets(
-        context, total, sets, burst.units, system.missing_allowed
+    groups = len(system.layout)
+    room = _Room(
+        np.arange(burst.units),
+        dead=np.zeros(total, dtype=np.uint8),
+        seen=np.zeros(groups, dtype=np.uint8),
+        found=np.empty(groups, dtype=np.int64),
     )
+    sums = np.zeros(3)
+    _try_sets(context, room, sets, system.missing_allowed, sums)
+    lethal_sets, lost, unavailable = sums.tolist()
     share = lethal_sets / sets
     return BurstLoss(share, share, share, unavailable / sets, lost / sets)
 
@@ -429,7 +423,20 @@ class _Burst(NamedTuple):
     unit_first: Longs
 
 
-@_inner
+class _Room(NamedTuple):
+    """Space for the strikes of a burst.
+
+    `selected` are the units struck, first the lowest numbers. `dead` marks units and `seen` marks groups with
+    1. Both are 0 between strikes. `found` has room for all groups.
+    """
+
+    selected: Longs
+    dead: npt.NDArray[np.uint8]
+    seen: npt.NDArray[np.uint8]
+    found: Longs
+
+
+@inner
 def _bits(mask: int) -> int:
     count = 0
     while mask:
@@ -438,14 +445,14 @@ def _bits(mask: int) -> int:
     return count
 
 
-@_inner
+@inner
 def _is_lethal(burst: _Burst, mask: int) -> bool:
     if len(burst.distances):
         return bool(burst.distances[mask] == 0)
     return _bits(mask) > burst.tolerated
 
 
-@_inner
+@inner
 def _missing(burst: _Burst, struck: npt.NDArray[np.uint8], group: int) -> int:
     """Return the bit mask of a group's holes and shards on struck units."""
     mask = 0
@@ -456,17 +463,17 @@ def _missing(burst: _Burst, struck: npt.NDArray[np.uint8], group: int) -> int:
     return mask
 
 
-@_inner
-def _hit_groups(
-    burst: _Burst, selected: Longs, seen: npt.NDArray[np.uint8], found: Longs
-) -> Longs:
-    """Return the groups with holes or with a shard in a selected unit, in ascending order."""
+@inner
+def _hit_groups(burst: _Burst, room: _Room) -> int:
+    """List the groups with holes or with a shard in a selected unit in `found`, and return their number."""
+    seen = room.seen
+    found = room.found
     count = 0
     for group in burst.incomplete:
         seen[group] = 1
         found[count] = group
         count += 1
-    for unit in selected:
+    for unit in room.selected:
         for index in range(burst.unit_first[unit], burst.unit_first[unit + 1]):
             drive = burst.by_unit[index]
             for i in range(burst.held.first[drive], burst.held.first[drive + 1]):
@@ -475,13 +482,12 @@ def _hit_groups(
                     seen[group] = 1
                     found[count] = group
                     count += 1
-    groups = np.sort(found[:count])
-    for group in groups:
-        seen[group] = 0
-    return groups
+    for i in range(count):
+        seen[found[i]] = 0
+    return count
 
 
-@_inner
+@inner
 def _next_set(selected: Longs, total: int) -> None:
     """Advance to the next combination in lexicographic order, if there is one."""
     struck = len(selected)
@@ -494,35 +500,28 @@ def _next_set(selected: Longs, total: int) -> None:
             selected[j] = selected[j - 1] + 1
 
 
-@_compiled
+@compiled
 def _try_sets(
-    burst: _Burst, total: int, sets: int, struck: int, allowed: int
-) -> tuple[int, float, float]:
+    burst: _Burst, room: _Room, sets: int, allowed: int, sums: Floats
+) -> None:
     """Strike each set of units, and count those that destroy data.
 
-    Return that count, and the sums of the parts of the groups that are destroyed and unreachable.
+    `sums` receives that count, and the sums of the parts of the groups that are destroyed and unreachable.
     """
     groups = burst.layout.shape[0]
-    selected = np.arange(struck)
-    dead = np.zeros(total, dtype=np.uint8)
-    seen = np.zeros(groups, dtype=np.uint8)
-    found = np.empty(groups, dtype=np.int64)
-    lethal_sets = 0
-    destroyed = 0.0
-    unavailable = 0.0
+    selected = room.selected
     for _ in range(sets):
-        for i in range(struck):
-            dead[selected[i]] = 1
+        for i in range(len(selected)):
+            room.dead[selected[i]] = 1
         out = 0
         lost = 0
-        for group in _hit_groups(burst, selected, seen, found):
-            mask = _missing(burst, dead, group)
+        for i in range(_hit_groups(burst, room)):
+            mask = _missing(burst, room.dead, room.found[i])
             out += _bits(mask) > allowed
             lost += _is_lethal(burst, mask)
-        lethal_sets += lost > 0
-        destroyed += lost / max(1, groups)
-        unavailable += out / max(1, groups)
-        for i in range(struck):
-            dead[selected[i]] = 0
-        _next_set(selected, total)
-    return lethal_sets, destroyed, unavailable
+        sums[0] += lost > 0
+        sums[1] += lost / max(1, groups)
+        sums[2] += out / max(1, groups)
+        for i in range(len(selected)):
+            room.dead[selected[i]] = 0
+        _next_set(selected, len(room.dead))

@@ -279,13 +279,20 @@ def birth_death(up: list[float], down: list[float], lethal: list[float]) -> Floa
     return rates
 
 
-def chain_of(system: System) -> Chain:
+def is_chain_exact(system: System) -> bool:
+    """Return True if `chain_of` is no approximation."""
+    return system.placement != "crush"
+
+
+def chain_of(system: System, levels: Levels | None = None) -> Chain:
     """Return the chain of a system whose drives do not age.
 
     Parameters
     ----------
     system
         The system.
+    levels
+        What `levels_of` returns for it, if that is known.
 
     Returns
     -------
@@ -314,7 +321,7 @@ def chain_of(system: System) -> Chain:
         raise ValueError("lifetime: got drives that age, wanted exponential lifetimes")
     if system.placement == "clustered":
         return _pool_chain(system)
-    levels = levels_of(system)
+    levels = levels or levels_of(system)
     up = [count * system.lifetime.rate_per_s for count in levels.reach]
     down = [1 / time_s for time_s in levels.times_s]
     rates = birth_death(up, down, levels.lethal)
@@ -322,16 +329,18 @@ def chain_of(system: System) -> Chain:
     if system.placement == "declustered":
         return Chain(rates, missing)
     rates[0, 1:] /= system.drives
-    return Chain(rates, missing, system.drives, exact=False)
+    return Chain(rates, missing, system.drives, exact=is_chain_exact(system))
 
 
-def bytes_given_loss(system: System) -> float:
+def bytes_given_loss(system: System, levels: Levels | None = None) -> float:
     """Return the client bytes that a loss through independent failures destroys, on average [B].
 
     Parameters
     ----------
     system
         The system.
+    levels
+        What `levels_of` returns for it, if that is known.
 
     Returns
     -------
@@ -342,7 +351,8 @@ def bytes_given_loss(system: System) -> float:
     if system.placement == "clustered":
         return system.client_bytes_per_group
     if system.placement == "crush":
-        return levels_of(system).lost_groups * system.client_bytes_per_group
+        levels = levels or levels_of(system)
+        return levels.lost_groups * system.client_bytes_per_group
     code = system.code
     shared = prod(
         (code.width - j) / (system.drives - j) for j in range(1, code.tolerated + 1)

@@ -18,7 +18,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import scipy
 
-from stripesim.sim.durability import walk_history
 from stripesim.sim.durability.aims import aims_of, surely_lost
 from stripesim.sim.durability.chain import levels_of
 from stripesim.sim.durability.splitting import (
@@ -33,6 +32,7 @@ from stripesim.sim.durability.splitting import (
 )
 from stripesim.sim.durability.system import Floats, System
 from stripesim.sim.durability.turns import Levels
+from stripesim.sim.durability.walks import history
 from stripesim.sim.observe.progress import OnStep, silent
 
 #: Parts of the horizon, whose sums give the interval.
@@ -69,7 +69,7 @@ class _Study(NamedTuple):
 
     prepared: Prepared
     side: Any
-    plan: walk_history.Plan
+    plan: history.Plan
     seed: int
 
 
@@ -172,7 +172,7 @@ def exposure_losses(
             return result
 
 
-def _has_exposures(total: walk_history.Watched) -> bool:
+def _has_exposures(total: history.Watched) -> bool:
     """Return True if enough exposures began to tell how often they lose data."""
     return bool(total.begun[0] >= _PILOT_EXPOSURES)
 
@@ -193,7 +193,7 @@ def _study_of(system: System, seed: int) -> _Study:
     stays_s[:floor] = 0.0
     bias_s = np.tile(stays_s, (len(system.bursts) + 1, 1))
     aims = aims_of(lay, floor, surely_lost(system.code))
-    plan = walk_history.Plan(floor, SIDES, STRIKES, bias_s, aims)
+    plan = history.Plan(floor, SIDES, STRIKES, bias_s, aims)
     study = _Study(prepared._replace(layout=lay), side, plan, seed)
     if floor <= system.code.tolerated:
         bias_s[:, floor] = _exposure_lengths(study)
@@ -239,7 +239,7 @@ def _exposure_lengths(study: _Study) -> Floats:
 
 def _histories(
     study: _Study, first: int, count: int, spread: Spread | None
-) -> walk_history.Watched:
+) -> history.Watched:
     """Follow some histories, in blocks."""
     edges = np.unique(np.linspace(first, first + count, _BLOCKS + 1).astype(int))
     ranges = list(pairwise(edges.tolist()))
@@ -251,7 +251,7 @@ def _histories(
     else:
         with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
             blocks = list(pool.map(run, numbers))
-    total: walk_history.Watched = blocks[0]
+    total: history.Watched = blocks[0]
     for block in blocks[1:]:
         total = _added(total, block)
     return total
@@ -259,7 +259,7 @@ def _histories(
 
 def _block_of(
     study: _Study, ranges: list[tuple[int, int]], block: int
-) -> walk_history.Watched:
+) -> history.Watched:
     """Follow the histories of one block."""
     start, stop = ranges[block]
     prepared = study.prepared
@@ -271,7 +271,7 @@ def _block_of(
         threats = study.side.threats
         own = threats._replace(bias_s=threats.bias_s.copy())
         side = study.side._replace(threats=own)
-        has_room = walk_history.watch(
+        has_room = history.watch(
             prepared.layout, side, states, study.plan,
             start, stop - start, study.seed, seen,
         )  # fmt: skip
@@ -281,22 +281,20 @@ def _block_of(
         prepared = prepared._replace(room=2 * prepared.room)
 
 
-def _nothing_seen(study: _Study, recorded: int) -> walk_history.Watched:
+def _nothing_seen(study: _Study, recorded: int) -> history.Watched:
     rows, levels = study.plan.bias_s.shape
-    return walk_history.Watched(
+    return history.Watched(
         losses_sum=np.zeros((rows, PARTS)),
         lost_sum=np.zeros((rows, PARTS)),
         begun=np.zeros(rows),
         length_s=np.zeros(rows),
-        losses=np.zeros((recorded, walk_history.LOSS_COLUMNS + levels)),
+        losses=np.zeros((recorded, history.LOSS_COLUMNS + levels)),
         counts=np.zeros(3),
     )
 
 
-def _added(
-    total: walk_history.Watched, more: walk_history.Watched
-) -> walk_history.Watched:
-    return walk_history.Watched(
+def _added(total: history.Watched, more: history.Watched) -> history.Watched:
+    return history.Watched(
         losses_sum=total.losses_sum + more.losses_sum,
         lost_sum=total.lost_sum + more.lost_sum,
         begun=total.begun + more.begun,
@@ -306,7 +304,7 @@ def _added(
     )
 
 
-def _estimate(study: _Study, total: walk_history.Watched, scales: Floats) -> Estimate:
+def _estimate(study: _Study, total: history.Watched, scales: Floats) -> Estimate:
     """Estimate the probability of loss. A side walk with loss counts by the scale of its row."""
     copies = study.prepared.copies
     walks = int(total.counts[1])
@@ -342,7 +340,7 @@ def _is_narrow(result: Estimate) -> bool:
 def _paths(losses: Floats, scales: Floats) -> tuple[tuple[tuple[int, ...], float], ...]:
     """Return the part of each path in the recorded losses, the most frequent first."""
     weights = scales[losses[:, 0].astype(int)] * losses[:, 1]
-    causes = losses[:, walk_history.LOSS_COLUMNS :].astype(int).tolist()
+    causes = losses[:, history.LOSS_COLUMNS :].astype(int).tolist()
     shares: dict[tuple[int, ...], float] = defaultdict(float)
     for path, weight in zip(causes, weights.tolist(), strict=True):
         shares[tuple(path)] += weight / float(weights.sum())

@@ -14,12 +14,15 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from stripesim.sim.durability import walk_groups, walk_pool
 from stripesim.sim.durability.chain import levels_of
 from stripesim.sim.durability.draws import Threats, shards_of_drives
 from stripesim.sim.durability.losses import losses_of
 from stripesim.sim.durability.probability import any_of
 from stripesim.sim.durability.system import Floats, System, group_bytes
+from stripesim.sim.durability.walks.groups import GroupConstants, States
+from stripesim.sim.durability.walks.groups import stage as stage_of_groups
+from stripesim.sim.durability.walks.pool import PoolConstants, PoolStates
+from stripesim.sim.durability.walks.pool import stage as stage_of_pool
 from stripesim.sim.observe.progress import OnStep, silent
 
 BATCHES: Final = 20
@@ -171,7 +174,7 @@ def prepare(system: System, *, biased: bool = True) -> Prepared:
         drives = code.width
         copies = system.pools
     threats = _threats(system, drives, biased=biased)
-    layout: walk_pool.PoolConstants | walk_groups.GroupConstants
+    layout: PoolConstants | GroupConstants
     if system.placement == "declustered":
         layout = _pool(system, threats)
         loss_bytes = float(code.k)
@@ -277,9 +280,9 @@ def drives_of(system: System, unit: str) -> int:
     return int(np.bincount(system.units[unit]).max())
 
 
-def _pool(system: System, threats: Threats) -> walk_pool.PoolConstants:
+def _pool(system: System, threats: Threats) -> PoolConstants:
     width = system.code.width
-    return walk_pool.PoolConstants(
+    return PoolConstants(
         threats=threats,
         drives=system.drives,
         width=width,
@@ -291,9 +294,7 @@ def _pool(system: System, threats: Threats) -> walk_pool.PoolConstants:
     )
 
 
-def _layout(
-    system: System, drives: int, threats: Threats
-) -> walk_groups.GroupConstants:
+def _layout(system: System, drives: int, threats: Threats) -> GroupConstants:
     code = system.code
     repair = system.repair
     groups = system.layout[:1] if drives == code.width else system.layout
@@ -320,7 +321,7 @@ def _layout(
     item_s = group_bytes(system) / repair.bytes_per_s
     if _repairs_in_one(system):
         item_s += repair.detection_s
-    return walk_groups.GroupConstants(
+    return GroupConstants(
         threats=threats,
         members=members,
         first=held.first,
@@ -361,13 +362,13 @@ def initial_state(prepared: Prepared) -> Any:
         "born_s": np.full((1, prepared.ages), -prepared.age_s),
         "cause": np.zeros((1, lay.threats.tolerated + 2), dtype=np.int32),
     }
-    if isinstance(lay, walk_pool.PoolConstants):
+    if isinstance(lay, PoolConstants):
         exposed = np.zeros((1, lay.threats.tolerated + 1))
-        return walk_pool.PoolStates(
+        return PoolStates(
             **common, exposed_bytes=exposed, detected_s=np.zeros((1, room))
         )
     burst_units = max(lay.threats.burst_units, default=0)
-    return walk_groups.States(
+    return States(
         **common,
         virtual_s=np.zeros(1),
         item=np.zeros((1, room), dtype=np.int32),
@@ -415,9 +416,9 @@ def run_batch(
     """
     layout = prepared.layout
     tolerated = layout.threats.tolerated
-    stage: Any = walk_groups.stage
-    if isinstance(layout, walk_pool.PoolConstants):
-        stage = walk_pool.stage
+    stage: Any = stage_of_groups
+    if isinstance(layout, PoolConstants):
+        stage = stage_of_pool
     targets = range(1, tolerated + 2) if levels else [tolerated + 1]
     # Bursts are drawn more often than they strike, so states after a burst have low weights and would hardly
     # be drawn again in proportion to them. With bursts, states are drawn uniformly.

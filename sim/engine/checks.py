@@ -31,6 +31,7 @@ from stripesim.sim.engine.program import (
     Report,
     RequestChunk,
 )
+from stripesim.sim.engine.shares import MCLOCK, WPQ
 
 
 def check_program(program: Program) -> None:
@@ -114,9 +115,14 @@ def _check_roles(where: str, program: Program, used: Sequence[Template]) -> None
 
 
 def _check_classes(where: str, program: Program, used: Sequence[Template]) -> None:
-    """Check that each step's class exists in every shared queue."""
+    """Check that each step's class exists in every queue shared by classes."""
     known = min(
-        (len(share.classes) for share in program.resources.shares), default=None
+        (
+            len(share.classes)
+            for share in program.resources.shares
+            if share.kind in (WPQ, MCLOCK)
+        ),
+        default=None,
     )
     if known is None:
         return

@@ -53,8 +53,11 @@ WORDS = (
 _POOL_WORDS = frozenset({ACQUIRE, RELEASE})
 _TICKET_WORDS = frozenset({ENTER, PIN})
 
+#: Bits of a step in the key of a random draw. Later steps share the draws of another request's first steps.
 STEP_BITS = 12
-STEPS_MAX = 1 << STEP_BITS
+#: Bits of a step in the order of simultaneous events, which bound the steps of a template.
+ORDER_BITS = 14
+STEPS_MAX = 1 << ORDER_BITS
 DEMAND_MAX_NS = 1 << 42
 # Random factors reach 128, so the product with a spread demand fits in 64 bits.
 DEMAND_SPREAD_MAX_NS = 1 << 36

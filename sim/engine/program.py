@@ -146,6 +146,15 @@ class Resources:
         return len(self.names)
 
     @property
+    def lasting_servers(self) -> npt.NDArray[np.float64]:
+        """Servers or units that may be busy in the long run: under a quota not all, shape (resources,)."""
+        most = np.array([share.servers_most for share in self.shares] + [np.inf])
+        servers: npt.NDArray[np.float64] = np.minimum(
+            self.capacities, most[np.asarray(self.share_indices)]
+        )
+        return servers
+
+    @property
     def kind_names(self) -> tuple[str, ...]:
         """The distinct kinds, in order of first occurrence."""
         return self.numbered_kinds.names

@@ -1,11 +1,12 @@
-"""Disciplines of a resource shared by classes or processes: WPQ, mClock, and fair shares of cores.
+"""Disciplines of a resource shared by classes or processes: WPQ, mClock, fair shares and quotas of cores.
 
 ENGINE.md in this folder defines how an engine serves them.
 """
 
+import math
 from dataclasses import dataclass
 
-WPQ, MCLOCK, FAIR = range(3)
+WPQ, MCLOCK, FAIR, QUOTA = range(4)
 
 # Weight tags count in units of 2**-16 s: cost ÷ weight may run far ahead of the clock.
 WEIGHT_BITS = 16
@@ -19,6 +20,8 @@ TAG_BEFORE = -(1 << 62)
 IDLE_AGE_NS = 300 * NS_PER_S
 
 RATE_MAX = 1 << 42
+# Fractional part of the golden ratio in 64 bits. Its multiples spread evenly.
+_GOLDEN = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True)
@@ -61,22 +64,37 @@ class Share:
     Attributes
     ----------
     kind
-        `WPQ`, `MCLOCK` or `FAIR`. `FAIR` ignores classes.
+        `WPQ`, `MCLOCK`, `FAIR` or `QUOTA`. The last two ignore classes.
     classes
         The classes, by number.
+    quota_ns, period_ns
+        Service time that the servers give in each period, and its length [ns]. For `QUOTA` only.
 
     Raises
     ------
     ValueError
-        If there is no class, or a class would never be served.
+        If there is no class, a class would never be served, or a `QUOTA` lacks its numbers.
     """
 
     kind: int
-    classes: tuple[ShareClass, ...]
+    classes: tuple[ShareClass, ...] = (ShareClass(),)
+    quota_ns: int = 0
+    period_ns: int = 0
+
+    @property
+    def servers_most(self) -> float:
+        """Mean number of servers that may be busy."""
+        return self.quota_ns / self.period_ns if self.kind == QUOTA else math.inf
 
     def __post_init__(self) -> None:
         if not self.classes:
             raise ValueError("share: got no class, wanted at least one")
+        if self.kind == QUOTA and not (
+            0 < self.quota_ns < RATE_MAX and 0 < self.period_ns < RATE_MAX
+        ):
+            raise ValueError(
+                f"share: got quota {self.quota_ns} in {self.period_ns} ns, wanted 1 to 2**42 - 1 for both"
+            )
         for number, one in enumerate(self.classes):
             if one.strict:
                 continue
@@ -88,6 +106,17 @@ class Share:
                 raise ValueError(
                     f"share: class {number}: got neither weight nor reservation, wanted one"
                 )
+
+
+def quota_offset_ns(resource: int, period_ns: int) -> int:
+    """Return how far a resource's first period has advanced at time 0 [ns].
+
+    Every process has periods of its own: its limit begins when the process does.
+
+    >>> [quota_offset_ns(resource, 100) for resource in (0, 1, 2, 3)]
+    [0, 61, 23, 85]
+    """
+    return ((resource * _GOLDEN) % (1 << 64) * period_ns) >> 64
 
 
 def increment(cost: int, rate: int, scale: int) -> int:

@@ -5,6 +5,8 @@ that `stripesim.sim.observe.audit_numbers` takes from a run. They know no scheme
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, isclose, sqrt
@@ -13,6 +15,7 @@ from typing import Final, Literal, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.models.problems import RefusedError
 from stripesim.sim.engine.graph import IntArray
 
 _Numbers = TypeVar("_Numbers")
@@ -21,6 +24,8 @@ _Numbers = TypeVar("_Numbers")
 _TOLERANCE: Final = 0.05
 # Requests of a closed loop for each request in flight, at least.
 ROUNDS_MIN: Final = 8
+#: Periods of a quota of processor time that a run lasts at least, if the quota stops OSDs.
+PERIODS_MIN: Final = 10
 # Change of the rate between the halves of a window, as a part of it.
 _DRIFT: Final = 0.03
 # Requests that the busiest OSD completes in a window, at least, unless fewer wait there.
@@ -72,7 +77,7 @@ RUN_LENGTH: Final = Check(
         "keep its rate: as many requests complete in one half of the window as in the other. Where the "
         "requests in flight wait at one OSD, that OSD alone sets the rate, so it must complete as many "
         "requests in the window as arrive there, and enough of them: all that wait there, or "
-        f"{_COMPLETED_MIN:,}."
+        f"{_COMPLETED_MIN:,}. Where a CPU limit stops OSDs, the run has to last {PERIODS_MIN} of its periods."
     ),
     tolerance=(
         "None for the length. The first fifth of a run is a warm-up, and the drain takes about one round of "
@@ -234,8 +239,9 @@ class RowNumbers:
         Deviation by the requests in flight at the end, where the window cuts no warm-up and no drain.
     length_key
         Key of a scenario that lengthens the run.
-    is_long_enough
-        False if the run has to be `ROUNDS_MIN` times as long as its requests in flight, and is not.
+    least
+        Requests that the run has to issue at least [count]: `ROUNDS_MIN` times those in flight, and those of
+        `PERIODS_MIN` periods of a quota that stops OSDs.
     halves
         Requests that complete in the first and in the second half of the window [count], of a run that
         starts in its estimated steady state. None for other runs.
@@ -257,14 +263,19 @@ class RowNumbers:
     in_flight_s: float
     edge_fraction: float
     length_key: str
-    is_long_enough: bool
+    least: int
     halves: tuple[int, int] | None = None
     queue: BusiestQueue | None = None
 
     @property
+    def is_long_enough(self) -> bool:
+        """True if the run has issued enough requests for its load."""
+        return self.issued >= self.least
+
+    @property
     def requests_wanted(self) -> int:
         """Requests that the run should issue at least, as far as this run can tell."""
-        wanted = ROUNDS_MIN * self.asked
+        wanted = self.least
         if self.queue is None or not self.is_long_enough:
             return wanted
         growth = _completed_wanted(self.queue) / max(1, self.queue.completed)
@@ -421,6 +432,51 @@ def refusal(check: Check, sentence: str) -> str:
     return f"{check.name}: {sentence}"
 
 
+def failed_check(refused: str) -> str:
+    """Return the name of the check in a text that `refusal` has returned.
+
+    >>> failed_check("Run length: got 5 requests")
+    'Run length'
+    """
+    return refused.partition(":")[0]
+
+
+# Where refusals are collected. None if they are raised.
+_collected: ContextVar[list[str] | None] = ContextVar("collected", default=None)
+
+
+@contextmanager
+def collecting_refusals(unchecked: bool = True) -> Iterator[list[str]]:
+    """Collect the refusals of results in a list instead of raising them, if a command runs `unchecked`.
+
+    >>> with collecting_refusals() as refusals:
+    ...     refuse("Run length: got 8 requests, wanted 80")
+    >>> refusals
+    ['Run length: got 8 requests, wanted 80']
+    """
+    refusals: list[str] = []
+    token = _collected.set(refusals if unchecked else None)
+    try:
+        yield refusals
+    finally:
+        _collected.reset(token)
+
+
+def refuse(sentence: str) -> None:
+    """Raise the refusal of a result, or collect it within `collecting_refusals`.
+
+    Raises
+    ------
+    RefusedError
+        If refusals are not collected.
+    """
+    refusals = _collected.get()
+    if refusals is None:
+        raise RefusedError(sentence)
+    if sentence not in refusals:
+        refusals.append(sentence)
+
+
 def _first_failure(
     checks: Mapping[Check, Callable[[_Numbers], Iterator[str]]], numbers: _Numbers
 ) -> str | None:
@@ -432,9 +488,8 @@ def _first_failure(
 
 def _length_failures(row: RowNumbers) -> Iterator[str]:
     if not row.is_long_enough:
-        wanted = ROUNDS_MIN * row.asked
         yield (
-            f"got {row.issued:,} requests with {row.asked:,} in flight, wanted at least {wanted:,} "
+            f"got {row.issued:,} requests with {row.asked:,} in flight, wanted at least {row.least:,} "
             f"({row.length_key})"
         )
     yield from _queue_failures(row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import ceil
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from stripesim.sim.engine.program import (
     EngineRun,
 )
 from stripesim.sim.observe.audit import (
+    PERIODS_MIN,
     QUEUED_MAX,
     ROUNDS_MIN,
     BusiestQueue,
@@ -124,10 +126,25 @@ def row_numbers(
         in_flight_s=float(latencies_ns.sum()) / 1e9,
         edge_fraction=edge_fraction,
         length_key="workload.duration_s" if is_bounded else "workload.requests",
-        is_long_enough=has_faults or issued >= ROUNDS_MIN * depth,
+        least=0 if has_faults else _least_requests(pool, row, requested, depth),
         halves=_halves(requested, window),
         queue=_busiest_queue(pool, requested, window),
     )
+
+
+def _least_requests(
+    pool: Pool, row: ResultRow, requested: ClientRequests, depth: int
+) -> int:
+    """Return the requests that a closed loop has to issue at least, 0 for other loads."""
+    least = ROUNDS_MIN * depth
+    if not depth or "osd.cpu" not in (row.limits or ""):
+        return least
+    shares = pool.cluster.resources.shares
+    period_ns = max((share.period_ns for share in shares), default=0)
+    if row.simulated_s * 1e9 >= PERIODS_MIN * period_ns:
+        return least
+    periods = row.simulated_s * 1e9 / period_ns
+    return max(least, ceil(len(requested.issued_ns) * PERIODS_MIN / periods))
 
 
 def _edge_fraction(requested: ClientRequests, window: Window) -> float:

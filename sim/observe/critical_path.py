@@ -298,7 +298,7 @@ class PathSplitter:
                 )
             demand_ns = step.demand_ns
             if demand_ns and step.spread:
-                factor = drawn_factor(self._cells[step.spread], state, key | index)
+                factor = drawn_factor(self._cells[step.spread], state, key ^ index)
                 demand_ns = scaled_ns(demand_ns, factor)
             service_ns = min(span_ns, demand_ns)
             coding_ns = min(service_ns, step.coding_ns)

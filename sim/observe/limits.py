@@ -104,10 +104,11 @@ def resource_use(
     is_pool = resources.disciplines == POOL
     used_ns = np.where(is_pool, run.held_ns, run.busy_ns)
     # A service that outlasts a bounded run counts in full, so limit it to 1.
-    each = np.minimum(1.0, used_ns / (resources.capacities * span_ns))
+    lasting = resources.lasting_servers
+    each = np.minimum(1.0, used_ns / (lasting * span_ns))
     highest = np.zeros(len(names))
     np.maximum.at(highest, kinds, each)
-    mean = by_kind(each * resources.capacities) / by_kind(resources.capacities)
+    mean = by_kind(each * lasting) / by_kind(lasting)
     waited = by_kind(run.waited_ns)
     held = by_kind(used_ns)
     spent = waited + by_kind(np.where(is_pool, 0, run.busy_ns))

@@ -70,8 +70,12 @@ def processor_use(
             }
         )
     index = cluster.host_resource(np.arange(cluster.hosts), "cpu")
-    cores = resources.capacities[index]
-    busy = np.minimum(1.0, run.busy_ns[index] / (cores * span_ns))
+    busy_ns = run.busy_ns[index].astype(np.float64)
+    if cluster.osds_have_cores:
+        of_osds = run.busy_ns[cluster.core_resource(np.arange(cluster.osds))]
+        busy_ns += np.bincount(cluster.osd_hosts, of_osds, cluster.hosts)
+    cores = cluster.cores
+    busy = np.minimum(1.0, busy_ns / (cores * span_ns))
     hosts = [
         {"host": host, "cores": int(count), "utilisation": float(share)}
         for host, (count, share) in enumerate(zip(cores, busy, strict=True))

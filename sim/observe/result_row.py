@@ -26,15 +26,6 @@ class PhaseNumbers:
     blocked_longest_ns: int | None  # Longest wait of a blocked request.
     blocked_by: str  # Number of blocked requests by reason, as text.
 
-    def as_dict(self, phase: str) -> dict[str, Any]:
-        """Return the columns of the phase, which carry its name: ``latency_p99_recovery_ns``."""
-        flat = {}
-        for name, value in _applicable(self).items():
-            quantity = name.removesuffix("_ns")
-            unit = name.removeprefix(quantity)
-            flat[f"{quantity}_{phase}{unit}"] = value
-        return flat
-
 
 @dataclass(frozen=True, kw_only=True)
 class RecoveryNumbers:
@@ -112,19 +103,6 @@ class FaultNumbers:
     deep_scrubs: int | None = None  # Deep scrubs completed; None without scrubs.
     scrub_device_read_bytes: int | None = None
     repair: RepairNumbers | None = None  # None if no OSD was lost before the run.
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the columns that a run under faults adds to its row."""
-        flat: dict[str, Any] = {}
-        for name, value in _applicable(self).items():
-            if name == "phases":
-                for phase, numbers in self.phases.items():
-                    flat |= numbers.as_dict(phase)
-            elif name in ("recovery", "repair"):
-                flat |= _applicable(value)
-            else:
-                flat[name] = value
-        return flat
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,7 +259,7 @@ class ResultRow:
         if self.cpu_user_fraction is None:
             del flat["cpu_user_fraction"]
         if self.faults is not None:
-            flat |= self.faults.as_dict()
+            flat |= _fault_columns(self.faults)
         return flat
 
 
@@ -305,6 +283,30 @@ def withheld_columns(
         return dict(row)
     kept = {*_KEPT, *others}
     return {name: value if name in kept else None for name, value in row.items()}
+
+
+def _fault_columns(faults: FaultNumbers) -> dict[str, Any]:
+    """Return the columns that a run under faults adds to its row."""
+    flat: dict[str, Any] = {}
+    for name, value in _applicable(faults).items():
+        if name == "phases":
+            for phase, numbers in faults.phases.items():
+                flat |= _phase_columns(phase, numbers)
+        elif name in ("recovery", "repair"):
+            flat |= _applicable(value)
+        else:
+            flat[name] = value
+    return flat
+
+
+def _phase_columns(phase: str, numbers: PhaseNumbers) -> dict[str, Any]:
+    """Return the columns of a phase, which carry its name: ``latency_p99_recovery_ns``."""
+    flat = {}
+    for name, value in _applicable(numbers).items():
+        quantity = name.removesuffix("_ns")
+        unit = name.removeprefix(quantity)
+        flat[f"{quantity}_{phase}{unit}"] = value
+    return flat
 
 
 def _applicable(numbers: Any) -> dict[str, Any]:

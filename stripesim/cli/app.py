@@ -12,6 +12,7 @@ from stripesim.cli.importing import import_app
 from stripesim.cli.kernel import kernel
 from stripesim.cli.load import load
 from stripesim.cli.planning import durability, plan, rehearse, serve
+from stripesim.cli.predicting import predict, score
 from stripesim.cli.run import cite, run
 from stripesim.cli.study import study_app
 from stripesim.cli.sweep import sweep
@@ -46,6 +47,8 @@ for command in (
     load,
     explain,
     kernel,
+    predict,
+    score,
     calibrate,
     durability,
     plan,

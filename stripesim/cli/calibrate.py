@@ -22,6 +22,7 @@ def calibrate(
         int | None,
         typer.Option(min=1, help="Worker processes. Default: one for each core."),
     ] = None,
+    unchecked: options.UncheckedOption = False,
     out: options.OutOption = None,
     json_to: options.JsonOption = None,
 ) -> None:
@@ -31,5 +32,7 @@ def calibrate(
     from stripesim.scenarios.answers.calibrate.calibrate import calibrate as fit_cluster
     from stripesim.sim.observe.progress import print_step
 
-    calibration = fit_cluster(measured, jobs=jobs, progress=print_step)
-    output.deliver(answer_of_calibration(calibration), to)
+    calibration = fit_cluster(
+        measured, jobs=jobs, progress=print_step, unchecked=unchecked
+    )
+    output.deliver(answer_of_calibration(calibration), to, unchecked=unchecked)

@@ -1,5 +1,6 @@
 """The commands of `stripesim import`, which read existing clusters and measured workloads."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -53,6 +54,14 @@ def ceph_report(
             help="First add N hosts like those of the pool.",
         ),
     ] = "",
+    failures: Annotated[
+        bool,
+        typer.Option(
+            "--failures",
+            help="Fail each host and each drive in turn: does it end in backfill_toofull, how long does it "
+            "take to heal, and which data has no spare until then? Give the output of `ceph pg dump` too.",
+        ),
+    ] = False,
     report: Annotated[
         bool,
         typer.Option(
@@ -71,13 +80,20 @@ def ceph_report(
     page = path.with_name(f"{path.stem}-report.html") if report else None
     to = output.destination(folder, json_to, page=page)
     from stripesim.scenarios.answers.cluster import answer_of_cluster
+    from stripesim.scenarios.answers.failures.failures import failures_of
     from stripesim.scenarios.clusters.cluster import import_cluster
     from stripesim.scenarios.clusters.scenario import check_written
     from stripesim.scenarios.clusters.summary import answer
 
-    document, scenarios = answer(
-        import_cluster(files), pools or [], path=path, plan=plan, grow=grow
-    )
+    with output.progress("import", None) as step:
+        document, scenarios = answer(
+            import_cluster(files),
+            pools or [],
+            path=path,
+            plan=plan,
+            grow=grow,
+            failures=partial(failures_of, progress=step) if failures else None,
+        )
     output.deliver(answer_of_cluster(document, scenarios), to)
     if out is not None:
         for file, scenario in scenarios.items():

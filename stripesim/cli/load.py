@@ -10,6 +10,11 @@ from stripesim.cli import options, output
 
 if TYPE_CHECKING:
     from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint
+    from stripesim.scenarios.schema.keys import Scenario
+    from stripesim.scenarios.show.answer import Answer
+
+# Numbers of virtual machines that a search tries, about.
+_VMS_TRIED = 12
 
 
 def load(
@@ -22,6 +27,13 @@ def load(
             help="Bound of the 99th percentile, such as 5ms, to find the highest rate within. Repeatable.",
         ),
     ] = None,
+    vms: Annotated[
+        bool,
+        typer.Option(
+            "--vms",
+            help="Find how many virtual machines keep the bound of --p99 or plan.p99_ms.",
+        ),
+    ] = False,
     sets: options.SetOption = None,
     code: options.CodeOption = None,
     seed: options.SeedOption = None,
@@ -53,6 +65,10 @@ def load(
     from stripesim.scenarios.schema.loader import load_scenario
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
+    if vms:
+        answer = _answer_of_vms(loaded, bounds_s, engine, jobs)
+        output.deliver(answer, to, unchecked=unchecked)
+        return
     total = POINTS_MAX * len(cells(loaded))
     with output.progress(loaded.name, total) as step:
 
@@ -71,6 +87,30 @@ def load(
     output.deliver(
         answer_of_load(loaded, curves, engine=engine), to, unchecked=unchecked
     )
+
+
+def _answer_of_vms(
+    scenario: Scenario, bounds_s: list[float], engine: str, jobs: int | None
+) -> Answer:
+    """Find how many virtual machines keep the only latency bound."""
+    from stripesim.scenarios.answers.load.vm_answer import answer_of_vms
+    from stripesim.scenarios.answers.load.vms import REPLICATIONS, vms_within
+    from stripesim.scenarios.schema.keys import Cell, cells
+
+    if not bounds_s and scenario.plan is not None and scenario.plan.p99_ms is not None:
+        bounds_s = [scenario.plan.p99_ms / 1e3]
+    if len(bounds_s) != 1:
+        got = f"{len(bounds_s)} bounds"
+        raise ValueError(f"--p99: got {got}, wanted one, such as 5ms, with --vms")
+    with output.progress(scenario.name, _VMS_TRIED * len(cells(scenario))) as step:
+
+        def show(cell: Cell, number: int) -> None:
+            step(f"{cell.scheme}, {number:,} virtual machines")
+
+        found = vms_within(
+            scenario, p99_bound_s=bounds_s[0], engine=engine, jobs=jobs, on_vms=show
+        )
+    return answer_of_vms(scenario, found, engine=engine, replications=REPLICATIONS)
 
 
 def _bound_s(text: str) -> float:

@@ -96,24 +96,25 @@ def destination(
 
     Raises
     ------
-    ValueError
+    AnswerError
         If the folder is a file, a report has no folder, or a width is wrong.
     """
     from stripesim.cli.options import width_inch
+    from stripesim.models.problems import AnswerError, Problem, problems_of
 
     report_folder = None
     paper_width_inch = None
-    problems = []
+    problems: list[Problem] = []
     try:
         report_folder = check_out(out, report=report)
     except ValueError as error:
-        problems.append(str(error))
+        problems += problems_of(error)
     try:
         paper_width_inch = width_inch(width, out)
     except ValueError as error:
-        problems.append(str(error))
+        problems += problems_of(error)
     if problems:
-        raise ValueError("\n".join(problems))
+        raise AnswerError(*problems)
     if report_folder is not None:
         page = report_folder / REPORT
     return Destination(out, page, paper_width_inch, json_to)

@@ -17,6 +17,7 @@ from stripesim.cli.options import (
     JsonOption,
     OutOption,
     SetOption,
+    UncheckedOption,
     WidthOption,
 )
 
@@ -89,6 +90,7 @@ def _command(name: str, description: StudyDescription) -> Callable[..., None]:
     """Return the function of a study's command; Typer reads the options from its signature."""
 
     def run(**options: Any) -> None:
+        from stripesim.scenarios.answers.predict import register as registers
         from stripesim.scenarios.studies.registry import study_named
 
         study = study_named(name)
@@ -100,6 +102,10 @@ def _command(name: str, description: StudyDescription) -> Callable[..., None]:
             width=options.pop("width"),
         )
         everything = options.pop("everything")
+        unchecked = options.pop("unchecked")
+        register = options.get("register")
+        if register is not None:
+            registers.check_new(register)
         with output.progress(f"study {name}", None) as step:
             result = study.run(
                 engine=options.pop("engine"),
@@ -107,9 +113,13 @@ def _command(name: str, description: StudyDescription) -> Callable[..., None]:
                 ablate=options.pop("ablate") or (),
                 jobs=options.pop("jobs"),
                 progress=step,
+                unchecked=unchecked,
                 **options,
             )
-        output.deliver(study.answer(result, everything=everything), to)
+        if register is not None:
+            registers.write_register(register, study.register(result))
+        answer = study.answer(result, everything=everything)
+        output.deliver(answer, to, unchecked=unchecked)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -157,6 +167,7 @@ def _shared(description: StudyDescription) -> Iterator[tuple[str, Any, Any]]:
     yield "jobs", Annotated[int | None, jobs], None
     everything = typer.Option("--all", help="Also show claims that do not count.")
     yield "everything", Annotated[bool, everything], False
+    yield "unchecked", UncheckedOption, False
     yield "out", OutOption, None
     yield "width", WidthOption, None
     yield "json_to", JsonOption, None

@@ -70,18 +70,20 @@ def sweep(
     json_to: options.JsonOption = None,
 ) -> None:
     """Simulate a scenario at each point of a grid or list on all cores, saving each row as it finishes."""
+    from stripesim.models.problems import Problem, SweepError, problems_of
     from stripesim.scenarios.work.pool import cores_usable, prepare_workers
 
-    problems = list(_problems(out, resume=resume, jobs=jobs, dask=dask))
+    problems: list[Problem | str] = [
+        *_problems(out, resume=resume, jobs=jobs, dask=dask)
+    ]
     try:
         to = output.destination(out, json_to, report=report, width=width)
         options.check_metric(metric)
     except ValueError as error:
-        problems.append(str(error))
+        problems += problems_of(error)
     if not problems and dask is None and (jobs or cores_usable()) > 1:
         # Workers load the engine while this process loads what it needs to plan.
         prepare_workers()
-    from stripesim.models.problems import SweepError, problems_of
     from stripesim.scenarios.answers.sweep.plan import plan_sweep
 
     try:

@@ -29,12 +29,13 @@ from stripesim.scenarios.forms.equal_hosts import with_equal_hosts
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario, shipped_scenarios
 from stripesim.scenarios.schema.toml_bounds import TEXT_MAX
+from stripesim.scenarios.show.files import csv_text
 from stripesim.scenarios.show.page.render import templates
 from stripesim.web.comparison import (
-    csv_of_options,
     headline,
     job_rows,
     number_rows,
+    option_rows,
     report_of_options,
 )
 from stripesim.web.controls import SIDES, groups
@@ -278,7 +279,7 @@ class _Pages:
                 raise HTTPException(422, "\n".join(option.problem_lines))
             return _file(name, "application/toml", toml_of(option.scenario))
         if name == "compare.csv":
-            return _file(name, "text/csv", csv_of_options(options, job))
+            return _file(name, "text/csv", csv_text(option_rows(options, job)))
         if name == "report.html":
             return _file(name, "text/html", report_of_options(options, job))
         raise HTTPException(404)

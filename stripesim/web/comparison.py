@@ -1,12 +1,11 @@
 """Compare two options: their numbers next to each other, their simulations, CSV and a report to share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from stripesim._version import __version__
 from stripesim.scenarios.cells.bound import resource_words
 from stripesim.scenarios.schema.units import number_text
-from stripesim.scenarios.show.files import csv_text
 from stripesim.scenarios.show.page.render import render
 from stripesim.scenarios.show.tables import Table
 from stripesim.sim.observe.intervals import student_interval
@@ -141,8 +140,10 @@ def _verdict(rows: Sequence[Mapping[str, Any]], arrivals: str) -> str:
     return "serves the rate"
 
 
-def csv_of_options(options: Mapping[str, PlanOption], job: Job | None) -> str:
-    """Write the fields and numbers of both options as CSV."""
+def option_rows(
+    options: Mapping[str, PlanOption], job: Job | None
+) -> Iterator[dict[str, str]]:
+    """Return the fields and numbers of both options, one row for each."""
     names = ("number", "A", "B", "difference", "why")
     lines = []
     for control in controls():
@@ -151,7 +152,7 @@ def csv_of_options(options: Mapping[str, PlanOption], job: Job | None) -> str:
         ]
         lines.append([control.name, *values, "", "the form"])
     lines += _lines(options, job)
-    return csv_text(dict(zip(names, line, strict=True)) for line in lines)
+    return (dict(zip(names, line, strict=True)) for line in lines)
 
 
 def _escape_formula(text: str) -> str:

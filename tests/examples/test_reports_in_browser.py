@@ -15,9 +15,9 @@ import pytest
 
 from stripesim.scenarios.answers.explain.play import Prediction, play_page
 from stripesim.scenarios.answers.explain.request import explain
+from stripesim.scenarios.answers.load.answer import answer_of_load
 from stripesim.scenarios.answers.load.curves import load_curves
 from stripesim.scenarios.answers.load.page import report_of_load
-from stripesim.scenarios.answers.load.words import load_document
 from stripesim.scenarios.answers.rehearse import samples
 from stripesim.scenarios.answers.rehearse.page import report_of_rehearsal
 from stripesim.scenarios.answers.rehearse.rehearse import rehearse
@@ -413,7 +413,7 @@ def load_page():
         points_max=8,
         p99_bounds_s=[0.005],
     )
-    document = load_document(scenario, curves, engine="compiled")
+    document = answer_of_load(scenario, curves, engine="compiled").document
     return report_of_load(scenario, curves, document)
 
 

@@ -45,7 +45,7 @@ from stripesim.sim.engine.program import (
     Wake,
     with_client,
 )
-from stripesim.sim.engine.shares import FAIR, MCLOCK, WPQ, Share, ShareClass
+from stripesim.sim.engine.shares import FAIR, MCLOCK, QUOTA, WPQ, Share, ShareClass
 from support.random_graphs import (
     CLASSES,
     Growing,
@@ -348,7 +348,14 @@ def random_resources(
 
 def random_share(random: Random) -> Share:
     """Draw a queue shared by classes, with rates that advance tags by a few demands."""
-    kind = random.choice([WPQ, MCLOCK, MCLOCK, FAIR, FAIR])
+    kind = random.choice([WPQ, MCLOCK, MCLOCK, FAIR, FAIR, QUOTA])
+    if kind == QUOTA:
+        # Periods of a few demands, with quotas from one demand to more than one server gives.
+        return Share(
+            QUOTA,
+            quota_ns=random.choice([1, 10, 40, 150]),
+            period_ns=random.choice([7, 50, 100]),
+        )
     rates = [0, 0, 10**7, 10**8, 10**8, 3 * 10**8, 10**9]
     return Share(
         kind,

@@ -9,8 +9,22 @@ import numpy as np
 import pytest
 
 from stripesim.sim.engine.graph import GraphBuilder
-from stripesim.sim.engine.program import FIFO, POOL, Program, RequestChunk, Resources
-from stripesim.sim.engine.shares import MCLOCK, WPQ, Share, ShareClass
+from stripesim.sim.engine.program import (
+    FIFO,
+    POOL,
+    ListedRequests,
+    Program,
+    RequestChunk,
+    Resources,
+)
+from stripesim.sim.engine.shares import (
+    MCLOCK,
+    QUOTA,
+    WPQ,
+    Share,
+    ShareClass,
+    quota_offset_ns,
+)
 from support.engines import FixedTemplates, Run, both, resources
 
 SERVER, THREADS = range(2)
@@ -157,3 +171,50 @@ def test_threads_of_a_pool_are_shared_like_servers(run: Run) -> None:
     )
     assert few == pytest.approx(500, abs=2)
     assert few + many == 2000
+
+
+@both
+def test_a_quota_bounds_the_mean_rate_and_leaves_bursts_alone(run: Run) -> None:
+    # Four servers, 2 ms each, with 1.5 processors' worth of time: 150 ms in each 100 ms.
+    quota_ns, period_ns = 150_000_000, 100_000_000
+    share = Share(QUOTA, quota_ns=quota_ns, period_ns=period_ns)
+    graph = GraphBuilder("work")
+    use = graph.use(SERVER, 2_000_000, after=[graph.issue], label="use")
+    program = Program(
+        resources=resources([(FIFO, 4)], shares=(share,), share_indices=np.array([0])),
+        book=FixedTemplates([graph.finish(reply=use)], np.array([[SERVER]])),
+        streams=[Loop(8, 0)],
+        until_ns=1_000_000_000,
+    )
+    done_ns = run(program).streams[0].completed_ns
+    done_ns = done_ns[done_ns >= 0]
+    # A period admits the services that begin before 150 ms are used up: 75 of 2 ms, in a burst of
+    # ceil(75 / 4) rounds, so it ends after 38 ms. Resource 0 begins its first period at time 0.
+    assert quota_offset_ns(0, period_ns) == 0
+    in_period = np.bincount((done_ns - 1) // period_ns, minlength=10)
+    assert np.abs(in_period - 75).max() <= 1
+    assert in_period.sum() == 750
+    assert ((done_ns - 1) % period_ns).max() < 40_000_000
+
+
+@both
+def test_a_quota_is_not_saved_up_and_excess_is_paid_back(run: Run) -> None:
+    # 10 ns in each 100 ns. A use of 35 ns begins with any quota left and owes 25 ns afterwards, so the
+    # next may begin in the third period after (−25 + 3 × 10 = 5). Periods without work save nothing.
+    share = Share(QUOTA, quota_ns=10, period_ns=100)
+    graph = GraphBuilder("work")
+    use = graph.use(SERVER, 35, after=[graph.issue], label="use")
+    arrivals = np.array([0, 1, 1000, 1001])
+    program = Program(
+        resources=resources([(FIFO, 2)], shares=(share,), share_indices=np.array([0])),
+        book=FixedTemplates([graph.finish(reply=use)], np.array([[SERVER]])),
+        streams=[
+            ListedRequests(
+                np.zeros(4, dtype=np.int64),
+                np.zeros(4, dtype=np.int64),
+                depth=0,
+                arrivals_ns=arrivals,
+            )
+        ],
+    )
+    assert run(program).streams[0].completed_ns.tolist() == [35, 335, 1035, 1335]

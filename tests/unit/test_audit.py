@@ -45,7 +45,7 @@ CLOSED = RowNumbers(
     in_flight_s=16.0,
     edge_fraction=0.0,
     length_key="workload.requests",
-    is_long_enough=True,
+    least=256,
 )
 # 500 arrivals a second that take 10 ms each: 5 in flight.
 OPEN = replace(
@@ -202,7 +202,7 @@ def test_the_busiest_osd_completes_enough_to_know_its_rate(waiting, completed, w
 
 def test_a_run_shorter_than_eight_rounds_names_the_requests_that_are_wanted():
     # 8 × 32 = 256.
-    refused = audit_row(replace(CLOSED, issued=250, is_long_enough=False))
+    refused = audit_row(replace(CLOSED, issued=250))
     assert check_of(refused) == RUN_LENGTH.name
     assert "256 (workload.requests)" in refused
 

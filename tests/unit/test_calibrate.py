@@ -3,23 +3,33 @@
 import json
 import shutil
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from stripesim.models.problems import MeasuredError
+from stripesim.models.problems import MeasuredError, RefusedError
 from stripesim.scenarios.answers.calibrate import EXAMPLE
-from stripesim.scenarios.answers.calibrate.answer import document_of
-from stripesim.scenarios.answers.calibrate.calibrate import calibrate, runs_of
+from stripesim.scenarios.answers.calibrate.answer import (
+    answer_of_calibration,
+    document_of,
+)
+from stripesim.scenarios.answers.calibrate.calibrate import (
+    _accept_fitted,
+    _judged,
+    calibrate,
+    runs_of,
+)
 from stripesim.scenarios.answers.calibrate.factors import starts, with_factors
 from stripesim.scenarios.answers.calibrate.fio_output import fio_runs
 from stripesim.scenarios.answers.calibrate.parameter_file import (
     parameter_text,
     scenario_text,
 )
-from stripesim.scenarios.answers.calibrate.rows import check_rows
+from stripesim.scenarios.answers.calibrate.rows import SimulatedRow, check_rows
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.sim.observe.audit import collecting_refusals
 
 SCENARIO = """
 name = "mine"
@@ -157,7 +167,10 @@ def calibrated(tmp_path_factory):
         )
         row = run.row
         text = fio_json(
-            f"rand{row.op}", iodepth=64, numjobs=4, iops=simulated[row.id]["iops"]
+            f"rand{row.op}",
+            iodepth=64,
+            numjobs=4,
+            iops=simulated[row.id].metrics["iops"],
         )
         (measured / f"{row.id}.json").write_text(text)
     return calibrate(measured)
@@ -180,7 +193,8 @@ def test_rates_after_are_nearer_than_before(calibrated):
 def test_the_contract_of_the_json(calibrated):
     document = document_of(calibrated)
     assert set(document["fitted"][0]) == {"name", "value", "low", "high", "unit"}
-    assert set(document["rows"][0]) == {"id", "role", "published", "before", "after"}
+    wanted = {"id", "role", "published", "before", "after", "refused"}
+    assert set(document["rows"][0]) == wanted
     assert document["rows"][0]["id"] == "a:iops"
     assert set(document["summary"]) == {
         "held_out",
@@ -188,6 +202,49 @@ def test_the_contract_of_the_json(calibrated):
         "within_25_percent_after",
     }
     assert len(document["fitted"]) <= 4
+
+
+REFUSED = "Run length: got 8 requests, wanted 80"
+
+
+def refuse_run(simulated):
+    return {row: one._replace(refused=REFUSED) for row, one in simulated.items()}
+
+
+def test_values_of_a_refused_run_are_withheld_or_marked(calibrated):
+    # Given rows of which the audit refuses one after the fit
+    one, other = (
+        replace(calibrated.rows[0], id=name, role="held-out", measured={"iops": 100.0})
+        for name in ("one", "other")
+    )
+    fine = {
+        name: SimulatedRow({"iops": 90.0}, refused=None) for name in ("one", "other")
+    }
+    after = fine | refuse_run({"one": fine["one"]})
+    checked, unchecked = (
+        replace(
+            calibrated,
+            values=tuple(_judged([one, other], fine, after, unchecked=is_unchecked)),
+        )
+        for is_unchecked in (False, True)
+    )
+    # Then it has no numbers, or has them marked, and the command names it.
+    assert [value.after for value in checked.values] == [None, 90.0]
+    assert [value.after for value in unchecked.values] == [90.0, 90.0]
+    assert checked.count_within(after=True) == 1
+    for result in (checked, unchecked):
+        assert result.refusals == [f"one: {REFUSED}"]
+        row = answer_of_calibration(result)["rows"][0]
+        assert (row["id"], row["refused"]) == ("one:iops", REFUSED)
+
+
+def test_factors_are_not_fitted_to_a_refused_run(calibrated):
+    fitted = [row for row in calibrated.rows if row.role == "calibration"]
+    refused = {row.id: SimulatedRow({}, REFUSED) for row in fitted}
+    with pytest.raises(RefusedError, match=fitted[0].id):
+        _accept_fitted(fitted, refused)
+    with collecting_refusals():
+        _accept_fitted(fitted, refused)
 
 
 def test_loads_measured_already_are_not_proposed(calibrated):

@@ -71,7 +71,7 @@ def test_the_tool_alone_agrees_with_the_citation_file():
 
 
 def test_a_post_of_ceph_has_the_address_of_its_path_in_the_data():
-    tables = ("nvme/data/times.csv", "s3/data/s3.csv")
+    tables = ("nvme/data/times.csv", "s3/data/s3.csv", "cores/data/cores.csv")
     rows = "".join(
         (ROOT / "scenarios/studies" / table).read_text("utf-8") for table in tables
     )
@@ -80,7 +80,7 @@ def test_a_post_of_ceph_has_the_address_of_its_path_in_the_data():
         for entry in DATA["entries"].values()
         if entry.get("url", "").startswith("https://ceph.io/")
     }
-    assert len(paths) == 14
+    assert len(paths) == 15
     for path in paths - {"news/blog/2022/rocksdb-tuning-deep-dive"}:
         assert f"src/en/{path}" in rows
 

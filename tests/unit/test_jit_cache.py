@@ -14,6 +14,7 @@ import pytest
 from numba.core import caching
 
 from stripesim.models import jit
+from stripesim.models.jit import compiler, warning
 
 SOURCE = "def twice(x):\n    return 2 * x\n"
 _numbers = itertools.count()
@@ -21,7 +22,7 @@ _numbers = itertools.count()
 
 @pytest.fixture(autouse=True)
 def _quiet_again(monkeypatch):
-    monkeypatch.setattr(jit, "_warned", set())
+    monkeypatch.setattr(warning, "_warned", set())
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
 
 
@@ -51,7 +52,7 @@ class Terminal(io.StringIO):
 def test_only_a_terminal_hears_what_compiles(monkeypatch, tmp_path, stream):
     path = tmp_path / "probe.py"
     path.write_text(SOURCE)
-    monkeypatch.setattr(jit, "_NOTICE_AFTER_S", 0)
+    monkeypatch.setattr(compiler, "_NOTICE_AFTER_S", 0)
     monkeypatch.setattr(sys, "stderr", stream)
     assert load(path)(3) == 6
     assert ("compiling" in stream.getvalue()) == stream.isatty()
@@ -63,6 +64,7 @@ def test_only_a_terminal_hears_what_compiles(monkeypatch, tmp_path, stream):
 
 INNER_SOURCE = """
 from stripesim.models import jit
+from stripesim.models.jit import compiler, warning
 
 @jit.inner
 def one_more(x):
@@ -78,15 +80,15 @@ def test_inner_functions_need_no_internals_of_numba(tmp_path, monkeypatch, is_co
     path = tmp_path / "probe.py"
     path.write_text(INNER_SOURCE)
     if not is_complete:
-        monkeypatch.setattr(jit, "_optimises_once", lambda: False)
+        monkeypatch.setattr(compiler, "_optimises_once", lambda: False)
     function = load(path)
     assert function(3) == 8
     # With all internals, which this Numba has, only the function called from Python is optimised.
-    (code,) = function.py_func.__globals__["one_more"].overloads.values()
-    assert isinstance(code.library, jit._CodeForCallers) == is_complete
+    (code,) = function.function.__globals__["one_more"].dispatcher.overloads.values()
+    assert isinstance(code.library, compiler._CodeForCallers) == is_complete
     again = load(path)
     assert again(3) == 8
-    assert sum(again.stats.cache_hits.values()) == 1
+    assert sum(again.dispatcher.stats.cache_hits.values()) == 1
 
 
 def test_the_cache_needs_no_internals_of_numba(source, monkeypatch, caplog):
@@ -95,7 +97,7 @@ def test_the_cache_needs_no_internals_of_numba(source, monkeypatch, caplog):
     assert load(source)(4) == 8
     again = load(source)
     assert again(4) == 8
-    assert sum(again.stats.cache_hits.values()) == 1
+    assert sum(again.dispatcher.stats.cache_hits.values()) == 1
     assert caplog.messages == []
 
 
@@ -106,10 +108,10 @@ def cache_files(path, suffix):
 def test_compiled_code_is_loaded_by_the_next_process(source):
     first = load(source)
     assert first(4) == 8
-    assert sum(first.stats.cache_misses.values()) == 1
+    assert sum(first.dispatcher.stats.cache_misses.values()) == 1
     again = load(source)
     assert again(4) == 8
-    assert sum(again.stats.cache_hits.values()) == 1
+    assert sum(again.dispatcher.stats.cache_hits.values()) == 1
 
 
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])
@@ -132,7 +134,7 @@ def test_a_damaged_cache_is_rebuilt_with_one_warning(source, suffix, damage, cap
     assert "\n" not in caplog.messages[0]
     sound = load(source)
     assert sound(4) == 8
-    assert sum(sound.stats.cache_hits.values()) == 1
+    assert sum(sound.dispatcher.stats.cache_hits.values()) == 1
 
 
 def program_of_two():
@@ -150,21 +152,21 @@ def program_of_two():
 
 
 def test_inner_functions_are_optimised_with_their_program():
-    jit._optimises_once.cache_clear()
-    assert jit._optimises_once()
+    compiler._optimises_once.cache_clear()
+    assert compiler._optimises_once()
 
 
 def test_a_compiler_with_other_internals_optimises_one_function_at_a_time(monkeypatch):
     def renamed(_):
         raise AttributeError("no such attribute")
 
-    jit._optimises_once.cache_clear()
-    monkeypatch.setattr(jit._CodeForCallers, "finalize", renamed)
+    compiler._optimises_once.cache_clear()
+    monkeypatch.setattr(compiler._CodeForCallers, "finalize", renamed)
     try:
-        assert not jit._optimises_once()
+        assert not compiler._optimises_once()
         assert program_of_two()(20) == 42
     finally:
-        jit._optimises_once.cache_clear()
+        compiler._optimises_once.cache_clear()
 
 
 @jit.inner
@@ -204,6 +206,52 @@ def test_compiled_functions_call_inner_functions() -> None:
         _doubled(20)
 
 
+@jit.inner
+def _is_even(number: int) -> bool:
+    if number == 0:
+        return True
+    return _is_odd(number - 1)
+
+
+def _is_odd(number: int) -> bool:
+    if number == 0:
+        return False
+    return _is_even(number - 1)
+
+
+def test_inner_functions_that_call_each_other_are_refused_at_decoration():
+    # Numba would link a program without one of them, and the process would end at the missing symbol.
+    with pytest.raises(
+        TypeError, match="_is_odd: got a call of _is_even, which calls it back"
+    ):
+        jit.inner(_is_odd)
+
+
+def test_inner_functions_in_a_function_that_call_each_other_are_refused():
+    @jit.inner
+    def first(number):
+        return second(number - 1)
+
+    with pytest.raises(TypeError, match=r"second: got a call of .*first"):
+
+        @jit.inner
+        def second(number):
+            return first(number) if number else 0
+
+
+@jit.inner
+def _factorial(number: int) -> int:
+    return number * _factorial(number - 1) if number else 1
+
+
+def _of_factorial(number):
+    return _factorial(number)
+
+
+def test_an_inner_function_may_call_itself():
+    assert jit.compiled(_of_factorial)(5) == 120
+
+
 def test_compiling_leaves_the_collector_as_it_was():
     assert gc.isenabled()
     assert program_of_two()(20) == 42
@@ -235,7 +283,7 @@ def _read_only(monkeypatch):
 def test_a_read_only_installation_keeps_code_in_a_temporary_folder(
     source, monkeypatch, tmp_path, caplog
 ):
-    monkeypatch.setattr(jit.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(compiler.tempfile, "gettempdir", lambda: str(tmp_path))
     with caplog.at_level(logging.WARNING):
         assert load(source)(4) == 8
     (folder,) = tmp_path.glob("stripesim-numba-*")
@@ -245,15 +293,15 @@ def test_a_read_only_installation_keeps_code_in_a_temporary_folder(
     assert str(folder) in caplog.messages[0]
     again = load(source)
     assert again(4) == 8
-    assert sum(again.stats.cache_hits.values()) == 1
+    assert sum(again.dispatcher.stats.cache_hits.values()) == 1
 
 
 @pytest.mark.usefixtures("_read_only")
 def test_a_temporary_folder_that_others_may_write_to_is_not_used(
     source, monkeypatch, tmp_path, caplog
 ):
-    monkeypatch.setattr(jit.tempfile, "gettempdir", lambda: str(tmp_path))
-    monkeypatch.setattr(jit.getpass, "getuser", lambda: "x")
+    monkeypatch.setattr(compiler.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(compiler.getpass, "getuser", lambda: "x")
     (tmp_path / "stripesim-numba-x").mkdir()
     (tmp_path / "stripesim-numba-x").chmod(0o777)
     with caplog.at_level(logging.WARNING):
@@ -265,7 +313,7 @@ def test_a_temporary_folder_that_others_may_write_to_is_not_used(
 
 def test_compiled_code_is_kept_by_one_function_alone():
     """Numba's own `cache=True` ends in a traceback on read-only installations and damaged caches."""
-    root = Path(jit.__file__).resolve().parents[1]
+    root = Path(jit.__file__).resolve().parents[2]
     folders = ("models", "traces", "sim", "calibration", "scenarios", "stripesim")
     sources = [path for folder in folders for path in (root / folder).rglob("*.py")]
     assert len(sources) > 300

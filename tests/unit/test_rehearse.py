@@ -584,19 +584,13 @@ def test_progress_counts_the_simulations():
 
 
 def test_what_the_audit_refuses_ends_a_rehearsal_or_is_noted_once(monkeypatch):
-    # Given a simulation that the audit refuses
-    class Refused:
-        refused = "Bytes: got 2 B, wanted 1 B"
-        accepted = RunResult.accepted
-
-    monkeypatch.setattr(samples, "simulate", lambda **options: Refused())
-    # Then it ends the rehearsal, unless it is shown unchecked.
+    # Given simulations that the audit refuses
+    refused = "Bytes: got 2 B, wanted 1 B"
+    monkeypatch.setattr(RunResult, "refused", refused)
+    # Then the first ends a rehearsal, unless all are shown unchecked.
     with pytest.raises(RefusedError, match="Bytes"):
-        samples.CheckedEngine("compiled").simulate()
-    engine = samples.CheckedEngine("compiled", unchecked=True)
-    engine.simulate()
-    engine.simulate()
-    assert engine.refusals == [Refused.refused]
+        rehearse(scenario(text=LIGHT))
+    assert rehearse(scenario(text=LIGHT), unchecked=True)["refusals"] == [refused]
 
 
 def test_a_part_of_the_objects_has_the_log_of_all():

@@ -50,6 +50,7 @@ FAULTS = FaultNumbers(
     pgs_lost=0,
     objects_lost=0,
 )
+WITHOUT_PHASES = replace(ROW, faults=FAULTS).as_dict().keys()
 # Fields that are columns only of rows to which they apply.
 SOMETIMES = {"cpu_user_fraction", "faults"}
 
@@ -88,7 +89,9 @@ def test_a_phase_puts_its_name_before_the_unit() -> None:
         blocked_longest_ns=None,
         blocked_by="peering 1",
     )
-    assert numbers.as_dict("recovery") == {
+    flat = replace(ROW, faults=replace(FAULTS, phases={"recovery": numbers})).as_dict()
+    of_phase = {name: flat[name] for name in flat if name not in WITHOUT_PHASES}
+    assert of_phase == {
         "iops_recovery": 10.0,
         "latency_p99_recovery_ns": 7.0,
         "blocked_recovery": 1,
@@ -116,7 +119,8 @@ def test_a_repair_adds_its_columns() -> None:
     repair = RepairNumbers(
         repair_objects=1, repair_objects_pending=2, repair_lost_bytes=30, repair_s=None
     )
-    flat = replace(FAULTS, repair=repair, deep_scrubs=4).as_dict()
+    faults = replace(FAULTS, repair=repair, deep_scrubs=4)
+    flat = replace(ROW, faults=faults).as_dict()
     assert flat["deep_scrubs"] == 4
     assert flat["repair_objects_pending"] == 2
     assert flat["repair_s"] is None

@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from stripesim.models.problems import StudyError
+from stripesim.models.problems import MeasuredError, StudyError
+from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.s3.claims import claims_of, ledger_for
+from stripesim.scenarios.studies.s3.counted import load_counts
+from stripesim.scenarios.studies.s3.counted_runs import count_request, models_for
 from stripesim.scenarios.studies.s3.described import read_cluster
 from stripesim.scenarios.studies.s3.measured import load
 from stripesim.scenarios.studies.s3.runs import (
@@ -125,3 +128,63 @@ def test_other_words_for_hosts_gateways_and_loads() -> None:
     assert (row.in_flight, row.tls, row.hosts) == (768, False, 4)
     # Four of twelve hosts have 16 of 48 gateways.
     assert cluster_of(row).gateways == 16
+
+
+def counted(name):
+    return next(row for row in load_counts() if row.id == name)
+
+
+def test_counters_of_replication_and_of_one_pool_are_calibration() -> None:
+    roles = {(row.scheme, row.pool): row.role for row in load_counts()}
+    assert roles == {
+        ("rep:3", "replicated"): "calibration",
+        ("rs:6,3", "optimised"): "calibration",
+        ("rs:6,3", "classic"): "held-out",
+        ("rs:4,2", "optimised"): "held-out",
+    }
+
+
+def test_counters_below_the_noise_make_no_claim() -> None:
+    row = counted("rgw20-rep3-get-4096")
+    # It writes nothing, and sends nothing between OSDs.
+    assert {claim.metric for claim in row.claims()} == {
+        "operations",
+        "device_read",
+        "osd_net",
+    }
+
+
+def test_a_put_to_a_classic_pool_is_predicted_within_the_tolerance() -> None:
+    # Nine shards of one unit of 4 KiB. Six transactions of the index, nine of the head, nine roll-forwards.
+    row = counted("rgw20-ec63c-put-4096")
+    counts = count_request(row)
+    assert counts["device_data_write"] == 9 * 4096 == row.counted["device_data_write"]
+    assert counts["transactions"] == 6 + 9 + 9 == row.counted["transactions"]
+    assert counts["operations"] == 3 == row.counted["operations"]
+    assert counts["device_write"] == pytest.approx(
+        row.counted["device_write"], rel=0.05
+    )
+
+
+def test_only_possible_primaries_of_an_optimised_pool_store_attributes() -> None:
+    row = counted("rgw20-ec42f-put-4096")
+    models = models_for(row)
+    without = replace(models, gateway=replace(models.gateway, attributes_bytes=0))
+    logged = [
+        count_request(row, own)["device_write"] - 4096 * 3 for own in (models, without)
+    ]
+    # Shard 0 and two parities of six.
+    assert logged[0] - logged[1] == 3 * models.gateway.attributes_bytes
+
+
+def test_a_folder_may_have_counters_alone(tmp_path) -> None:
+    header, first = (
+        (study_folder("s3") / "data" / "rgw.csv").read_text().split("\n")[:2]
+    )
+    (tmp_path / "rgw.csv").write_text(f"{header}\n{first}\n")
+    assert load(tmp_path) == ()
+    (row,) = load_counts(tmp_path)
+    assert row.id == "rgw20-rep3-put-4096"
+    (tmp_path / "rgw.csv").write_text(f"{header}\n{first.replace('put', 'patch')}\n")
+    with pytest.raises(MeasuredError, match=r"rgw\.csv:2: op"):
+        load_counts(tmp_path)

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import typer
 
 from stripesim.calibration.ledger.verdicts import judge
 from stripesim.cli.output import deliver, destination
 from stripesim.cli.study import parse_sets
-from stripesim.models.problems import RefusedError, StudyError
+from stripesim.models.problems import Problem, RefusedError, StudyError
 from stripesim.scenarios.studies.base import (
     Study,
     StudyResult,
@@ -30,6 +31,7 @@ from stripesim.scenarios.studies.parameters import (
 )
 from stripesim.scenarios.studies.registry import STUDIES, study_named
 from stripesim.scenarios.studies.tasks import Call, run_tasks
+from stripesim.sim.observe.audit import refuse
 from support.messages import states
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios" / "studies"
@@ -44,6 +46,10 @@ def doubled(value):
 
 def failing():
     raise ValueError("got nothing")
+
+
+def failing_by_key():
+    raise StudyError(Problem(place="rows.csv:2", key="bs", got="0", wanted="1 or more"))
 
 
 class Small(Study):
@@ -297,6 +303,15 @@ def test_every_task_that_cannot_run_reports_the_reason():
     ]
 
 
+def test_a_problem_of_a_task_keeps_its_parts():
+    with pytest.raises(StudyError) as caught:
+        run_tasks([Call("a", failing_by_key)])
+    (problem,) = caught.value.problems
+    # The task is a place before the one that the problem has.
+    assert problem.place == "a: rows.csv:2"
+    assert (problem.key, problem.got, problem.wanted) == ("bs", "0", "1 or more")
+
+
 def refusing():
     raise RefusedError("Run length: got 8 requests, wanted 80")
 
@@ -306,6 +321,36 @@ def test_a_refused_task_has_no_rows_and_the_others_go_on():
     assert done.rows[0] == []
     assert done.rows[1]
     assert done.refusals == ("a: Run length: got 8 requests, wanted 80",)
+
+
+def refused_after_all():
+    refuse("Run length: got 8 requests, wanted 80")
+    return doubled(1)
+
+
+def test_an_unchecked_task_keeps_its_rows_marked():
+    done = run_tasks([Call("a", refused_after_all)], unchecked=True)
+    assert [row["value"] for row in done.rows[0]] == [2]
+    assert [row["refused"] for row in done.rows[0]] == [
+        "Run length: got 8 requests, wanted 80"
+    ]
+    assert done.refusals == ("a: Run length: got 8 requests, wanted 80",)
+
+
+def test_a_study_shows_refused_numbers_unchecked(monkeypatch):
+    calls = [Call("a", doubled, (1,)), Call("b", refused_after_all)]
+    monkeypatch.setattr(Small, "tasks", lambda *_: calls)
+    checked = Small().run()
+    unchecked = Small().run(unchecked=True)
+    refused = "Run length: got 8 requests, wanted 80"
+    assert checked.refusals == unchecked.refusals == (f"b: {refused}",)
+    assert checked.rows["refused"].to_list() == [None]
+    assert unchecked.rows["refused"].to_list() == [None, refused]
+    # Numbers that are not shown end the command with status 3.
+    with pytest.raises(typer.Exit) as ended:
+        deliver(checked, destination(None, None))
+    assert ended.value.exit_code == 3
+    deliver(unchecked, destination(None, None), unchecked=True)
 
 
 class SmallAndRefused(Small):

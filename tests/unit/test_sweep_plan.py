@@ -53,6 +53,14 @@ def faults(path: Path, **options: object) -> list[str]:
     return str(caught.value).splitlines()
 
 
+def test_the_problem_of_a_swept_value_keeps_its_parts(tiny: Path) -> None:
+    with pytest.raises(SweepError) as caught:
+        plan_sweep(tiny, over=["workload.queue_depth=1,0"])
+    (problem,) = caught.value.problems
+    # The option of the axis replaces --set, through which a point gets its values.
+    assert (problem.place, problem.key) == ("--over", "workload.queue_depth")
+
+
 def points(plan: SweepPlan) -> list[dict[str, object]]:
     return [
         dict(task.swept)

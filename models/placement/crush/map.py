@@ -80,7 +80,7 @@ class CrushMap:
     tunables: Tunables = field(default_factory=Tunables)
     choose_args: tuple[tuple[int, tuple[BucketArgs, ...]], ...] = ()
 
-    @property
+    @cached_property
     def max_devices(self) -> int:
         """One more than the largest OSD id."""
         return max((device.id for device in self.devices), default=-1) + 1

@@ -82,7 +82,7 @@ def hash_byte_rows(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
 
 def _words(columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Combine up to four rows of bytes, least significant first, into one row of words."""
-    words: npt.NDArray[np.int64] = (
-        columns << (8 * np.arange(len(columns))[:, None])
-    ).sum(axis=0)
+    words = np.zeros(columns.shape[1], dtype=np.int64)
+    for place, column in enumerate(columns):
+        words |= column << 8 * place
     return words

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from stripesim.scenarios.answers.calibrate.calibrate import Calibration
+from stripesim.scenarios.answers.calibrate.calibrate import Calibration, JudgedValue
 from stripesim.scenarios.answers.calibrate.parameter_file import (
     FILE,
     parameter_text,
@@ -34,6 +34,7 @@ def answer_of_calibration(calibration: Calibration) -> Answer:
             _values(calibration),
             *_sentences(calibration),
         ],
+        refusals=calibration.refusals,
         saved_as="calibration.json",
         files=lambda: _files(calibration),
         figures=figures,
@@ -60,6 +61,7 @@ def document_of(calibration: Calibration) -> dict[str, Any]:
                 "published": value.measured,
                 "before": value.before,
                 "after": value.after,
+                "refused": value.refused,
             }
             for value in calibration.values
         ],
@@ -101,13 +103,28 @@ def _values(calibration: Calibration) -> Table:
             "role": value.role,
             "load": value.load,
             "measured": number_text(value.measured, digits=4),
-            "before": number_text(value.before, digits=4),
-            "after": number_text(value.after, digits=4),
-            "after / measured": f"{value.after / value.measured:.2f}",
+            "before": _number(value.before),
+            "after": _number(value.after),
+            "after / measured": _ratio(value),
         }
         for value in calibration.values
     ]
     return Table.of("Values before and after", rows, words=(1, 2))
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else number_text(value, digits=4)
+
+
+def _ratio(value: JudgedValue) -> str:
+    """Write simulated over measured, and the check that the row's run fails."""
+    mark = ""
+    if value.refused is not None:
+        mark = value.refused.partition(":")[0]
+    if value.after is None:
+        return f"refused: {mark}"
+    ratio = f"{value.after / value.measured:.2f}"
+    return f"{ratio} (unchecked: {mark})" if mark else ratio
 
 
 def _sentences(calibration: Calibration) -> Iterator[str]:

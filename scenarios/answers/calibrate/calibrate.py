@@ -27,12 +27,14 @@ from stripesim.scenarios.answers.calibrate.rows import (
     CalibrationRow,
     CalibrationRun,
     Load,
+    SimulatedRow,
     check_rows,
     table_runs,
 )
 from stripesim.scenarios.cells.measured import ROUNDS
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.observe.audit import collecting_refusals, refuse
 from stripesim.sim.observe.progress import OnStep, silent
 
 #: Maximum relative error of a correct row, over its measured value.
@@ -82,12 +84,14 @@ class JudgedValue:
     metric: str
     load: str
     measured: float
-    before: float
-    after: float
+    before: float | None  #: None if it is withheld
+    after: float | None
+    #: Check of the audit that a run of the row fails. Its simulated values are withheld, unless unchecked.
+    refused: str | None = None
 
-    def is_within(self, simulated: float) -> bool:
-        """Return True if a simulated value is within `TOLERANCE` of the measured one."""
-        return abs(simulated / self.measured - 1) <= TOLERANCE
+    def is_within(self, simulated: float | None) -> bool:
+        """Return True if a simulated value is known, and within `TOLERANCE` of the measured one."""
+        return simulated is not None and abs(simulated / self.measured - 1) <= TOLERANCE
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,16 @@ class Calibration:
     after: Models
     source: str
 
+    @property
+    def refusals(self) -> list[str]:
+        """A sentence for each row that the audit refuses."""
+        refused = {
+            value.id.rpartition(":")[0]: value.refused
+            for value in self.values
+            if value.refused is not None
+        }
+        return [f"{row_id}: {sentence}" for row_id, sentence in refused.items()]
+
     def count_within(self, *, after: bool, role: str = "held-out") -> int:
         """Count the values of a role that are within tolerance."""
         return sum(
@@ -131,6 +145,7 @@ def calibrate(
     *,
     jobs: int | None = None,
     progress: OnStep = silent,
+    unchecked: bool = False,
 ) -> Calibration:
     """Calibrate a cluster to its measurements.
 
@@ -143,6 +158,8 @@ def calibrate(
         Number of worker processes, by default one per core.
     progress
         Callback that receives a line of text for each part of the work.
+    unchecked
+        True to fit to rows, and to keep simulated values of rows, that the audit refuses.
 
     Returns
     -------
@@ -153,6 +170,8 @@ def calibrate(
     ------
     MeasuredError, ScenarioError, MeasuredError
         If the measurements cannot be used, with a line for each problem.
+    RefusedError
+        If the audit refuses the run of a row that the factors are fitted to.
 
     Notes
     -----
@@ -177,6 +196,8 @@ def calibrate(
         simulator = _Simulator(pool, source)
         progress(f"simulating {len(runs)} runs before the calibration")
         before = simulator.simulate(runs, start, ROUNDS)
+        with collecting_refusals(unchecked):
+            _accept_fitted(rows, before)
         progress(f"fitting {len(FACTORS)} factors to {len(fitted_runs)} runs")
         fit = _fit(simulator, fitted_runs, start, before, spreads)
         values = {factor.name: factor.value for factor in fit.parameters}
@@ -187,7 +208,7 @@ def calibrate(
     return Calibration(
         fitted=tuple(_fitted(fit, spreads)),
         rows=tuple(rows),
-        values=tuple(_judged(rows, before, after)),
+        values=tuple(_judged(rows, before, after, unchecked=unchecked)),
         further=tuple(further),
         scenario=fitted_runs[0].scenario(),
         drive_set=fitted_runs[0].drive_set,
@@ -234,30 +255,40 @@ class _Simulator:
 
     def simulate(
         self, runs: Sequence[CalibrationRun], values: Mapping[str, float], rounds: int
-    ) -> dict[str, dict[str, float]]:
-        """Return the metrics of each row, keyed by row id."""
+    ) -> dict[str, SimulatedRow]:
+        """Return the simulated rows, keyed by row id."""
         one = partial(
             _simulate_run, values=dict(values), source=self._source, rounds=rounds
         )
-        simulated: dict[str, dict[str, float]] = {}
-        for metrics in self._pool.map(one, runs):
-            simulated |= metrics
+        simulated: dict[str, SimulatedRow] = {}
+        for rows in self._pool.map(one, runs):
+            simulated |= rows
         return simulated
 
 
 def _simulate_run(
     run: CalibrationRun, *, values: Mapping[str, float], source: str, rounds: int
-) -> dict[str, dict[str, float]]:
+) -> dict[str, SimulatedRow]:
     return run.simulate(
         lambda models: with_factors(models, values, source), rounds=rounds
     )
+
+
+def _accept_fitted(
+    rows: Sequence[CalibrationRow], simulated: Mapping[str, SimulatedRow]
+) -> None:
+    """Refuse a fit to a row whose run the audit refuses."""
+    for row in rows:
+        refused = simulated[row.id].refused
+        if row.role == "calibration" and refused is not None:
+            refuse(f"{row.id}: {refused}")
 
 
 def _fit(
     simulator: _Simulator,
     runs: Sequence[CalibrationRun],
     start: Mapping[str, float],
-    before: Mapping[str, Mapping[str, float]],
+    before: Mapping[str, SimulatedRow],
     spreads: Mapping[str, float],
 ) -> Fit:
     rows = {
@@ -270,8 +301,8 @@ def _fit(
         rates = {}
         for name, row in rows.items():
             metric = row.fitted_metric
-            longer = before[name][metric] / short[name][metric]
-            rates[name] = tried[name][metric] * longer
+            longer = before[name].metrics[metric] / short[name].metrics[metric]
+            rates[name] = tried[name].metrics[metric] * longer
         return rates
 
     return fit_parameters(
@@ -302,22 +333,29 @@ def _fitted(fit: Fit, spreads: Mapping[str, float]) -> list[FittedFactor]:
 
 def _judged(
     rows: Sequence[CalibrationRow],
-    before: Mapping[str, Mapping[str, float]],
-    after: Mapping[str, Mapping[str, float]],
+    before: Mapping[str, SimulatedRow],
+    after: Mapping[str, SimulatedRow],
+    *,
+    unchecked: bool,
 ) -> list[JudgedValue]:
-    return [
-        JudgedValue(
-            id=f"{row.id}:{metric}",
-            role=row.role,
-            metric=metric,
-            load=row.load_text,
-            measured=measured,
-            before=before[row.id][metric],
-            after=after[row.id][metric],
-        )
-        for row in rows
-        for metric, measured in row.measured.items()
-    ]
+    judged = []
+    for row in rows:
+        refused = before[row.id].refused or after[row.id].refused
+        is_shown = unchecked or refused is None
+        for metric, measured in row.measured.items():
+            judged.append(
+                JudgedValue(
+                    id=f"{row.id}:{metric}",
+                    role=row.role,
+                    metric=metric,
+                    load=row.load_text,
+                    measured=measured,
+                    before=before[row.id].metrics[metric] if is_shown else None,
+                    after=after[row.id].metrics[metric] if is_shown else None,
+                    refused=refused,
+                )
+            )
+    return judged
 
 
 def _further(
@@ -363,7 +401,7 @@ def _slopes(
 
     def log_rates(tried: Mapping[str, float]) -> npt.NDArray[np.float64]:
         simulated = simulator.simulate(runs, tried, _SHORT_ROUNDS)
-        return np.log([simulated[run.rows[0].id]["iops"] for run in runs])
+        return np.log([simulated[run.rows[0].id].metrics["iops"] for run in runs])
 
     at_optimum = log_rates(values)
     changed = [

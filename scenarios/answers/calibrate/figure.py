@@ -32,14 +32,17 @@ _ROW_INCHES: Final = 0.26
 
 
 def draw_calibration(result: Calibration) -> CaptionedFigure:
-    """Plot the ratio of simulated to measured values, for rates and any measured 99th percentiles."""
+    """Plot the ratio of simulated to measured values, for rates and any measured 99th percentiles.
+
+    Values that the audit withholds are left out.
+    """
     shown = []
     for role, _ in _ROLES:
         seen: set[str] = set()
         for value in result.values:
             row = value.id.rpartition(":")[0]
             repeats = value.metric in FITTED_METRICS and row in seen
-            if value.role == role and not repeats:
+            if value.role == role and value.after is not None and not repeats:
                 shown.append(value)
                 seen.add(row)
     return drawn(_figure(shown, _caption(result)))
@@ -47,8 +50,8 @@ def draw_calibration(result: Calibration) -> CaptionedFigure:
 
 def _figure(shown: Sequence[JudgedValue], caption: str) -> FigureSpec:
     places = range(len(shown))
-    before = [value.before / value.measured for value in shown]
-    after = [value.after / value.measured for value in shown]
+    before = [_ratio(value.before, value.measured) for value in shown]
+    after = [_ratio(value.after, value.measured) for value in shown]
     layers = [
         LayerSpec(
             mark="span",
@@ -100,6 +103,11 @@ def _figure(shown: Sequence[JudgedValue], caption: str) -> FigureSpec:
     )
     size = (8.0, 1.6 + _ROW_INCHES * len(shown))
     return FigureSpec(size=size, panels=[panel], caption=caption)
+
+
+def _ratio(simulated: float | None, measured: float) -> float:
+    assert simulated is not None
+    return simulated / measured
 
 
 def _caption(result: Calibration) -> str:

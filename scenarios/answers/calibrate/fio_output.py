@@ -12,12 +12,16 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from stripesim.calibration.measured.rows import METRICS
 from stripesim.calibration.parameters.sets import ParameterSet
-from stripesim.models.problems import MeasuredError, Problem
-from stripesim.scenarios.answers.calibrate.rows import CalibrationRow, Load
+from stripesim.models.problems import MeasuredError, Problem, one_line
+from stripesim.scenarios.answers.calibrate.rows import (
+    CalibrationRow,
+    Load,
+    SimulatedRow,
+)
 from stripesim.scenarios.cells.measured import (
     REQUESTS_MIN,
-    ROUNDS,
     ModelChange,
     request_count,
 )
@@ -33,6 +37,12 @@ _LOADS: Final = {
     "write": ("write", "seq"),
     "randread": ("read", "rand"),
     "randwrite": ("write", "rand"),
+}
+#: Metric of each percentile that is read, and fio's key.
+_PERCENTILES: Final = {
+    "latency_p50_ms": "50.000000",
+    "latency_p95_ms": "95.000000",
+    "latency_p99_ms": "99.000000",
 }
 
 
@@ -108,30 +118,21 @@ class FioRun:
         """Return the models before calibration."""
         return build_models(self._scenario)
 
-    def simulate(
-        self, change: ModelChange, *, rounds: int
-    ) -> dict[str, dict[str, float]]:
-        """Simulate the run with changed models and return its metrics, keyed by row id."""
+    def simulate(self, change: ModelChange, *, rounds: int) -> dict[str, SimulatedRow]:
+        """Simulate the run with changed models and return its row, keyed by row id."""
         in_flight = self.row.clients * self.row.depth_per_client
         scenario = self._with_requests(request_count(in_flight, rounds))
         models = change(build_models(scenario))
-        result = run_cell(
-            scenario,
-            cells(scenario)[0],
-            "compiled",
-            models,
-            # Steps of a fit may be too short for the audit, and are not shown.
-            unchecked=rounds < ROUNDS,
-        )
+        (cell, *_) = cells(scenario)
+        result = run_cell(scenario, cell, "compiled", models, unchecked=True)
         row = result.row.as_dict()
-        return {
-            self.row.id: {
-                "iops": row["iops"],
-                "mb_s": row["throughput_bytes_per_s"] / 1e6,
-                "latency_mean_ms": row["latency_mean_ns"] / 1e6,
-                "latency_p99_ms": row["latency_p99_ns"] / 1e6,
-            }
+        metrics = {
+            "iops": row["iops"],
+            "mb_s": row["throughput_bytes_per_s"] / 1e6,
+            "latency_mean_ms": row["latency_mean_ns"] / 1e6,
+            "latency_p99_ms": row["latency_p99_ns"] / 1e6,
         }
+        return {self.row.id: SimulatedRow(metrics, result.refused)}
 
     def under(self, load: Load) -> FioRun:
         """Return a run on the same cluster under another load."""
@@ -163,19 +164,49 @@ def fio_runs(folder: Path) -> list[FioRun]:
         )
     any_load = {"workload.requests": REQUESTS_MIN, "workloads": []}
     scenario = load_scenario(scenarios[0], sets=any_load)
-    problems: list[str] = []
+    problems: list[Problem] = []
     runs = []
     for path in sorted(folder.glob("*.json")):
         try:
             runs.append(FioRun(_row(path, scenario.schemes), scenarios[0]))
         except MeasuredError as error:
-            problems.append(str(error))
+            problems += error.problems
     if problems:
-        raise MeasuredError("\n".join(problems))
+        raise MeasuredError(*problems)
     return runs
 
 
-def _row(path: Path, schemes: Sequence[str]) -> CalibrationRow:
+@dataclass(frozen=True, kw_only=True)
+class FioLoad:
+    """The load that a fio output measured, and its numbers.
+
+    Attributes
+    ----------
+    op, pattern, block_bytes
+        Kind of request.
+    clients, depth
+        Jobs, and requests that each keeps in flight [count].
+    measured
+        ``iops``, ``latency_mean_ms`` and, if a single entry reports them, percentiles such as
+        ``latency_p99_ms``.
+    """
+
+    op: str
+    pattern: str
+    block_bytes: int
+    clients: int
+    depth: int
+    measured: Mapping[str, float]
+
+
+def read_fio(path: Path) -> FioLoad:
+    """Read the output of one fio run.
+
+    Raises
+    ------
+    MeasuredError
+        If the file is no output of fio, or holds several loads.
+    """
     output = _read(path)
     jobs = output.jobs
     options = [{**output.options, **job.options} for job in jobs]
@@ -190,32 +221,55 @@ def _row(path: Path, schemes: Sequence[str]) -> CalibrationRow:
         raise MeasuredError(
             Problem(place=str(path), key="jobs", got=f"no {op} requests", wanted="some")
         )
-    scheme = _scheme_of(path, schemes)
-    return CalibrationRow(
-        id=path.stem,
-        role="calibration" if scheme.startswith("rep:") else "held-out",
-        scheme=scheme,
+    return FioLoad(
         op=op,
         pattern=pattern,
         block_bytes=_common(path, options, "bs", "4k", _block_bytes),
         clients=clients,
-        depth_per_client=_common(path, options, "iodepth", "1", int),
+        depth=_common(path, options, "iodepth", "1", int),
         measured={"iops": iops, **_latencies(directions, iops)},
     )
 
 
+def _row(path: Path, schemes: Sequence[str]) -> CalibrationRow:
+    load = read_fio(path)
+    scheme = scheme_of(path, schemes)
+    return CalibrationRow(
+        id=path.stem,
+        role="calibration" if scheme.startswith("rep:") else "held-out",
+        scheme=scheme,
+        op=load.op,
+        pattern=load.pattern,
+        block_bytes=load.block_bytes,
+        clients=load.clients,
+        depth_per_client=load.depth,
+        measured={
+            metric: value
+            for metric, value in load.measured.items()
+            if metric in METRICS
+        },
+    )
+
+
 def _read(path: Path) -> _FioOutput:
-    wanted = "wanted the JSON that fio writes with --output-format=json"
+    wanted = "the JSON that fio writes with --output-format=json"
     try:
         text = path.read_text("utf-8")
         # fio may print messages before the JSON document.
         return _FioOutput.model_validate(json.loads(text[text.index("{") :]))
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise MeasuredError(f"{path}: {where}: {first['msg']}, {wanted}") from None
+        raise MeasuredError(
+            Problem(
+                place=str(path),
+                key=".".join(map(str, first["loc"])),
+                detail=f"{first['msg']}, wanted {wanted}",
+            )
+        ) from None
     except (OSError, ValueError, RecursionError) as error:
-        raise MeasuredError(f"{path}: got {error}, {wanted}") from None
+        raise MeasuredError(
+            Problem(place=str(path), got=one_line(error), wanted=wanted)
+        ) from None
 
 
 def _load_of(path: Path, options: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
@@ -254,7 +308,9 @@ def _common(
     try:
         return convert(value)
     except ValueError as error:
-        raise MeasuredError(f"{path}: {key}: {error}") from None
+        raise MeasuredError(
+            Problem(place=str(path), key=key, detail=one_line(error))
+        ) from None
 
 
 def _block_bytes(text: str) -> int:
@@ -275,17 +331,20 @@ def _whole(path: Path, options: Mapping[str, Any], key: str, default: int) -> in
 
 
 def _latencies(directions: Sequence[_Direction], iops: float) -> dict[str, float]:
-    """Return the mean latency of all jobs [ms], and the 99th percentile if a single entry reports it."""
+    """Return the mean latency of all jobs [ms], and percentiles if a single entry reports them."""
     total_ns = sum(direction.lat_ns.mean * direction.iops for direction in directions)
     latencies = {"latency_mean_ms": total_ns / iops / 1e6} if total_ns else {}
-    if len(directions) == 1:
-        p99_ns = directions[0].clat_ns.percentile.get("99.000000")
-        if p99_ns:
-            latencies["latency_p99_ms"] = p99_ns / 1e6
+    if len(directions) > 1:
+        return latencies
+    for metric, key in _PERCENTILES.items():
+        latency_ns = directions[0].clat_ns.percentile.get(key)
+        if latency_ns:
+            latencies[metric] = latency_ns / 1e6
     return latencies
 
 
-def _scheme_of(path: Path, schemes: Sequence[str]) -> str:
+def scheme_of(path: Path, schemes: Sequence[str]) -> str:
+    """Return the scheme that a file name begins with, or the first one."""
     slugs = {re.sub("[:,]", "-", scheme): scheme for scheme in schemes}
     fitting = [
         slug for slug in slugs if path.stem == slug or path.stem.startswith(f"{slug}-")

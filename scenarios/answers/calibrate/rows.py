@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from stripesim.calibration.measured.hardware import MeasuredHardware, hardware_of
 from stripesim.calibration.measured.rows import METRICS, MeasuredRow, read_measured
@@ -102,6 +102,13 @@ class Load:
         )
 
 
+class SimulatedRow(NamedTuple):
+    """Metrics of a simulated row by name, and the check of the audit that its run fails, if it fails one."""
+
+    metrics: Mapping[str, float]
+    refused: str | None
+
+
 class CalibrationRun(Protocol):
     """A measured run with one or more rows that can be simulated."""
 
@@ -119,10 +126,8 @@ class CalibrationRun(Protocol):
     def drive_set(self) -> ParameterSet | None:
         """The parameter set of the drives, for their capacity, or None if a data sheet describes them."""
 
-    def simulate(
-        self, change: ModelChange, *, rounds: int
-    ) -> dict[str, dict[str, float]]:
-        """Simulate the run with changed models and return the metrics of each row, keyed by row id."""
+    def simulate(self, change: ModelChange, *, rounds: int) -> dict[str, SimulatedRow]:
+        """Simulate the run with changed models and return its rows, keyed by row id."""
 
     def under(self, load: Load) -> CalibrationRun:
         """Return a run on the same cluster under another load."""
@@ -152,13 +157,13 @@ class TableRun:
         """Return the models before calibration."""
         return models_of(self.scenario(), self.measured[0], self.hardware)
 
-    def simulate(
-        self, change: ModelChange, *, rounds: int
-    ) -> dict[str, dict[str, float]]:
-        """Simulate the run with changed models and return the metrics of each row, keyed by row id."""
+    def simulate(self, change: ModelChange, *, rounds: int) -> dict[str, SimulatedRow]:
+        """Simulate the run with changed models and return its rows, keyed by row id."""
         simulated = predict(self.measured, self.hardware, rounds=rounds, change=change)
         return {
-            row["row_id"]: {metric: float(row[metric]) for metric in METRICS}
+            row["row_id"]: SimulatedRow(
+                {metric: float(row[metric]) for metric in METRICS}, row["refused"]
+            )
             for row in simulated
         }
 
@@ -226,21 +231,33 @@ def check_rows(rows: list[CalibrationRow], where: str) -> None:
         A line for each problem.
     """
     problems = [
-        f"{where}: {row.id}: role: got calibration with {row.scheme}, wanted held-out: a calibration is "
-        "fitted to replication alone, so that erasure coding is predicted"
+        Problem(
+            place=f"{where}: {row.id}",
+            key="role",
+            got=f"calibration with {row.scheme}",
+            wanted="held-out: a calibration is fitted to replication alone, so that erasure coding is "
+            "predicted",
+        )
         for row in rows
         if row.role == "calibration" and parse_scheme(row.scheme).kind == "erasure"
     ]
     fitted = [row for row in rows if row.role == "calibration"]
     if not fitted:
         problems.append(
-            f"{where}: got no row with the role calibration, wanted at least one of replication"
+            Problem(
+                place=where,
+                got="no row with the role calibration",
+                wanted="at least one of replication",
+            )
         )
     problems += [
-        f"{where}: {row.id}: got only {', '.join(row.measured) or 'no number'}, wanted one of "
-        f"{', '.join(FITTED_METRICS)}"
+        Problem(
+            place=f"{where}: {row.id}",
+            got=f"only {', '.join(row.measured) or 'no number'}",
+            wanted=f"one of {', '.join(FITTED_METRICS)}",
+        )
         for row in fitted
         if not any(metric in row.measured for metric in FITTED_METRICS)
     ]
     if problems:
-        raise MeasuredError("\n".join(problems))
+        raise MeasuredError(*problems)

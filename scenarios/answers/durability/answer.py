@@ -9,6 +9,7 @@ from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.files import result_files
 from stripesim.scenarios.show.quantities import rows_frame
 from stripesim.scenarios.show.tables import Table
+from stripesim.sim.observe.audit import failed_check
 
 if TYPE_CHECKING:
     from stripesim.scenarios.show.figures.renderer import CaptionedFigure
@@ -73,7 +74,7 @@ def _cells(row: Row) -> dict[str, str]:
 def _interval(row: Row) -> str:
     """Write the interval of the nines, or why there is none."""
     if row["refused"] is not None:
-        return f"refused: {row['refused'].partition(':')[0]}"
+        return f"refused: {failed_check(row['refused'])}"
     if row["nines_low"] == row["nines_high"]:
         return "exact" if row["exact"] else "approximation"
     return f"{_number(row['nines_low'], '.3f')} … {_number(row['nines_high'], '.3f')}"

@@ -45,7 +45,7 @@ from stripesim.sim.durability.system import (
     System,
     code_of,
 )
-from stripesim.sim.observe.audit import audit_loss
+from stripesim.sim.observe.audit import audit_loss, collecting_refusals
 from stripesim.sim.observe.progress import OnStep, silent
 
 #: Relative difference of two rates that is only rounding.
@@ -64,13 +64,19 @@ def answer(
     """Compute the durability of each scheme of a scenario.
 
     Rows that the audit refuses have no numbers, unless `unchecked`.
+
+    Raises
+    ------
+    RefusedError
+        If the audit refuses the simulated rebuild that rows would assume.
     """
     rows = []
     refusals: list[str] = []
     skipped = []
     recommended: dict[str, dict[str, str]] = {}
     for scheme in scenario.schemes:
-        system, notes, rebuild_rate = described_system(scenario, scheme)
+        with collecting_refusals(unchecked) as of_rebuild:
+            system, notes, rebuild_rate = described_system(scenario, scheme)
         chosen: Sequence[Method] = (method,) if method != "all" else _suited(system)
         if chosen:
             recommended[scheme] = recommended_method(system)._asdict()
@@ -97,7 +103,7 @@ def answer(
             if name != "burst":
                 row["rebuild_rate"] = rebuild_rate
                 row["assumptions"] += notes
-            row["refused"] = audit_loss(inconsistency(row))
+            row["refused"] = next(iter(of_rebuild), audit_loss(inconsistency(row)))
             if row["refused"] is not None:
                 refusals.append(f"{scheme} {name}: {row['refused']}")
                 if not unchecked:

@@ -8,7 +8,19 @@ from typing import Any
 from stripesim.scenarios.answers.load.figure import draw_load
 from stripesim.scenarios.answers.load.page import report_of_load
 from stripesim.scenarios.answers.load.results import LoadCurve
-from stripesim.scenarios.answers.load.words import load_document, notes_of, table_of
+from stripesim.scenarios.answers.load.words import (
+    load_warnings,
+    notes_of,
+    sentence_of,
+    table_of,
+)
+from stripesim.scenarios.cells.notes import (
+    client_notes,
+    hole_warnings,
+    kernel_warnings,
+    made_from,
+    pristine_warnings,
+)
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.files import csv_text
@@ -18,19 +30,41 @@ def answer_of_load(
     scenario: Scenario, curves: Sequence[LoadCurve], *, engine: str
 ) -> Answer:
     """Return the answer of load curves: a table of each, sentences, files, figures and a page."""
-    document = load_document(scenario, curves, engine=engine)
-    audited = [*document["refusals"], *document["falls"]]
-
+    refusals = [line for curve in curves for line in curve.refusals]
+    rate_falls = [line for curve in curves for line in curve.falls]
+    sentences = [sentence_of(curve) for curve in curves]
+    clients = client_notes(scenario)
+    warnings = [
+        *load_warnings(scenario),
+        *hole_warnings(scenario),
+        *kernel_warnings(scenario),
+        *pristine_warnings(scenario),
+    ]
+    document = {
+        "curves": [curve.to_json() for curve in curves],
+        "sentences": sentences,
+        "notes": clients,
+        "warnings": [*warnings, *rate_falls, *refusals],
+        "falls": rate_falls,
+        "refusals": refusals,
+        "provenance": made_from(
+            scenario,
+            generation=scenario.generation,
+            engine=engine,
+            parameters=scenario.cluster.parameters,
+            replications=max((curve.replications for curve in curves), default=0),
+        ),
+    }
     return Answer(
         document=document,
         shown=[
             *map(table_of, curves),
-            *document["sentences"],
-            *(f"note: {line}" for line in (*notes_of(curves), *document["notes"])),
+            *sentences,
+            *(f"note: {line}" for line in (*notes_of(curves), *clients)),
         ],
-        outside=[line for line in document["warnings"] if line not in audited],
-        warnings=document["falls"],
-        refusals=document["refusals"],
+        outside=warnings,
+        warnings=rate_falls,
+        refusals=refusals,
         saved_as="load.json",
         files=lambda: {"load.csv": csv_text(_points(document)).encode()},
         figures=lambda: draw_load(curves),

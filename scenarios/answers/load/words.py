@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from stripesim.scenarios.answers.load.rate_runs import RateRun, scenario_of
 from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint, RateWithin
 from stripesim.scenarios.cells.bound import resource_words
 from stripesim.scenarios.cells.notes import (
-    client_notes,
-    hole_warnings,
-    kernel_warnings,
-    made_from,
-    pristine_warnings,
     warnings_of,
 )
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
@@ -24,6 +19,7 @@ from stripesim.scenarios.show.figures.captions import (
     scheme_label,
 )
 from stripesim.scenarios.show.tables import Table
+from stripesim.sim.observe.audit import failed_check
 from stripesim.sim.observe.intervals import Interval
 
 #: Note below tables and figures with points past saturation.
@@ -40,37 +36,6 @@ _PAST: Final = "past saturation"
 def table_of(curve: LoadCurve) -> Table:
     """Return the table of the simulated points of a curve."""
     return Table.of(curve_title(curve), rows_of(curve), words=(5,), caption_shown=True)
-
-
-def load_document(
-    scenario: Scenario, curves: Sequence[LoadCurve], *, engine: str
-) -> dict[str, Any]:
-    """Return the document that ``stripesim load --json -`` prints."""
-    replications = max((curve.replications for curve in curves), default=0)
-    refusals = [line for curve in curves for line in curve.refusals]
-    rate_falls = [line for curve in curves for line in curve.falls]
-    return {
-        "curves": [curve.to_json() for curve in curves],
-        "sentences": [sentence_of(curve) for curve in curves],
-        "notes": client_notes(scenario),
-        "warnings": [
-            *load_warnings(scenario),
-            *hole_warnings(scenario),
-            *kernel_warnings(scenario),
-            *pristine_warnings(scenario),
-            *rate_falls,
-            *refusals,
-        ],
-        "falls": rate_falls,
-        "refusals": refusals,
-        "provenance": made_from(
-            scenario,
-            generation=scenario.generation,
-            engine=engine,
-            parameters=scenario.cluster.parameters,
-            replications=replications,
-        ),
-    }
 
 
 def load_warnings(scenario: Scenario) -> list[str]:
@@ -191,13 +156,13 @@ def _refused_row(point: LoadPoint) -> dict[str, str]:
     return {
         "offered [1/s]": number_text(point.offered_iops),
         **dict.fromkeys(("served [1/s]", "of saturation", "p50 [ms]", "p99 [ms]"), "–"),
-        "note": f"refused: {point.refused.partition(':')[0]}",
+        "note": f"refused: {failed_check(point.refused)}",
     }
 
 
 def _state(point: LoadPoint) -> str:
     if point.refused is not None:
-        return f"unchecked: {point.refused.partition(':')[0]}"
+        return f"unchecked: {failed_check(point.refused)}"
     if point.is_past_saturation:
         return _PAST
     return "" if point.is_steady else _RISING

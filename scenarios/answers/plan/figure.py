@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from textwrap import fill
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from stripesim.scenarios.answers.plan.candidates import with_unit
 from stripesim.scenarios.schema.tables import PlanSpec
@@ -345,9 +345,14 @@ def _p99_figure(plan: PlanSpec, document: Mapping[str, Any]) -> FigureSpec | Non
         required = f" Required: at most {number_text(plan.p99_ms)} ms."
     return _bars_figure(
         document,
-        simulated,
-        values=[one["latency_p99_ns"] / 1e6 for one in simulated],
-        texts=[f"{number_text(one['latency_p99_ns'], 1e-6)} ms" for one in simulated],
+        [
+            _Bar(
+                one,
+                one["latency_p99_ns"] / 1e6,
+                f"{number_text(one['latency_p99_ns'], 1e-6)} ms",
+            )
+            for one in simulated
+        ],
         title="99th percentile of latency",
         label="p99 [ms]",
         required=plan.p99_ms,
@@ -374,9 +379,10 @@ def _rebuild_figure(plan: PlanSpec, document: Mapping[str, Any]) -> FigureSpec |
         required = f" Required: at most {duration_text(plan.rebuild_s)}."
     return _bars_figure(
         document,
-        known,
-        values=[one["rebuild_s"] / 3600 for one in known],
-        texts=[duration_text(one["rebuild_s"]) for one in known],
+        [
+            _Bar(one, one["rebuild_s"] / 3600, duration_text(one["rebuild_s"]))
+            for one in known
+        ],
         title="Rebuild of a lost OSD",
         label="time [h]",
         required=required_h,
@@ -385,12 +391,18 @@ def _rebuild_figure(plan: PlanSpec, document: Mapping[str, Any]) -> FigureSpec |
     )
 
 
+class _Bar(NamedTuple):
+    """A candidate, the length of its bar, and the text at the end of the bar."""
+
+    candidate: Candidate
+    length: float
+    text: str
+
+
 def _bars_figure(
     document: Mapping[str, Any],
-    candidates: Sequence[Candidate],
+    bars: Sequence[_Bar],
     *,
-    values: Sequence[float],
-    texts: Sequence[str],
     title: str,
     label: str,
     required: float | None,
@@ -405,27 +417,27 @@ def _bars_figure(
             candidate_name(one, document["varied"]) + (" ★" if one is best else ""),
             _NAME_LETTERS,
         )
-        for one in candidates
+        for one, _, _ in bars
     ]
     lines = max(name.count("\n") for name in names) + 1
     row_inches = _BAR_INCHES + lines * _LINE_INCHES
     thick = _BAR_INCHES / row_inches
-    places = range(len(candidates))
+    places = range(len(bars))
     colours = [
-        series_style(schemes.index(one["scheme"]))["color"] for one in candidates
+        series_style(schemes.index(one["scheme"]))["color"] for one, _, _ in bars
     ]
-    ends = list(values)
+    ends = [bar.length for bar in bars]
     layers = [
         LayerSpec(
             mark="bars",
             x=places,
-            y=values,
+            y=ends,
             sideways=True,
             style={"color": colours, "thick": thick, "zorder": 2},
         )
     ]
     if intervals is not None:
-        ends = [max(pair) for pair in zip(values, intervals.high, strict=True)]
+        ends = [max(pair) for pair in zip(ends, intervals.high, strict=True)]
         layers.append(intervals)
     beside = {
         "lift": (5, 0),
@@ -438,7 +450,13 @@ def _bars_figure(
     tops = [place - thick / 2 for place in places]
     zeros = [0.0] * len(names)
     layers += [
-        LayerSpec(mark="text", x=ends, y=places, texts=texts, style=beside),
+        LayerSpec(
+            mark="text",
+            x=ends,
+            y=places,
+            texts=[bar.text for bar in bars],
+            style=beside,
+        ),
         LayerSpec(mark="text", x=zeros, y=tops, texts=names, style=above),
     ]
     high = _ROOM * max(ends)

@@ -87,17 +87,7 @@ def failing_keys(one: Mapping[str, Any]) -> list[str]:
 def report_of_plan(
     scenario: Scenario, document: Mapping[str, Any], curves: Sequence[LoadCurve] = ()
 ) -> str:
-    """Return the self-contained page of a plan.
-
-    Parameters
-    ----------
-    scenario
-        The scenario, with its table ``[plan]``.
-    document
-        What `stripesim.scenarios.answers.plan.plan.make_plan` returns.
-    curves
-        Load curves of the recommended candidates.
-    """
+    """Return the self-contained page of a plan's document, with load curves of recommended candidates."""
     assert scenario.plan is not None
     rows = rows_of(document)
     best = document["recommended"]

@@ -20,6 +20,7 @@ from stripesim.scenarios.answers.plan.candidates import (
     line_name,
     varied_keys,
 )
+from stripesim.scenarios.cells.files import content_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import (
     client_notes,
@@ -33,9 +34,11 @@ from stripesim.scenarios.forms.rebuild import (
     Rebuild,
     idle_rebuild,
 )
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
+from stripesim.sim.ceph.planner import CompiledGraphs
 from stripesim.sim.durability.assess import assess, recommended_method
+from stripesim.sim.observe.audit import collecting_refusals
 from stripesim.sim.observe.intervals import Interval, student_interval
 from stripesim.sim.observe.progress import OnStep, silent
 from stripesim.sim.observe.result_row import ResultRow
@@ -69,7 +72,15 @@ class _WorstCells(NamedTuple):
     latency_p99_ns: float  # Of the cell with the highest.
     # To all devices, of the cell that writes most per client byte.
     written_bytes_per_s: float
-    refused: str | None  # Check of the audit that one of them fails.
+
+
+class _Simulated(NamedTuple):
+    """What the runs of a candidate say: the worst numbers under each seed, and a rebuild."""
+
+    worst: list[_WorstCells]
+    rebuild: Rebuild
+    recovering_worst: list[_WorstCells] | None  # While an OSD is rebuilt, if asked for.
+    refusals: Sequence[str]
 
 
 def make_plan(
@@ -105,6 +116,7 @@ def make_plan(
         (candidate for candidate in every if candidate.possible), key=_price_order
     )
     simulated_max = min(len(left), plan.simulated_max)
+    shared: dict[tuple[str, ...], _Simulated] = {}
     steps = 1 + simulated_max * _runs_of_candidate(plan)
     progress(f"{len(left)} of {len(every)} candidates to simulate", steps)
     for number, candidate in enumerate(left):
@@ -124,6 +136,7 @@ def make_plan(
             engine,
             on_run=partial(progress, words),
             unchecked=unchecked,
+            shared=shared,
         )
     meeting = sorted(
         (candidate for candidate in every if candidate.meets), key=_price_order
@@ -192,32 +205,24 @@ def simulate(
     *,
     on_run: Callable[[], None] = lambda: None,
     unchecked: bool = False,
+    shared: dict[tuple[str, ...], _Simulated] | None = None,
 ) -> None:
     """Simulate a candidate with several seeds, rebuild one OSD, compute its nines, and judge the results.
 
-    `on_run` is called after each run.
+    `on_run` is called after each run. `shared` holds the runs of earlier candidates.
     """
     scenario = candidate.scenario
     assert scenario is not None
-    at_rate = _at_rate(scenario, plan.rate_per_s)
-    recovering_worst = None
-
-    def each_seed(asked: Scenario, phase: str = "") -> list[_WorstCells]:
-        worst = []
-        for number in range(plan.replications):
-            one_seed = _seeded(asked, number)
-            worst.append(_worst(one_seed, engine, phase, unchecked=unchecked))
-            on_run()
-        return worst
-
+    shared = {} if shared is None else shared
+    key = _content_of_runs(scenario)
     try:
-        worst = each_seed(at_rate)
-        rebuild = idle_rebuild(
-            scenario, candidate.scheme, engine=engine, sample_objects=RATE_OBJECTS
-        )
-        on_run()
-        if plan.p99_recovery_ms is not None:
-            recovering_worst = each_seed(_recovering(at_rate), "recovery")
+        if key not in shared:
+            shared[key] = _runs_of(
+                candidate, plan, engine, on_run=on_run, unchecked=unchecked
+            )
+        else:
+            for _ in range(_runs_of_candidate(plan)):
+                on_run()
     except RefusedError as error:
         candidate.refused = str(error)
         candidate.problem = f"refused: {error}"
@@ -225,8 +230,8 @@ def simulate(
     except ValueError as error:
         candidate.problem = first_problem(error)
         return
-    refusals = [one.refused for one in (*worst, *(recovering_worst or ()))]
-    candidate.refused = next((text for text in refusals if text is not None), None)
+    worst, rebuild, recovering_worst, refusals = shared[key]
+    candidate.refused = next(iter(refusals), None)
     candidate.results["bottleneck"] = worst[0].bottleneck
     _judge_rate(candidate, plan, worst)
     _judge_latency(candidate, plan, worst)
@@ -236,6 +241,48 @@ def simulate(
     _judge_rebuild(candidate, plan, rebuild, drives)
     _note_wear(candidate, drives, worst)
     _judge_nines(candidate, plan, rebuild)
+
+
+def _content_of_runs(scenario: Scenario) -> tuple[str, ...]:
+    """Identify the runs of a candidate. Where all drives are equal, their capacity changes no run."""
+    cluster = scenario.cluster
+    if isinstance(cluster.hosts, int):
+        cluster = cluster.replaced(drive_bytes=None)
+    return content_of(scenario.replaced(cluster=cluster, durability=None))
+
+
+def _runs_of(
+    candidate: Candidate,
+    plan: PlanSpec,
+    engine: str,
+    *,
+    on_run: Callable[[], None],
+    unchecked: bool,
+) -> _Simulated:
+    """Run a candidate with several seeds, rebuild one OSD, and run it while an OSD is rebuilt."""
+    scenario = candidate.scenario
+    assert scenario is not None
+    at_rate = _at_rate(scenario, plan.rate_per_s)
+    seeds = range(plan.replications)
+    recovering_worst = None
+    # Seeds differ in their requests, but not in the op graphs.
+    graphs: dict[Cell, CompiledGraphs] = {}
+    with collecting_refusals(unchecked) as refusals:
+        worst = []
+        for number in seeds:
+            worst.append(_worst(at_rate.seeded(number), engine, graphs=graphs))
+            on_run()
+        rebuild = idle_rebuild(
+            scenario, candidate.scheme, engine=engine, sample_objects=RATE_OBJECTS
+        ).accepted()
+        on_run()
+        if plan.p99_recovery_ms is not None:
+            recovering_worst = []
+            for number in seeds:
+                one_seed = _recovering(at_rate).seeded(number)
+                recovering_worst.append(_worst(one_seed, engine, "recovery"))
+                on_run()
+    return _Simulated(worst, rebuild, recovering_worst, refusals)
 
 
 def _judge_rate(
@@ -370,10 +417,6 @@ def _at_rate(scenario: Scenario, rate_per_s: float | None) -> Scenario:
     return scenario.at_rate(rate_per_s)
 
 
-def _seeded(scenario: Scenario, number: int) -> Scenario:
-    return scenario.seeded(number)
-
-
 def _recovering(scenario: Scenario) -> Scenario:
     """Return the scenario with its first OSD lost at the start and rebuilt under load."""
     load = scenario.workload.replaced(image="prefilled", completions="each")
@@ -381,12 +424,13 @@ def _recovering(scenario: Scenario) -> Scenario:
 
 
 def _worst(
-    scenario: Scenario, engine: str, phase: str = "", *, unchecked: bool = False
+    scenario: Scenario,
+    engine: str,
+    phase: str = "",
+    graphs: dict[Cell, CompiledGraphs] | None = None,
 ) -> _WorstCells:
     """Run all cells of a scenario and take the worst of each number; `phase` chooses the latency's."""
-    results = [result for _, result in run_cells(scenario, engine, unchecked=unchecked)]
-    rows = [result.row for result in results]
-    refusals = [result.refused for result in results]
+    rows = [result.row for _, result in run_cells(scenario, engine, graphs=graphs)]
     if any(row.requests == 0 for row in rows):
         raise ValueError("simulation: got a run in which no request completed")
     slowest = min(rows, key=lambda row: row.iops or 0.0)
@@ -398,7 +442,6 @@ def _worst(
         saturated=bool(slowest.saturated),
         bottleneck=slowest.bottleneck,
         latency_p99_ns=max(_p99_ns(row, phase) for row in rows),
-        refused=next((text for text in refusals if text is not None), None),
         written_bytes_per_s=written_per_byte * (written.throughput_bytes_per_s or 0.0),
     )
 

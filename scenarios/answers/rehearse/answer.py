@@ -10,6 +10,7 @@ from stripesim.scenarios.answers.rehearse.tables import (
     table_of_settings,
 )
 from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.units import bytes_text, duration_text, number_text
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.tables import Table
 
@@ -41,6 +42,7 @@ def answer_of_rehearsal(scenario: Scenario, document: Mapping[str, Any]) -> Answ
     return Answer(
         document=document,
         shown=[
+            *_restart(document),
             Table.of("What moves", table_of_changes(document), words=(10,)),
             Table.of("What clients notice", table_of_settings(document), words=(1,)),
             *_trade_off(document),
@@ -50,6 +52,37 @@ def answer_of_rehearsal(scenario: Scenario, document: Mapping[str, Any]) -> Answ
         saved_as="rehearsal.json",
         figures=figures,
         page=page,
+    )
+
+
+def _restart(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how long a rolling restart takes, and what clients notice of it."""
+    (change, *_) = document["changes"]
+    if change["kind"] != "restart":
+        return
+    hosts = change["hosts"]
+    if change["duration_s"] is None:
+        yield f"Restarting {len(hosts)} hosts: how long it takes is not known; the warnings say why."
+        return
+    words = (
+        f"Restarting {len(hosts)} hosts one at a time takes {duration_text(change['duration_s'])}, each "
+        f"{duration_text(change['downtime_s'])} down and then up to "
+        f"{duration_text(max(row['duration_s'] for row in hosts) - change['downtime_s'])} until clean."
+    )
+    (profile,) = change["profiles"]
+    before, down, after = (profile[name] for name in ("before", "down", "recovering"))
+    p99s = [phase["latency_p99_ns"] for phase in (before, down, after)]
+    if None not in p99s:
+        p99_ms = [number_text(p99_ns, 1e-6) for p99_ns in p99s]
+        words += (
+            f" p99: {p99_ms[0]} ms before, {p99_ms[1]} ms with a host down, {p99_ms[2]} ms while objects "
+            f"recover; the longest wait is {duration_text(profile['latency_max_ns'] / 1e9)}."
+        )
+    yield words
+    yield (
+        f"{change['degraded_objects']:,} object shards are written meanwhile and recover, "
+        f"{bytes_text(change['bytes_moved'])}. At most {change['inactive_pgs']:,} placement groups serve no "
+        "clients while a host is down."
     )
 
 

@@ -50,7 +50,11 @@ def backfills_of(exact: ExactMovement, *, by_log: bool = False) -> list[Backfill
 
 
 def schedule_s(
-    backfills: Sequence[Backfill], *, group_s: float, slots: int, osds: int
+    backfills: Sequence[Backfill],
+    *,
+    group_s: float | Sequence[float],
+    slots: int,
+    osds: int,
 ) -> float:
     """Return the time until all PGs are backfilled [s]. See `backfill_spans`."""
     spans = backfill_spans(backfills, group_s=group_s, slots=slots, osds=osds)
@@ -58,7 +62,11 @@ def schedule_s(
 
 
 def backfill_spans(
-    backfills: Sequence[Backfill], *, group_s: float, slots: int, osds: int
+    backfills: Sequence[Backfill],
+    *,
+    group_s: float | Sequence[float],
+    slots: int,
+    osds: int,
 ) -> list[tuple[float, float]]:
     """Return when the backfill of each PG starts and ends [s].
 
@@ -67,12 +75,15 @@ def backfill_spans(
     backfills
         The PGs to backfill.
     group_s
-        Time to backfill one PG once it has its reservations [s].
+        Time to backfill a PG once it has its reservations [s], one for all or one for each.
     slots
         Reservations that each OSD grants as primary, and again as target (``osd_max_backfills``).
     osds
         Number of OSDs.
     """
+    times_s = group_s
+    if not isinstance(times_s, Sequence):
+        times_s = [times_s] * len(backfills)
     reservations = Reservations(slots, osds)
     running: list[tuple[float, int]] = []
     spans = [(0.0, 0.0)] * len(backfills)
@@ -82,8 +93,9 @@ def backfill_spans(
     while True:
         for number in reservations.granted():
             if not reservations.ask_next(number, 0, backfills[number].targets):
-                spans[number] = (now_s, now_s + group_s)
-                heapq.heappush(running, (now_s + group_s, number))
+                end_s = now_s + times_s[number]
+                spans[number] = (now_s, end_s)
+                heapq.heappush(running, (end_s, number))
         if not running:
             return spans
         now_s, number = heapq.heappop(running)

@@ -32,7 +32,7 @@ NO_CLIENTS: Final[Mapping[str, None]] = dict.fromkeys(
 
 
 @dataclass(frozen=True)
-class _Requests:
+class WeightedRequests:
     """Completed requests of a span of time, each with the number of requests that it represents."""
 
     latencies_ns: Floats
@@ -83,8 +83,8 @@ class _Requests:
             return None, None
         return p99_ns - half_ns, p99_ns + half_ns
 
-    def _only(self, within: BoolArray | IntArray) -> "_Requests":
-        return _Requests(
+    def _only(self, within: BoolArray | IntArray) -> "WeightedRequests":
+        return WeightedRequests(
             self.latencies_ns[within], self.completed_s[within], self.weights[within]
         )
 
@@ -104,7 +104,7 @@ def clients_between(sample: Sample, start_s: float, stop_s: float) -> dict[str, 
     within = _within(sample, start_s, stop_s)
     if within is None:
         return dict(NO_CLIENTS)
-    return _described(_requests(sample, within), stop_s - start_s)
+    return described(_requests(sample, within), stop_s - start_s)
 
 
 def clients_during(
@@ -130,18 +130,42 @@ def clients_during(
     `duration_s`.
     """
     row = sample.rows[index]
+    stop_s = row["clean_s"] or sample.end_s(index)
+    span_s = duration_s or stop_s - row["at_s"]
+    requests, represents = requests_during(sample, index, duration_s)
+    if requests is None:
+        return dict(NO_CLIENTS)
+    if represents is None:
+        return described(requests, stop_s - row["at_s"])
+    low_ns, high_ns = requests.p99_interval_ns(represents)
+    return {
+        **described(requests, span_s),
+        "latency_p99_low_ns": low_ns,
+        "latency_p99_high_ns": high_ns,
+    }
+
+
+def requests_during(
+    sample: Sample, index: int, duration_s: float | None
+) -> tuple[WeightedRequests | None, BoolArray | None]:
+    """Return the requests of a change, and which of them represent others.
+
+    The parameters are those of `clients_during`. Without clients there are no requests. Where no request
+    represents others, each counts once.
+    """
+    row = sample.rows[index]
     start_s = row["at_s"]
     stop_s = row["clean_s"] or sample.end_s(index)
     within = _within(sample, start_s, stop_s)
     if within is None:
-        return dict(NO_CLIENTS)
+        return None, None
     moved = row["backfills"]
     if duration_s is None or not moved["pg"]:
-        return _described(_requests(sample, within), stop_s - start_s)
+        return _requests(sample, within), None
     beside = _beside_moving_objects(sample, moved)
     counted = within | beside
     requests = _requests(sample, counted)
-    represents = beside[counted]
+    represents: BoolArray = beside[counted]
     issued_s = sample.requested.issued_ns[counted] / 1e9
     if sample.in_flight_count is None:
         # All requests that arrive are served, some of them after the change.
@@ -155,11 +179,9 @@ def clients_during(
     left = total - float(shares[~represents].sum())
     of_sample = float(shares[represents].sum())
     if left <= 0 or of_sample <= 0:
-        return _described(_requests(sample, within), stop_s - start_s)
+        return _requests(sample, within), None
     requests.weights[represents] = left / of_sample
-    described = _described(requests, duration_s)
-    low_ns, high_ns = requests.p99_interval_ns(represents)
-    return {**described, "latency_p99_low_ns": low_ns, "latency_p99_high_ns": high_ns}
+    return requests, represents
 
 
 def _beside_moving_objects(sample: Sample, moved: Mapping[str, Any]) -> BoolArray:
@@ -185,17 +207,18 @@ def _within(sample: Sample, start_s: float, stop_s: float) -> BoolArray | None:
     return within & sample.requested.done
 
 
-def _requests(sample: Sample, within: BoolArray) -> _Requests:
+def _requests(sample: Sample, within: BoolArray) -> WeightedRequests:
     requested = sample.requested
     latencies_ns = (requested.completed_ns - requested.issued_ns)[within]
-    return _Requests(
+    return WeightedRequests(
         latencies_ns=latencies_ns.astype(np.float64),
         completed_s=requested.completed_ns[within] / 1e9,
         weights=np.ones(len(latencies_ns)),
     )
 
 
-def _described(requests: _Requests, span_s: float) -> dict[str, Any]:
+def described(requests: WeightedRequests, span_s: float) -> dict[str, Any]:
+    """Return rate and latencies of requests that represent a span of time."""
     if not len(requests.latencies_ns):
         return {**NO_CLIENTS, "iops": 0.0}
     low_ns, high_ns = requests.p99_interval_ns()

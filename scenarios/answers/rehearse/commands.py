@@ -34,6 +34,8 @@ def commands_of(scenario: Scenario, index: int) -> list[str]:
         return _drain(scenario, index)
     if change.kind == "add":
         return _add(scenario, index)
+    if change.kind == "restart":
+        return _restart(scenario, change)
     return _copy(scenario, change)
 
 
@@ -85,6 +87,18 @@ def _add(scenario: Scenario, index: int) -> list[str]:
             for device, osd in enumerate(osds)
         ]
     return [*commands, "ceph osd unset norebalance"]
+
+
+def _restart(scenario: Scenario, change: ChangeSpec) -> list[str]:
+    """Return the commands for one host after another. The cluster is clean again before the next."""
+    steps = [
+        "ceph osd ok-to-stop $(ceph osd ls-tree HOST)",
+        "systemctl stop ceph.target && reboot  # on HOST",
+        "ceph -s  # wait until all PGs are active+clean, then the next HOST",
+    ]
+    if not change.noout:
+        return steps
+    return ["ceph osd set noout", *steps, "ceph osd unset noout"]
 
 
 def _copy(scenario: Scenario, change: ChangeSpec) -> list[str]:

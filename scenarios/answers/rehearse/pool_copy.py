@@ -11,11 +11,7 @@ import numpy as np
 
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.answers.rehearse.client_effect import NO_CLIENTS
-from stripesim.scenarios.answers.rehearse.samples import (
-    CheckedEngine,
-    fill_plan,
-    stored_objects,
-)
+from stripesim.scenarios.answers.rehearse.samples import fill_plan, stored_objects
 from stripesim.scenarios.cells.build import build_cell, build_pool
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.forms.capacity import drives_of
@@ -24,7 +20,7 @@ from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.kinds import kind_of
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.observe.result_row import ResultRow
-from stripesim.sim.run import RunResult
+from stripesim.sim.run import RunResult, simulate
 
 #: Objects that a copying client keeps in flight by default [count].
 #:
@@ -46,7 +42,7 @@ _IMAGE_OBJECTS: Final = 4096
 DURATIONS: Final = ("duration_s", "duration_low_s", "duration_high_s")
 
 
-def rehearse_copy(scenario: Scenario, *, engine: CheckedEngine) -> dict[str, Any]:
+def rehearse_copy(scenario: Scenario, *, engine: str) -> dict[str, Any]:
     r"""Describe a copy for a scenario whose only change is another scheme.
 
     Notes
@@ -128,7 +124,7 @@ def _parallel(scenario: Scenario) -> int:
     return scenario.changes[0].copy_parallel or COPY_PARALLEL
 
 
-def _reads(scenario: Scenario, engine: CheckedEngine) -> _Reads:
+def _reads(scenario: Scenario, engine: str) -> _Reads:
     """Simulate the clients, and then the clients beside a client that reads whole objects."""
     copy = LoadSpec(
         name="copy",
@@ -167,7 +163,7 @@ def _reads(scenario: Scenario, engine: CheckedEngine) -> _Reads:
     )
 
 
-def _writes_per_s(target: Scenario, parallel: int, engine: CheckedEngine) -> float:
+def _writes_per_s(target: Scenario, parallel: int, engine: str) -> float:
     """Simulate a client that writes whole new objects, without other clients; return its rate [1/s]."""
     load = WorkloadSpec(
         ops=("write",),
@@ -183,13 +179,11 @@ def _writes_per_s(target: Scenario, parallel: int, engine: CheckedEngine) -> flo
     )
 
 
-def _simulated(
-    scenario: Scenario, keys: dict[str, Any], engine: CheckedEngine
-) -> RunResult:
+def _simulated(scenario: Scenario, keys: dict[str, Any], engine: str) -> RunResult:
     """Simulate the first cell of a scenario without its changes."""
     quiet = scenario.replaced(changes=(), **keys)
     inputs = build_cell(quiet, cells(quiet)[0])
-    return engine.simulate(**vars(inputs), seed=scenario.seed)
+    return simulate(**vars(inputs), seed=scenario.seed, engine=engine).accepted()
 
 
 def _rate_per_s(row: ResultRow) -> float:

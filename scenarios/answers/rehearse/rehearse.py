@@ -1,5 +1,7 @@
 """Predict movement, duration, fill and client performance of each change for `stripesim rehearse`."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -26,8 +28,11 @@ from stripesim.scenarios.answers.rehearse.pool_copy import (
     DURATIONS,
     rehearse_copy,
 )
+from stripesim.scenarios.answers.rehearse.restart import (
+    RESTART_ASSUMPTIONS,
+    rehearse_restart,
+)
 from stripesim.scenarios.answers.rehearse.samples import (
-    CheckedEngine,
     Sample,
     sample_size,
     simulate_sample,
@@ -46,9 +51,10 @@ from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import kernel_warnings, made_from, warnings_of
 from stripesim.scenarios.forms.capacity import drives_of
-from stripesim.scenarios.schema.keys import Scenario, cells
+from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.scenarios.schema.units import duration_text, number_text
 from stripesim.sim.ceph.kinds import kind_of
+from stripesim.sim.observe.audit import collecting_refusals
 from stripesim.sim.observe.progress import OnStep, silent
 
 #: Most shards, counted once per PG, of changes that are also rehearsed with larger ``osd_max_backfills``.
@@ -103,58 +109,54 @@ def rehearse(
     schedule with the same reservations then extrapolates to full-size PGs at the sample's time per object.
     """
     _check(scenario)
-    checked = CheckedEngine(engine, unchecked)
     scenario = with_own_queue(_bounded_by_time(scenario))
+    answer = _rehearsed
+    if scenario.changes[0].kind == "restart":
+        answer = _rehearsed_restart
     if scenario.changes[0].kind == "scheme":
-        progress("reads of the old pool, writes of the new one", 2)
-        row = rehearse_copy(scenario, engine=checked)
-        row["commands"] = commands_of(scenario, 0)
-        return {
-            "changes": [row],
-            "trade_off": None,
-            "timeline": None,
-            "warnings": [
-                *_fill_warnings([row]),
-                *COPY_WARNINGS,
-                *_range_warnings(scenario),
-            ],
-            "refusals": checked.refusals,
-            "provenance": _provenance(scenario),
-        }
+        answer = _rehearsed_copy
+    with collecting_refusals(unchecked) as refusals:
+        document = answer(scenario, engine, progress)
+    return {
+        **document,
+        "refusals": refusals,
+        "provenance": _provenance(scenario),
+    }
+
+
+def _rehearsed_copy(
+    scenario: Scenario, engine: str, progress: OnStep
+) -> dict[str, Any]:
+    """Rehearse a change of scheme, which copies the pool."""
+    progress("reads of the old pool, writes of the new one", 2)
+    row = rehearse_copy(scenario, engine=engine)
+    row["commands"] = commands_of(scenario, 0)
+    return {
+        "changes": [row],
+        "trade_off": None,
+        "timeline": None,
+        "warnings": [
+            *_fill_warnings([row]),
+            *COPY_WARNINGS,
+            *_range_warnings(scenario),
+        ],
+    }
+
+
+def _rehearsed(scenario: Scenario, engine: str, progress: OnStep) -> dict[str, Any]:
+    """Rehearse changes that move shards within the pool."""
     # Clients issue one kind of request. A warning lists the others.
     cell = cells(scenario)[0]
     models = build_models(scenario)
     check_schemes(scenario, models)
-    drives = drives_of(scenario, models)
     movements = exact_movements(scenario, cell.scheme)
     pool = build_pool(scenario, parse_scheme(cell.scheme), models)
     limits = limits_of(scenario, rotational=models.ssd.rotational)
-    shards_count = sum(each.movement.shards_count for each in movements)
     variants = variants_of(scenario, limits.max_backfills_count)
     profiles_count = len(variants)
-    # The simulation that runs is not done, so the last of them leaves a step.
-    steps_count = 2 + profiles_count
-    progress("idle cluster", steps_count)
-    size = sample_size(
-        scenario, cell, drives, shards_count=shards_count, engine=checked
+    runs = _simulated_runs(
+        scenario, cell, movements, variants, engine=engine, progress=progress
     )
-    if size.has_load and shards_count <= BACKFILLS_SHARDS_MAX:
-        variants += more_backfills(variants[0])
-    steps_count = 2 + len(variants)
-    runs: list[_Run] = []
-    for number, variant in enumerate(variants):
-        is_profile = number < profiles_count
-        if is_profile and len(runs) >= 2 and runs[0].sample.equals(runs[1].sample):
-            # No OSD's queue ever has to choose, whatever its rule.
-            steps_count -= 1
-            runs.append(_Run(variant, runs[0].sample))
-            continue
-        settings = f"{variant.profile}, osd_max_backfills {variant.max_backfills_count}"
-        progress(settings, steps_count)
-        sample = simulate_sample(
-            variant.scenario, cell, drives, size=size, engine=checked
-        )
-        runs.append(_Run(variant, sample))
     whole = _Whole(
         shard_bytes=kind_of(pool).shard_bytes,
         group_objects=stored_objects(scenario) / scenario.cluster.pg_num,
@@ -170,22 +172,17 @@ def rehearse(
         row = _row(index, exact, first, whole, profiles[index][:profiles_count])
         row["commands"] = commands_of(scenario, index)
         rows.append(row)
-    weighed = trade_off(scenario, variants, profiles)
+    weighed = trade_off(scenario, [run.variant for run in runs], profiles)
     if weighed is not None:
         weighed["commands"] = _settings_commands(scenario, weighed)
-    durations_s = [row["duration_s"] for row in rows]
     courses = [
         _course(exact, limits.max_backfills_count, whole.osds, by_log=first.by_log)
         for exact in movements
     ]
-    timeline = timeline_of(first, durations_s, courses)
-    if timeline is not None:
-        for row, moments in zip(rows, timeline.pop("changes"), strict=True):
-            row.update(moments)
     return {
         "changes": rows,
         "trade_off": weighed,
-        "timeline": timeline,
+        "timeline": _timeline(first, rows, courses),
         "warnings": [
             *_fill_warnings(rows),
             *_warnings(movements, first, whole),
@@ -194,8 +191,76 @@ def rehearse(
             *_client_warnings(scenario),
             *_range_warnings(scenario),
         ],
-        "refusals": checked.refusals,
-        "provenance": _provenance(scenario),
+    }
+
+
+def _simulated_runs(
+    scenario: Scenario,
+    cell: Cell,
+    movements: Sequence[ExactMovement],
+    profiles: Sequence[Variant],
+    *,
+    engine: str,
+    progress: OnStep,
+) -> list[_Run]:
+    """Simulate the changes with each profile and, where they are few, with more backfills at a time."""
+    drives = drives_of(scenario, build_models(scenario))
+    shards_count = sum(each.movement.shards_count for each in movements)
+    variants = list(profiles)
+    # The simulation that runs is not done, so the last of them leaves a step.
+    steps_count = 2 + len(variants)
+    progress("idle cluster", steps_count)
+    size = sample_size(scenario, cell, drives, shards_count=shards_count, engine=engine)
+    if size.has_load and shards_count <= BACKFILLS_SHARDS_MAX:
+        variants += more_backfills(variants[0])
+    steps_count = 2 + len(variants)
+    runs: list[_Run] = []
+    for number, variant in enumerate(variants):
+        is_profile = number < len(profiles)
+        if is_profile and len(runs) >= 2 and runs[0].sample.equals(runs[1].sample):
+            # No OSD's queue ever has to choose, whatever its rule.
+            steps_count -= 1
+            runs.append(_Run(variant, runs[0].sample))
+            continue
+        settings = f"{variant.profile}, osd_max_backfills {variant.max_backfills_count}"
+        progress(settings, steps_count)
+        sample = simulate_sample(
+            variant.scenario, cell, drives, size=size, engine=engine
+        )
+        runs.append(_Run(variant, sample))
+    return runs
+
+
+def _timeline(
+    sample: Sample, rows: Sequence[dict[str, Any]], courses: Sequence[BackfillCourse]
+) -> dict[str, Any] | None:
+    """Return the timeline of all changes, and add its moments to their rows."""
+    durations_s = [row["duration_s"] for row in rows]
+    timeline = timeline_of(sample, durations_s, courses)
+    if timeline is None:
+        return None
+    for row, moments in zip(rows, timeline.pop("changes"), strict=True):
+        row.update(moments)
+    return timeline
+
+
+def _rehearsed_restart(
+    scenario: Scenario, engine: str, progress: OnStep
+) -> dict[str, Any]:
+    """Rehearse a rolling restart."""
+    progress("restart of one host", 1)
+    row, warnings = rehearse_restart(scenario, engine=engine)
+    row["commands"] = commands_of(scenario, 0)
+    return {
+        "changes": [row],
+        "trade_off": None,
+        "timeline": None,
+        "assumptions": RESTART_ASSUMPTIONS,
+        "warnings": [
+            *warnings,
+            *_client_warnings(scenario),
+            *_range_warnings(scenario),
+        ],
     }
 
 
@@ -228,8 +293,8 @@ def _check(scenario: Scenario) -> None:
         got = ", ".join(scenario.schemes)
         raise scenario.problem("schemes", got, "one, that of the pool")
     for index, change in enumerate(scenario.changes):
-        if change.kind == "scheme" and len(scenario.changes) > 1:
-            got = "scheme among other changes"
+        if change.kind in ("scheme", "restart") and len(scenario.changes) > 1:
+            got = f"{change.kind} among other changes"
             wanted = "it as the only change, in a scenario of the cluster by then"
             raise scenario.problem(f"changes.{index}.kind", got, wanted)
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -129,31 +129,13 @@ def stored_objects(scenario: Scenario) -> float:
     return stored_bytes / scenario.cluster.object_bytes
 
 
-@dataclass(frozen=True)
-class CheckedEngine:
-    """An engine whose results pass the audit, or are noted as `refusals` if they are shown unchecked."""
-
-    name: str
-    unchecked: bool = False
-    refusals: list[str] = field(default_factory=list)
-
-    def simulate(self, *inputs: Any, **options: Any) -> RunResult:
-        """Simulate as `stripesim.sim.run.simulate`; raise `RefusedError` for what the audit refuses."""
-        result = simulate(*inputs, **options, engine=self.name)
-        if not self.unchecked or result.refused is None:
-            return result.accepted()
-        if result.refused not in self.refusals:
-            self.refusals.append(result.refused)
-        return result
-
-
 def sample_size(
     scenario: Scenario,
     cell: Cell,
     drives: Drives,
     *,
     shards_count: int,
-    engine: CheckedEngine,
+    engine: str,
 ) -> SampleSize:
     """Choose the number of objects of each PG to simulate, so that the simulation stays small.
 
@@ -164,7 +146,7 @@ def sample_size(
     shards_count
         Shards that all changes move, counted once per PG [count].
     engine
-        Engine that simulates, and checks.
+        Name of the engine.
     """
     inputs = build_cell(scenario, cell)
     assert inputs.faults is not None
@@ -203,7 +185,7 @@ def simulate_sample(
     drives: Drives,
     *,
     size: SampleSize,
-    engine: CheckedEngine,
+    engine: str,
 ) -> Sample:
     """Simulate the changes of a scenario with a sample of each PG's objects.
 
@@ -219,7 +201,7 @@ def simulate_sample(
         if size.has_load:
             until_ns = round(longer * size.alone_ns) + size.quiet_ns
         inputs = replace(inputs, faults=faults, until_ns=until_ns)
-        result = engine.simulate(**vars(inputs), seed=scenario.seed)
+        result = simulate(**vars(inputs), seed=scenario.seed, engine=engine).accepted()
         assert result.row.faults is not None
         if result.row.faults.clean_at_end or not size.has_load:
             break
@@ -262,10 +244,10 @@ def _faults_of(
     )
 
 
-def _rate_per_s(inputs: CellInputs, seed: int, engine: CheckedEngine) -> float:
+def _rate_per_s(inputs: CellInputs, seed: int, engine: str) -> float:
     """Return the rate of clients on the cluster without changes, at least 1 [1/s]."""
     quiet = replace(inputs, faults=None, until_ns=_PILOT_NS)
-    pilot = simulate(**vars(quiet), seed=seed, engine=engine.name)
+    pilot = simulate(**vars(quiet), seed=seed, engine=engine)
     return max(1.0, float(pilot.requested.done.sum()) / (_PILOT_NS / 1e9))
 
 
@@ -278,9 +260,7 @@ def _moving_ns(row: Mapping[str, Any]) -> int:
     return round(moving_s * 1e9)
 
 
-def _alone(
-    pool: Pool, faults: FaultPlan, seed: int, engine: CheckedEngine
-) -> RunResult:
+def _alone(pool: Pool, faults: FaultPlan, seed: int, engine: str) -> RunResult:
     """Simulate the changes on an idle cluster. The run needs a client, so one read is issued."""
     once = Synthetic(
         pattern="rand",
@@ -290,7 +270,8 @@ def _alone(
         requests=1,
         queue_depth=1,
     )
-    return engine.simulate(pool, once.start(), faults=faults, seed=seed)
+    result = simulate(pool, once.start(), faults=faults, seed=seed, engine=engine)
+    return result.accepted()
 
 
 def fill_plan(

@@ -91,20 +91,6 @@ class ScenarioResult(Answer):
         return html_table(self.rows.head(NOTEBOOK_ROWS_MAX)) + left_out_html(left_out)
 
     def _derived(self) -> Mapping[str, Any]:
-        alerts = []
-        if self.stopped:
-            alerts.append("stopped: results cover the finished cells only")
-        return {
-            "document": self._document(),
-            "shown": list(self._parts()),
-            "warnings": [*self.outside, *self.holes],
-            "alerts": alerts,
-            "files": self._files,
-            "figures": self._figures,
-            "status": _INTERRUPTED if self.stopped else 0,
-        }
-
-    def _document(self) -> dict[str, Any]:
         rows = self.rows.to_dicts()
         document: dict[str, Any] = {
             "provenance": self.provenance,
@@ -122,14 +108,25 @@ class ScenarioResult(Answer):
             "latencies": self.latencies,
             "sentences": load_sentences(rows),
         }
-        stopped = "interrupted" if self.stopped else ""
-        further = {
-            "stopped": stopped,
+        alerts = []
+        if self.stopped:
+            document["stopped"] = "interrupted"
+            alerts.append("stopped: results cover the finished cells only")
+        where_known = {
             "advice": self.advice,
             "timeline": self.timelines,
             "capacity": self.capacities,
         }
-        return document | {key: value for key, value in further.items() if value}
+        document |= {key: value for key, value in where_known.items() if value}
+        return {
+            "document": document,
+            "shown": list(self._parts()),
+            "warnings": [*self.outside, *self.holes],
+            "alerts": alerts,
+            "files": self._files,
+            "figures": self._figures,
+            "status": _INTERRUPTED if self.stopped else 0,
+        }
 
     def _parts(self) -> Iterator[str | Table | TerminalPart]:
         """Yield the tables, and then the sentences."""

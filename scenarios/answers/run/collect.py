@@ -20,7 +20,7 @@ Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class CellOptions:
     """What to compute for each cell. `run_scenario` describes the fields."""
 
     engine: str
@@ -58,7 +58,11 @@ class Collected:
 
 
 def collect_cell(
-    scenario: Scenario, cell: Cell, result: RunResult, models: Models, wanted: Wanted
+    scenario: Scenario,
+    cell: Cell,
+    result: RunResult,
+    models: Models,
+    options: CellOptions,
 ) -> Collected:
     """Return what a cell contributes. A run that the audit refuses contributes its name and its check."""
     own_rows = [*load_rows_of(scenario, cell, result), row_of(scenario, cell, result)]
@@ -68,24 +72,24 @@ def collect_cell(
         requests=result.row.requests,
         uses=result.uses,
         engine_wall_s=result.row.engine_wall_s,
-        rows=[row.as_dict(unchecked=wanted.unchecked) for row in own_rows],
+        rows=[row.as_dict(unchecked=options.unchecked) for row in own_rows],
         limits=((),) * len(own_rows),
         refusals=tuple(text for text in refusals if text),
     )
-    if result.refused is not None and not wanted.unchecked:
+    if result.refused is not None and not options.unchecked:
         return collected
-    if wanted.costs:
+    if options.costs:
         # Requests of the first client are followed, which belong to the first workload.
         collected.rows[0].update(
-            cell_costs(scenario, cell, result, wanted.engine, models)
+            cell_costs(scenario, cell, result, options.engine, models)
         )
     name = cell._asdict()
     bounds: tuple[Bound, ...] = ()
-    if wanted.first_full or models.deferral is not None:
+    if options.first_full or models.deferral is not None:
         bounds = measured_bounds(scenario, cell, models, result)
     saturates = _first_full(result, bounds)
     processors = {**name, **result.processors}
-    if wanted.first_full:
+    if options.first_full:
         processors["saturates_first"] = saturates
     return replace(
         collected,

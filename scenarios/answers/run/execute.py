@@ -6,9 +6,9 @@ from typing import Any
 
 from stripesim.scenarios.answers.run.answer import ScenarioResult
 from stripesim.scenarios.answers.run.collect import (
+    CellOptions,
     Collected,
     Rows,
-    Wanted,
     collect_cell,
 )
 from stripesim.scenarios.cells.failures import limits_of
@@ -75,14 +75,14 @@ def run_scenario(
     models = build_models(scenario)
     # Rejects images that do not fit, before the run.
     no_room = storage_warnings(scenario, models)
-    wanted = Wanted(
+    options = CellOptions(
         engine=engine, costs=costs, first_full=first_full, unchecked=unchecked
     )
     collected = Collected()
     stopped = False
     try:
         for cell, measured in run_cells(scenario, engine, models, unchecked=True):
-            collected += collect_cell(scenario, cell, measured, models, wanted)
+            collected += collect_cell(scenario, cell, measured, models, options)
             progress(" ".join(str(part) for part in cell if part is not None))
     except KeyboardInterrupt:
         # Keep the cells that are complete, if there are any.

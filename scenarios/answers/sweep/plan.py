@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -481,7 +481,7 @@ def _load(
     """Load the scenario of each point, and add the faults of all points without duplicates."""
     scenarios: list[Scenario] = []
     # (fault, whether an option caused it) → points with the fault.
-    points_of: dict[tuple[str, bool], list[str]] = {}
+    points_of: dict[tuple[Problem, bool], list[str]] = {}
     incomplete = bool(faults)
     count = 0
     for steps in itertools.product(*(range(len(axis.steps)) for axis in axes)):
@@ -500,38 +500,38 @@ def _load(
                 scenarios.append(load_scenario(base, sets=[*sets, *own], seed=seed))
         except ScenarioError as error:
             point = " ".join(f"{key}={text}" for key, (text, _) in values.items())
-            for line in error.faults:
-                fault = _attributed(line, values)
-                points_of.setdefault(fault, []).append(point)
-    for (line, of_option), points in points_of.items():
+            for problem in error.problems:
+                attributed = _attributed(problem, values)
+                points_of.setdefault(attributed, []).append(point)
+    for (fault, of_option), points in points_of.items():
         if of_option:
-            faults.append(line)
+            faults.append(fault)
         elif incomplete:
             # A key that the file lacks may be on an axis that was dropped for its faults.
             continue
         elif len(points) == count:
-            faults.append(line)
+            faults.append(fault)
         else:
             # A fault of some points comes from their values, even if it names a line of the file.
-            faults.append(f"{line} (at {points[0]})")
+            faults.append(replace(fault, detail=f"{fault.said} (at {points[0]})"))
     return scenarios
 
 
-def _attributed(line: str, values: dict[str, tuple[str, str]]) -> tuple[str, bool]:
+def _attributed(
+    problem: Problem, values: dict[str, tuple[str, str]]
+) -> tuple[Problem, bool]:
     """Return a fault with the option that caused it, and True, or False if the scenario's file did."""
-    option, _, rest = line.partition(": ")
-    key = rest.partition(": ")[0]
-    if option != "--set":
-        return line, option == "--seed"
+    if problem.place != "--set":
+        return problem, problem.place == "--seed"
     for swept, (value, origin) in values.items():
         named = (value_text(f"{swept}={value}"), value_text(swept))
-        if not _covers(swept, key) and not rest.startswith(named):
+        if not _covers(swept, problem.key) and problem.key not in named:
             continue
-        hint = ""
-        if key == "schemes" and value[0] not in "[\"'":
-            hint = """; quote schemes with a comma, such as 'schemes="rs:6,3",rep:3'"""
-        return f"{origin}: {rest}{hint}", True
-    return line, True
+        said = problem.said
+        if problem.key == "schemes" and value[0] not in "[\"'":
+            said += """; quote schemes with a comma, such as 'schemes="rs:6,3",rep:3'"""
+        return replace(problem, place=origin, detail=said), True
+    return problem, True
 
 
 def _swept_columns(

@@ -89,8 +89,11 @@ class _Unit(NamedTuple):
 
 
 def draw_rehearsal(document: Mapping[str, Any]) -> dict[str, CaptionedFigure]:
-    """Draw the figures of a rehearsal, by file stem: ``timeline`` and ``trade-off``."""
+    """Draw the figures of a rehearsal, by file stem: ``timeline``, ``trade-off`` and ``restart``."""
     figures = {}
+    change = document["changes"][0]
+    if change["kind"] == "restart" and change["duration_s"] is not None:
+        figures["restart"] = drawn(_restart_figure(change))
     if document["timeline"] is not None:
         figures["timeline"] = drawn(_timeline_figure(document))
     if document["trade_off"] is not None:
@@ -214,6 +217,50 @@ def _trade_off_figure(trade_off: Mapping[str, Any]) -> FigureSpec:
     )
 
 
+def _restart_figure(change: Mapping[str, Any]) -> FigureSpec:
+    """Specify a row for each host: its downtime, and then the recovery of what clients wrote."""
+    hosts = change["hosts"]
+    durations_s = [row["duration_s"] for row in hosts]
+    ends_s = np.cumsum(durations_s)
+    unit = _unit(float(ends_s[-1]))
+    begins = (ends_s - durations_s) / unit.seconds
+    backs = begins + change["downtime_s"] / unit.seconds
+    rows = [number + 0.5 for number in range(len(hosts))]
+    layers = [
+        LayerSpec(
+            mark="boxes", y=rows, low=low, high=high, style={"facecolors": colour}
+        )
+        for low, high, colour in (
+            (begins, backs, "#D55E00"),
+            (backs, ends_s / unit.seconds, "#009E73"),
+        )
+    ]
+    layers += [key("down", "#D55E00"), key("peering and recovery", "#009E73")]
+    every = max(1, len(hosts) // 24)
+    panel = PanelSpec(
+        title="one host after another",
+        layers=layers,
+        x=AxisSpec(
+            label=f"time [{unit.name}]", low=0, high=float(ends_s[-1]) / unit.seconds
+        ),
+        y=AxisSpec(
+            label="host",
+            ticks=rows[::every],
+            names=[str(row["host"]) for row in hosts[::every]],
+            low=len(hosts),
+            high=0,
+        ),
+    )
+    return FigureSpec(
+        size=(7.5, 2.0 + 0.25 * min(24, len(hosts))),
+        panels=[panel],
+        caption=(
+            f"Rolling restart of {len(hosts)} hosts in {duration_text(float(ends_s[-1]))}. Each host starts "
+            "once all placement groups are clean."
+        ),
+    )
+
+
 def _unit(span_s: float) -> _Unit:
     for seconds, name, least_s in _TIME_UNITS:
         if span_s >= least_s:
@@ -229,25 +276,8 @@ def _fill_panel(timeline: Mapping[str, Any], unit: _Unit) -> PanelSpec:
     fill = timeline["fill"]
     shares = np.array(fill["used_ratio"])
     edges = (_edges(timeline) / unit.seconds).tolist()
-    thresholds = [fill[f"{name}_ratio"] for name in _THRESHOLDS]
-    low = min(float(shares.min()), thresholds[0])
-    bounds = np.append(np.linspace(low, thresholds[0], _SHADES + 1)[1:], thresholds[1:])
-    levels = np.searchsorted(bounds, shares, side="right")
-    shades = _shades()
-    colours = [*shades, *_THRESHOLDS.values()]
-    layers = [
-        _boxes(levels == level, edges, colours[level])
-        for level in np.unique(levels).tolist()
-    ]
-    layers += [
-        key(f"{100 * low:.0f} %", shades[0]),
-        key(f"{50 * (low + thresholds[0]):.0f} %", shades[_SHADES // 2]),
-        key(f"below {100 * thresholds[0]:.0f} %", shades[-1]),
-    ]
-    layers += [
-        key(f"{name}, {100 * fill[f'{name}_ratio']:.0f} %", colour)
-        for name, colour in _THRESHOLDS.items()
-    ]
+    ratios = {name: fill[f"{name}_ratio"] for name in _THRESHOLDS}
+    layers = fill_layers(shares, edges, ratios)
     shown = "each OSD"
     if len(fill["osds"]) < fill["osds_count"]:
         shown = f"the {len(fill['osds'])} fullest of {fill['osds_count']:,} OSDs"
@@ -265,6 +295,42 @@ def _fill_panel(timeline: Mapping[str, Any], unit: _Unit) -> PanelSpec:
         legend="beside",
         grid=False,
     )
+
+
+def fill_layers(
+    shares: Floats, edges: Sequence[float], ratios: Mapping[str, float]
+) -> list[LayerSpec]:
+    """Return boxes coloured by the fill of OSDs, and their legend.
+
+    Parameters
+    ----------
+    shares
+        Used share of each row and column, shape (rows, columns).
+    edges
+        Ends of the columns along x, shape (columns + 1,).
+    ratios
+        Fill from which each of ``nearfull``, ``backfillfull`` and ``full`` is reached.
+    """
+    thresholds = [ratios[name] for name in _THRESHOLDS]
+    low = min(float(shares.min()), thresholds[0])
+    bounds = np.append(np.linspace(low, thresholds[0], _SHADES + 1)[1:], thresholds[1:])
+    levels = np.searchsorted(bounds, shares, side="right")
+    shades = _shades()
+    colours = [*shades, *_THRESHOLDS.values()]
+    layers = [
+        _boxes(levels == level, edges, colours[level])
+        for level in np.unique(levels).tolist()
+    ]
+    layers += [
+        key(f"{100 * low:.0f} %", shades[0]),
+        key(f"{50 * (low + thresholds[0]):.0f} %", shades[_SHADES // 2]),
+        key(f"below {100 * thresholds[0]:.0f} %", shades[-1]),
+    ]
+    layers += [
+        key(f"{name}, {100 * ratios[name]:.0f} %", colour)
+        for name, colour in _THRESHOLDS.items()
+    ]
+    return layers
 
 
 def _shades() -> list[str]:

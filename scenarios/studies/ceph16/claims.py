@@ -1,13 +1,13 @@
 """One claim per measured row and metric, with the role that the fits leave to it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from stripesim.calibration.ledger.verdicts import Claim, Ledger, judge
 from stripesim.scenarios.studies.ceph16.measured import (
     PASS_METRIC,
-    Measured,
+    MeasuredCounts,
     MeasuredDegraded,
     MeasuredPasses,
     MeasuredRepair,
@@ -38,9 +38,6 @@ def calibration_runs(*, processors: bool) -> tuple[str, ...]:
     return tuple(runs)
 
 
-Predictions = Mapping[str, Mapping[str, float]]
-
-
 def repair_id(repair: MeasuredRepair) -> str:
     """Return the beginning of the ids of a repair's claims."""
     return f"repair:{repair.coded.scheme}:{repair.how}"
@@ -56,7 +53,7 @@ def passes_id(passes: MeasuredPasses) -> str:
     return f"passes:{passes.coded.scheme}:{passes.features}:q{passes.queue_depth}"
 
 
-def claims_of(measured: Measured) -> tuple[Claim, ...]:
+def claims_of(measured: MeasuredCounts) -> tuple[Claim, ...]:
     """Turn measured rows into claims.
 
     If a fit has seen the counts of a run, all of them are calibration, even those that the fit did not use.
@@ -155,21 +152,17 @@ def claim_on(
     )
 
 
-def ledger_for(
-    measured: Measured,
-    predictions: Predictions,
+def judge_counts(
+    claims: Sequence[Claim],
+    counts: Mapping[str, Mapping[str, float]],
     parameters: Iterable[Mapping[str, Any]],
 ) -> Ledger:
-    """Judge predictions against measured rows."""
+    """Judge simulated counts, by row and metric, against claims on measured ones."""
+    known = {claim.id for claim in claims}
     simulated = {
-        f"{row}:{metric}": value
-        for row, values in predictions.items()
+        f"{row_id}:{metric}": value
+        for row_id, values in counts.items()
         for metric, value in values.items()
     }
-    claims = claims_of(measured)
-    known = {claim.id for claim in claims}
-    return judge(
-        claims,
-        {claim_id: value for claim_id, value in simulated.items() if claim_id in known},
-        parameters=parameters,
-    )
+    judged = {name: value for name, value in simulated.items() if name in known}
+    return judge(claims, judged, parameters=parameters)

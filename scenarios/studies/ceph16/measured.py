@@ -200,7 +200,7 @@ class MeasuredPasses:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredCounts:
     """All measurements of a folder."""
 
     runs: tuple[MeasuredRun, ...]
@@ -208,13 +208,19 @@ class Measured:
     degraded: tuple[MeasuredDegraded, ...]
     passes: tuple[MeasuredPasses, ...] = ()
 
+    @property
+    def rows_count(self) -> int:
+        """Rows to simulate."""
+        parts = (self.runs, self.repairs, self.degraded, self.passes)
+        return sum(map(len, parts))
+
 
 def shipped() -> Source:
     """Return the folder that ships with the package."""
     return study_folder("ceph16") / "data"
 
 
-def load(data: Source | str | None = None) -> Measured:
+def load(data: Source | str | None = None) -> MeasuredCounts:
     """Read a folder of measured counts."""
     folder: Source = (
         shipped() if data is None else Path(data) if isinstance(data, str) else data
@@ -244,7 +250,7 @@ def load(data: Source | str | None = None) -> Measured:
     problems += repeated(runs)
     if problems:
         raise MeasuredError(*problems)
-    return Measured(runs, repairs, degraded, passes)
+    return MeasuredCounts(runs, repairs, degraded, passes)
 
 
 def repeated(runs: Iterable[MeasuredRun]) -> list[Problem]:

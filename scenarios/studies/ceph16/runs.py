@@ -19,7 +19,7 @@ from stripesim.scenarios.studies.ceph16.cluster import (
 )
 from stripesim.scenarios.studies.ceph16.measured import (
     PASS_METRIC,
-    Measured,
+    MeasuredCounts,
     MeasuredDegraded,
     MeasuredPasses,
     MeasuredRepair,
@@ -167,7 +167,7 @@ def _cell(measured: MeasuredRun | MeasuredDegraded, run_id: str, op: str) -> Row
     }
 
 
-def tasks_for(measured: Measured, engine: str) -> list[Call]:
+def tasks_for(measured: MeasuredCounts, engine: str) -> list[Call]:
     """List the simulations of a folder of measurements."""
     tasks = [Call(run.run_id, run_rows, (run, engine)) for run in measured.runs]
     for repair in measured.repairs:
@@ -184,7 +184,7 @@ def tasks_for(measured: Measured, engine: str) -> list[Call]:
 
 def metrics_of_row(row: dict[str, Any]) -> dict[str, float]:
     """Return the claims' metrics from a result row."""
-    if PASS_METRIC in row:
+    if row.get(PASS_METRIC) is not None:
         return {PASS_METRIC: float(row[PASS_METRIC])}
     columns = REPAIR_COLUMNS if row["op"] == "repair" else COLUMNS | CPU_COLUMNS
     metrics = {metric: float(row[column]) for metric, column in columns.items()}

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any
 
-from stripesim.calibration.ledger.verdicts import Claim
+import polars as pl
+
+from stripesim.calibration.ledger.verdicts import Claim, Ledger
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.answers.run.execute import parameters_of
-from stripesim.scenarios.show.quantities import rows_frame
 from stripesim.scenarios.show.tables import Table
-from stripesim.scenarios.studies.base import (
-    Setting,
-    Study,
-    StudyResult,
-    study_provenance,
-)
+from stripesim.scenarios.studies.base import Setting, Study, StudyResult
 from stripesim.scenarios.studies.ceph16.claims import (
     calibration_runs,
     claims_of,
-    ledger_for,
+    judge_counts,
 )
 from stripesim.scenarios.studies.ceph16.cluster import (
     KERNEL_TABLE,
@@ -52,35 +51,43 @@ class Ceph16(Study):
         """List one task for each measured row, and one for the phases of each repair."""
         return tasks_for(load(setting.options.get("data")), setting.engine)
 
+    def frame(self, rows: Sequence[list[Row]]) -> pl.DataFrame:
+        """Put the counts of all tasks in one table. Durations of the phases of repairs are no claims."""
+        return super().frame(
+            [[row for row in part if not _is_phase(row)] for part in rows]
+        )
+
+    def ledger(self, setting: Setting, rows: pl.DataFrame) -> Ledger:
+        """Judge the counts."""
+        counts = {
+            row["run_id"]: metrics_of_row(row) for row in rows.iter_rows(named=True)
+        }
+        claims = claims_of(load(setting.options.get("data")))
+        return judge_counts(claims, counts, self.parameters())
+
+    def provenance(self, setting: Setting, tasks: Sequence[Task]) -> dict[str, Any]:
+        """Return the numbers behind the models, the folder of counts, and the runs that a fit has seen."""
+        data = setting.options.get("data")
+        kernel = models_for(parse_scheme("rs:6,3")).kernel
+        return {
+            "generation": "pacific",
+            "parameters": PARAMETERS,
+            "kernel_table": KERNEL_TABLE,
+            "kernel_cpu": kernel.provenance["cpu"],
+            "data": "shipped" if data is None else str(data),
+            "rows": load(data).rows_count,
+            "calibration_runs": list(calibration_runs(processors=False)),
+        }
+
     def result(
         self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]
     ) -> StudyResult:
-        """Judge the counts."""
-        data = setting.options.get("data")
-        counted = [row for part in rows for row in part if row.get("task") != PHASES]
-        # Durations of the phases of repairs are no claims.
+        """Judge the counts, and add the phases of repairs."""
         phases = frame_of_phases(
-            row for part in rows for row in part if row.get("task") == PHASES
+            row for row in chain.from_iterable(rows) if _is_phase(row)
         )
-        kernel = models_for(parse_scheme("rs:6,3")).kernel
-        return StudyResult(
-            ledger=ledger_for(
-                load(data),
-                {row["run_id"]: metrics_of_row(row) for row in counted},
-                self.parameters(),
-            ),
-            rows=rows_frame(counted),
-            provenance=study_provenance(
-                self.name,
-                setting.engine,
-                generation="pacific",
-                parameters=PARAMETERS,
-                kernel_table=KERNEL_TABLE,
-                kernel_cpu=kernel.provenance["cpu"],
-                data="shipped" if data is None else str(data),
-                rows=len(counted),
-                calibration_runs=list(calibration_runs(processors=False)),
-            ),
+        return replace(
+            super().result(setting, tasks, rows),
             frames={"phases": phases},
             fields={"phases": phases.to_dicts()},
         )
@@ -89,6 +96,10 @@ class Ceph16(Study):
         """Return the phases of the repairs, if their times were measured."""
         phases = result.frames["phases"]
         return [phase_table(phases)] if len(phases) else []
+
+
+def _is_phase(row: Row) -> bool:
+    return row.get("task") == PHASES
 
 
 STUDY = Ceph16()

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from stripesim.models.coding import RedundancyScheme, padded_amplification, parse_scheme
 from stripesim.models.placement.pg_autoscale import pg_autoscale_model
-from stripesim.models.problems import MeasuredError, Problem
+from stripesim.models.problems import MeasuredError, Problem, problems_at
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.schema.types import ScenarioTable
@@ -96,7 +96,7 @@ def parse_profiles(text: str, where: str = FILE) -> tuple[Profile, ...]:
     try:
         rows = tomllib.loads(text).get("profile", [])
     except tomllib.TOMLDecodeError as error:
-        raise MeasuredError(f"{where}: {error}") from None
+        raise MeasuredError(*problems_at(where, error)) from None
     values: dict[str, Profile] = {}
     for number, row in enumerate(rows, start=1):
         name = f"{where}: profile {number}"

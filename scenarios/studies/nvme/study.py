@@ -19,6 +19,7 @@ from stripesim.scenarios.studies.nvme.measured import (
     measured_table,
     study_hardware,
 )
+from stripesim.scenarios.studies.nvme.register import register_of
 from stripesim.scenarios.studies.nvme.runs import tasks_for
 from stripesim.scenarios.studies.parameters import changed_models
 from stripesim.scenarios.studies.tasks import Row, Task
@@ -67,6 +68,10 @@ class Nvme(Study):
             "data": "shipped" if data is None else str(data),
             "rows": sum(row.role != "not-derivable" for row in load(data)[0]),
         }
+
+    def register(self, result: StudyResult) -> dict[str, Any]:
+        """Return the document of a register that predicts each measured row."""
+        return register_of(result)
 
     def figure_tables(self, result: StudyResult) -> dict[str, pl.DataFrame]:
         """Return the measured rows."""

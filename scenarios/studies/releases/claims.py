@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
-from stripesim.calibration.ledger.verdicts import Claim, Ledger, judge
+from stripesim.calibration.ledger.verdicts import Claim
 from stripesim.scenarios.studies.ceph16.claims import claim_on
 from stripesim.scenarios.studies.description import shipped_toml
 from stripesim.scenarios.studies.releases.measured import (
-    Measured,
+    MeasuredReleases,
     Pooled,
     ReleaseRun,
     load,
@@ -38,7 +37,7 @@ def calibration_runs() -> tuple[str, ...]:
     return tuple(dict.fromkeys(run_id for table in seen for run_id in table["rows"]))
 
 
-def claims_of(measured: Measured) -> tuple[Claim, ...]:
+def claims_of(measured: MeasuredReleases) -> tuple[Claim, ...]:
     """Turn measured rows into claims.
 
     If a fit has seen a run, all its bytes are calibration, even those that the fit did not use. A run
@@ -79,20 +78,3 @@ def _of_release(claim: Claim, pooled: Pooled) -> Claim:
         note=f"Ceph {pooled.version}{kind}",
         statement=f"{claim.statement} (Ceph {pooled.version}{kind})",
     )
-
-
-def ledger_for(
-    measured: Measured,
-    predictions: Mapping[str, Mapping[str, float]],
-    parameters: Iterable[Mapping[str, Any]],
-) -> Ledger:
-    """Judge predictions against measured rows."""
-    claims = claims_of(measured)
-    simulated = {
-        f"{row_id}:{metric}": value
-        for row_id, values in predictions.items()
-        for metric, value in values.items()
-    }
-    known = {claim.id for claim in claims}
-    judged = {name: value for name, value in simulated.items() if name in known}
-    return judge(claims, judged, parameters=parameters)

@@ -90,7 +90,7 @@ class ReleaseDegraded:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredReleases:
     """All rows of a folder, in the order in which they were measured."""
 
     runs: tuple[ReleaseRun, ...]
@@ -102,7 +102,7 @@ def shipped() -> Source:
     return study_folder("releases") / "data"
 
 
-def load(data: Source | str | None = None) -> Measured:
+def load(data: Source | str | None = None) -> MeasuredReleases:
     """Read a folder of measured counts.
 
     Raises
@@ -112,7 +112,9 @@ def load(data: Source | str | None = None) -> Measured:
     """
     folder: Source = Path(data) if isinstance(data, str) else data or shipped()
     if not folder.is_dir():
-        raise MeasuredError(f"--data: got {folder}, wanted a folder with runs.csv")
+        raise MeasuredError(
+            Problem(place="--data", got=str(folder), wanted="a folder with runs.csv")
+        )
     problems: list[Problem] = []
     rows = read_rows(folder / "runs.csv", _RUN_COLUMNS, problems)
     runs = with_history([_run(row) for row in rows])
@@ -125,7 +127,7 @@ def load(data: Source | str | None = None) -> Measured:
     problems += repeated(one.run for one in runs)
     if problems:
         raise MeasuredError(*problems)
-    return Measured(tuple(runs), tuple(degraded))
+    return MeasuredReleases(tuple(runs), tuple(degraded))
 
 
 def rows_of() -> list[CsvRow]:

@@ -11,7 +11,7 @@ from stripesim.scenarios.studies.ceph16.claims import degraded_id
 from stripesim.scenarios.studies.ceph16.runs import COLUMNS, CPU_COLUMNS
 from stripesim.scenarios.studies.releases.machine import pool_of
 from stripesim.scenarios.studies.releases.measured import (
-    Measured,
+    MeasuredReleases,
     ReleaseDegraded,
     ReleaseRun,
     fio_requests,
@@ -144,7 +144,7 @@ def degraded_rows(one: ReleaseDegraded, engine: str) -> list[Row]:
     return [cell | predict_degraded(one, engine=engine)]
 
 
-def tasks_for(measured: Measured, engine: str) -> list[Call]:
+def tasks_for(measured: MeasuredReleases, engine: str) -> list[Call]:
     """List the simulations of a folder of measurements. Rows without values are history alone."""
     compared = [one for one in measured.runs if one.run.measured]
     tasks = [Call(one.run.run_id, run_rows, (one, engine)) for one in compared]

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from stripesim.calibration.ledger.verdicts import Claim
+import polars as pl
+
+from stripesim.calibration.ledger.verdicts import Claim, Ledger
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.answers.run.execute import parameters_of
-from stripesim.scenarios.show.quantities import rows_frame
-from stripesim.scenarios.studies.base import (
-    Setting,
-    Study,
-    StudyResult,
-    study_provenance,
-)
+from stripesim.scenarios.studies.base import Setting, Study
+from stripesim.scenarios.studies.ceph16.claims import judge_counts
 from stripesim.scenarios.studies.ceph16.cluster import (
     KERNEL_TABLE,
     PARAMETERS,
     models_for,
 )
 from stripesim.scenarios.studies.releases import machine
-from stripesim.scenarios.studies.releases.claims import (
-    calibration_runs,
-    claims_of,
-    ledger_for,
-)
+from stripesim.scenarios.studies.releases.claims import calibration_runs, claims_of
 from stripesim.scenarios.studies.releases.measured import load
 from stripesim.scenarios.studies.releases.runs import metrics_of, tasks_for
 from stripesim.scenarios.studies.tasks import Row, Task
@@ -48,29 +42,22 @@ class Releases(Study):
         """List one task for each measured row."""
         return tasks_for(load(setting.options.get("data")), setting.engine)
 
-    def result(
-        self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]
-    ) -> StudyResult:
+    def ledger(self, setting: Setting, rows: pl.DataFrame) -> Ledger:
         """Judge the counts."""
+        counts = {row["run_id"]: metrics_of(row) for row in rows.iter_rows(named=True)}
+        claims = claims_of(load(setting.options.get("data")))
+        return judge_counts(claims, counts, self.parameters())
+
+    def provenance(self, setting: Setting, tasks: Sequence[Task]) -> dict[str, Any]:
+        """Return the numbers behind the models, the folder of counts, and the runs that a fit has seen."""
         data = setting.options.get("data")
-        counted = [row for part in rows for row in part]
-        return StudyResult(
-            ledger=ledger_for(
-                load(data),
-                {row["run_id"]: metrics_of(row) for row in counted},
-                self.parameters(),
-            ),
-            rows=rows_frame(counted),
-            provenance=study_provenance(
-                self.name,
-                setting.engine,
-                parameters=PARAMETERS,
-                kernel_table=KERNEL_TABLE,
-                data="shipped" if data is None else str(data),
-                rows=len(counted),
-                calibration_runs=list(calibration_runs()),
-            ),
-        )
+        return {
+            "parameters": PARAMETERS,
+            "kernel_table": KERNEL_TABLE,
+            "data": "shipped" if data is None else str(data),
+            "rows": len(tasks),
+            "calibration_runs": list(calibration_runs()),
+        }
 
 
 STUDY = Releases()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from stripesim.calibration.ledger.verdicts import Claim, Ledger, judge
+from stripesim.scenarios.studies.s3.counted import CountedRow
 from stripesim.scenarios.studies.s3.measured import (
     RATIO_TOLERANCE,
     VALUE_TOLERANCE,
@@ -89,7 +90,11 @@ def _ratio(row: ObjectRow, base: ObjectRow) -> Claim:
 
 
 def ledger_for(
-    rows: Sequence[ObjectRow], simulated: Iterable[Row], parameters: Iterable[Row]
+    rows: Sequence[ObjectRow],
+    simulated: Iterable[Row],
+    parameters: Iterable[Row],
+    *,
+    counted: Sequence[CountedRow] = (),
 ) -> Ledger:
     """Judge result rows against measured ones."""
     found = {row["row_id"]: row for row in simulated}
@@ -107,8 +112,9 @@ def ledger_for(
             reasons[name] = reasons.get(row.id) or reasons.get(base.id) or "no value"
             continue
         values[name] = pair[0] / pair[1]
+    of_counts = [claim for row in counted for claim in row.claims()]
     return judge(
-        claims_of(rows),
+        (*claims_of(rows), *of_counts),
         {name: value for name, value in values.items() if value is not None},
         reasons=reasons,
         parameters=parameters,

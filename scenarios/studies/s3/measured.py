@@ -10,9 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from stripesim.models.problems import StudyError
+from stripesim.models.problems import Problem, StudyError, one_line, problems_of
 from stripesim.scenarios.schema.units import parse_size_bytes
 from stripesim.scenarios.studies.description import study_folder
+from stripesim.scenarios.studies.s3.counted import FILE as COUNTS_FILE
 
 COLUMNS: Final = (
     "id",
@@ -180,11 +181,13 @@ def _size_bytes(number: str, unit: str) -> int:
     try:
         return parse_size_bytes(f"{number}{unit}iB" if unit else number)
     except ValueError as error:
-        raise StudyError(str(error)) from None
+        raise StudyError(*problems_of(error)) from None
 
 
 def load(data: Path | str | None = None) -> tuple[ObjectRow, ...]:
     """Return the rows of a folder with an ``s3.csv``, by default those that ship.
+
+    A folder may have counters of a real gateway alone, in ``rgw.csv``.
 
     Raises
     ------
@@ -194,10 +197,14 @@ def load(data: Path | str | None = None) -> tuple[ObjectRow, ...]:
     if data is None:
         return _shipped()
     path = Path(data) / "s3.csv"
+    if not path.exists() and (Path(data) / COUNTS_FILE).exists():
+        return ()
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(f"{path}: got {error}, wanted a table of rows") from None
+        raise StudyError(
+            Problem(place=str(path), got=one_line(error), wanted="a table of rows")
+        ) from None
     return _rows(text, str(path))
 
 
@@ -211,7 +218,8 @@ def _rows(text: str, where: str) -> tuple[ObjectRow, ...]:
     reader = csv.DictReader(io.StringIO(text))
     missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
     if missing:
-        raise StudyError(f"{where}:1: got no {', '.join(missing)}, wanted all columns")
+        got = f"no {', '.join(missing)}"
+        raise StudyError(Problem(place=f"{where}:1", got=got, wanted="all columns"))
     rows = []
     problems = []
     for line, row in enumerate(reader, start=2):
@@ -219,10 +227,15 @@ def _rows(text: str, where: str) -> tuple[ObjectRow, ...]:
             float(row["value"])
         except (TypeError, ValueError):
             problems.append(
-                f"{where}:{line}: value: got {row['value']!r}, wanted a number"
+                Problem(
+                    place=f"{where}:{line}",
+                    key="value",
+                    got=repr(row["value"]),
+                    wanted="a number",
+                )
             )
             continue
         rows.append(ObjectRow(**{name: row[name] or "" for name in COLUMNS}))
     if problems:
-        raise StudyError("\n".join(problems))
+        raise StudyError(*problems)
     return tuple(rows)

@@ -10,7 +10,7 @@ import numpy as np
 
 from stripesim.calibration.measured.hardware import scaled_times
 from stripesim.models.coding import parse_scheme
-from stripesim.models.problems import RefusedError, StudyError
+from stripesim.models.problems import RefusedError, StudyError, one_line
 from stripesim.scenarios.cells.measured import autoscaled_pg_num
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
@@ -84,19 +84,19 @@ def simulate_rows(rows: Sequence[ObjectRow], engine: str = "compiled") -> list[R
     try:
         run = _Simulated(rows[0], engine)
     except (ValueError, RefusedError) as error:
-        return [_without_value(row, str(error)) for row in rows]
+        return [_without_value(row, one_line(error)) for row in rows]
     return [_valued(row, run) for row in rows]
 
 
 def _without_value(row: ObjectRow, reason: str) -> Row:
-    return {"row_id": row.id, "value": None, "reason": " ".join(reason.split())}
+    return {"row_id": row.id, "value": None, "reason": reason}
 
 
 def _valued(row: ObjectRow, run: _Simulated) -> Row:
     try:
         value = run.value_of(row)
     except StudyError as error:
-        return _without_value(row, str(error))
+        return _without_value(row, one_line(error))
     return {"row_id": row.id, "value": value, "reason": None, **run.numbers()}
 
 

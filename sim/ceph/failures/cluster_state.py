@@ -237,6 +237,10 @@ def _initial_groups(
 def _initial_items(pool: Pool, plan: FaultPlan) -> list[list[int]]:
     """Return the objects of each PG."""
     items: list[list[int]] = [[] for _ in range(pool.cluster.groups)]
+    if plan.group_objects is not None:
+        stops = np.cumsum(plan.group_objects).tolist()
+        starts = [0, *stops[:-1]]
+        return [list(range(*ends)) for ends in zip(starts, stops, strict=True)]
     count = plan.group_objects_count
     if count is not None:
         firsts = range(0, count * pool.cluster.groups, count)

@@ -99,6 +99,11 @@ class ServingOsds:
         return tuple(serves if serves != NO_OSD else joins for serves, joins in pairs)
 
     @property
+    def has_joining(self) -> bool:
+        """True if an OSD is brought up to date."""
+        return self.joining.count(NO_OSD) < len(self.joining)
+
+    @property
     def osds(self) -> frozenset[int]:
         """All OSDs that take part."""
         return frozenset((*self.acting, *self.joining)) - {NO_OSD}
@@ -367,9 +372,9 @@ class Group:
     @property
     def is_clean(self) -> bool:
         """True if every shard is up to date on its OSD of the up set."""
-        acting = self.members.acting
-        is_complete = acting == self.up and NO_OSD not in acting
-        return self.interval.active and is_complete and not self.joining_copies
+        members = self.members
+        is_complete = members.acting == self.up and NO_OSD not in members.acting
+        return self.interval.active and is_complete and not members.has_joining
 
     # Writes of clients.
 

@@ -48,7 +48,10 @@ class Peering:
         narrow -= {number for number in narrow if NO_OSD not in update.up_after[number]}
         restarted = update.subjects("down", "up")
         remapped = update.subjects("pg_temp")
-        for group in self._state.groups:
+        concerned = self._state.groups
+        if not update.osd_changes:
+            concerned = [concerned[number] for number in sorted(remapped)]
+        for group in concerned:
             number = group.number
             up_set = update.up_after[number]
             first_osd = update.first_after[number]

@@ -137,6 +137,10 @@ class FaultPlan:
     objects_ratio: float = 1.0
     #: Objects that each PG holds beforehand, instead of those of the image; None: those of the image [count]
     group_objects_count: int | None = None
+    #: Objects of each PG, where a measurement states them; None: those of the image, shape (groups,)
+    group_objects: Sequence[int] | None = None
+    #: Start and end of the flag ``norebalance``, under which PGs that are not degraded backfill nothing [ns]
+    norebalance_ns: tuple[int, int] = (0, 0)
     #: Writes that each object of a prefilled image has had since the pool was made: entries in the logs of
     #: PGs. None: more than any log holds
     object_writes_count: int | None = None

@@ -8,24 +8,81 @@ from stripesim.models.object_store.gateway import GatewayModel
 from stripesim.models.object_store.store import StoreIo
 from stripesim.models.pg_lock import PgLockModel
 from stripesim.sim.ceph.paths import store
-from stripesim.sim.ceph.paths.context import ObjectExtent, PathContext
+from stripesim.sim.ceph.paths.context import PathContext
+from stripesim.sim.ceph.paths.pipeline import (
+    enter_pipeline,
+    leave_pipeline,
+    roll_forward_path,
+)
 from stripesim.sim.ceph.paths.stage import Stage
 from stripesim.sim.ceph.paths.store import encode_and_send
+from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.graph import GraphBuilder, Template
 
-#: Arguments of a class method: name of the object, tag and flags [B].
-CALL_BYTES = 200
 #: Pieces of an index object that a method reads before it writes: the header and the object's entry [count].
 INDEX_READS_COUNT = 2
 #: Data that names the members of a write that carries none [B].
 _NOMINAL_BYTES = 1
 
 
-def head_context(context: PathContext, gateway: GatewayModel) -> PathContext:
-    """Return the context of reads of a head, whose attributes the primary reads and decodes as well."""
-    cpu = context.models.cpu
-    cpu = replace(cpu, op_prepare_ns=cpu.op_prepare_ns + gateway.head_read_ns)
-    return replace(context, models=replace(context.models, cpu=cpu))
+def with_long_names(context: PathContext, gateway: GatewayModel) -> PathContext:
+    """Return the context of operations on objects with the gateway's names."""
+    messages = context.models.messages
+    added_bytes = gateway.name_bytes // 2
+    messages = replace(
+        messages,
+        request_header_bytes=messages.request_header_bytes + added_bytes,
+        reply_bytes=messages.reply_bytes + added_bytes,
+    )
+    return replace(context, models=replace(context.models, messages=messages))
+
+
+def head_read_context(
+    context: PathContext, gateway: GatewayModel, *, has_data: bool
+) -> PathContext:
+    """Return the context of reads of a head, whose attributes the primary reads, decodes and returns as well.
+
+    Notes
+    -----
+    In a coded pool, the primary executes all parts of an operation again once the data is here. The
+    attributes are then in the reply twice, as messages of 20.2.4 show.
+    """
+    models = context.models
+    cpu = replace(
+        models.cpu, op_prepare_ns=models.cpu.op_prepare_ns + gateway.head_read_ns
+    )
+    copies = 2 if context.erasure and has_data else 1
+    reply_bytes = models.messages.reply_bytes + copies * gateway.attributes_bytes
+    messages = replace(models.messages, reply_bytes=reply_bytes)
+    return replace(context, models=replace(models, cpu=cpu, messages=messages))
+
+
+def new_object_context(context: PathContext, gateway: GatewayModel) -> PathContext:
+    """Return the context of writes of new objects, which keep nothing for a rollback."""
+    models = context.models
+    store = replace(
+        models.store,
+        metadata_bytes=gateway.new_object_log_bytes,
+        ec_metadata_extra_bytes=0,
+        roll_forward_log_bytes=gateway.new_object_roll_forward_log_bytes,
+    )
+    messages = replace(models.messages, ec_sub_write_extra_bytes=0)
+    return replace(context, models=replace(models, store=store, messages=messages))
+
+
+def head_write_context(context: PathContext, gateway: GatewayModel) -> PathContext:
+    """Return the context of writes of a new head, with its attributes."""
+    context = new_object_context(context, gateway)
+    messages = context.models.messages
+    sent_bytes = gateway.attributes_bytes + gateway.head_call_bytes
+    messages = replace(
+        messages, request_header_bytes=messages.request_header_bytes + sent_bytes
+    )
+    return replace(
+        context,
+        models=replace(context.models, messages=messages),
+        attributes_bytes=gateway.attributes_bytes,
+    )
 
 
 def attributes_path(
@@ -52,22 +109,53 @@ def index_update_path(
     exclusive
         True if the update locks its shard until all replicas have committed it.
     """
-    cpu = context.models.cpu
     context = _with_index_costs(context, gateway)
     if exclusive:
         lock = PgLockModel(scope="commit", provenance={})
         context = replace(context, models=replace(context.models, pg_lock=lock))
-    work_ns = cpu.op_prepare_ns + INDEX_READS_COUNT * cpu.store_read_ns
-    log_bytes = gateway.index_entry_bytes
+    io = StoreIo(0, 0, gateway.index_log_bytes, 0)
     return _without_data(
-        context, "update the bucket index", CALL_BYTES, work_ns, log_bytes
+        context,
+        "update the bucket index",
+        gateway.index_call_bytes,
+        io,
+        gateway.index_sub_write_bytes,
+        reads=INDEX_READS_COUNT,
     )
 
 
-def remove_path(context: PathContext) -> Template:
-    """Compile the removal of an object: a transaction without data on all members."""
-    work_ns = context.models.cpu.op_prepare_ns
-    return _without_data(context, f"remove {context.name}", CALL_BYTES, work_ns, 0)
+def garbage_path(context: PathContext, gateway: GatewayModel, tails: int) -> Template:
+    """Compile the addition of an object's tails to a list of garbage, which is an object of data."""
+    entry_bytes = tails * gateway.garbage_entry_bytes
+    # An entry begins anywhere in a block, so that it is written with a further one on average.
+    block_bytes = context.models.store.min_alloc_bytes
+    data_bytes = gateway.garbage_head_bytes + entry_bytes + block_bytes
+    io = StoreIo(0, 0, gateway.garbage_log_bytes, data_bytes)
+    return _without_data(
+        _with_index_costs(context, gateway),
+        "note garbage",
+        entry_bytes,
+        io,
+        gateway.index_sub_write_bytes + entry_bytes,
+        reads=INDEX_READS_COUNT,
+    )
+
+
+def remove_path(context: PathContext, gateway: GatewayModel) -> Template:
+    """Compile the removal of an object: a transaction without data on all members.
+
+    In a coded pool, the removal passes the pipeline of its placement group like a write. Members keep the
+    onode with its attributes until they roll forward.
+    """
+    io = StoreIo(0, 0, gateway.remove_log_bytes, 0)
+    return _without_data(
+        context,
+        f"remove {context.name}",
+        0,
+        io,
+        gateway.remove_sub_write_bytes,
+        kept_bytes=gateway.attributes_bytes if context.erasure else 0,
+    )
 
 
 def _with_index_costs(context: PathContext, gateway: GatewayModel) -> PathContext:
@@ -82,21 +170,62 @@ def _with_index_costs(context: PathContext, gateway: GatewayModel) -> PathContex
 
 
 def _without_data(
-    context: PathContext, name: str, payload_bytes: int, work_ns: float, log_bytes: int
+    context: PathContext,
+    name: str,
+    payload_bytes: int,
+    io: StoreIo,
+    sub_write_bytes: int,
+    *,
+    reads: int = 0,
+    kept_bytes: int = 0,
 ) -> Template:
-    """Compile a write that changes only metadata, on all members."""
-    models = context.models
-    extent = ObjectExtent(
-        offset_bytes=0,
-        length_bytes=_NOMINAL_BYTES,
-        object_size_bytes=0,
+    """Compile a write without data of a client: a transaction of one kind on all members.
+
+    Parameters
+    ----------
+    context, name
+        The placement group, and the name of the path.
+    payload_bytes
+        Arguments of the operation [B].
+    io
+        What the transaction writes on each member.
+    sub_write_bytes
+        Size of the message that carries the transaction [B].
+    reads
+        Pieces of the object that the primary reads first [count].
+    kept_bytes
+        What members that have the attributes of the object log besides [B].
+    """
+    cpu = context.models.cpu
+    work_ns = cpu.op_prepare_ns + reads * cpu.store_read_ns
+    plan = context.plan_write(
+        offset_bytes=0, length_bytes=_NOMINAL_BYTES, object_size_bytes=0
     )
-    plan = context.plan_write(**extent)
     plan = replace(plan, encode_stripes=0, encode_data_bytes=0)
-    metadata = models.store.metadata_log_bytes(erasure=context.erasure)
-    io = StoreIo(0, 0, metadata + log_bytes, 0)
-    writes = dict.fromkeys(context.members, (log_bytes, io))
-    stage = Stage(GraphBuilder(name), context)
+    messages = replace(
+        context.models.messages,
+        sub_write_header_bytes=sub_write_bytes,
+        ec_sub_write_extra_bytes=0,
+    )
+    stage = Stage(
+        GraphBuilder(name),
+        replace(context, models=replace(context.models, messages=messages)),
+    )
+    keeping = replace(io, log_bytes=io.log_bytes + kept_bytes)
+    writes = {
+        member: (0, keeping if member in context.attribute_shards else io)
+        for member in context.members
+    }
+    if context.erasure and stage.models.pg_lock.scope == "dispatch":
+        ticket = enter_pipeline(stage, payload_bytes)
+        turn = stage.graph.turn(
+            ticket, after=[ticket], label="turn in the pipeline", phase=Phase.LOCK
+        )
+        finished = store.commit_all(
+            stage, writes, *encode_and_send(stage, plan, writes, turn)
+        )
+        forward = roll_forward_path(context, tuple(context.members))
+        return leave_pipeline(stage, ticket, [finished], finished, forward)
     step = stage.lock(stage.request(payload_bytes))
     if not stage.keeps_thread:
         step = stage.primary_cpu(work_ns, [step], "dispatch")
@@ -104,10 +233,13 @@ def _without_data(
     sent, prepared = encode_and_send(
         stage, plan, writes, step, first_ns=work_ns, after_reply=True
     )
-    scope = stage.models.pg_lock.scope
+    scope = stage.context.lock_scope
     if scope == "dispatch":
         stage.unlock(sent)
     finished = store.commit_all(stage, writes, sent, prepared)
     if scope == "commit":
         finished = stage.unlock(finished)
-    return stage.graph.finish(reply=stage.reply(0, finished))
+    reply = stage.reply(0, finished)
+    if context.erasure:
+        store.roll_forward(stage, writes, finished)
+    return stage.graph.finish(reply=reply)

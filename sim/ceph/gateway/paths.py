@@ -19,9 +19,13 @@ from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.gateway import service
 from stripesim.sim.ceph.gateway.operations import (
     attributes_path,
-    head_context,
+    garbage_path,
+    head_read_context,
+    head_write_context,
     index_update_path,
+    new_object_context,
     remove_path,
+    with_long_names,
 )
 from stripesim.sim.ceph.gateway.service import Gateways, RequestRoles
 from stripesim.sim.ceph.kinds.kind import PoolKind
@@ -78,11 +82,16 @@ class S3Paths:
     def _index_context(self) -> PathContext:
         pool = self.kind.pool
         scheme = self._gateways.index_scheme
-        return PathContext(
+        context = PathContext(
             models=pool.cluster.models,
             scheme=scheme,
             geometry=scheme.geometry(pool.stripe_unit_bytes),
         )
+        return with_long_names(context, self._model)
+
+    def _context(self, number: int) -> PathContext:
+        """Return the context of operations on the head (0) or a tail object."""
+        return with_long_names(self.contexts[number], self._model)
 
     def layout(self, size_bytes: int) -> ObjectLayout:
         """Return the RADOS objects of an S3 object in the pool."""
@@ -214,7 +223,9 @@ class S3Paths:
         )
         step = graph.embed(path, after=[step], roles=own, label="index: read parts")
         step = self._update_index(graph, [step], "index prepare")
-        step = self._on_data(graph, remove_path(self.contexts[0]), 0, [step], "head")
+        step = self._on_data(
+            graph, remove_path(self._context(0), self._model), 0, [step], "head"
+        )
         self._update_index(graph, [step], "index complete")
         return graph.finish(reply=gateway.reply(0, step))
 
@@ -232,7 +243,12 @@ class S3Paths:
         gateway = self._begin("list")
         graph = gateway.graph
         begun = self._request(gateway, is_write=False)
-        shard_bytes = -(-keys // gateways.index_shards) * model.index_entry_bytes
+        keys_of_shard = model.listed_keys_of_shard(keys, gateways.index_shards)
+        if keys < model.list_keys_max_count:
+            # The bucket has no more.
+            own_keys = -(-keys // gateways.index_shards)
+            keys_of_shard = min(keys_of_shard, own_keys)
+        shard_bytes = keys_of_shard * model.index_entry_bytes
         path = attributes_path(self._index_context, returned_bytes=shard_bytes)
         width = gateways.index_scheme.width
         read = [
@@ -263,9 +279,12 @@ class S3Paths:
         step = self._request(gateway, is_write=True)
         step = self._attributes(graph, [step])
         step = self._update_index(graph, [step], "index prepare")
-        step = self._on_data(graph, remove_path(self.contexts[0]), 0, [step], "head")
-        if self.layout(size_bytes).tail_bytes:
-            step = self._update_index(graph, [step], "garbage noted")
+        step = self._on_data(
+            graph, remove_path(self._context(0), self._model), 0, [step], "head"
+        )
+        tails = len(self.layout(size_bytes).tail_bytes)
+        if tails:
+            step = self._note_garbage(graph, tails, step)
         self._update_index(graph, [step], "index complete")
         return graph.finish(reply=gateway.reply(0, step))
 
@@ -300,12 +319,17 @@ class S3Paths:
         own = self._roles.of_object(self._roles.index(0), gateways.index_scheme.width)
         return graph.embed(path, after=after, roles=own, label=label)
 
+    def _note_garbage(self, graph: GraphBuilder, tails: int, after: int) -> int:
+        """Add tail objects to a list of garbage, which is in a pool like that of the index."""
+        path = garbage_path(self._index_context, self._model, tails)
+        width = self._gateways.index_scheme.width
+        own = self._roles.of_object(self._roles.index(0), width)
+        return graph.embed(path, after=[after], roles=own, label="garbage noted")
+
     def _attributes(self, graph: GraphBuilder, after: Iterable[int]) -> int:
         """Read the attributes of the head."""
-        path = attributes_path(
-            head_context(self.contexts[0], self._model),
-            returned_bytes=self._model.attributes_bytes,
-        )
+        context = head_read_context(self._context(0), self._model, has_data=False)
+        path = attributes_path(context, returned_bytes=0)
         return self._on_data(graph, path, 0, after, "head")
 
     def _write(
@@ -313,9 +337,11 @@ class S3Paths:
     ) -> int:
         """Write a new head (0) or tail object in full."""
         shape = RequestShape(True, 0, size_bytes, 0, FRESH, FRESH)
-        if self.contexts[number].erasure:
+        if self._context(number).erasure:
             shape = shape._replace(head=0, tail=0)
-        path = self.kind.plan(self.contexts[number], shape).compile()
+        writes = new_object_context if number else head_write_context
+        context = writes(self._context(number), self._model)
+        path = self.kind.plan(context, shape).compile()
         name = _object_name(number)
         messenger_ns = self._model.messenger_put_ns_per_byte * size_bytes
         sent = gateway.work(messenger_ns, after, "send to OSD", service.MESSENGER)
@@ -326,9 +352,9 @@ class S3Paths:
     ) -> int:
         """Read the head (0) or a tail object in full."""
         shape = RequestShape(False, 0, size_bytes, size_bytes, 0, 0)
-        context = self.contexts[number]
+        context = self._context(number)
         if not number:
-            context = head_context(context, self._model)
+            context = head_read_context(context, self._model, has_data=True)
         path = self.kind.plan(context, shape).compile()
         name = _object_name(number)
         here = self._on_data(gateway.graph, path, number, after, name)

@@ -41,15 +41,17 @@ class PathContext:
     catching_up: frozenset[int] = frozenset()
     #: True if requests begin where the previous ones of their disks have ended
     continues: bool = False
+    #: Attributes that each write sets, beyond those of an RBD object [B]
+    attributes_bytes: int = 0
     #: True if each write carries an allocation hint, which every shard applies
     hinted_writes: bool = False
     #: True if recovery only moves data: every shard of the object is on some OSD that is up
     misplaced: bool = False
 
-    def __post_init__(self) -> None:
-        # The scope of the lock may depend on the kind of pool.
-        lock = self.models.pg_lock.of_pool(erasure=self.erasure)
-        object.__setattr__(self, "models", replace(self.models, pg_lock=lock))
+    @cached_property
+    def lock_scope(self) -> str:
+        """Scope of the lock of a placement group, which may depend on the kind of pool."""
+        return self.models.pg_lock.of_pool(erasure=self.erasure).scope
 
     @property
     def erasure(self) -> bool:
@@ -78,6 +80,19 @@ class PathContext:
         """Shards that take part in writes."""
         absent = self.missing - self.catching_up
         return [shard for shard in range(self.scheme.width) if shard not in absent]
+
+    @property
+    def attribute_shards(self) -> set[int]:
+        """Shards that hold the attributes of an object: in an optimised pool, those that may be primary.
+
+        References
+        ----------
+        Ceph v20.2, ``src/osd/ECTransaction.cc`` (``attr_updates``: shards in ``nonprimary_shards`` get none).
+        """
+        everywhere = set(range(self.scheme.width))
+        if not (self.erasure and self.models.ec.optimised):
+            return everywhere
+        return everywhere - set(range(1, self.scheme.k))
 
     def asked_shards(self, needed: Iterable[int]) -> list[int]:
         """Return the shards that a read asks for: those it needs, and others for which k answers suffice.

@@ -217,7 +217,7 @@ def _gather(
     """Gather the plan's reads at the primary and return the step that the reply follows."""
     cpu = stage.models.cpu
     context = stage.context
-    scope = stage.models.pg_lock.scope
+    scope = context.lock_scope
     reads = by_shard(plan.reads)
     asked = context.asked_shards(reads)
     work_ns = cpu.op_prepare_ns + context.remote(asked) * cpu.sub_op_send_ns

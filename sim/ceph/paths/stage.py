@@ -516,7 +516,7 @@ class Stage:
 
     def _group(self, after: int, label: str, shard: int) -> int:
         """Take the placement group's mutex, if there is one."""
-        if self.models.pg_lock.scope == "none":
+        if self.context.lock_scope == "none":
             return after
         return self.graph.acquire(
             roles.PG_EXEC,
@@ -527,7 +527,7 @@ class Stage:
         )
 
     def _group_back(self, after: int, label: str, shard: int) -> int:
-        if self.models.pg_lock.scope == "none":
+        if self.context.lock_scope == "none":
             return after
         return self.graph.release(
             roles.PG_EXEC, after=[after], label=f"PG back from {label}", shard=shard
@@ -617,7 +617,7 @@ class Stage:
     @property
     def _without_lock(self) -> bool:
         """True if operations need only the mutex that each stage takes."""
-        scope = self.models.pg_lock.scope
+        scope = self.context.lock_scope
         return scope == "none" or (scope == "dispatch" and self.keeps_thread)
 
     def unlock(self, after: int) -> int:

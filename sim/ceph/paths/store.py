@@ -1,6 +1,7 @@
 """Store reads, writes and commits, and gathering, decoding and encoding at the primary."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -518,6 +519,8 @@ def commit_all(stage: Stage, writes: Writes, sent: int, prepared: int | None) ->
     context = stage.context
     models = stage.models
     overhead_bytes = models.messages.sub_write_overhead_bytes(erasure=context.erasure)
+    if context.attributes_bytes:
+        writes = _with_attributes(context, writes)
     known = [
         _stored(stage, shard, io, prepared)
         if prepared is not None and shard == context.primary
@@ -528,6 +531,18 @@ def commit_all(stage: Stage, writes: Writes, sent: int, prepared: int | None) ->
     return stage.primary_cpu(
         models.cpu.op_finish_ns, [done], "finish", after_reply=True
     )
+
+
+def _with_attributes(context: PathContext, writes: Writes) -> Writes:
+    """Add the attributes that a write sets to the members' messages and logs."""
+    own_bytes = context.attributes_bytes
+    holders = context.attribute_shards
+    return {
+        shard: (payload + own_bytes, replace(io, log_bytes=io.log_bytes + own_bytes))
+        if shard in holders
+        else (payload, io)
+        for shard, (payload, io) in writes.items()
+    }
 
 
 def roll_forward(stage: Stage, shards: Collection[int], after: int) -> list[int]:

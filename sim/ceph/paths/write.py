@@ -47,7 +47,7 @@ def write_path(
     ``try_reads_to_commit``, ``try_finish_rmw``), ``src/osd/ReplicatedBackend.cc``.
     """
     cpu = context.models.cpu
-    scope = context.models.pg_lock.scope
+    scope = context.lock_scope
     size_bytes = extent["object_size_bytes"]
     plan = context.plan_write(**extent)
     at = f"{extent['length_bytes']} B at {extent['offset_bytes']}"

@@ -16,9 +16,11 @@ from stripesim.sim.engine.compiled.opcodes import (
     bound_to,
     change_pins,
     inlined,
+    outlined,
     pass_tickets,
     request_of,
     step_of,
+    wide,
 )
 from stripesim.sim.engine.compiled.queues import first, set_look
 from stripesim.sim.engine.compiled.requests import start
@@ -147,10 +149,17 @@ def _give_back(world: World, slot: int, touched: Array) -> None:
             world.resources[at(bound)].spent_ns += change * clock.now_ns
             touched[at(bound)] = 1
     if len(world.keys):
-        for which in range(2):
-            pinned = world.keys[at(slot)].held[which]
-            if pinned:
-                change_pins(world, world.keys[at(slot)], which, -pinned)
+        # LLVM 22 unrolls a loop over both ranges wrongly: the result uses values before their definition.
+        _drop_pins(world, slot, wide(0))
+        _drop_pins(world, slot, wide(1))
+
+
+@outlined
+def _drop_pins(world: World, slot: int, which: int) -> None:
+    """Return what a request has pinned of a key range."""
+    pinned = world.keys[at(slot)].held[which]
+    if pinned:
+        change_pins(world, world.keys[at(slot)], which, -pinned)
 
 
 @cached

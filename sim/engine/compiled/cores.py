@@ -91,6 +91,9 @@ def serve_on_core(world: World, resource: Any, cell: int, demand_ns: int) -> int
     if resource.stretched & layout.SLOWED:
         demand_ns = slowed_ns(world, cell, demand_ns)
     resource.spent_ns += demand_ns
+    if resource.share > 0:
+        # Only a quota counts it.
+        world.shares[at(resource.share - 1)].left_ns -= demand_ns
     return int(world.clock[0].now_ns + demand_ns)
 
 

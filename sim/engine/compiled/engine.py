@@ -1,7 +1,7 @@
 """The compiled engine: the machine of ENGINE.md in Numba, equal to the SimPy engine to the nanosecond.
 
 This module surrounds the inner loop (``kernel.py``): it calls the kernel, provides what the kernel
-lacks (``state.py``) and collects the result. The first `run` imports Numba, so commands that simulate
+lacks (``state.py``) and collects the result. The first `run` imports the kernel, so commands that simulate
 nothing start fast.
 """
 
@@ -80,13 +80,10 @@ class CompiledRun:
         return self._result(perf_counter() - start_s - self.state.planning_s)
 
     def _compiled(self) -> Callable[[World], int]:
-        """Return the kernel, compiled or from numba's cache."""
-        from numba import typeof
-
+        """Return the kernel: prebuilt, from numba's cache, or compiled."""
         from stripesim.sim.engine.compiled.kernel import run_machine
 
-        if not run_machine.signatures:
-            run_machine.compile((typeof(self.state.world),))  # type: ignore[no-untyped-call]
+        run_machine.prepare(self.state.world)
         return cast(Callable[[World], int], run_machine)
 
     def _result(self, wall_s: float) -> EngineRun:

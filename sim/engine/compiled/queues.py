@@ -25,6 +25,7 @@ from stripesim.sim.engine.shares import (
     IDLE_AGE_NS,
     MCLOCK,
     NS_PER_S,
+    QUOTA,
     TAG_NEVER,
     WEIGHT_BITS,
     WPQ,
@@ -109,7 +110,8 @@ def join(world: World, index: int, cell: int) -> None:
     resource = world.resources[at(index)]
     share = world.shares[at(resource.share - 1)]
     special = special_of(world, cell)
-    own = share.first_line + (0 if share.kind == FAIR else special.share_class)
+    has_classes = share.kind not in (FAIR, QUOTA)
+    own = share.first_line + (special.share_class if has_classes else 0)
     line = world.lines[at(own)]
     tagged = not line.strict and share.kind == MCLOCK
     if not line.strict and share.kind == WPQ:
@@ -232,9 +234,28 @@ def take(world: World, index: int) -> int:
 
 
 @outlined
+def take_quota(world: World, index: int) -> int:
+    """Dequeue the first step, unless the quota of the period is used up."""
+    resource = world.resources[at(index)]
+    share = world.shares[at(resource.share - 1)]
+    if resource.waiting == 0:
+        return NOTHING
+    period = (world.clock[0].now_ns + share.offset_ns) // share.period_ns
+    refilled_ns = share.left_ns + (period - share.period) * share.quota_ns
+    share.left_ns = min(share.quota_ns, refilled_ns)
+    share.period = period
+    if share.left_ns <= 0:
+        return NOTHING
+    return first_of_line(world, resource, world.lines[at(share.first_line)])
+
+
+@outlined
 def next_ns(world: World, index: int) -> int:
     """Return when a step may be served, if none may be now."""
     share = world.shares[at(world.resources[at(index)].share - 1)]
+    if share.kind == QUOTA:
+        periods = -share.left_ns // share.quota_ns + 1
+        return int((share.period + periods) * share.period_ns - share.offset_ns)
     least_ns = NEVER_NS
     for number in range(share.first_line, share.first_line + share.lines):
         line = world.lines[at(number)]

@@ -6,11 +6,17 @@ from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.calendar import push
 from stripesim.sim.engine.compiled.cores import end_flush, serve_on_core, take_fair
 from stripesim.sim.engine.compiled.opcodes import append, at, inlined, outlined, wide
-from stripesim.sim.engine.compiled.queues import first, next_ns, set_look, take
+from stripesim.sim.engine.compiled.queues import (
+    first,
+    next_ns,
+    set_look,
+    take,
+    take_quota,
+)
 from stripesim.sim.engine.compiled.service import serve_batch, service_ns, sleep
 from stripesim.sim.engine.compiled.world import NEVER_NS, NOTHING, World
 from stripesim.sim.engine.program import POOL
-from stripesim.sim.engine.shares import FAIR
+from stripesim.sim.engine.shares import FAIR, QUOTA
 
 
 @inlined
@@ -25,10 +31,15 @@ def dispatch(world: World, index: int, awake: int) -> int:
     """Serve a queue shared by classes, and return the number of steps served."""
     clock = world.clock[0]
     resource = world.resources[at(index)]
-    is_fair = world.shares[at(resource.share - 1)].kind == FAIR
+    share = world.shares[at(resource.share - 1)]
     taken = 0
     while resource.free > 0 and not resource.stopped:
-        cell = take_fair(world, index) if is_fair else take(world, index)
+        if share.kind == FAIR:
+            cell = take_fair(world, index)
+        elif share.kind == QUOTA:
+            cell = take_quota(world, index)
+        else:
+            cell = take(world, index)
         if cell == NOTHING:
             break
         resource.free -= 1
@@ -39,11 +50,8 @@ def dispatch(world: World, index: int, awake: int) -> int:
             world.pending[at(cell)] = layout.UNIT_WOKEN if woken else layout.UNIT_MOVED
             append(world, cell)
             continue
-        push(
-            world,
-            serve(world, resource, cell, wide(resource.wake_ns) if woken else wide(0)),
-            cell,
-        )
+        wake_ns = wide(resource.wake_ns) if woken else wide(0)
+        push(world, serve(world, resource, cell, wake_ns), cell)
     look_ns = NEVER_NS
     if resource.free > 0 and not resource.stopped and resource.waiting:
         look_ns = next_ns(world, index)

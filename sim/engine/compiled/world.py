@@ -20,7 +20,7 @@ from stripesim.sim.engine.program import (
     Program,
     Resources,
 )
-from stripesim.sim.engine.shares import TAG_BEFORE
+from stripesim.sim.engine.shares import TAG_BEFORE, quota_offset_ns
 
 # Reasons for the kernel to return to Python.
 DONE, MORE_REQUESTS, MORE_SLOTS, MORE_LOG, MORE_BINS, MORE_PINS = range(6)
@@ -115,9 +115,12 @@ RESOURCE = _record(
     "i4 free first last waiting capacity wake_ns slice_ns partner share",
     "i1 kind stretched discipline stopped",
 )
-# The queue of a resource shared by classes, and the waiting steps of one class.
+# The queue of a resource shared by classes, and the waiting steps of one class. `left_ns`: quota left
+# in `period`.
 SHARE = _record(
-    "i8 resource drawn cost_max virtual_ns", "i4 first_line", "i2 lines kind"
+    "i8 resource drawn cost_max virtual_ns quota_ns period_ns offset_ns left_ns period",
+    "i4 first_line",
+    "i2 lines kind",
 )
 LINE = _record(
     "i8 strict weight reservation limit reservation_ns limit_ns proportion ahead seen_ns",
@@ -453,6 +456,12 @@ def _shares(program: Program) -> tuple[Array, Array]:
     shares["lines"] = counts
     shares["first_line"] = np.cumsum([0, *counts])[:-1]
     shares["kind"] = [kind.kind for kind in kinds]
+    shares["quota_ns"] = shares["left_ns"] = [kind.quota_ns for kind in kinds]
+    shares["period_ns"] = [kind.period_ns for kind in kinds]
+    shares["offset_ns"] = [
+        quota_offset_ns(resource, kind.period_ns)
+        for resource, kind in zip(shared.tolist(), kinds, strict=True)
+    ]
     lines = np.zeros(sum(counts), dtype=LINE)
     for name in ("strict", "weight", "reservation", "limit"):
         lines[name] = [getattr(one, name) for kind in kinds for one in kind.classes]

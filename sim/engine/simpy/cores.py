@@ -109,6 +109,9 @@ class FairQueue:
     def next_ns(self) -> None:
         """Return None, because visits wait only for cores."""
 
+    def spend(self, service_ns: int) -> None:
+        """Ignore the length of a service, which flows count."""
+
     def leave(self, cut: Collection[RequestInFlight]) -> None:
         """Drop the visits of some requests."""
         self._items = [item for item in self._items if item[1].request not in cut]

@@ -34,7 +34,7 @@ from stripesim.sim.engine.program import (
     Program,
     bound_rows,
 )
-from stripesim.sim.engine.shares import FAIR, MCLOCK
+from stripesim.sim.engine.shares import FAIR, MCLOCK, QUOTA
 from stripesim.sim.engine.simpy.cores import (
     Cores,
     FairQueue,
@@ -46,7 +46,13 @@ from stripesim.sim.engine.simpy.director import DirectedKernel, Direction
 from stripesim.sim.engine.simpy.logs import Log
 from stripesim.sim.engine.simpy.paths import Path, PathStep, RequestInFlight
 from stripesim.sim.engine.simpy.pins import Pins
-from stripesim.sim.engine.simpy.queues import FifoQueue, MClockQueue, Queue, WpqQueue
+from stripesim.sim.engine.simpy.queues import (
+    FifoQueue,
+    MClockQueue,
+    Queue,
+    QuotaQueue,
+    WpqQueue,
+)
 from stripesim.sim.engine.simpy.resources import (
     BatchServer,
     Delays,
@@ -367,6 +373,8 @@ def _queue(engine: SimpyEngine, index: int) -> Queue:
     share = resources.shares[resources.share_indices[index]]
     if share.kind == FAIR:
         return FairQueue(engine.processes)
+    if share.kind == QUOTA:
+        return QuotaQueue(share, index)
     if share.kind == MCLOCK:
         return MClockQueue(share)
     return WpqQueue(share, seed_state(engine.program.seed), index)

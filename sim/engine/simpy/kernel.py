@@ -173,7 +173,7 @@ class Kernel(simpy.Environment):
     def random_ns(self, request: RequestInFlight, step: PathStep) -> int:
         """Return the demand of a use multiplied by its random factor."""
         cells = self._cells[step.spread]
-        factor = drawn_factor(cells, request.seed, request.key | step.number)
+        factor = drawn_factor(cells, request.seed, request.key ^ step.number)
         return scaled_ns(step.demand_ns, factor)
 
 

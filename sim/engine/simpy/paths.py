@@ -13,6 +13,7 @@ from stripesim.sim.engine.graph import (
     ENTER,
     LEAVE,
     NO_ROLE,
+    ORDER_BITS,
     RELEASE,
     STEP_BITS,
     TURN,
@@ -153,6 +154,7 @@ class RequestInFlight:
         "keys",
         "log",
         "number",
+        "order",
         "path",
         "pending",
         "pinned",
@@ -177,6 +179,7 @@ class RequestInFlight:
     ) -> None:
         self.number = number
         self.key = number << STEP_BITS
+        self.order = number << ORDER_BITS
         self.path = path
         # The resource of each role. The last entry, None, serves steps without a role.
         self.row = row

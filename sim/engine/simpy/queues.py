@@ -1,4 +1,4 @@
-"""Queues of the SimPy engine: in order of arrival, or shared by classes as in Ceph.
+"""Queues of the SimPy engine: in order of arrival, with a quota, or shared by classes as in Ceph.
 
 References
 ----------
@@ -49,6 +49,9 @@ class Queue(Protocol):
     def next_ns(self) -> int | None:
         """Return when a visit may be served if none may now. None if time makes no difference."""
 
+    def spend(self, service_ns: int) -> None:
+        """Record that a service of this length begins."""
+
     def leave(self, cut: Collection[RequestInFlight]) -> None:
         """Drop the visits of some requests."""
 
@@ -62,14 +65,54 @@ class FifoQueue(deque[Visit]):
         """Dequeue the first visit."""
         return self.popleft() if self else None
 
-    def next_ns(self) -> None:
+    def next_ns(self) -> int | None:
         """Return None, because visits wait only for servers."""
+        return None
+
+    def spend(self, service_ns: int) -> None:
+        """Ignore the length of a service."""
 
     def leave(self, cut: Collection[RequestInFlight]) -> None:
         """Drop the visits of some requests."""
         kept = [visit for visit in self if visit.request not in cut]
         self.clear()
         self.extend(kept)
+
+
+class QuotaQueue(FifoQueue):
+    """A queue in order of arrival, for servers that give a quota of service time per period.
+
+    References
+    ----------
+    Linux v6.1, ``kernel/sched/fair.c`` (``__refill_cfs_bandwidth_runtime``: what a period leaves is lost;
+    ``distribute_cfs_runtime``: time used in excess is paid back).
+    """
+
+    def __init__(self, share: shares.Share, resource: int) -> None:
+        super().__init__()
+        self._quota_ns = share.quota_ns
+        self._period_ns = share.period_ns
+        self._offset_ns = shares.quota_offset_ns(resource, share.period_ns)
+        # Quota that is left, below 0 if services have used more, and the number of its period.
+        self._left_ns = share.quota_ns
+        self._period = 0
+
+    def take(self, now_ns: int) -> Visit | None:
+        """Dequeue the first visit, unless the quota is used up."""
+        period = (now_ns + self._offset_ns) // self._period_ns
+        refilled_ns = self._left_ns + (period - self._period) * self._quota_ns
+        self._left_ns = min(self._quota_ns, refilled_ns)
+        self._period = period
+        return super().take(now_ns) if self._left_ns > 0 else None
+
+    def next_ns(self) -> int:
+        """Return the start of the first period with a quota left."""
+        periods = -self._left_ns // self._quota_ns + 1
+        return (self._period + periods) * self._period_ns - self._offset_ns
+
+    def spend(self, service_ns: int) -> None:
+        """Subtract a service from the quota."""
+        self._left_ns -= service_ns
 
 
 class BatchQueue(FifoQueue):
@@ -145,6 +188,9 @@ class ClassQueue:
     def next_ns(self) -> int | None:
         """Return when a visit may be served if none may now. None if time makes no difference."""
         return None
+
+    def spend(self, service_ns: int) -> None:
+        """Ignore the length of a service."""
 
     def joined(self, line: ClassLine, visit: Visit) -> None:
         """Process a visit that has joined a non-strict line."""

@@ -213,7 +213,7 @@ class Service(Moment):
         # Time since when the server works for the same thread.
         self.since_ns = since_ns
         server.services[self] = None
-        priority = FIRST_STEP + visit.request.key + visit.step.number
+        priority = FIRST_STEP + visit.request.order + visit.step.number
         server.kernel.put(end_ns, priority, self)
 
     def act(self) -> None:
@@ -264,6 +264,7 @@ class Fifo(Queued):
         """Begin a service on a server already taken."""
         demand_ns = demand_ns * self.slowdown // SLOWDOWN_UNIT
         self.busy_ns += demand_ns
+        self.queue.spend(demand_ns)
         Service(self, visit, self.kernel.now_ns + demand_ns, since_ns)
 
     def end(self, service: Service) -> None:
@@ -510,7 +511,7 @@ class Delays:
         delay = Delay(self, request, step)
         self._running[delay] = None
         end_ns = self._kernel.now_ns + step.demand_ns
-        self._kernel.put(end_ns, FIRST_STEP + request.key + step.number, delay)
+        self._kernel.put(end_ns, FIRST_STEP + request.order + step.number, delay)
 
     def end(self, delay: Delay) -> None:
         """Complete a delay."""

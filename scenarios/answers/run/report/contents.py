@@ -128,6 +128,6 @@ def gather(
     rebuilds = {}
     for scheme in scenario.schemes:
         capacities[scheme] = capacity_of(scenario, scheme, models, drives)
-        rebuilds[scheme] = idle_rebuild(scenario, scheme, engine=engine)
+        rebuilds[scheme] = idle_rebuild(scenario, scheme, engine=engine).withheld()
         progress(f"repair {scheme}")
     return RunReport(scenario, result, drives, capacities, rebuilds)

@@ -154,6 +154,9 @@ class RecoveryScheduler:
         # PGs with a target that was too full, and the interval in which it was.
         self._refused: list[tuple[Group, PgInterval]] = []
         self._retries = False
+        _, held_until_ns = state.plan.norebalance_ns
+        if held_until_ns:
+            state.clock.at(held_until_ns, self._rebalance)
 
     def request(self, group: Group) -> None:
         """Queue a PG for recovery.
@@ -371,7 +374,7 @@ class RecoveryScheduler:
                 return
             task = self._tasks[queue.groups[0]]
             queue.groups.rotate(-1)
-            if task.has_running and not task.can_go_on:
+            if self._is_held(task) or (task.has_running and not task.can_go_on):
                 busy_count += 1
                 continue
             busy_count = 0
@@ -381,6 +384,21 @@ class RecoveryScheduler:
             self._start_soon(task, _RunningOperation(task.queued.popleft()))
             queue.active_count += 1
             queue.free_ns = self._state.now_ns + self._state.model.recovery_sleep_ns
+
+    def _is_held(self, task: _Task) -> bool:
+        """Return True if the flag ``norebalance`` lets a PG move no object.
+
+        See Ceph v18.2, ``src/osd/PrimaryLogPG.cc`` (``start_recovery_ops``).
+        """
+        start_ns, end_ns = self._state.plan.norebalance_ns
+        if not start_ns <= self._state.now_ns < end_ns:
+            return False
+        return task.group.is_backfilled and not task.group.members.missing
+
+    def _rebalance(self) -> None:
+        """Start the PGs that the flag ``norebalance`` has held."""
+        for osd in sorted(self._recovering_osds):
+            self._start(osd)
 
     def _start_soon(self, task: _Task, running: _RunningOperation) -> None:
         task.starting.append(running)

@@ -9,7 +9,6 @@ from stripesim.sim.ceph.failures.results.change_results import (
 )
 from stripesim.sim.ceph.failures.results.finished_run import FaultRun
 from stripesim.sim.ceph.failures.results.phases import (
-    PhaseSpans,
     describe_phases,
     phase_spans,
 )
@@ -52,8 +51,34 @@ def describe_faults(run: FaultRun) -> tuple[FaultNumbers, dict[str, Any]]:
         **_scrubs(run),
         repair=describe_repair(run) if run.plan.lost_osds else None,
     )
-    document = _document(run, spans)
-    return numbers, {**document, "blocked": blocked, "recovery_waits": waits}
+    timeline = run.timeline
+    width_ns = bin_width_ns(run.plan.series_ns, run.end_ns)
+    return numbers, {
+        "events": [
+            {"time_s": event.time_ns / 1e9, "what": event.what, "text": event.text}
+            for event in sorted(timeline.events, key=lambda event: event.time_ns)
+        ],
+        "pg_states": _pg_states(run),
+        "phases": {
+            phase: [
+                [start_ns / 1e9, stop_ns / 1e9] for start_ns, stop_ns in phase_spans
+            ]
+            for phase, phase_spans in spans.items()
+        },
+        "end_s": run.end_ns / 1e9,
+        "foreground": foreground_series(run, width_ns),
+        "recovery": recovery_series(run, width_ns),
+        "unavailable": _unavailable(run),
+        "interrupted": run.interrupted_writes,
+        "changes": describe_changes(run),
+        "fill": describe_fill(run),
+        "lost": [
+            {"pg": f"{group:x}", "objects": sorted(items)}
+            for group, items in sorted(timeline.lost.items())
+        ],
+        "blocked": blocked,
+        "recovery_waits": waits,
+    }
 
 
 def _endings(run: FaultRun) -> dict[str, Any]:
@@ -128,33 +153,6 @@ def _scrubs(run: FaultRun) -> dict[str, Any]:
     return {
         "deep_scrubs": run.deep_scrubs,
         "scrub_device_read_bytes": taken["device_read_bytes"],
-    }
-
-
-def _document(run: FaultRun, phases: PhaseSpans) -> dict[str, Any]:
-    timeline = run.timeline
-    width_ns = bin_width_ns(run.plan.series_ns, run.end_ns)
-    return {
-        "events": [
-            {"time_s": event.time_ns / 1e9, "what": event.what, "text": event.text}
-            for event in sorted(timeline.events, key=lambda event: event.time_ns)
-        ],
-        "pg_states": _pg_states(run),
-        "phases": {
-            phase: [[start_ns / 1e9, stop_ns / 1e9] for start_ns, stop_ns in spans]
-            for phase, spans in phases.items()
-        },
-        "end_s": run.end_ns / 1e9,
-        "foreground": foreground_series(run, width_ns),
-        "recovery": recovery_series(run, width_ns),
-        "unavailable": _unavailable(run),
-        "interrupted": run.interrupted_writes,
-        "changes": describe_changes(run),
-        "fill": describe_fill(run),
-        "lost": [
-            {"pg": f"{group:x}", "objects": sorted(items)}
-            for group, items in sorted(timeline.lost.items())
-        ],
     }
 
 

@@ -50,7 +50,7 @@ class PoolConstants(NamedTuple):
 class PoolStates(NamedTuple):
     """Recorded states, one per element of the first axis.
 
-    Attributes not listed are those of `walk_groups.States`.
+    Attributes not listed are those of `stripesim.sim.durability.walks.groups.States`.
 
     Attributes
     ----------
@@ -372,7 +372,10 @@ def _walk(
 def stage(
     pool: PoolConstants, st: PoolStates, target: int, seed: int, weights: Floats
 ) -> int:
-    """Walk from states until the target level or the horizon. See `walk_groups.stage`."""
+    """Walk from states until the target level or the horizon.
+
+    See `stripesim.sim.durability.walks.groups.stage`.
+    """
     rng = np.zeros(1, dtype=np.uint64)
     return _stage(pool, st, target, seed, rng, weights)
 

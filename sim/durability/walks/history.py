@@ -16,7 +16,7 @@ from stripesim.sim.durability.aimed_strikes import Strike, strike_all
 from stripesim.sim.durability.aims import Aims, StrikeTables, expect, strike_tables
 from stripesim.sim.durability.draws import State, compiled, inner, uniform, wide
 from stripesim.sim.durability.system import Floats
-from stripesim.sim.durability.walk_groups import (
+from stripesim.sim.durability.walks.groups import (
     RETURN,
     TAKE,
     Bounds,

@@ -1,4 +1,4 @@
-"""Compile functions with Numba and cache the machine code on disk where possible.
+"""Compile functions with Numba and cache the machine code on disk where possible. This module loads Numba.
 
 The cache is optional. A damaged cache is rebuilt, an unwritable folder is replaced by a temporary one, and
 without any folder each process compiles its functions. Each case logs one warning line, and none affects
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from threading import Timer
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any
 
 import numba
 from numba.core import config
@@ -24,22 +24,16 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.runtime.nrt import rtsys
 
-P = ParamSpec("P")
-R = TypeVar("R")
+from stripesim.models.jit.warning import not_linked, warn
 
 # Numba sets its options as undeclared attributes.
 _config: Any = config
 #: Loading from the cache is faster than this [s].
 _NOTICE_AFTER_S = 2.0
 _log = logging.getLogger("stripesim")
-_warned: set[str] = set()
-
-
-def _warn(line: str) -> None:
-    """Warn once per process, because every compiled function uses the same disk."""
-    if not _warned:
-        _log.warning("warning: %s", line)
-    _warned.add(line)
+# An entry point for Python takes half of the compilation time.
+_NO_ENTRIES: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_typeof: Any = numba.typeof
 
 
 class _Cache(FunctionCache):
@@ -61,7 +55,7 @@ class _Cache(FunctionCache):
             return stored
         except Exception as error:
             # Unpickling damaged bytes may raise any exception.
-            _warn(
+            warn(
                 f"compiled code in {self.cache_path}: got {_reason(error)}; compiling again"
             )
             self._clear()
@@ -95,7 +89,7 @@ class _Cache(FunctionCache):
         try:
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
         except Exception as error:
-            _warn(
+            warn(
                 f"compiled code in {self.cache_path}: got {_reason(error)}; not cached"
             )
             self.disable()  # type: ignore[no-untyped-call]
@@ -132,11 +126,6 @@ def _temporary_folder() -> str | None:
         return None
 
 
-def is_disabled() -> bool:
-    """Return True if the environment disables Numba's compiler."""
-    return bool(_config.DISABLE_JIT)
-
-
 def _cache_of(function: Callable[..., Any]) -> _Cache | None:
     try:
         return _Cache(function)  # type: ignore[no-untyped-call]
@@ -145,14 +134,14 @@ def _cache_of(function: Callable[..., Any]) -> _Cache | None:
         folder = None if _config.CACHE_DIR else _temporary_folder()
     if folder is not None:
         _config.CACHE_DIR = folder
-        _warn(
+        warn(
             f"compiled code: got no writable folder next to the installation; caching in {folder}"
         )
         try:
             return _Cache(function)  # type: ignore[no-untyped-call]
         except (RuntimeError, OSError):
             pass
-    _warn("compiled code: got no writable folder; each process compiles again")
+    warn("compiled code: got no writable folder; each process compiles again")
     return None
 
 
@@ -177,16 +166,8 @@ class _CodeForCallers(JITCodeLibrary):
     def _get_module_for_linking(self) -> Any:
         if not _WholeProgram.is_linking:
             # The code of inner functions that this one calls would be missing.
-            raise _not_linked(self.name, "another function of numba.njit")
+            raise not_linked(self.name, "another function of numba.njit")
         return super()._get_module_for_linking()  # type: ignore[no-untyped-call]
-
-
-def _not_linked(name: str, caller: str) -> TypeError:
-    """Return the error of a call of an inner function from code that is not linked with it."""
-    return TypeError(
-        f"{name}: got a call from {caller}, wanted one from a function that "
-        "`stripesim.models.jit.compiled` compiles, or from another inner function"
-    )
 
 
 class _NoAddresses:
@@ -274,9 +255,8 @@ def _optimises_once() -> bool:
     options: dict[str, Any] = {"_nrt": False, "pipeline_class": _TrialCompiler}
     inner_options = {
         **options,
+        **_NO_ENTRIES,
         "pipeline_class": _InnerTrialCompiler,
-        "no_cpython_wrapper": True,
-        "no_cfunc_wrapper": True,
     }
     inner_function: Callable[[int], int] = numba.njit(**inner_options)(added)
     try:
@@ -287,78 +267,41 @@ def _optimises_once() -> bool:
         return False
 
 
-def inner(
-    function: Callable[P, R], *, forceinline: bool = False, **options: Any
-) -> Callable[P, R]:
-    """Compile a function that only compiled functions call.
-
-    Parameters
-    ----------
-    function
-        Function that Numba can compile in nopython mode.
-    forceinline
-        Compile it into its callers.
-    **options
-        Options of `numba.njit`.
-
-    Returns
-    -------
-    callable
-        The compiled function. Only functions that `compiled` compiles can call it, because it is linked
-        there. Python and other functions of `numba.njit` cannot.
-
-    Raises
-    ------
-    TypeError
-        When Python calls the function, or when Numba compiles another caller. Nothing at its definition says
-        which functions will call it.
-    """
-    # An entry point for Python takes half of the compilation time.
-    options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    options |= {"forceinline": forceinline, "pipeline_class": _InnerCompiler}
-    dispatcher = numba.njit(**options)(function)
-    if not is_disabled():
-        _refuse_python(dispatcher, function.__qualname__)
-    return cast("Callable[P, R]", dispatcher)
-
-
-def _refuse_python(dispatcher: Any, name: str) -> None:
-    """Let calls from Python raise an error. They would jump to an entry point that does not exist."""
+def inner_dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """Return Numba's dispatcher of an inner function. See `stripesim.models.jit.inner`."""
+    chosen = {**options, **_NO_ENTRIES, "pipeline_class": _InnerCompiler}
+    dispatcher: Any = numba.njit(**chosen)(function)
+    name = function.__qualname__
 
     def refuse(*_: Any, **__: Any) -> None:
-        raise _not_linked(name, "Python")
+        raise not_linked(name, "Python")
 
     # Without entry points in its table, Numba asks for a compilation at each call from Python.
     dispatcher._insert = lambda *_, **__: None
     dispatcher._compile_for_args = refuse
+    return dispatcher
 
 
-def compiled(
-    function: Callable[P, R],
-    *,
-    sources: str = "",
-    program: str = "a kernel",
-    **options: Any,
-) -> Callable[P, R]:
-    """Compile a function on its first call and cache the machine code on disk.
+def program_of(
+    function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """Compile a function for example arguments, without entry points for Python.
 
-    Parameters
-    ----------
-    function
-        Function that Numba can compile in nopython mode.
-    sources
-        Text that invalidates the cached code when it changes, such as a hash of called modules.
-    program
-        Name of the program in the notice that users see at a terminal while it compiles.
-    **options
-        Options of `numba.njit`.
-
-    Returns
-    -------
-    callable
-        The compiled function.
+    Returns Numba's result.
     """
-    dispatcher = numba.njit(pipeline_class=_ProgramCompiler, **options)(function)
+    chosen = {**options, **_NO_ENTRIES, "pipeline_class": _ProgramCompiler}
+    dispatcher: Any = numba.njit(**chosen)(function)
+    dispatcher._insert = lambda *_, **__: None
+    dispatcher.compile(tuple(map(_typeof, arguments)))
+    (compiled,) = dispatcher.overloads.values()
+    return compiled
+
+
+def dispatcher_of(
+    function: Callable[..., Any], sources: str, program: str, options: dict[str, Any]
+) -> Any:
+    """Return Numba's dispatcher of a function called from Python. See `stripesim.models.jit.compiled`."""
+    dispatcher: Any = numba.njit(pipeline_class=_ProgramCompiler, **options)(function)
     cache = _cache_of(function)
     if cache is not None:
         cache.sources = sources
@@ -367,4 +310,10 @@ def compiled(
         cache.needs_runtime = options.get("_nrt", True)
         # `Dispatcher.enable_caching` does the same with Numba's own class.
         dispatcher._cache = cache
-    return cast("Callable[P, R]", dispatcher)
+    return dispatcher
+
+
+def compile_for(dispatcher: Any, arguments: tuple[Any, ...]) -> None:
+    """Compile a function for arguments, or load it from the cache, without calling it."""
+    if not dispatcher.signatures:
+        dispatcher.compile(tuple(map(_typeof, arguments)))

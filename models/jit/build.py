@@ -1,0 +1,309 @@
+"""Make machine code of kernels ahead of time, for the native machine and for WebAssembly.
+
+Numba compiles a kernel to LLVM's intermediate representation. LLVM makes an object file from it, and a linker
+the library. Nothing in it calls Python or Numba's runtime, because kernels allocate no arrays, raise no
+errors and count no references. Numba's own ahead-of-time compiler is deprecated and not used.
+"""
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+# Code must run on each processor of the kind, so Numba must not look at this one. It reads these once.
+os.environ["NUMBA_CPU_NAME"] = "generic"
+os.environ["NUMBA_CPU_FEATURES"] = ""
+
+import llvmlite
+import llvmlite.binding as llvm
+import numba
+
+from stripesim.models.jit import Kernel
+from stripesim.models.jit.compiler import program_of
+from stripesim.models.jit.origin import origin_of
+from stripesim.models.jit.prebuilt import (
+    LIBRARY,
+    MANIFEST,
+    RETURNS,
+    machine,
+    name_of,
+    types_of,
+)
+
+#: LLVM's names of the oldest processors that code runs on.
+_OLDEST: Final = {"x86_64": "x86-64", "aarch64": "generic", "arm64": "generic"}
+_WASM: Final = "wasm32-unknown-unknown"
+_WASM_LAYOUT: Final = (
+    "e-m:e-p:32:32-p10:8:8-p20:8:8-i64:64-i128:128-n32:64-S128-ni:1:10:20"
+)
+_WASM_FEATURES: Final = "+bulk-memory,+sign-ext,+nontrapping-fptoint,+mutable-globals"
+
+
+llvm.initialize_all_targets()
+llvm.initialize_all_asmprinters()
+
+
+class BuildError(Exception):
+    """A library that cannot be made on this machine."""
+
+
+class Intermediate(NamedTuple):
+    """A kernel in LLVM's representation.
+
+    Attributes
+    ----------
+    name
+        Name in the manifest.
+    entry
+        Name of the function that takes a table of words (``prebuilt.py``).
+    text
+        The module.
+    types, returns, origin
+        As in the manifest.
+    """
+
+    name: str
+    entry: str
+    text: str
+    types: list[list[str]]
+    returns: str
+    origin: dict[str, str]
+
+
+def intermediate_of(kernel: Kernel, arguments: tuple[Any, ...]) -> Intermediate:
+    """Compile a kernel for arguments of the types of an example.
+
+    Parameters
+    ----------
+    kernel
+        The kernel.
+    arguments
+        The example. Only types matter.
+
+    Raises
+    ------
+    BuildError
+        If the code needs more than it is given: Python, Numba's runtime, or a returned array.
+    """
+    name = name_of(kernel.function)
+    if not hasattr(llvm, "create_pass_builder"):
+        raise BuildError(f"got llvmlite {llvmlite.__version__}, wanted 0.44 or later")
+    compiled = program_of(kernel.function, arguments, kernel.options)
+    returns = str(compiled.signature.return_type)
+    if returns not in RETURNS:
+        raise BuildError(
+            f"{name}: returns {returns}, wanted one of {', '.join(RETURNS)}"
+        )
+    entry = "stripesim_" + re.sub(r"\W", "_", name.removeprefix("stripesim."))
+    text = compiled.library.get_llvm_str()
+    text += _entry(text, compiled.fndesc.llvm_func_name, entry, returns)
+    return Intermediate(
+        name=name,
+        entry=entry,
+        text=text,
+        types=[types_of(argument) for argument in arguments],
+        returns=returns,
+        origin=origin_of(kernel.function),
+    )
+
+
+def _entry(text: str, function: str, entry: str, returns: str) -> str:
+    """Return the text of the function that takes a table.
+
+    Numba's functions take a pointer to the returned value, one to an error, and each word of the arguments.
+    Kernels raise no error, so the status is ignored.
+    """
+    types = [
+        str(argument.type)
+        for argument in llvm.parse_assembly(text).get_function(function).arguments
+    ]
+    lines = [f"define i64 @{entry}(ptr %table) {{"]
+    lines.append("%returned = alloca i64")
+    lines.append("%error = alloca ptr")
+    lines.append("store i64 0, ptr %returned")
+    passed = ["ptr %returned", "ptr %error"]
+    for index, kind in enumerate(types[2:]):
+        lines.append(f"%at{index} = getelementptr i64, ptr %table, i32 {index}")
+        lines.append(f"%word{index} = load i64, ptr %at{index}")
+        lines.append(f"%value{index} = {_converted(kind, index)}")
+        passed.append(f"{kind} %value{index}")
+    lines.append(f'%status = call i32 @"{function}"({", ".join(passed)})')
+    lines.append("%result = load i64, ptr %returned")
+    lines.append("ret i64 %result")
+    return "\n" + "\n".join(lines) + "\n}\n"
+
+
+def _converted(kind: str, index: int) -> str:
+    """Return the instruction that converts a word to an argument's type."""
+    if kind == "ptr":
+        return f"inttoptr i64 %word{index} to ptr"
+    if kind == "double":
+        return f"bitcast i64 %word{index} to double"
+    if kind == "i64":
+        return f"add i64 %word{index}, 0"
+    return f"trunc i64 %word{index} to {kind}"
+
+
+def native_object(kernel: Intermediate) -> bytes:
+    """Return the object file of a kernel for this kind of machine."""
+    return _object(
+        kernel, kernel.text, llvm.get_process_triple(), _oldest_cpu(), "", "pic"
+    )
+
+
+def _oldest_cpu() -> str:
+    return _OLDEST.get(llvm.get_process_triple().partition("-")[0], "generic")
+
+
+def link_native(
+    kernels: Sequence[Intermediate], objects: Sequence[bytes], folder: Path
+) -> None:
+    """Write the library of kernels for this kind of machine, and its manifest.
+
+    Raises
+    ------
+    BuildError
+        If there is no linker.
+    """
+    linker = find_linker()
+    with tempfile.TemporaryDirectory() as temporary:
+        paths = []
+        for number, made in enumerate(objects):
+            path = Path(temporary) / f"{number}.o"
+            path.write_bytes(made)
+            paths.append(str(path))
+        folder.mkdir(parents=True, exist_ok=True)
+        # A process may run the library that is there, so it is replaced and not written to.
+        library = Path(temporary) / LIBRARY
+        _run([*linker, "-shared", "-o", str(library), *paths, "-lm"])
+        shutil.copy(library, folder / (LIBRARY + ".new"))
+        (folder / (LIBRARY + ".new")).replace(folder / LIBRARY)
+    manifest = {
+        "machine": machine(),
+        "cpu": _oldest_cpu(),
+        "numba": numba.__version__,
+        "llvmlite": llvmlite.__version__,
+        "kernels": {
+            kernel.name: {
+                "entry": kernel.entry,
+                "types": kernel.types,
+                "returns": kernel.returns,
+                "origin": kernel.origin,
+            }
+            for kernel in kernels
+        },
+    }
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
+
+
+def build_wasm(kernel: Intermediate, path: Path) -> None:
+    """Write one kernel as a WebAssembly module, which imports nothing and exports its memory.
+
+    Raises
+    ------
+    BuildError
+        If `ziglang` is not installed: it has the linker.
+    """
+    if importlib.util.find_spec("ziglang") is None:
+        raise BuildError(
+            "got no ziglang, wanted it installed (pip install ziglang): it links WebAssembly"
+        )
+    text = re.sub(
+        r"^target datalayout = .*$",
+        f'target datalayout = "{_WASM_LAYOUT}"',
+        kernel.text,
+        flags=re.M,
+    )
+    with tempfile.TemporaryDirectory() as temporary:
+        made = Path(temporary) / "kernel.o"
+        made.write_bytes(
+            _object(kernel, text, _WASM, "generic", _WASM_FEATURES, "static")
+        )
+        _run([
+            sys.executable, "-m", "ziglang", "wasm-ld", str(made), "-o", str(path), "--no-entry",
+            f"--export={kernel.entry}", "--export=__heap_base", "-z", "stack-size=65536", "--strip-all",
+            "--initial-memory=1048576", "--max-memory=2147483648",
+        ])  # fmt: skip
+
+
+def _object(
+    kernel: Intermediate, text: str, triple: str, cpu: str, features: str, reloc: str
+) -> bytes:
+    """Return the object file of a kernel, in which only the entry is visible."""
+    text = re.sub(
+        r"^target triple = .*$", f'target triple = "{triple}"', text, flags=re.M
+    )
+    text = re.sub(r'"(target-cpu|target-features|tune-cpu)"="[^"]*"', "", text)
+    module = _verified(kernel.name, text)
+    for made in (*module.functions, *module.global_variables):
+        if not made.is_declaration and made.name != kernel.entry:
+            made.linkage = "internal"
+    target = llvm.Target.from_triple(triple).create_target_machine(
+        cpu=cpu, features=features, opt=3, reloc=reloc, codemodel="default"
+    )
+    # Numba has optimised the code. Its entry points for Python have become unused, and go.
+    unused = llvm.create_new_module_pass_manager()
+    unused.add_global_dead_code_eliminate_pass()
+    # LLVM uses the analyses of this builder until the code is made.
+    builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options())
+    unused.run(module, builder)
+    missing = [
+        function.name
+        for function in module.functions
+        if function.is_declaration
+        and not function.name.startswith("llvm.")
+        and function.name not in _MATHS
+    ]
+    if missing:
+        raise BuildError(
+            f"{kernel.name}: got calls of {', '.join(missing)}, wanted none"
+        )
+    return bytes(target.emit_object(module))
+
+
+def _verified(name: str, text: str) -> Any:
+    """Parse a module. Numba does not check what LLVM's optimisation has made, which may be invalid code."""
+    module = llvm.parse_assembly(text)
+    try:
+        module.verify()
+    except RuntimeError as error:
+        reason = str(error).splitlines()[0]
+        raise BuildError(
+            f"{name}: got invalid code from LLVM ({reason}), wanted a loop written another way"
+        ) from None
+    return module
+
+
+#: Functions of the system's mathematics library, which Numba's code calls in every process.
+_MATHS: Final = {"exp", "expm1", "log", "log1p", "pow", "memset", "memcpy", "memmove"}
+
+
+def find_linker() -> list[str]:
+    """Return the command that links a shared library.
+
+    Raises
+    ------
+    BuildError
+        If there is none.
+    """
+    for name in (os.environ.get("CC", ""), "cc", "gcc", "clang"):
+        if name and shutil.which(name.split()[0]):
+            return name.split()
+    if importlib.util.find_spec("ziglang"):
+        return [sys.executable, "-m", "ziglang", "cc"]
+    raise BuildError(
+        "got no linker, wanted cc, gcc, clang or the Python package ziglang"
+    )
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BuildError(f"{' '.join(command[:3])}: {done.stderr.strip()[:300]}")

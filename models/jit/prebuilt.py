@@ -1,0 +1,226 @@
+"""Machine code of kernels that comes with the package. This module does not load Numba.
+
+``built/kernels.json`` describes ``built/kernels.so``: the machine that it runs on, and for each kernel the
+types of its arguments and what its code was made from (``origin.py``). Numba compiles a kernel whose sources
+differ from that. ``STRIPESIM_KERNELS=compile`` in the environment compiles all.
+
+A kernel takes one argument, a table of 64-bit words: five words and the shape and strides of each array, and
+one word for each number, in the order of the arguments. It returns one number.
+"""
+
+import ctypes
+import json
+import os
+import platform
+import struct
+import sys
+import weakref
+from array import array
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from stripesim.models.jit.origin import current
+from stripesim.models.jit.warning import warn
+
+FOLDER: Final = Path(__file__).resolve().parent / "built"
+LIBRARY: Final = "kernels.so"
+MANIFEST: Final = "kernels.json"
+
+#: Conversions of the returned number, by the name of Numba's type.
+RETURNS: Final[dict[str, Callable[[int], Any]]] = {
+    "none": lambda _: None,
+    "int64": int,
+    "bool": bool,
+}
+
+
+def machine() -> str:
+    """Return the kind of machine that code is made for. Code uses only what each of its processors has."""
+    return f"{sys.platform} {platform.machine()}"
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """Return the name of a kernel in the manifest."""
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+def types_of(argument: Any) -> list[str]:
+    """Return the type of each array and number in an argument, which may be a tuple."""
+    if isinstance(argument, np.ndarray):
+        access = "" if argument.flags.writeable else " read-only"
+        order = "" if argument.flags.c_contiguous else " with gaps"
+        return [f"{argument.ndim} {_type_name(argument.dtype)}{access}{order}"]
+    if isinstance(argument, tuple):
+        return [name for item in argument for name in types_of(item)]
+    if isinstance(argument, np.generic):
+        return [str(argument.dtype)]
+    return [{bool: "bool", int: "int64", float: "float64"}.get(type(argument), "?")]
+
+
+@cache
+def _type_name(dtype: np.dtype[Any]) -> str:
+    return str(dtype.descr) if dtype.names else str(dtype)
+
+
+def words_of(argument: Any) -> list[int]:
+    """Return the words of an argument in the table of a call."""
+    if isinstance(argument, np.ndarray):
+        address = argument.__array_interface__["data"][0]
+        size = argument.itemsize
+        return [0, 0, argument.size, size, address, *argument.shape, *argument.strides]
+    if isinstance(argument, tuple):
+        return [word for item in argument for word in words_of(item)]
+    if isinstance(argument, float):
+        return list(struct.unpack("q", struct.pack("d", argument)))
+    # As two's complement, also for unsigned numbers.
+    return [(int(argument) + 2**63) % 2**64 - 2**63]
+
+
+class _Known(NamedTuple):
+    """Words of a tuple of arrays, which it does not keep alive."""
+
+    arrays: "list[weakref.ref[Any]]"
+    words: "array[int]"
+
+    def is_of(self, argument: Any) -> bool:
+        """Return True if the argument is a tuple of the same arrays."""
+        return (
+            isinstance(argument, tuple)
+            and len(argument) == len(self.arrays)
+            and all(map(_refers_to, self.arrays, argument))
+        )
+
+
+def _refers_to(reference: "weakref.ref[Any]", part: Any) -> bool:
+    return reference() is part
+
+
+def _is_of_arrays(argument: Any) -> bool:
+    return isinstance(argument, tuple) and all(
+        isinstance(part, np.ndarray) for part in argument
+    )
+
+
+class Prebuilt:
+    """The code of one kernel.
+
+    Parameters
+    ----------
+    entry
+        The function of the library.
+    types
+        Types of its arguments, from `types_of`, one list for each.
+    returns
+        A key of `RETURNS`.
+    """
+
+    def __init__(self, entry: Any, types: list[list[str]], returns: str) -> None:
+        self._entry = entry
+        self._types = types
+        self._returned = RETURNS[returns]
+        # The last argument that was a tuple of arrays. The engine passes the same many times.
+        self._last: _Known | None = None
+
+    def table(self, arguments: tuple[Any, ...]) -> "array[int] | None":
+        """Return the table of a call, or None if the kernel was not made for such arguments."""
+        if len(arguments) != len(self._types):
+            return None
+        # Other threads may replace it.
+        last = self._last
+        words = array("q")
+        for argument, types in zip(arguments, self._types, strict=True):
+            if last is not None and last.is_of(argument):
+                words.extend(last.words)
+                continue
+            if types_of(argument) != types:
+                return None
+            new = array("q", words_of(argument))
+            words.extend(new)
+            if _is_of_arrays(argument):
+                self._last = _Known([weakref.ref(part) for part in argument], new)
+        return words
+
+    def run(self, table: "array[int]") -> Any:
+        """Run the kernel, which releases Python's lock."""
+        return self._returned(self._entry(table.buffer_info()[0]))
+
+
+def prebuilt_of(function: Callable[..., Any]) -> Prebuilt | None:
+    """Return the code of a kernel, or None if the package has none for these sources and this machine."""
+    manifest = _manifest()
+    described = manifest["kernels"].get(name_of(function))
+    if described is None:
+        return None
+    changed = _changed(described["origin"])
+    if changed:
+        warn(f"prebuilt kernels: got another {changed} than they were made from; "
+             "compiling (in a checkout, make kernels builds them again)")  # fmt: skip
+        return None
+    library = _library()
+    if library is None:
+        return None
+    entry = getattr(library, described["entry"])
+    entry.restype = ctypes.c_int64
+    entry.argtypes = [ctypes.c_void_p]
+    return Prebuilt(entry, described["types"], described["returns"])
+
+
+def has_library() -> bool:
+    """Return True if the package has prebuilt code of any state."""
+    return (FOLDER / LIBRARY).exists()
+
+
+def is_current(functions: Iterable[Callable[..., Any]]) -> bool:
+    """Return True if the package has code of these kernels for these sources and this machine."""
+    manifest = _manifest()
+    if not has_library():
+        return False
+    for function in functions:
+        described = manifest["kernels"].get(name_of(function))
+        if described is None or _changed(described["origin"]):
+            return False
+    return True
+
+
+@cache
+def _manifest() -> Any:
+    nothing: dict[str, Any] = {"kernels": {}}
+    if os.environ.get("STRIPESIM_KERNELS") == "compile":
+        return nothing
+    try:
+        manifest = json.loads((FOLDER / MANIFEST).read_text("utf-8"))
+    except FileNotFoundError:
+        return nothing
+    except (OSError, ValueError) as error:
+        warn(f"prebuilt kernels: {FOLDER / MANIFEST}: {error}; compiling")
+        return nothing
+    if manifest["machine"] != machine():
+        warn(
+            f"prebuilt kernels: got code for {manifest['machine']}, wanted {machine()}; compiling"
+        )
+        return nothing
+    return manifest
+
+
+@cache
+def _library() -> ctypes.CDLL | None:
+    try:
+        return ctypes.CDLL(str(FOLDER / LIBRARY))
+    except OSError as error:
+        warn(f"prebuilt kernels: {error}; compiling")
+        return None
+
+
+def _changed(origin: dict[str, str]) -> str | None:
+    """Return what differs from the state that a kernel was made from, or None."""
+    for name, value in origin.items():
+        try:
+            if current(name) != value:
+                return name
+        except (LookupError, OSError):
+            return name
+    return None

@@ -1,0 +1,206 @@
+"""Estimate how long a cluster takes to heal: one simulated rebuild for each pool, then reservations."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from stripesim.models.problems import ProblemsError
+from stripesim.scenarios.answers.failures.pool_failures import GroupMove, PoolFailures
+from stripesim.scenarios.answers.rehearse.backfill_schedule import Backfill, schedule_s
+from stripesim.scenarios.cells.failures import limits_of
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
+from stripesim.scenarios.clusters.scenario import scenario_of, write_scenario
+from stripesim.scenarios.forms.rebuild import Rebuild, idle_rebuild
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.sim.observe.progress import OnStep
+
+#: Most pools whose rebuild is simulated, those with most data first.
+POOLS_MAX: Final = 4
+#: Objects of each simulated rebuild [count]: seconds of processor time for 1,000 OSDs.
+OBJECTS_COUNT: Final = 1600
+
+
+@dataclass(frozen=True)
+class HealingPace:
+    """How long a placement group takes to rebuild a shard, once it has its reservations.
+
+    Attributes
+    ----------
+    start_s
+        Time before the first and after the last shard moves: rounds of the map, peering [s].
+    s_per_byte
+        Time for each byte of the shard [s/B].
+    low, high
+        Ends of the 95 % interval, over the mean. None without an interval.
+    slots
+        Placement groups that an OSD leads, and again that it receives, at a time (``osd_max_backfills``).
+    """
+
+    start_s: float
+    s_per_byte: float
+    low: float | None
+    high: float | None
+    slots: int
+
+
+@dataclass(frozen=True)
+class HealingTime:
+    """Time from the moment when OSDs are marked out until all their shards are rebuilt [s]."""
+
+    duration_s: float
+    low_s: float | None
+    high_s: float | None
+
+
+def healing_paces(
+    cluster: ImportedCluster, pools: Sequence[PoolFailures], *, progress: OnStep
+) -> tuple[dict[int, HealingPace], list[str]]:
+    """Simulate the rebuild of an OSD for the pools with most data.
+
+    Parameters
+    ----------
+    cluster
+        The cluster.
+    pools
+        Its pools.
+    progress
+        Called before each simulation.
+
+    Returns
+    -------
+    paces
+        The pace of each pool with data, by the pool's id. A pool that is not simulated has that of the pool
+        with most data.
+    notes
+        Reasons why pools are not simulated.
+    """
+    filled = [each for each in pools if each.shard_bytes.any()]
+    filled.sort(key=lambda each: -float(each.shard_bytes.sum()))
+    paces: dict[int, HealingPace] = {}
+    by_layout: dict[tuple[str, tuple[int, ...]], HealingPace | None] = {}
+    notes = []
+    for each in filled:
+        pool = each.pool
+        layout = (pool.scheme, pool.osds)
+        if layout not in by_layout and len(by_layout) < POOLS_MAX:
+            progress(f"rebuild of pool {pool.placed.name}", None)
+            by_layout[layout], reason = _simulated_pace(cluster, each)
+            if reason:
+                notes.append(f"pool {pool.placed.name}: not simulated: {reason}")
+        pace = by_layout.get(layout)
+        if pace is not None:
+            paces[pool.placed.id] = pace
+    first = next(iter(paces.values()), None)
+    if first is not None:
+        paces = {each.pool.placed.id: first for each in filled} | paces
+    return paces, notes
+
+
+def healing_time(
+    moves: Sequence[tuple[PoolFailures, GroupMove]], paces: dict[int, HealingPace]
+) -> HealingTime | None:
+    """Return the time that placement groups need under their reservations, or None if no pace is known.
+
+    Parameters
+    ----------
+    moves
+        Groups that move, each with its pool.
+    paces
+        What `healing_paces` returns.
+    """
+    backfills = []
+    times_s = []
+    for pool, move in moves:
+        size_bytes = float(pool.shard_bytes[move.group])
+        if not size_bytes:
+            continue
+        pace = paces.get(pool.pool.placed.id)
+        if pace is None:
+            return None
+        backfills.append(_backfill(move))
+        times_s.append(size_bytes * pace.s_per_byte)
+    if not backfills:
+        return HealingTime(0.0, 0.0, 0.0)
+    first = next(iter(paces.values()))
+    duration_s = _schedule_s(backfills, times_s, first.slots)
+    if first.low is None or first.high is None:
+        return HealingTime(first.start_s + duration_s, None, None)
+    return HealingTime(
+        first.start_s + duration_s,
+        first.start_s + duration_s * first.low,
+        first.start_s + duration_s * first.high,
+    )
+
+
+def _schedule_s(
+    backfills: Sequence[Backfill], times_s: Sequence[float], slots: int
+) -> float:
+    """Return the time until all groups are backfilled [s], with only the OSDs that take part."""
+    osds = {osd for lead, targets in backfills for osd in (lead, *targets)}
+    number_of = {osd: number for number, osd in enumerate(sorted(osds))}
+    renumbered = [
+        Backfill(number_of[lead], tuple(number_of[osd] for osd in targets))
+        for lead, targets in backfills
+    ]
+    return schedule_s(renumbered, group_s=times_s, slots=slots, osds=len(osds))
+
+
+def _backfill(move: GroupMove) -> Backfill:
+    targets = tuple(osd for osd in move.targets if osd != move.lead)
+    return Backfill(move.lead, targets)
+
+
+def _simulated_pace(
+    cluster: ImportedCluster, pool: PoolFailures
+) -> tuple[HealingPace | None, str]:
+    """Return the pace of a pool by a simulated rebuild, or the reason why there is none."""
+    try:
+        with TemporaryDirectory() as folder:
+            scenario = _loaded(cluster, pool.pool, Path(folder))
+            rebuild = idle_rebuild(
+                scenario, pool.pool.scheme, sample_objects=OBJECTS_COUNT
+            )
+            slots = limits_of(
+                scenario, rotational=build_models(scenario).ssd.rotational
+            ).max_backfills_count
+    except ProblemsError as problem:
+        return None, str(problem).splitlines()[0]
+    if rebuild.reason is not None:
+        return None, rebuild.reason
+    return _pace(pool, rebuild, slots)
+
+
+def _loaded(cluster: ImportedCluster, pool: ImportedPool, folder: Path) -> Scenario:
+    """Return the scenario of a pool."""
+    path = folder / "pool.toml"
+    write_scenario(scenario_of(cluster, pool, "pool.crush.txt"), path)
+    return load_scenario(str(path))
+
+
+def _pace(
+    pool: PoolFailures, rebuild: Rebuild, slots: int
+) -> tuple[HealingPace | None, str]:
+    """Divide the time of a rebuild by the bytes that its longest chain of reservations moves.
+
+    The simulated pool has equally full groups, so the chain is counted in groups.
+    """
+    pace = rebuild.pace_bytes_per_s or rebuild.bytes_per_s
+    moves, _ = pool.moves_without(rebuild.lost_osds, lost=())
+    turns = _schedule_s([_backfill(move) for move in moves], [1.0] * len(moves), slots)
+    if not pace or not turns:
+        return (
+            None,
+            "its rebuild does not finish; it counts at the pace of another pool",
+        )
+    # The groups hold len(moves) shards of equal size, and the chain moves `turns` of them.
+    s_per_byte = len(moves) / (turns * pace)
+    low = high = None
+    if rebuild.pace_low and rebuild.pace_high:
+        low = pace / rebuild.pace_high
+        high = pace / rebuild.pace_low
+    start_s = max(0.0, (rebuild.seconds or 0.0) - rebuild.lost_bytes / pace)
+    return HealingPace(start_s, s_per_byte, low, high, slots), ""

@@ -1,0 +1,202 @@
+"""What a failure does to the placement groups of one pool: shards that move, and groups with few left."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.models.placement import NONE, Movement, PoolOutages
+from stripesim.scenarios.clusters.cluster import (
+    GroupData,
+    ImportedCluster,
+    ImportedPool,
+)
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class GroupMove:
+    """A placement group that moves shards after a failure."""
+
+    group: int
+    lead: int  # OSD that leads the backfill
+    #: OSD that gives up each shard and OSD that gets it, None where there is no such OSD
+    steps: tuple[tuple[int | None, int | None], ...]
+
+    @property
+    def sources(self) -> list[int]:
+        """OSDs that give up a shard, failed ones included."""
+        return [source for source, _ in self.steps if source is not None]
+
+    @property
+    def targets(self) -> list[int]:
+        """OSDs that get a shard."""
+        return [target for _, target in self.steps if target is not None]
+
+
+@dataclass(frozen=True)
+class GroupsLeft:
+    """Placement groups by what is left of them while failed OSDs are not yet replaced."""
+
+    at_min_size: IntArray  # serve clients, and stop if one more shard is lost
+    inactive: IntArray  # serve no clients
+    lost: (
+        IntArray  # of the inactive ones, those that too few shards are left to rebuild
+    )
+
+
+class PoolFailures:
+    """The placement groups of a pool, their data, and what the failure of OSDs does to them.
+
+    Attributes
+    ----------
+    client_bytes
+        Data of clients in each group [B], shape (pg_num,).
+    shard_bytes
+        Data of one shard of each group by the cluster's counters [B], shape (pg_num,).
+    allocated_bytes
+        Bytes that one shard of each group takes on an OSD [B], shape (pg_num,).
+    """
+
+    def __init__(self, cluster: ImportedCluster, pool: ImportedPool) -> None:
+        self.pool = pool
+        self._outages = PoolOutages(cluster.osd_map, pool.placed)
+        sets = cluster.sets[pool.placed.id]
+        self._up: IntArray = sets.up.astype(np.int64)
+        self._acting: IntArray = sets.acting.astype(np.int64)
+        data = cluster.group_data.get(pool.placed.id) or _even_data(pool)
+        self.client_bytes = data.stored_bytes
+        self._data_shards = round(pool.placed.size / pool.overhead)
+        if pool.placed.kind == "replicated":
+            self._data_shards = 1
+        self.shard_bytes: FloatArray = (
+            data.stored_bytes / self._data_shards + data.omap_bytes
+        )
+        self.allocated_bytes: FloatArray = (
+            self._allocated_ratio(data) * data.stored_bytes / self._data_shards
+            + data.omap_bytes
+        )
+        self._groups_of = _groups_of(self._acting)
+
+    @property
+    def is_replicated(self) -> bool:
+        """True if all members of a group hold the same."""
+        return self.pool.placed.kind == "replicated"
+
+    def pending(self) -> Movement:
+        """Return the shards that are still to move, before any failure."""
+        width = max(self._up.shape[1], self._acting.shape[1])
+        acting = _padded(self._acting, width)
+        up = _padded(self._up, width)
+        return Movement.between(acting, up, is_replicated=self.is_replicated)
+
+    def left_without(self, osds: Collection[int]) -> GroupsLeft:
+        """Return the groups that have few shards left while OSDs are down."""
+        hit = {group for osd in osds for group in self._groups_of.get(osd, ())}
+        groups = np.array(sorted(hit), dtype=np.int64)
+        rows = self._acting[groups]
+        alive = (rows != NONE) & ~np.isin(rows, list(osds))
+        counts = alive.sum(axis=1)
+        least = self.pool.min_size
+        return GroupsLeft(
+            at_min_size=groups[counts == least],
+            inactive=groups[counts < least],
+            lost=groups[counts < self._data_shards],
+        )
+
+    def moves_without(
+        self, osds: Collection[int], lost: Iterable[int]
+    ) -> tuple[list[GroupMove], IntArray]:
+        """Mark OSDs out.
+
+        Parameters
+        ----------
+        osds
+            OSDs that fail.
+        lost
+            Groups that cannot be rebuilt.
+
+        Returns
+        -------
+        moves
+            Groups that move shards, ascending.
+        undersized
+            Groups for which CRUSH finds fewer OSDs than shards.
+        """
+        groups, rows = self._outages.without(osds)
+        after = rows.astype(np.int64)
+        width = max(self._up.shape[1], after.shape[1])
+        before = _padded(self._up[groups], width)
+        after = _padded(after, width)
+        undersized = groups[(after != NONE).sum(axis=1) < self.pool.placed.size]
+        without_data = set(lost)
+        moves = []
+        for group, old, new in zip(
+            groups.tolist(), before.tolist(), after.tolist(), strict=True
+        ):
+            steps = self._steps(old, new)
+            targets = [target for _, target in steps if target is not None]
+            if targets and group not in without_data:
+                lead = self._lead(group, osds, targets)
+                moves.append(GroupMove(group, lead, steps))
+        return moves, undersized
+
+    def _steps(
+        self, old: list[int], new: list[int]
+    ) -> tuple[tuple[int | None, int | None], ...]:
+        """Return the shards that move from one row of OSDs to another. Copies have no places."""
+        if not self.is_replicated:
+            moved = [pair for pair in zip(old, new, strict=True) if pair[0] != pair[1]]
+            return tuple((_known(source), _known(target)) for source, target in moved)
+        leaving = [osd for osd in old if osd != NONE and osd not in new]
+        joining = [osd for osd in new if osd != NONE and osd not in old]
+        return tuple(zip_longest(leaving, joining))
+
+    def _lead(self, group: int, osds: Collection[int], targets: Sequence[int]) -> int:
+        """Return the primary of a group while it is backfilled: its first member that is left."""
+        members = self._acting[group].tolist()
+        left = (osd for osd in members if osd != NONE and osd not in osds)
+        return next(left, targets[0])
+
+    def _allocated_ratio(self, data: GroupData) -> float:
+        """Return the bytes allocated for each byte of data, 1 if no file has them."""
+        allocated_bytes = self.pool.allocated_bytes
+        present = (self._acting != NONE).sum(axis=1)
+        counted_bytes = float((data.stored_bytes / self._data_shards * present).sum())
+        if not allocated_bytes or not counted_bytes:
+            return 1.0
+        return allocated_bytes / counted_bytes
+
+
+def _even_data(pool: ImportedPool) -> GroupData:
+    """Return the data of a pool, equal in all groups."""
+    count = pool.placed.pg_num
+    mean_bytes = round((pool.stored_bytes or 0) / count)
+    return GroupData(
+        stored_bytes=np.full(count, mean_bytes, dtype=np.int64),
+        omap_bytes=np.zeros(count, dtype=np.int64),
+    )
+
+
+def _groups_of(rows: IntArray) -> dict[int, list[int]]:
+    """Return the groups with a shard on each OSD."""
+    groups_of: dict[int, list[int]] = {}
+    for group, row in enumerate(rows.tolist()):
+        for osd in row:
+            groups_of.setdefault(osd, []).append(group)
+    groups_of.pop(NONE, None)
+    return groups_of
+
+
+def _padded(rows: IntArray, width: int) -> IntArray:
+    """Widen rows with empty places."""
+    missing = width - rows.shape[1]
+    return np.pad(rows, ((0, 0), (0, missing)), constant_values=NONE)
+
+
+def _known(osd: int) -> int | None:
+    return None if osd == NONE else osd

@@ -1,0 +1,203 @@
+"""The answer of `stripesim load --vms`: a sentence, a table, a figure and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from stripesim.scenarios.answers.load.vms import VmPoint, VmsWithin
+from stripesim.scenarios.answers.load.words import request_kind
+from stripesim.scenarios.cells.bound import resource_words
+from stripesim.scenarios.cells.notes import (
+    hole_warnings,
+    kernel_warnings,
+    made_from,
+    pristine_warnings,
+    warnings_of,
+)
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.units import duration_text, number_text
+from stripesim.scenarios.show.answer import Answer
+from stripesim.scenarios.show.figures.captions import scheme_label
+from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn_all
+from stripesim.scenarios.show.figures.specification import (
+    AxisSpec,
+    FigureSpec,
+    LayerSpec,
+    PanelSpec,
+    line_at,
+    series_style,
+)
+from stripesim.scenarios.show.files import csv_text
+from stripesim.scenarios.show.tables import Table
+from stripesim.sim.observe.intervals import Interval
+
+_SIZE_INCHES: Final = (6.4, 4.3)
+_MS: Final = 1e6
+
+
+def answer_of_vms(
+    scenario: Scenario, found: Sequence[VmsWithin], *, engine: str, replications: int
+) -> Answer:
+    """Return the answer for each cell: sentences first, then the simulated numbers of machines."""
+    refusals = [line for one in found for line in one.refusals]
+    outside = warnings_of(scenario)
+    document: dict[str, Any] = {
+        "vms": [one.to_json() for one in found],
+        "sentences": [vm_sentence(one) for one in found],
+        "notes": notes_of_vms(scenario, replications),
+        "warnings": [
+            *outside,
+            *hole_warnings(scenario),
+            *kernel_warnings(scenario),
+            *pristine_warnings(scenario),
+            *refusals,
+        ],
+        "refusals": refusals,
+        "provenance": made_from(
+            scenario,
+            generation=scenario.generation,
+            engine=engine,
+            parameters=scenario.cluster.parameters,
+            replications=replications,
+        ),
+    }
+    return Answer(
+        document=document,
+        shown=[
+            *document["sentences"],
+            *map(_table, found),
+            *(f"note: {line}" for line in document["notes"]),
+        ],
+        outside=[line for line in document["warnings"] if line not in refusals],
+        refusals=refusals,
+        saved_as="vms.json",
+        files=lambda: {"vms.csv": csv_text(_points(found)).encode()},
+        figures=lambda: draw_vms(found),
+    )
+
+
+def vm_sentence(found: VmsWithin) -> str:
+    """Say how many machines keep the bound, and what limits more of them."""
+    bound = duration_text(found.p99_bound_ns * 1e-9)
+    title = _title(found)
+    if found.is_most:
+        return f"{title}: p99 ≤ {bound} with up to {found.vms:,} virtual machines, the most that were tried"
+    if not found.vms:
+        (first, *_) = found.points
+        p99 = duration_text(first.latency_p99_ns.mean * 1e-9)
+        return f"{title}: not even 1 virtual machine keeps p99 ≤ {bound}: {p99}"
+    machines = (
+        "1 virtual machine" if found.vms == 1 else f"{found.vms:,} virtual machines"
+    )
+    if found.low is not None and found.high is not None and found.low < found.high:
+        machines += f" (95 %: {found.low:,} to {found.high:,})"
+    above = min(
+        (point for point in found.points if point.vms > found.vms),
+        key=lambda point: point.vms,
+    )
+    p99 = duration_text(above.latency_p99_ns.mean * 1e-9)
+    return f"{title}: {machines} within p99 ≤ {bound}; {above.vms:,} have {p99}, {_limit_words(found)}"
+
+
+def _limit_words(found: VmsWithin) -> str:
+    resource = resource_words(found.limited_by or "")
+    if resource is None:
+        return "and no resource is near its limit"
+    return f"limited by {resource}"
+
+
+def notes_of_vms(scenario: Scenario, replications: int) -> list[str]:
+    """Say what a virtual machine of the scenario does."""
+    load = scenario.workload
+    if load.vm_iops_limit is None:
+        profile = f"keeps {load.queue_depth} requests in flight"
+    else:
+        profile = (
+            f"issues {number_text(load.vm_iops_limit)} requests/s at random moments"
+        )
+    return [
+        f"each virtual machine {profile} and has an image of its own",
+        f"values are means over {replications} seeds ± half of the 95 % interval",
+        "the number of machines at the bound is between two that were simulated",
+    ]
+
+
+def _title(found: VmsWithin) -> str:
+    kind = request_kind(found.cell)
+    return f"{scheme_label(found.cell.scheme)}, {kind[0].lower()}{kind[1:]}"
+
+
+def _table(found: VmsWithin) -> Table:
+    rows = [
+        {
+            "virtual machines": number_text(point.vms),
+            "rate [1/s]": number_text(point.iops.mean),
+            "p50 [ms]": _milliseconds(point.latency_p50_ns),
+            "p99 [ms]": _milliseconds(point.latency_p99_ns),
+            "limited by": resource_words(point.bottleneck or "") or "–",
+        }
+        for point in found.points
+    ]
+    return Table.of(_title(found), rows, words=(4,), caption_shown=True)
+
+
+def _milliseconds(latency_ns: Interval) -> str:
+    text = number_text(latency_ns.mean, 1e-6, padded=True)
+    if latency_ns.low is None or latency_ns.high is None:
+        return text
+    half_ns = (latency_ns.high - latency_ns.low) / 2
+    return f"{text} ± {number_text(half_ns, 1e-6, digits=2)}"
+
+
+def _points(found: Sequence[VmsWithin]) -> Iterator[Mapping[str, Any]]:
+    for one in found:
+        for point in one.points:
+            yield {**one.cell._asdict(), **point.to_json()}
+
+
+def draw_vms(found: Sequence[VmsWithin]) -> dict[str, CaptionedFigure]:
+    """Draw the 99th percentile over the number of machines, a line for each scheme and kind of request."""
+    layers = [
+        layer for at, one in enumerate(found) for layer in _line(one, series_style(at))
+    ]
+    bound_ms = found[0].p99_bound_ns / _MS
+    layers.append(line_at(bound_ms, sideways=True, color="#666666", linestyle=":"))
+    panel = PanelSpec(
+        layers=layers,
+        x=AxisSpec(label="virtual machines", scale="log"),
+        y=AxisSpec(label="p99 [ms]", scale="log"),
+        legend="best",
+    )
+    bound = duration_text(found[0].p99_bound_ns * 1e-9)
+    caption = (
+        "99th percentile of latency over the number of virtual machines, with 95 % intervals over seeds. "
+        f"Dotted: the bound of {bound}."
+    )
+    return drawn_all(
+        {"vms": FigureSpec(size=_SIZE_INCHES, panels=[panel], caption=caption)}
+    )
+
+
+def _line(found: VmsWithin, style: Mapping[str, str]) -> Iterator[LayerSpec]:
+    points: list[VmPoint] = list(found.points)
+    yield LayerSpec(
+        mark="marked line",
+        x=[point.vms for point in points],
+        y=[point.latency_p99_ns.mean / _MS for point in points],
+        label=_title(found),
+        style=dict(style),
+    )
+    known = [
+        (point.vms, point.latency_p99_ns.low, point.latency_p99_ns.high)
+        for point in points
+        if point.latency_p99_ns.low is not None
+        and point.latency_p99_ns.high is not None
+    ]
+    yield LayerSpec(
+        mark="whiskers",
+        x=[vms for vms, _, _ in known],
+        low=[max(1e-3, low / _MS) for _, low, _ in known],
+        high=[high / _MS for _, _, high in known],
+        style={"color": style["color"], "linewidth": 1.2},
+    )

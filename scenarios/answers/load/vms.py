@@ -1,0 +1,326 @@
+"""How many virtual machines keep a latency: more of them are simulated until the 99th percentile is too long.
+
+`vm_answer` writes the answer.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any, ClassVar, Final
+
+from stripesim.models.problems import first_problem
+from stripesim.scenarios.answers.load.analysis import rate_within
+from stripesim.scenarios.answers.load.curves import check_load
+from stripesim.scenarios.answers.load.rate_runs import (
+    RateMeasurement,
+    RateRun,
+    measure_rate,
+)
+from stripesim.scenarios.cells.build import check_schemes
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.schema.keys import Cell, Scenario, cells
+from stripesim.scenarios.work.pool import Death, cores_usable, run_pool
+from stripesim.sim.observe.documents import Documented
+from stripesim.sim.observe.intervals import Interval, student_interval
+
+#: Runs of each number of machines, with different seeds.
+REPLICATIONS: Final = 5
+#: Largest number of machines to try, and of their requests in flight.
+VMS_MAX: Final = 4096
+IN_FLIGHT_MAX: Final = 32_768
+#: Numbers of machines to try after the first that exceeds the bound, at most.
+_REFINED_MAX: Final = 5
+#: Ratio of the neighbours of the bound at which the search ends.
+_NEIGHBOURS: Final = 1.1
+#: Requests of a run, at least, and for each request in flight.
+_REQUESTS_MIN: Final = 8000
+_ROUNDS: Final = 16
+#: Time that open arrivals last at least where a CPU limit may stop OSDs [s], for ten of its periods.
+_LIMITED_S: Final = 1.0
+#: Part of the arrivals that machines within a latency bound are served, at least.
+_SERVED_MIN: Final = 0.99
+#: Latency of machines whose requests pile up, in multiples of the bound, if the run is too short to show it.
+_PILES_UP: Final = 2.0
+
+#: Called with the cell and the number of machines of each point.
+OnVms = Callable[[Cell, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VmPoint(Documented):
+    """A number of virtual machines, simulated with several seeds."""
+
+    vms: int
+    iops: Interval
+    latency_p50_ns: Interval
+    latency_p99_ns: Interval
+    bottleneck: str | None
+    refused: str | None
+    #: 99th percentile of each run [ns]
+    each_p99_ns: tuple[float, ...]
+    #: True if nearly all arrivals are served
+    is_served: bool
+
+    in_document: ClassVar = (
+        "vms",
+        ("iops", "iops.mean"),
+        ("iops_low", "iops.low"),
+        ("iops_high", "iops.high"),
+        ("latency_p50_ns", "latency_p50_ns.mean"),
+        ("latency_p99_ns", "latency_p99_ns.mean"),
+        ("latency_p99_low_ns", "latency_p99_ns.low"),
+        ("latency_p99_high_ns", "latency_p99_ns.high"),
+        "bottleneck",
+        "refused",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class VmsWithin(Documented):
+    """How many virtual machines keep the 99th percentile within a bound.
+
+    Attributes
+    ----------
+    cell
+        Scheme and kind of request.
+    p99_bound_ns
+        The bound [ns].
+    vms
+        Number of machines, 0 if a single one exceeds the bound.
+    low, high
+        95 % interval of the number, over seeds. None if one machine exceeds the bound, or no number does.
+    is_most
+        True if no number of machines that was tried exceeds the bound.
+    limited_by
+        Class of resource that limits the first number of machines above the bound. None if there is none.
+    points
+        Simulated numbers of machines, ascending.
+    """
+
+    cell: Cell
+    p99_bound_ns: float
+    vms: int
+    low: int | None
+    high: int | None
+    is_most: bool
+    limited_by: str | None
+    points: tuple[VmPoint, ...]
+
+    in_document: ClassVar = (
+        *((name, f"cell.{name}") for name in Cell._fields),
+        "p99_bound_ns",
+        "vms",
+        ("vms_low", "low"),
+        ("vms_high", "high"),
+        ("all_within", "is_most"),
+        "limited_by",
+        ("points", "point_documents"),
+    )
+
+    def point_documents(self) -> list[dict[str, Any]]:
+        """Return the documents of all points."""
+        return [point.to_json() for point in self.points]
+
+    @property
+    def refusals(self) -> list[str]:
+        """The points that the audit refuses."""
+        name = f"{self.cell.scheme} {self.cell.op} {self.cell.pattern}"
+        return [
+            f"{name}, {point.vms} virtual machines: {point.refused}"
+            for point in self.points
+            if point.refused is not None
+        ]
+
+
+def vms_within(
+    scenario: Scenario,
+    *,
+    p99_bound_s: float,
+    engine: str = "compiled",
+    replications: int = REPLICATIONS,
+    jobs: int | None = None,
+    on_vms: OnVms | None = None,
+) -> list[VmsWithin]:
+    """Find how many virtual machines keep the 99th percentile of latency within a bound.
+
+    Parameters
+    ----------
+    scenario
+        The scenario. `workload.vms` is replaced. Without `vm_iops_limit`, each machine keeps `vm_queue_depth`
+        requests in flight.
+    p99_bound_s
+        The bound [s].
+    engine
+        ``compiled`` or ``simpy``.
+    replications
+        Runs of each number of machines [count], at least 2.
+    jobs
+        Worker processes [count]. None uses all cores. 1 runs everything in this process.
+    on_vms
+        Called before each number of machines.
+
+    Returns
+    -------
+    list of VmsWithin
+        One for each cell of the scenario, in order.
+
+    Raises
+    ------
+    ValueError
+        If the scenario has no steady load or a scheme does not fit on the cluster. The message names the key.
+    """
+    check_load(scenario)
+    check_schemes(scenario, build_models(scenario))
+    if scenario.workloads:
+        wanted = "one table [workload], the profile of a virtual machine"
+        raise scenario.problem("workloads", "several", wanted)
+    if scenario.workload.is_s3:
+        wanted = "requests for blocks"
+        raise scenario.problem("workload.kind", '"s3"', wanted)
+    search = _Search(
+        scenario, p99_bound_s * 1e9, engine, replications, jobs or cores_usable()
+    )
+    return [
+        search.within(cell, on_vms or (lambda cell, vms: None))
+        for cell in cells(scenario)
+    ]
+
+
+@dataclass(frozen=True)
+class _Search:
+    scenario: Scenario
+    bound_ns: float
+    engine: str
+    replications: int
+    jobs: int
+
+    def within(self, cell: Cell, on_vms: OnVms) -> VmsWithin:
+        """Double the number of machines until the bound is exceeded, then search between neighbours."""
+        points: dict[int, VmPoint] = {}
+
+        def exceeds(vms: int) -> bool:
+            on_vms(cell, vms)
+            points[vms] = self._point(cell, vms)
+            return self._exceeds(points[vms])
+
+        most = 0
+        first_above = 1
+        while first_above <= self._vms_max and not exceeds(first_above):
+            most = first_above
+            first_above *= 2
+        for _ in range(_REFINED_MAX):
+            if first_above not in points or first_above <= max(1, most) * _NEIGHBOURS:
+                break
+            middle = round(sqrt(most * first_above)) if most else 0
+            if not most < middle < first_above:
+                break
+            if exceeds(middle):
+                first_above = middle
+            else:
+                most = middle
+        return self._result(cell, [points[vms] for vms in sorted(points)])
+
+    @property
+    def _vms_max(self) -> int:
+        load = self.scenario.workload
+        if load.vm_iops_limit is not None:
+            return VMS_MAX
+        return max(1, min(VMS_MAX, IN_FLIGHT_MAX // load.queue_depth))
+
+    def _exceeds(self, point: VmPoint) -> bool:
+        return point.latency_p99_ns.mean > self.bound_ns or not point.is_served
+
+    def _point(self, cell: Cell, vms: int) -> VmPoint:
+        runs = [self._run(cell, vms, number) for number in range(self.replications)]
+        measured = list(_measured(runs, self.jobs))
+        p99s_ns = tuple(one.latency_p99_ns for one in measured)
+        served = sum(one.iops / one.offered_iops for one in measured) / len(measured)
+        refusals = [one.refused for one in measured if one.refused is not None]
+        return VmPoint(
+            vms=vms,
+            iops=student_interval([one.iops for one in measured]),
+            latency_p50_ns=student_interval([one.latency_p50_ns for one in measured]),
+            latency_p99_ns=student_interval(p99s_ns),
+            bottleneck=measured[0].bottleneck,
+            refused=next(iter(refusals), None),
+            each_p99_ns=p99s_ns,
+            is_served=served >= _SERVED_MIN,
+        )
+
+    def _run(self, cell: Cell, vms: int, number: int) -> RateRun:
+        load = self.scenario.workload.with_vms(vms)
+        scenario = self.scenario.replaced(workload=load).seeded(number)
+        limit = load.vm_iops_limit
+        in_flight = vms * load.queue_depth
+        requests = max(_REQUESTS_MIN, _ROUNDS * in_flight)
+        rates: tuple[float, ...] = ()
+        if limit is not None:
+            rates = (vms * limit,)
+            requests = _REQUESTS_MIN
+            if scenario.cluster.cpu_limit_per_osd is not None:
+                requests = max(requests, round(rates[0] * _LIMITED_S))
+        return RateRun(scenario, cell, rates, in_flight, requests, self.engine)
+
+    def _result(self, cell: Cell, points: Sequence[VmPoint]) -> VmsWithin:
+        above = [point for point in points if self._exceeds(point)]
+        within = [point.vms for point in points if not self._exceeds(point)]
+        crossing = None
+        if above and within:
+            crossing = self._crossing(points)
+        vms = max(within, default=0)
+        if crossing is not None:
+            vms = max(vms, int(crossing.mean))
+        return VmsWithin(
+            cell=cell,
+            p99_bound_ns=self.bound_ns,
+            vms=vms,
+            low=_whole(crossing and crossing.low),
+            high=_whole(crossing and crossing.high),
+            is_most=not above,
+            limited_by=above[0].bottleneck if above else None,
+            points=tuple(points),
+        )
+
+    def _crossing(self, points: Sequence[VmPoint]) -> Interval | None:
+        """Return the number of machines at which the 99th percentile reaches the bound, over seeds."""
+        numbers = [float(point.vms) for point in points]
+        crossings = []
+        for seed in range(self.replications):
+            p99s_ns = [self._shown_p99_ns(point, seed) for point in points]
+            number = rate_within(numbers, p99s_ns, self.bound_ns)
+            if number is not None:
+                crossings.append(number)
+        return student_interval(crossings) if len(crossings) > 1 else None
+
+    def _shown_p99_ns(self, point: VmPoint, seed: int) -> float:
+        p99_ns = point.each_p99_ns[seed]
+        return p99_ns if point.is_served else max(p99_ns, _PILES_UP * self.bound_ns)
+
+
+def _whole(number: float | None) -> int | None:
+    return None if number is None else max(0, int(number))
+
+
+def _attempt(run: RateRun) -> RateMeasurement | str:
+    try:
+        return measure_rate(run)
+    except Exception as error:
+        return f"load: {first_problem(error)}"
+
+
+def _measured(runs: Sequence[RateRun], jobs: int) -> Iterator[RateMeasurement]:
+    """Yield measurements in the order of the runs."""
+    if jobs == 1:
+        yield from (measure_rate(run) for run in runs)
+        return
+    found: dict[int, RateMeasurement] = {}
+    for run, answer in run_pool(_attempt, deque(runs), jobs=jobs):
+        if isinstance(answer, Death):
+            raise ValueError(f"load: {answer.reason}")
+        if isinstance(answer, str):
+            raise ValueError(answer)
+        found[run.scenario.seed] = answer
+    yield from (found[run.scenario.seed] for run in runs)

@@ -1,0 +1,388 @@
+"""Register a prediction: numbers with intervals, dated and sealed by a hash. See `predict`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from stripesim.calibration.ledger.model_errors import (
+    COVERAGE,
+    KINDS,
+    STUDY,
+    ErrorBand,
+    band_of,
+    error_band,
+)
+from stripesim.calibration.parameters import sets
+from stripesim.models.problems import AnswerError, Problem
+from stripesim.scenarios.answers.run.answer import ScenarioResult
+from stripesim.scenarios.answers.run.execute import run_scenario
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.units import format_size
+from stripesim.scenarios.show.quantities import IDENTITY, QUANTITIES
+from stripesim.sim.observe.documents import Documented, json_value
+from stripesim.sim.observe.progress import OnStep, silent
+
+#: Form of the file.
+FORM: Final = "stripesim-register-1"
+#: Field of the file that holds the hash of all others.
+SEAL: Final = "sha256"
+#: Columns that identify a row.
+COORDINATES: Final = (*IDENTITY, "workload")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictedValue(Documented):
+    """A predicted number of a row.
+
+    Attributes
+    ----------
+    quantity
+        Column of the result row, with its unit.
+    predicted
+        The simulated value, in the unit of the quantity.
+    low, high
+        Interval that is made to hold a measured value with probability `COVERAGE`.
+    error
+        The held-out errors that its width comes from.
+    """
+
+    quantity: str
+    predicted: float
+    low: float
+    high: float
+    error: ErrorBand
+
+    in_document = ("quantity", "predicted", "low", "high", ("error_band", "error.band"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictedRow(Documented):
+    """A row of a prediction.
+
+    Attributes
+    ----------
+    id
+        Name of the row: its coordinates, such as ``rep:3 write rand 4KiB``.
+    coordinates
+        Scheme, operation, pattern, block size and workload, as far as the row has them.
+    utilisation
+        Utilisation of the busiest resource, 0 to 1. None if the audit refuses the row.
+    values
+        The numbers. Empty if the audit refuses the row.
+    """
+
+    id: str
+    coordinates: Mapping[str, Any]
+    utilisation: float | None
+    values: tuple[PredictedValue, ...]
+
+    @property
+    def band(self) -> str | None:
+        """Band of its utilisation, None if the audit refuses the row."""
+        return None if self.utilisation is None else band_of(self.utilisation)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row as JSON values."""
+        return {
+            "id": self.id,
+            **self.coordinates,
+            "utilisation": self.utilisation,
+            "band": self.band,
+            "values": json_value(self.values),
+        }
+
+    def value(self, quantity: str) -> PredictedValue | None:
+        """Return the number of a quantity, or None."""
+        return next((one for one in self.values if one.quantity == quantity), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """A prediction of a scenario."""
+
+    result: ScenarioResult
+    rows: tuple[PredictedRow, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document of the register, sealed."""
+        result = self.result
+        provenance = result.provenance
+        return register_document(
+            self.rows,
+            provenance,
+            parameters=result.parameters,
+            scenario=provenance["scenario"],
+            scenario_sha256=provenance["scenario_sha256"],
+            seed=provenance["seed"],
+            drive=provenance["ssd"],
+            completions_sha256=result.completions_sha256,
+            warnings=list(result.warnings),
+            refusals=list(result.refusals),
+            configuration=provenance["configuration"],
+        )
+
+
+def register_document(
+    rows: Iterable[PredictedRow],
+    provenance: Mapping[str, Any],
+    *,
+    parameters: Iterable[Mapping[str, Any]],
+    **more: Any,
+) -> dict[str, Any]:
+    """Return the document of a register, sealed.
+
+    Parameters
+    ----------
+    rows
+        The predicted rows.
+    provenance
+        Versions, engine, parameter set and time of the run that gave the numbers.
+    parameters
+        Name and value of every parameter.
+    more
+        Further JSON values: at least ``scenario`` and ``seed``.
+    """
+    listed = list(rows)
+    return sealed(
+        {
+            "form": FORM,
+            "registered": provenance["time"],
+            **more,
+            "engine": provenance["engine"],
+            "versions": {
+                key: provenance[key] for key in ("stripesim", "python", "machine")
+            },
+            "parameters": {
+                "set": provenance["parameters"],
+                "sha256": _digest(_values_of(parameters)),
+            },
+            "coverage": COVERAGE,
+            "errors": {"study": STUDY, "bands": json_value(errors_of(listed))},
+            "rows": json_value(listed),
+        }
+    )
+
+
+def errors_of(rows: Iterable[PredictedRow]) -> list[ErrorBand]:
+    """Return the held-out errors that the intervals of rows come from, each once."""
+    return list(dict.fromkeys(value.error for row in rows for value in row.values))
+
+
+def predict(
+    scenario: Scenario, *, engine: str = "compiled", progress: OnStep = silent
+) -> Prediction:
+    """Predict the numbers of every row of a scenario, each with an interval.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    engine
+        ``compiled`` or ``simpy``.
+    progress
+        Called with the name of each completed cell.
+
+    Returns
+    -------
+    Prediction
+        Rows, and the document of the register.
+
+    Notes
+    -----
+    An interval multiplies two uncertainties. The ends of the run's own 95 % interval (batch means), where it
+    has one, are multiplied by the interval of measured over simulated values on held-out rows of the same
+    kind and band of utilisation (`stripesim.calibration.ledger.model_errors`).
+    """
+    result = run_scenario(
+        scenario, engine=engine, progress=progress, costs=False, first_full=False
+    )
+    return predict_from(result)
+
+
+def predict_from(result: ScenarioResult) -> Prediction:
+    """Return the prediction that the result of a scenario makes."""
+    return Prediction(result=result, rows=tuple(_predicted_rows(result)))
+
+
+def _predicted_rows(result: ScenarioResult) -> Iterator[PredictedRow]:
+    names: dict[str, int] = {}
+    calibrated = is_calibrated(result.provenance["parameters"])
+    for row in result.rows.iter_rows(named=True):
+        coordinates = {key: row[key] for key in COORDINATES if row.get(key) is not None}
+        name = name_of(coordinates)
+        names[name] = names.get(name, 0) + 1
+        if names[name] > 1:
+            name = f"{name} #{names[name]}"
+        utilisation = _utilisation_of(row, result.resources)
+        values = []
+        if utilisation is not None:
+            values = list(predicted_values(row, utilisation, calibrated=calibrated))
+        yield PredictedRow(
+            id=name,
+            coordinates=coordinates,
+            utilisation=utilisation,
+            values=tuple(values),
+        )
+
+
+def name_of(coordinates: Mapping[str, Any]) -> str:
+    """Return the name of a row, such as ``rep:3 write rand 4KiB``."""
+    parts = {**coordinates}
+    if "block_size_bytes" in parts:
+        parts["block_size_bytes"] = format_size(parts["block_size_bytes"])
+    return " ".join(dict.fromkeys(map(str, parts.values())))
+
+
+def _utilisation_of(
+    row: Mapping[str, Any], resources: Iterable[Mapping[str, Any]]
+) -> float | None:
+    """Return the utilisation of the busiest resource in the run of a row. Loads of one run share it."""
+    if row["refused"] is not None:
+        return None
+    keys: tuple[str, ...] = ("scheme",) if row.get("workload") else tuple(IDENTITY)
+    used = [
+        use["utilisation"]
+        for use in resources
+        if all(use[key] == row[key] for key in keys)
+    ]
+    return max(used, default=None)
+
+
+def is_calibrated(parameters: str) -> bool:
+    """Return True for a set that `stripesim calibrate` wrote, False for shipped ones."""
+    return parameters not in sets.names()
+
+
+def predicted_values(
+    row: Mapping[str, Any], utilisation: float, *, calibrated: bool
+) -> Iterator[PredictedValue]:
+    """Yield the numbers of a result row with their intervals. `calibrated` is that of `error_band`."""
+    for quantity, kind in KINDS.items():
+        predicted = row[quantity]
+        if predicted is None:
+            continue
+        error = error_band(kind, band_of(utilisation), calibrated=calibrated)
+        low, high = _simulated_interval(row, quantity)
+        yield PredictedValue(
+            quantity=quantity,
+            predicted=predicted,
+            low=low * error.low,
+            high=high * error.high,
+            error=error,
+        )
+
+
+def _simulated_interval(row: Mapping[str, Any], quantity: str) -> tuple[float, float]:
+    """Return the interval of the run alone. Both ends are the value where batch means give none."""
+    predicted = row[quantity]
+    ci = QUANTITIES[quantity].ci
+    factor = 1.0
+    if quantity == "iops" and row["throughput_bytes_per_s"]:
+        # Requests per byte are exact, so the rate has the relative interval of the throughput.
+        ci = QUANTITIES["throughput_bytes_per_s"].ci
+        factor = predicted / row["throughput_bytes_per_s"]
+    if ci is None or row[ci[0]] is None:
+        return predicted, predicted
+    low, high = (factor * row[end] for end in ci)
+    return max(low, 0.0), high
+
+
+def _values_of(parameters: Iterable[Mapping[str, Any]]) -> list[list[Any]]:
+    """Return name and value of every parameter, without the texts about them."""
+    return sorted([one["name"], one["value"]] for one in parameters)
+
+
+# --- the file ---------------------------------------------------------------------------------------------
+
+
+def sealed(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a document with the hash of its content."""
+    # Through JSON, so that a number has the value that a reader of the file sees.
+    content = json.loads(json.dumps(document, allow_nan=False, default=str))
+    return {**content, SEAL: _digest(content)}
+
+
+def _digest(content: Any) -> str:
+    """Return the SHA-256 of JSON values, whatever the layout of their file."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def write_register(path: Path, document: Mapping[str, Any]) -> None:
+    """Write a register into a new file.
+
+    Raises
+    ------
+    AnswerError
+        If the file exists or cannot be written.
+    """
+    text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise _exists(path) from None
+    except OSError as error:
+        raise AnswerError(
+            Problem(
+                place=f"--register: {path}",
+                got=error.strerror or str(error),
+                wanted="a file that can be written",
+            )
+        ) from None
+
+
+def check_new(path: Path) -> None:
+    """Reject a register that exists, before any work starts.
+
+    Raises
+    ------
+    AnswerError
+        If the file exists.
+    """
+    if path.exists():
+        raise _exists(path)
+
+
+def _exists(path: Path) -> AnswerError:
+    got = "a file that exists"
+    wanted = "a new name: a registered prediction is never replaced"
+    return AnswerError(Problem(place=f"--register: {path}", got=got, wanted=wanted))
+
+
+def read_register(path: Path) -> dict[str, Any]:
+    """Read a register, and check that nothing in it has changed.
+
+    Raises
+    ------
+    AnswerError
+        If the file cannot be read, is no register, or was changed.
+    """
+    wanted = "a file that `stripesim predict --register` wrote"
+    try:
+        document = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise AnswerError(
+            Problem(place=str(path), got=str(error), wanted=wanted)
+        ) from None
+    if not isinstance(document, dict) or document.get("form") != FORM:
+        got = "another document"
+        raise AnswerError(Problem(place=str(path), key="form", got=got, wanted=wanted))
+    content = {key: value for key, value in document.items() if key != SEAL}
+    stated = str(document.get(SEAL))
+    if _digest(content) != stated:
+        got = f"{stated[:12]}…, while the content has {_digest(content)[:12]}…"
+        changed = "the file as it was registered: it was changed, and is not scored"
+        raise AnswerError(Problem(place=str(path), key=SEAL, got=got, wanted=changed))
+    return document
+
+
+def rows_of(document: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the rows of a register, as JSON values."""
+    rows: Sequence[Mapping[str, Any]] = document["rows"]
+    return rows

@@ -1,0 +1,502 @@
+"""Restart hosts one after another: degraded objects, duration and clients, from one simulated restart.
+
+A restart of minutes has too many requests to simulate. So the host is down for some seconds, clients write to
+fewer objects, and logs are shorter. The share of objects written meanwhile stays that of the whole. Rounds of
+the map and peering take as long as they do.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.models.coding import RedundancyScheme, parse_scheme
+from stripesim.models.placement import Movement, OsdWeights
+from stripesim.models.recovery import RecoveryModel, min_size
+from stripesim.scenarios.answers.rehearse.client_effect import (
+    NO_CLIENTS,
+    WeightedRequests,
+    clients_between,
+    clients_during,
+    described,
+    requests_during,
+)
+from stripesim.scenarios.answers.rehearse.pool_copy import DURATIONS
+from stripesim.scenarios.answers.rehearse.samples import Sample
+from stripesim.scenarios.cells.build import build_cell, build_pool
+from stripesim.scenarios.cells.changes import drained_hosts
+from stripesim.scenarios.cells.failures import limits_of
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.placement import osd_hosts, up_sets
+from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec, cells
+from stripesim.scenarios.schema.tables import EventSpec, FaultsSpec
+from stripesim.sim.ceph.cluster import NO_OSD
+from stripesim.sim.ceph.failures.groups import State
+from stripesim.sim.ceph.kinds import kind_of
+from stripesim.sim.ceph.pool import Pool
+from stripesim.sim.run import RunResult, simulate
+
+Floats = npt.NDArray[np.float64]
+
+#: Downtime of a host that restarts, unless the scenario states it [s]: an assumption.
+DOWNTIME_S: Final = 300.0
+#: What a rehearsed restart rests on.
+RESTART_ASSUMPTIONS: Final = (
+    "Hosts restart one at a time, each once all placement groups are clean. Daemons stop in order, so peers "
+    "know at once.",
+    "The host with most shards is simulated, down for some seconds while clients write to a part of the "
+    "objects. Others take as long in proportion to their shards.",
+    "An object that clients wrote meanwhile is recovered whole. Ceph since Octopus sends only the changed "
+    "parts of a replicated object that recovers by the log, so it is faster where writes are few and small.",
+)
+# Time of clients before the host stops, and after the cluster is clean [s].
+_QUIET_S: Final = 1.0
+# Shortest simulated downtime [s]: the map, peering and the wait for it are over by then.
+_DOWNTIME_MIN_S: Final = 4.0
+#: Shards of objects that one simulation recovers at most, unless a shorter downtime has more [count].
+OBJECTS_MAX: Final = 4_000
+# Writes to each object after which nearly all objects are written: all but 1 in e⁴ of random ones.
+_WRITES_OF_ALL: Final = 4.0
+# Length of the run that measures the rate of clients [s].
+_PILOT_S: Final = 0.25
+# Time that recovery gets in each attempt [s].
+_RECOVERY_S: Final = (10.0, 40.0, 160.0)
+# Later than any simulated time [s]: no OSD is marked out.
+_NEVER_S: Final = 1e8
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """What the restart of each host affects, counted from the acting sets."""
+
+    hosts: tuple[int, ...]
+    groups_counts: tuple[int, ...]  # Placement groups with a member on each host.
+    shards_counts: tuple[int, ...]
+    inactive_counts: tuple[
+        int, ...
+    ]  # Placement groups below min_size while it is down.
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The simulated part of the downtime, and of the objects that clients write."""
+
+    downtime: float
+    objects: float
+
+
+@dataclass(frozen=True)
+class _Restart:
+    """One simulated restart, in simulated seconds."""
+
+    result: RunResult
+    part: _Part
+    stop_s: float
+    back_s: float
+    peered_s: float  # Groups have peered without the host, and the backlog is gone.
+    first_s: float  # The first object is recovered.
+    last_s: float  # The last one is.
+    clean_s: float
+    objects_count: int  # Shards of objects recovered.
+
+
+def rehearse_restart(
+    scenario: Scenario, *, engine: str
+) -> tuple[dict[str, Any], list[str]]:
+    """Describe a rolling restart for a scenario whose only change it is.
+
+    Returns
+    -------
+    row
+        The change, in the form of all others, with ``hosts``, ``degraded_objects``, ``inactive_pgs`` and the
+        clients' numbers while the host is down and while objects recover.
+    warnings
+        What an operator must know first.
+
+    Notes
+    -----
+    The host is down for :math:`sT` instead of :math:`T`, and logs hold a share :math:`s` of their entries.
+    Clients write to a share :math:`q` of the objects. If they write each object less than a few times
+    meanwhile, :math:`q = s`, so that the share of objects written stays the same. If they write all of them
+    anyway, :math:`q` may be larger. Recovery in :math:`m` simulated seconds takes :math:`m / q` in the
+    whole. A host with another number of shards takes proportionally longer.
+    """
+    (change,) = scenario.changes
+    if scenario.workload.kind in ("trace", "s3"):
+        wanted = "closed or open, with changes of kind restart"
+        raise scenario.problem("workload.kind", scenario.workload.kind, wanted)
+    downtime_s = change.downtime_s or DOWNTIME_S
+    scheme = parse_scheme(scenario.schemes[0])
+    pool = build_pool(scenario.replaced(changes=()), scheme, build_models(scenario))
+    layout = _layout(scenario, pool, scheme)
+    busiest = int(np.argmax(layout.shards_counts))
+    restart = _simulated(
+        scenario,
+        layout.hosts[busiest],
+        downtime_s,
+        layout.shards_counts[busiest] / pool.cluster.groups,
+        engine,
+    )
+    rows = _host_rows(layout, busiest, restart, downtime_s)
+    recovery_s = None
+    if rows[busiest]["duration_s"] is not None:
+        recovery_s = rows[busiest]["duration_s"] - downtime_s
+    moved, out_warnings = _moved_when_out(scenario, layout, downtime_s)
+    duration_s = None
+    if not out_warnings and all(row["duration_s"] is not None for row in rows):
+        duration_s = sum(row["duration_s"] for row in rows)
+    objects_count = sum(row["degraded_objects"] for row in rows)
+    shard_bytes = kind_of(pool).shard_bytes
+    recovery = restart.result.row.faults.recovery if restart.result.row.faults else None
+    assert recovery is not None
+    per_shard = objects_count / max(1, restart.objects_count)
+    durations = dict.fromkeys(DURATIONS) | {"duration_s": duration_s}
+    row: dict[str, Any] = {
+        "kind": change.kind,
+        **moved,
+        "bytes_moved": objects_count * shard_bytes,
+        "device_read_bytes": round(recovery.recovery_device_read_bytes * per_shard),
+        "device_write_bytes": round(recovery.recovery_device_write_bytes * per_shard),
+        "private_net_bytes": round(recovery.recovery_private_net_bytes * per_shard),
+        "between_hosts_bytes": round(recovery.recovery_private_net_bytes * per_shard),
+        **durations,
+        "peak_used_ratio": None,
+        "full_ratio_reached": None,
+        "fullest_osd": None,
+        "downtime_s": downtime_s,
+        "noout": change.noout,
+        "hosts": rows,
+        "degraded_objects": objects_count,
+        "inactive_pgs": max(layout.inactive_counts),
+        "profiles": [],
+    }
+    row["profiles"] = [
+        {
+            "profile": scenario.cluster.mclock_profile or scenario.cluster.op_queue,
+            **durations,
+            **_clients(scenario, restart, downtime_s, recovery_s),
+        }
+    ]
+    warnings = [*out_warnings, *_warnings(layout, restart, downtime_s)]
+    return row, warnings
+
+
+def _layout(scenario: Scenario, pool: Pool, scheme: RedundancyScheme) -> _Layout:
+    """Count placement groups and shards on each host that restarts."""
+    cluster = pool.cluster
+    hosts = _hosts(scenario, cluster.osd_hosts)
+    present = cluster.acting != NO_OSD
+    host_of = cluster.osd_hosts[np.where(present, cluster.acting, 0)]
+    least = min_size(kind=scheme.kind, k=scheme.k, width=scheme.width)
+    groups, shards, inactive = [], [], []
+    for host in hosts:
+        on_host = present & (host_of == host)
+        left = present.sum(axis=1) - on_host.sum(axis=1)
+        groups.append(int(on_host.any(axis=1).sum()))
+        shards.append(int(on_host.sum()))
+        inactive.append(int((on_host.any(axis=1) & (left < least)).sum()))
+    return _Layout(hosts, tuple(groups), tuple(shards), tuple(inactive))
+
+
+def _moved_when_out(
+    scenario: Scenario, layout: _Layout, downtime_s: float
+) -> tuple[dict[str, int], list[str]]:
+    """Return the PGs and shards that move if OSDs are marked out meanwhile, and a warning."""
+    none = {"pgs_moved": 0, "shards_moved": 0}
+    (change,) = scenario.changes
+    models = build_models(scenario)
+    limits = limits_of(scenario, rotational=models.ssd.rotational)
+    out_s = limits.down_out_interval_ns / 1e9
+    if change.noout or downtime_s <= out_s:
+        return none, []
+    quiet = scenario.replaced(changes=())
+    scheme = parse_scheme(scenario.schemes[0])
+    before = up_sets(quiet, scheme)
+    hosts = osd_hosts(quiet)
+    movements = []
+    for host in layout.hosts:
+        out = tuple(np.flatnonzero(hosts == host).tolist())
+        after = up_sets(quiet, scheme, OsdWeights(out=out))
+        is_replicated = scheme.kind == "replicated"
+        movements.append(Movement.between(before, after, is_replicated=is_replicated))
+    moved = {
+        "pgs_moved": sum(each.groups_count for each in movements),
+        "shards_moved": sum(each.shards_count for each in movements),
+    }
+    words = (
+        f"change 0 (restart): without noout, OSDs are out after {out_s:g} s (mon_osd_down_out_interval): "
+        f"{moved['shards_moved']:,} shards move away and back; set noout, or keep hosts down for less"
+    )
+    return moved, [words]
+
+
+def _hosts(scenario: Scenario, osd_hosts: npt.NDArray[np.int64]) -> tuple[int, ...]:
+    """Return the hosts that restart, all of them unless the change names some."""
+    if scenario.changes[0].hosts is None:
+        return tuple(range(int(osd_hosts.max()) + 1))
+    return tuple(dict.fromkeys(drained_hosts(scenario, 0)))
+
+
+def _simulated(
+    scenario: Scenario,
+    host: int,
+    downtime_s: float,
+    shards_share: float,
+    engine: str,
+) -> _Restart:
+    """Simulate the short restart of one host."""
+    part = _part_of(scenario, downtime_s, shards_share, engine)
+    short_s = part.downtime * downtime_s
+    stop_s = _QUIET_S
+    back_s = stop_s + short_s
+    for recovery_s in _RECOVERY_S:
+        until_s = back_s + recovery_s + _QUIET_S
+        compressed = _compressed(scenario, part.objects, host, stop_s, back_s, until_s)
+        inputs = build_cell(compressed, cells(compressed)[0])
+        assert inputs.faults is not None
+        model = _shorter_logs(inputs.faults.model, part.downtime)
+        inputs = replace(inputs, faults=replace(inputs.faults, model=model))
+        result = simulate(**vars(inputs), seed=scenario.seed, engine=engine).accepted()
+        assert result.row.faults is not None
+        if result.row.faults.clean_at_end:
+            break
+    return _moments(result, part, stop_s, back_s)
+
+
+def _part_of(
+    scenario: Scenario, downtime_s: float, shards_share: float, engine: str
+) -> _Part:
+    """Choose the part of the downtime and of the written objects to simulate.
+
+    `shards_share` is the mean number of shards of an object on the host.
+    """
+    downtime = min(1.0, _DOWNTIME_MIN_S / downtime_s)
+    objects_count = scenario.images_bytes / scenario.cluster.object_bytes
+    writes_count = _writes_per_s(scenario, engine) * downtime_s
+    enough = OBJECTS_MAX / max(shards_share, 1e-9) / objects_count
+    most = downtime * writes_count / objects_count / _WRITES_OF_ALL
+    return _Part(downtime, min(1.0, max(downtime, min(enough, most))))
+
+
+def _writes_per_s(scenario: Scenario, engine: str) -> float:
+    """Simulate the clients without a restart; return their rate of writes [1/s]."""
+    loads = tuple(
+        load.replaced(duration_s=_PILOT_S, requests=None) for load in scenario.workloads
+    )
+    only = scenario.workload.replaced(duration_s=_PILOT_S, requests=None)
+    quiet = scenario.replaced(changes=(), faults=None, workload=only, workloads=loads)
+    inputs = build_cell(quiet, cells(quiet)[0])
+    result = simulate(**vars(inputs), seed=scenario.seed, engine=engine).accepted()
+    requested = result.requested
+    return float((requested.done & requested.is_write).sum()) / _PILOT_S
+
+
+def _compressed(
+    scenario: Scenario,
+    factor: float,
+    host: int,
+    stop_s: float,
+    back_s: float,
+    until_s: float,
+) -> Scenario:
+    """Return a scenario whose host stops and returns, with fewer objects and clients until an end."""
+    event = EventSpec(hosts=(host,), at_s=stop_s, return_s=back_s)
+    faults = scenario.faults or FaultsSpec()
+    faults = faults.replaced(events=(event,), down_out_interval_s=_NEVER_S)
+
+    def shorter(load: WorkloadSpec) -> WorkloadSpec:
+        object_bytes = scenario.cluster.object_bytes
+        objects = math.ceil(factor * load.image_bytes / object_bytes)
+        return load.replaced(
+            image_bytes=max(1, objects) * object_bytes,
+            duration_s=until_s,
+            requests=None,
+        )
+
+    return scenario.with_cluster(stored_bytes=None).replaced(
+        changes=(),
+        faults=faults,
+        workload=shorter(scenario.workload),
+        workloads=tuple(shorter(load) for load in scenario.workloads),
+    )
+
+
+def _shorter_logs(model: RecoveryModel, factor: float) -> RecoveryModel:
+    """Return recovery with logs that hold writes of the same share of the downtime."""
+    names = (
+        "log_entries_min_count",
+        "log_entries_max_count",
+        "log_entries_per_osd_count",
+    )
+    counts = {name: getattr(model, name) for name in names}
+    return model.given(
+        **{
+            name: max(1, round(factor * count))
+            for name, count in counts.items()
+            if count
+        }
+    )
+
+
+def _moments(result: RunResult, part: _Part, stop_s: float, back_s: float) -> _Restart:
+    """Find when groups have peered, when objects recover, and when the cluster is clean."""
+    assert result.timeline is not None
+    states = result.timeline["pg_states"]
+    times_s = np.array(states["time_s"])
+    end_s = result.engine_run.end_ns / 1e9
+    groups_count = max(states[State.CLEAN])
+    returned = times_s >= back_s
+    moving = returned & (_counts(states, _MOVING) > 0)
+    clean = returned & (np.array(states[State.CLEAN]) == groups_count)
+    first_s = last_s = back_s
+    if moving.any():
+        first_s = float(times_s[moving][0])
+        after = times_s[times_s > times_s[moving][-1]]
+        last_s = float(after[0]) if len(after) else end_s
+    clean &= times_s >= last_s
+    clean_s = float(times_s[clean][0]) if clean.any() else math.inf
+    peering = (times_s >= stop_s) & (times_s < back_s) & (_counts(states, _PEERING) > 0)
+    peered_s = stop_s
+    if peering.any():
+        after = times_s[times_s > times_s[peering][-1]]
+        peered_s = min(back_s, float(after[0]) if len(after) else end_s)
+    assert result.row.faults is not None
+    shards_count = result.row.faults.recovery.recovery_operations
+    return _Restart(
+        result,
+        part,
+        stop_s,
+        back_s,
+        peered_s,
+        first_s,
+        last_s,
+        clean_s,
+        shards_count,
+    )
+
+
+_MOVING: Final = (State.RECOVERING, State.BACKFILLING)
+_PEERING: Final = (State.PEERING, State.STALE, State.WAIT)
+
+
+def _counts(states: Mapping[str, Sequence[int]], wanted: Sequence[str]) -> Floats:
+    """Return the placement groups in any of some states over time."""
+    known = [
+        np.array(states[state], dtype=np.float64) for state in wanted if state in states
+    ]
+    return np.sum(known, axis=0) if known else np.zeros(len(states["time_s"]))
+
+
+def _host_rows(
+    layout: _Layout, busiest: int, restart: _Restart, downtime_s: float
+) -> list[dict[str, Any]]:
+    """Return what the restart of each host does: in proportion to its shards."""
+    fixed_s = restart.first_s - restart.back_s + restart.clean_s - restart.last_s
+    moving_s = (restart.last_s - restart.first_s) / restart.part.objects
+    rows = []
+    for number, host in enumerate(layout.hosts):
+        share = layout.shards_counts[number] / max(1, layout.shards_counts[busiest])
+        duration_s = downtime_s + fixed_s + share * moving_s
+        rows.append(
+            {
+                "host": host,
+                "pgs": layout.groups_counts[number],
+                "inactive_pgs": layout.inactive_counts[number],
+                "degraded_objects": round(
+                    share * restart.objects_count / restart.part.objects
+                ),
+                "duration_s": duration_s if math.isfinite(duration_s) else None,
+            }
+        )
+    return rows
+
+
+def _clients(
+    scenario: Scenario, restart: _Restart, downtime_s: float, recovery_s: float | None
+) -> dict[str, Any]:
+    """Return the clients' numbers before, during and after the restart of one host.
+
+    As in all rehearsals, requests that wait for peering count once. Requests with the host down represent the
+    rest of the downtime, requests beside recovering objects the rest of the recovery.
+    """
+    names = ("before", "down", "recovering", "after")
+    if recovery_s is None:
+        return {**NO_CLIENTS, **{name: dict(NO_CLIENTS) for name in names}}
+    sample = _sample(scenario, restart)
+    phases = ((0, downtime_s), (1, recovery_s))
+    requests = [requests_during(sample, *phase)[0] for phase in phases]
+    during = dict(NO_CLIENTS)
+    known = [each for each in requests if each is not None]
+    if known:
+        together = WeightedRequests(
+            np.concatenate([each.latencies_ns for each in known]),
+            np.concatenate([each.completed_s for each in known]),
+            np.concatenate([each.weights for each in known]),
+        )
+        during = described(together, downtime_s + recovery_s)
+    end_s = sample.end_ns / 1e9
+    return {
+        **during,
+        "before": clients_between(sample, 0.0, restart.stop_s),
+        "down": clients_during(sample, *phases[0]),
+        "recovering": clients_during(sample, *phases[1]),
+        "after": clients_between(sample, restart.clean_s, end_s),
+    }
+
+
+def _sample(scenario: Scenario, restart: _Restart) -> Sample:
+    """Return a restart as two changes: the host stops, and returns."""
+    result = restart.result
+    assert result.timeline is not None
+    assert result.blocked is not None
+    moments = (
+        (restart.stop_s, restart.back_s, restart.peered_s, restart.back_s),
+        (restart.back_s, restart.clean_s, restart.first_s, restart.last_s),
+    )
+    rows = [
+        {
+            "at_s": at_s,
+            "clean_s": clean_s,
+            "backfills": {"pg": [0], "start_s": [start_s], "end_s": [end_s]},
+        }
+        for at_s, clean_s, start_s, end_s in moments
+    ]
+    return Sample(
+        group_objects_count=0,
+        objects_ratio=1 / restart.part.objects,
+        rows=rows,
+        fill=None,
+        history={},
+        pg_states=result.timeline["pg_states"],
+        recovery=result.timeline["recovery"],
+        requested=result.requested,
+        blocked=result.blocked,
+        end_ns=result.engine_run.end_ns,
+        alone_ns=0,
+        has_load=True,
+        in_flight_count=scenario.in_flight_count,
+    )
+
+
+def _warnings(layout: _Layout, restart: _Restart, downtime_s: float) -> list[str]:
+    """Return what an operator must know before the restart."""
+    where = "change 0 (restart)"
+    warnings = []
+    worst = int(np.argmax(layout.inactive_counts))
+    if layout.inactive_counts[worst]:
+        warnings.append(
+            f"{where}: while host {layout.hosts[worst]} is down, {layout.inactive_counts[worst]} placement "
+            f"groups have fewer than min_size members and serve no clients for {downtime_s:g} s"
+        )
+    if not math.isfinite(restart.clean_s):
+        warnings.append(f"{where}: the cluster does not become clean")
+    assert restart.result.timeline is not None
+    if any(restart.result.timeline["pg_states"].get(State.BACKFILLING, ())):
+        warnings.append(
+            f"{where}: clients write more meanwhile than the logs of placement groups hold, so the host "
+            "comes back by backfill: a shorter downtime recovers by the log"
+        )
+    return warnings

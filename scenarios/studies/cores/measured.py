@@ -1,0 +1,189 @@
+"""Rows of measurements of pinned OSDs: how many OSDs, on how many cores, and what came out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from stripesim.models.problems import StudyError
+from stripesim.scenarios.schema.units import parse_size_bytes
+from stripesim.scenarios.studies.description import study_folder
+
+#: Rates that numbers of one OSD were fitted to: reads and writes on the fewest and on the most cores.
+CALIBRATION: Final = frozenset(
+    {"cpu_power-001", "cpu_power-008", "cpu_power-017", "cpu_power-024"}
+)
+#: Row of study `nvme` for the key-value thread of Ceph 16 in a whole cluster: 60 OSDs, not pinned.
+CLUSTER_CALIBRATION: Final = "upstream-mako-10x6-029"
+TOLERANCE: Final = 0.25
+RATE: Final = "iops"
+CORES_USED: Final = "cores_used"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoresRow:
+    """One measured number, with the columns of ``cores.csv`` as they are written."""
+
+    id: str
+    system: str
+    source: str
+    hardware: str
+    scheme: str
+    op: str
+    block: str
+    threads: str
+    state: str
+    metric: str
+    value: str
+    unit: str
+    how: str
+    note: str
+
+    @property
+    def published(self) -> float:
+        """The number."""
+        return float(self.value)
+
+    @property
+    def role(self) -> str:
+        """Role of the row, by rules that were fixed before a model was compared with any row."""
+        return "calibration" if self.id in CALIBRATION else "held-out"
+
+    @property
+    def quantity(self) -> str:
+        """Name of what the row states, which ends the id of its claim."""
+        words = self.metric.lower()
+        if "core" in words or "cpu" in words:
+            return CORES_USED
+        if words in ("iops", "rate", "throughput"):
+            return RATE
+        return re.sub(r"\W+", "_", words)
+
+    @property
+    def claim_id(self) -> str:
+        """Id of the row's claim."""
+        return f"{self.id}:{self.quantity}"
+
+    @property
+    def cores_per_osd(self) -> int:
+        """Cores of each OSD."""
+        return self._number(self.threads, r"(\d+)\s*(?:cores?|threads?|vCPUs?)\b")
+
+    @property
+    def osds(self) -> int:
+        """OSDs of the cluster."""
+        return self._number(self.hardware, r"(\d+)\s*OSDs?\b(?!/)")
+
+    @property
+    def hosts(self) -> int:
+        """Hosts of the cluster."""
+        return self._number(self.hardware, r"^\s*(\d+)\s*x\s")
+
+    @property
+    def fio_per_host(self) -> int:
+        """Clients on each host, by default 4."""
+        match = re.search(r"(\d+)\s*fio/(?:node|host)", self.hardware)
+        return int(match[1]) if match else 4
+
+    @property
+    def depth(self) -> int:
+        """Requests that each client keeps in flight, by default 128."""
+        match = re.search(r"iodepth\s*(\d+)", self.hardware)
+        return int(match[1]) if match else 128
+
+    @property
+    def pg_num(self) -> int | None:
+        """Placement groups, if the row states them."""
+        match = re.search(r"(\d+)\s*PGs", self.hardware)
+        return int(match[1]) if match else None
+
+    @property
+    def block_bytes(self) -> int:
+        """Size of a request [B]."""
+        try:
+            return parse_size_bytes(self.block)
+        except ValueError as error:
+            raise StudyError(str(error)) from None
+
+    @property
+    def is_read(self) -> bool:
+        """True for reads."""
+        words = self.op.lower()
+        if "read" in words:
+            return True
+        if "write" in words:
+            return False
+        raise StudyError(f"the operation {self.op!r} is neither a read nor a write")
+
+    @property
+    def pattern(self) -> str:
+        """Pattern of the requests."""
+        return "seq" if "seq" in self.op.lower() else "rand"
+
+    @property
+    def run_key(self) -> tuple[str, ...]:
+        """Key of the run that simulates the row."""
+        return (self.hardware, self.scheme, self.op, self.block, self.threads)
+
+    def _number(self, text: str, pattern: str) -> int:
+        match = re.search(pattern, text)
+        if match is None or not int(match[1]):
+            raise StudyError(f"{text!r} states no number that fits {pattern!r}")
+        return int(match[1])
+
+
+COLUMNS: Final = tuple(field.name for field in fields(CoresRow))
+
+
+def load(data: Path | str | None = None) -> tuple[CoresRow, ...]:
+    """Return the rows of a folder with a ``cores.csv``, by default those that ship.
+
+    Raises
+    ------
+    StudyError
+        If the file is missing or lacks columns, or a value is no positive number, with one line for each.
+    """
+    if data is None:
+        return _shipped()
+    path = Path(data) / "cores.csv"
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyError(f"{path}: got {error}, wanted a table of rows") from None
+    return _rows(text, str(path))
+
+
+@cache
+def _shipped() -> tuple[CoresRow, ...]:
+    text = (study_folder("cores") / "data" / "cores.csv").read_text(encoding="utf-8")
+    return _rows(text, "cores.csv")
+
+
+def _rows(text: str, where: str) -> tuple[CoresRow, ...]:
+    reader = csv.DictReader(io.StringIO(text))
+    missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
+    if missing:
+        raise StudyError(f"{where}:1: got no {', '.join(missing)}, wanted all columns")
+    rows = []
+    problems = []
+    for line, row in enumerate(reader, start=2):
+        if not _is_positive(row["value"]):
+            got = row["value"]
+            problems.append(f"{where}:{line}: value: got {got!r}, wanted a number > 0")
+            continue
+        rows.append(CoresRow(**{name: row[name] or "" for name in COLUMNS}))
+    if problems:
+        raise StudyError("\n".join(problems))
+    return tuple(rows)
+
+
+def _is_positive(text: str | None) -> bool:
+    try:
+        return 0 < float(text or "") < float("inf")
+    except ValueError:
+        return False

@@ -1,0 +1,202 @@
+"""The kernels that the package brings as machine code, each with an example call.
+
+``python -m stripesim.sim.kernels`` builds them (``models/jit/build.py``). The examples call the functions
+that use kernels, on the smallest inputs. Nothing is simulated: only the types of arguments matter.
+"""
+
+import multiprocessing
+import os
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stripesim.models.jit import Kernel, recorded_calls
+from stripesim.models.jit.prebuilt import FOLDER, is_current
+from stripesim.models.placement.crush.build import build_map
+from stripesim.models.placement.crush.text import parse_map
+from stripesim.sim.durability import bursts
+from stripesim.sim.durability.aims import aims_of, surely_lost
+from stripesim.sim.durability.splitting import initial_state, prepare
+from stripesim.sim.durability.system import (
+    Burst,
+    DriveRepair,
+    Lifetime,
+    System,
+    code_of,
+)
+from stripesim.sim.durability.walks import groups, history
+from stripesim.sim.durability.walks import pool as pool_walks
+from stripesim.sim.engine.compiled import actions
+from stripesim.sim.engine.compiled import world as layout
+from stripesim.sim.engine.compiled.kernel import run_machine
+from stripesim.sim.engine.program import Program, Resources
+
+if TYPE_CHECKING:
+    from stripesim.models.jit.build import Intermediate
+
+_MSR_MAP = """\
+device 0 osd.0
+type 0 osd
+type 1 host
+type 2 root
+host h {
+  id -1
+  alg straw2
+  hash 0
+  item osd.0 weight 1.000
+}
+root top {
+  id -2
+  alg straw2
+  hash 0
+  item h weight 1.000
+}
+rule msr {
+  id 0
+  type msr_indep
+  step take top
+  step choosemsr 1 type host
+  step choosemsr 1 type osd
+  step emit
+}
+"""
+
+
+class _NoBook:
+    templates = ()
+    bindings = np.zeros((0, 1), dtype=np.int32)
+
+
+def example_calls() -> dict[Kernel, tuple[Any, ...]]:
+    """Return the arguments of a call of each kernel."""
+    with recorded_calls() as calls:
+        _run_engine()
+        _map_placement_groups()
+        _walk()
+    return dict(calls)
+
+
+def _run_engine() -> None:
+    nothing = np.zeros(0, dtype=np.int64)
+    program = Program(
+        resources=Resources((), (), nothing, nothing), book=_NoBook(), streams=()
+    )
+    world = layout.empty_world(program, log_rows=1)
+    marks = np.zeros(1, dtype=np.uint8)
+    times_ns = np.zeros(1, dtype=np.int64)
+    cells = np.zeros(1, dtype=np.int32)
+    run_machine(world)
+    actions.cut_off(
+        world, marks, marks, times_ns, cells, np.zeros(1, dtype=layout.LOST)
+    )
+    actions.void_services(world, times_ns, cells)
+    actions.wake(world, marks)
+    actions.free_server(world, 0)
+    plans = np.zeros((1, 3), dtype=np.int64)
+    actions.start_again(world, np.zeros(1, dtype=layout.PARKED), plans)
+    actions.oldest_pending(world, 0, 0)
+
+
+def _map_placement_groups() -> None:
+    crush = build_map(hosts=1, osds_per_host=1)
+    crush.mappings(crush.rules[0].name, range(1), 1)
+    parse_map(_MSR_MAP).mappings("msr", range(1), 1)
+
+
+def _walk() -> None:
+    drives = np.arange(3, dtype=np.int32)
+    burst = Burst(name="a drive", rate_per_s=1.0, unit="drive", units=2)
+    system = System(
+        code=code_of("rep:3"),
+        placement="crush",
+        drives=len(drives),
+        drive_bytes=1.0,
+        lifetime=Lifetime.exponential(0.5),
+        repair=DriveRepair(1.0),
+        bursts=(burst,),
+        groups=drives.reshape(1, 3),
+        units={"drive": drives},
+    )
+    prepared = prepare(system, biased=False)
+    lay = prepared.layout
+    states = initial_state(prepared)
+    weights = np.zeros(1)
+    groups.stage(lay, states, 1, 1, weights)
+    aims = aims_of(lay, 1, surely_lost(system.code))
+    plan = history.Plan(1, 1, 1, np.zeros((2, 4)), aims)
+    seen = history.Watched(
+        losses_sum=np.zeros((2, 1)),
+        lost_sum=np.zeros((2, 1)),
+        begun=weights,
+        length_s=weights,
+        losses=np.zeros((1, 1)),
+        counts=weights,
+    )
+    history.watch(lay, lay, states, plan, 0, 1, 1, seen)
+    bursts.loss_of_burst(system, burst)
+    some = Burst(name="some", rate_per_s=1.0, unit="drive", units=2, lost_fraction=0.5)
+    bursts.loss_of_burst(system, some)
+    pool = prepare(
+        System(
+            code=system.code,
+            placement="declustered",
+            drives=3,
+            drive_bytes=1.0,
+            lifetime=system.lifetime,
+            repair=system.repair,
+        ),
+        biased=False,
+    )
+    pool_walks.stage(pool.layout, initial_state(pool), 1, 1, weights)
+
+
+def build(folder: Path) -> None:
+    """Build the library of all kernels for this kind of machine, on all cores.
+
+    Raises
+    ------
+    BuildError
+        If there is no linker, or a kernel cannot be compiled without Numba's runtime.
+    """
+    from stripesim.models.jit.build import find_linker, link_native
+
+    find_linker()
+    # The largest first, so that no core waits for it at the end.
+    numbers = range(len(example_calls()))
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(4, os.cpu_count() or 1), context) as workers:
+        made = list(workers.map(_compile, numbers))
+    link_native([kernel for kernel, _ in made], [code for _, code in made], folder)
+
+
+def _compile(number: int) -> "tuple[Intermediate, bytes]":
+    """Compile one of the kernels."""
+    from stripesim.models.jit.build import intermediate_of, native_object
+
+    kernel, arguments = list(example_calls().items())[number]
+    intermediate = intermediate_of(kernel, arguments)
+    return intermediate._replace(text=""), native_object(intermediate)
+
+
+def main() -> int:
+    """Build the library if the one in the folder was made from other sources, and return the exit status."""
+    if is_current(kernel.function for kernel in example_calls()):
+        return 0
+    try:
+        from stripesim.models.jit.build import BuildError
+    except ImportError as error:
+        print(f"kernels are not built: {error}", file=sys.stderr)
+        return 1
+    try:
+        build(FOLDER)
+    except BuildError as error:
+        print(f"kernels are not built, Numba compiles them: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,287 @@
+"""Prebuilt kernels give the bits of compiled ones, and are used only for the sources they were made from."""
+
+import ctypes
+import json
+import os
+import struct
+import subprocess
+import sys
+import weakref
+from random import Random
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import stripesim
+from stripesim.models import jit
+from stripesim.models.jit import Kernel, origin, prebuilt, warning
+from stripesim.models.jit.inner_functions import Inner
+from stripesim.models.placement.crush.text import parse_map
+from stripesim.sim import kernels
+from stripesim.sim.durability import bursts, splitting
+from stripesim.sim.durability.histories import exposure_losses
+from stripesim.sim.durability.system import (
+    Burst,
+    DriveRepair,
+    Lifetime,
+    System,
+    code_of,
+)
+from stripesim.sim.engine.compiled.engine import run
+from support.random_programs import KINDS
+
+#: Random programs with a director, enough for each of its actions.
+DIRECTED = 40
+ALL = kernels.example_calls()
+built = pytest.mark.skipif(
+    not prebuilt.is_current(kernel.function for kernel in ALL),
+    reason="the checkout has no kernels for these sources: make kernels",
+)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_known(monkeypatch):
+    monkeypatch.setattr(warning, "_warned", set())
+    prebuilt._manifest.cache_clear()
+    yield
+    prebuilt._manifest.cache_clear()
+
+
+#: A host that fails soon and is out soon, with several requests in flight.
+FAULTS = {
+    "workload.duration_s": 3.0,
+    "workload.queue_depth": 4,
+    "workload.image_bytes": "64MiB",
+    "faults.events": [{"hosts": [2], "at_s": 0.1, "kind": "process"}],
+    "faults.down_out_interval_s": 1.0,
+    "faults.recovery_sleep_s": 0.001,
+    "schemes": ["rs:4,2"],
+}
+
+
+class Pair(NamedTuple):
+    rows: np.ndarray
+    share: float
+
+
+def test_a_call_passes_five_words_and_the_extent_of_an_array_and_one_of_a_number():
+    rows = np.zeros((3, 2), dtype=np.int32)
+    address = rows.ctypes.data
+    words = prebuilt.words_of((Pair(rows, 0.5), np.uint64(2**64 - 1), True))
+    # 3 · 2 elements of 4 bytes; a row takes 8 bytes. 0.5 is 2^-1: its exponent is 1022.
+    assert words == [0, 0, 6, 4, address, 3, 2, 8, 4, 1022 << 52, -1, 1]
+    assert struct.unpack("d", struct.pack("q", words[-3])) == (0.5,)
+
+
+def test_types_tell_arrays_apart_that_code_reads_in_different_ways():
+    whole = np.zeros((4, 4))
+    frozen = whole.copy()
+    frozen.flags.writeable = False
+    arrays = [whole, whole[:, ::2], whole[0], whole.astype(np.float32), frozen]
+    types = [prebuilt.types_of(array)[0] for array in arrays]
+    assert len(set(types)) == len(arrays)
+    assert prebuilt.types_of((1, 1.0, True, np.int64(1))) == [
+        "int64", "float64", "bool", "int64"
+    ]  # fmt: skip
+
+
+def test_arguments_of_other_types_are_left_to_numba():
+    entry = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(lambda _: 7)
+    code = prebuilt.Prebuilt(entry, [["1 float64"], ["int64"]], "int64")
+    table = code.table((np.zeros(2), 3))
+    assert table is not None
+    assert code.run(table) == 7
+    assert code.table((np.zeros(2, dtype=np.float32), 3)) is None
+    assert code.table((np.zeros(2), 3.0)) is None
+    assert code.table((np.zeros(2),)) is None
+
+
+def test_a_table_is_that_of_the_arguments_of_its_own_call():
+    code = prebuilt.Prebuilt(None, [["1 float64", "1 float64"]], "none")
+    shared, first, second = np.zeros(1), np.zeros(1), np.zeros(1)
+    for own in (first, first, second, first):
+        table = code.table(((shared, own),))
+        assert table is not None
+        # An array of one dimension takes seven words, the fifth of them its address.
+        assert [table[4], table[11]] == [shared.ctypes.data, own.ctypes.data]
+
+
+def test_a_kernel_keeps_no_array_alive():
+    code = prebuilt.Prebuilt(None, [["1 float64"]], "none")
+    rows = np.zeros(1)
+    assert code.table(((rows,),)) is not None
+    alive = weakref.ref(rows)
+    del rows
+    assert alive() is None
+
+
+def _one_more(number):
+    return number + STEP
+
+
+STEP = 1
+
+
+def _twice(number):
+    return 2 * _one_more(number)
+
+
+def test_code_depends_on_files_and_constants_of_all_functions_it_calls(monkeypatch):
+    # This module is not part of the package, so take it for one.
+    monkeypatch.setattr(origin, "_PACKAGE", __name__.partition(".")[0])
+    inner_function = Inner(_one_more, {})
+    monkeypatch.setitem(_twice.__globals__, "_one_more", inner_function)
+    monkeypatch.setattr(origin, "_digest", lambda module: f"file of {module}")
+    before = origin.origin_of(_twice)
+    assert before[f"{__name__}:STEP"] == "int 1"
+    assert before[__name__] == f"file of {__name__}"
+    monkeypatch.setitem(_twice.__globals__, "STEP", 2)
+    after = origin.origin_of(_twice)
+    assert {name for name in before if before[name] != after[name]} == {
+        f"{__name__}:STEP"
+    }
+
+
+def _stored(tmp_path, monkeypatch, **changes):
+    """Write the manifest of one kernel whose library is missing."""
+    function = next(iter(ALL)).function
+    described = {
+        "entry": "x", "types": [], "returns": "int64", "origin": origin.origin_of(function)
+    }  # fmt: skip
+    described |= changes.pop("kernel", {})
+    manifest = {
+        "machine": prebuilt.machine(),
+        "kernels": {prebuilt.name_of(function): described},
+    }
+    (tmp_path / prebuilt.MANIFEST).write_text(json.dumps(manifest | changes))
+    monkeypatch.setattr(prebuilt, "FOLDER", tmp_path)
+    prebuilt._library.cache_clear()
+    return function
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"kernel": {"origin": {"stripesim.sim.run": "0"}}}, "another stripesim.sim.run"),
+        ({"kernel": {"origin": {"stripesim.sim.run:_GONE": "0"}}}, "another stripesim.sim.run:_GONE"),
+        ({"kernel": {"origin": {"stripesim.gone": "0"}}}, "another stripesim.gone"),
+        ({"machine": "plan9 vax"}, "got code for plan9 vax"),
+        ({}, "kernels.so"),
+    ],
+    ids=["source", "constant", "file", "machine", "library"],
+)  # fmt: skip
+def test_code_of_another_state_or_machine_is_refused_in_one_line(
+    tmp_path, monkeypatch, caplog, changes, told
+):
+    function = _stored(tmp_path, monkeypatch, **changes)
+    assert prebuilt.prebuilt_of(function) is None
+    assert prebuilt.prebuilt_of(function) is None
+    (line,) = caplog.messages
+    assert told in line
+    assert "\n" not in line
+    prebuilt._library.cache_clear()
+
+
+def test_damaged_descriptions_are_refused_in_one_line(tmp_path, monkeypatch, caplog):
+    (tmp_path / prebuilt.MANIFEST).write_text('{"machine"')
+    monkeypatch.setattr(prebuilt, "FOLDER", tmp_path)
+    assert prebuilt.prebuilt_of(_twice) is None
+    assert len(caplog.messages) == 1
+
+
+def test_a_package_without_prebuilt_code_says_nothing(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(prebuilt, "FOLDER", tmp_path)
+    assert prebuilt.prebuilt_of(_twice) is None
+    assert caplog.messages == []
+
+
+@built
+def test_commands_run_without_numba():
+    statements = (
+        "import sys\n"
+        "sys.modules['numba'] = sys.modules['llvmlite'] = None\n"
+        "import stripesim\n"
+        "few = {'workload.requests': 20, 'schemes': ['rep:3']}\n"
+        "stripesim.run('quickstart', costs=False, sets=few)\n"
+        f"stripesim.run('faults', costs=False, sets={FAULTS})\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", statements], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+
+
+def _copy(argument):
+    """Copy arrays in arguments."""
+    if isinstance(argument, np.ndarray):
+        return argument.copy()
+    if not isinstance(argument, tuple):
+        return argument
+    parts = map(_copy, argument)
+    return type(argument)(*parts) if hasattr(argument, "_fields") else tuple(parts)
+
+
+def _bytes(argument):
+    if isinstance(argument, tuple):
+        return [part for item in argument for part in _bytes(item)]
+    return [np.asarray(argument).tobytes()]
+
+
+@pytest.fixture
+def compared(monkeypatch):
+    """Run both kinds of code at each call of a kernel, and count the calls."""
+    calls = dict.fromkeys((prebuilt.name_of(kernel.function) for kernel in ALL), 0)
+
+    def both(self, *arguments):
+        code = self.prebuilt
+        table = code and code.table(arguments)
+        assert table is not None, self.function.__qualname__
+        copies = _copy(arguments)
+        result = code.run(table)
+        assert self.dispatcher(*copies) == result
+        assert _bytes(copies) == _bytes(arguments), self.function.__qualname__
+        calls[prebuilt.name_of(self.function)] += 1
+        return result
+
+    monkeypatch.setattr(Kernel, "__call__", both)
+    return calls
+
+
+def _run_all():
+    few = {"workload.requests": 200, "schemes": ["rs:4,2"]}
+    stripesim.run("quickstart", costs=False, sets=few)
+    stripesim.run("faults", costs=False, sets=FAULTS)
+    for seed in range(DIRECTED):
+        run(KINDS["directed"](Random(seed)))
+    parse_map(kernels._MSR_MAP).mappings("msr", range(5), 1)
+    groups = np.array([[0, 1, 2], [3, 4, 5], [0, 3, 1]], dtype=np.int32)
+    burst = Burst(name="two", rate_per_s=1e-7, unit="drive", units=2, lost_fraction=0.5)
+    system = System(
+        code=code_of("rep:3"), placement="crush", drives=6, drive_bytes=1e12,
+        lifetime=Lifetime.exponential(0.5), repair=DriveRepair(1e7), bursts=(burst,),
+        groups=groups, units={"drive": np.arange(6, dtype=np.int32)},
+    )  # fmt: skip
+    splitting.split(system, seed=1, batches=2, walks=20)
+    exposure_losses(system, seed=1)
+    bursts.loss_of_burst(system, burst)
+    sure = Burst(name="three", rate_per_s=1e-7, unit="drive", units=3)
+    bursts.loss_of_burst(system, sure)
+    pool = System(
+        code=system.code, placement="declustered", drives=20, drive_bytes=1e12,
+        lifetime=system.lifetime, repair=system.repair,
+    )  # fmt: skip
+    splitting.split(pool, seed=1, batches=2, walks=20)
+
+
+@built
+@pytest.mark.slow
+def test_prebuilt_code_changes_the_same_bytes_as_numbas(compared):
+    _run_all()
+    assert [name for name, count in compared.items() if count == 0] == []
+
+
+def test_the_environment_chooses_numba(monkeypatch):
+    monkeypatch.setenv("STRIPESIM_KERNELS", "compile")
+    assert not prebuilt.is_current(kernel.function for kernel in ALL)
+    assert jit.is_disabled() == (os.environ.get("NUMBA_DISABLE_JIT", "0") == "1")

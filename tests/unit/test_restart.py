@@ -1,0 +1,133 @@
+"""Rolling restarts: hosts counted by hand, a short restart against a whole one, and what is refused."""
+
+import pytest
+
+from stripesim.models.problems import ScenarioError
+from stripesim.scenarios.answers.rehearse import restart
+from stripesim.scenarios.answers.rehearse.answer import answer_of_rehearsal
+from stripesim.scenarios.answers.rehearse.commands import commands_of
+from stripesim.scenarios.answers.rehearse.rehearse import rehearse
+from stripesim.scenarios.schema.loader import parse_scenario
+from support.messages import states
+
+TEXT = """
+name = "restart"
+schemes = ["rep:3"]
+generation = "reef"
+[cluster]
+hosts = 4
+osds_per_host = 1
+pg_num = 16
+cores_per_host = 16
+drive_bytes = "100GB"
+parameters = "nvme"
+[workload]
+ops = ["write"]
+patterns = ["rand"]
+block_sizes_bytes = ["4k"]
+image_bytes = "1GiB"
+queue_depth = 1
+duration_s = 1
+"""
+RESTART = """
+[[changes]]
+kind = "restart"
+downtime_s = 20
+"""
+
+
+def change_of(document):
+    (change,) = document["changes"]
+    return change
+
+
+@pytest.fixture(scope="module")
+def short():
+    """Return a restart of 20 s, simulated as one of 4 s."""
+    return rehearse(parse_scenario(TEXT + RESTART))
+
+
+def test_a_short_restart_recovers_as_the_whole_one(short, monkeypatch):
+    monkeypatch.setattr(restart, "_DOWNTIME_MIN_S", 20.0)
+    whole = change_of(rehearse(parse_scenario(TEXT + RESTART + "hosts = [0]")))
+    part = change_of(short)["hosts"][0]
+    # One client writes each of the 256 objects some hundred times in 20 s: all of the host are degraded.
+    (in_whole,) = whole["hosts"]
+    assert in_whole["degraded_objects"] == pytest.approx(
+        256 * part["pgs"] / 16, rel=0.1
+    )
+    assert part["degraded_objects"] == pytest.approx(
+        in_whole["degraded_objects"], rel=0.1
+    )
+    assert part["duration_s"] == pytest.approx(in_whole["duration_s"], rel=0.15)
+
+
+def test_hosts_restart_one_after_another(short):
+    change = change_of(short)
+    assert [row["host"] for row in change["hosts"]] == [0, 1, 2, 3]
+    # 16 groups of 3 copies on 4 hosts with an OSD each.
+    assert sum(row["pgs"] for row in change["hosts"]) == 16 * 3
+    total_s = sum(row["duration_s"] for row in change["hosts"])
+    assert change["duration_s"] == pytest.approx(total_s)
+    assert all(row["duration_s"] > 20 for row in change["hosts"])
+
+
+def test_three_copies_serve_clients_with_a_host_down(short):
+    change = change_of(short)
+    assert change["inactive_pgs"] == 0
+    (profile,) = change["profiles"]
+    # A write waits for one replica less.
+    assert profile["down"]["iops"] > 0.9 * profile["before"]["iops"]
+    assert profile["latency_p99_ns"] is not None
+
+
+def test_groups_below_min_size_serve_no_clients_meanwhile():
+    text = TEXT.replace("rep:3", "rs:2,2").replace("hosts = 4", "hosts = 2")
+    domain = 'osds_per_host = 2\nfailure_domain_erasure = "osd"'
+    text = text.replace("osds_per_host = 1", domain)
+    document = rehearse(parse_scenario(text + RESTART + "hosts = [1]"))
+    # Each host has 2 of 4 shards of every group, and RS(2,2) needs 3 (min_size).
+    assert change_of(document)["inactive_pgs"] == 16
+    assert any(states(line, "16 ... min_size") for line in document["warnings"])
+
+
+def test_a_long_downtime_without_noout_moves_data():
+    text = TEXT.replace("hosts = 4", "hosts = 5")
+    long = '\n[[changes]]\nkind = "restart"\nhosts = [0]\ndowntime_s = 700\nnoout = false\n'
+    document = rehearse(parse_scenario(text + long))
+    change = change_of(document)
+    # All copies on the host get a new place, since 4 hosts are left for 3.
+    assert change["shards_moved"] == change["hosts"][0]["pgs"]
+    assert change["duration_s"] is None
+    assert any(states(line, "noout ... 600") for line in document["warnings"])
+
+
+def test_the_first_sentence_says_how_long_it_takes(short):
+    answer = answer_of_rehearsal(parse_scenario(TEXT + RESTART), short)
+    assert answer.sentence.startswith("Restarting 4 hosts one at a time takes")
+    assert set(answer.figures()) == {"restart"}
+    assert "Rolling restart" in answer.page()
+
+
+def test_the_commands_set_noout_first_and_unset_it_last():
+    scenario = parse_scenario(TEXT + RESTART)
+    commands = commands_of(scenario, 0)
+    assert commands[0] == "ceph osd set noout"
+    assert commands[-1] == "ceph osd unset noout"
+
+
+@pytest.mark.parametrize(
+    ("more", "key"),
+    [
+        ("hosts = [4]", "changes.hosts"),
+        ("hosts = 2", "changes.hosts"),
+        ("osds = [1]", "changes.osds"),
+        ("downtime_s = 0", "changes.downtime_s"),
+        ('[[changes]]\nkind = "out"\nosds = [1]', "changes.kind"),
+    ],
+)
+def test_what_cannot_restart_is_refused_with_its_key(more, key):
+    text = TEXT + RESTART.replace("downtime_s = 20\n", "") + more
+    with pytest.raises(ScenarioError) as caught:
+        rehearse(parse_scenario(text))
+    assert states(str(caught.value), key)

@@ -1,0 +1,90 @@
+"""Virtual machines: their keys mean clients, and the search brackets the latency bound."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from stripesim.models.problems import ScenarioError
+from stripesim.scenarios.answers.load.vm_answer import answer_of_vms
+from stripesim.scenarios.answers.load.vms import vms_within
+from stripesim.scenarios.schema.loader import parse_scenario
+
+CLUSTER = """
+schemes = ["rep:3"]
+[cluster]
+hosts = 3
+osds_per_host = 1
+pg_num = 128
+[workload]
+ops = ["write"]
+patterns = ["rand"]
+block_sizes_bytes = ["4k"]
+requests = 2000
+"""
+
+
+def test_machines_mean_clients_and_their_requests() -> None:
+    load = parse_scenario(CLUSTER + "vms = 8\nvm_queue_depth = 4\n").workload
+    assert (load.clients, load.queue_depth, load.kind) == (8, 4, "closed")
+    # 8 machines of 500 requests a second each.
+    load = parse_scenario(CLUSTER + "vms = 8\nvm_iops_limit = 500\n").workload
+    assert (load.clients, load.kind, load.rate_per_s) == (8, "open", 4000)
+    assert load.with_vms(16).rate_per_s == 8000
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ("vm_queue_depth = 4", "workload.vms, too"),
+        ("vm_iops_limit = 500", "workload.vms, too"),
+        ("vms = 8\nclients = 2", "no clients: virtual machines set it to 8"),
+        (
+            "vms = 8\nvm_queue_depth = 2\nqueue_depth = 4",
+            "no queue_depth: virtual machines set it to 2",
+        ),
+        (
+            'vms = 8\nvm_iops_limit = 500\nkind = "closed"',
+            "no kind: virtual machines set it to open",
+        ),
+    ],
+)
+def test_keys_that_contradict_machines_are_refused(keys: str, says: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        parse_scenario(CLUSTER + keys + "\n")
+    assert says in str(caught.value)
+
+
+def test_the_number_of_machines_is_between_simulated_ones() -> None:
+    scenario = parse_scenario(CLUSTER + "vms = 1\nvm_queue_depth = 16\n")
+    (found,) = vms_within(scenario, p99_bound_s=0.005, replications=3, jobs=1)
+    within = [p.vms for p in found.points if p.latency_p99_ns.mean <= 5e6]
+    above = [p.vms for p in found.points if p.latency_p99_ns.mean > 5e6]
+    assert 0 < max(within) <= found.vms < min(above)
+    assert found.limited_by == "kv"
+    assert not found.is_most
+    answer = answer_of_vms(scenario, [found], engine="compiled", replications=3)
+    assert f"{found.vms} virtual machine" in answer.sentence
+    assert "p99 ≤ 5 ms" in answer.sentence
+    assert "processors (key-value threads)" in answer.sentence
+    (document,) = json.loads(json.dumps(answer.to_json()))["vms"]
+    assert document["vms"] == found.vms
+    assert document["vms_low"] <= found.vms <= document["vms_high"]
+    assert {"vms", "iops", "latency_p99_ns"} <= document["points"][0].keys()
+
+
+def test_a_bound_below_an_idle_cluster_leaves_no_machine() -> None:
+    scenario = parse_scenario(CLUSTER + "vms = 1\nvm_iops_limit = 100\n")
+    (found,) = vms_within(scenario, p99_bound_s=1e-5, replications=2, jobs=1)
+    assert (found.vms, len(found.points)) == (0, 1)
+    answer = answer_of_vms(scenario, [found], engine="compiled", replications=2)
+    assert "not even 1 virtual machine" in answer.sentence
+
+
+def test_the_command_wants_one_bound(command, tmp_path) -> None:
+    path = tmp_path / "vms.toml"
+    path.write_text(CLUSTER + "vms = 1\n", encoding="utf-8")
+    status, _, err = command("load", path, "--vms")
+    assert status == 2
+    assert "--p99: got 0 bounds, wanted one" in err
