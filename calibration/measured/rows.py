@@ -88,6 +88,10 @@ class MeasuredRow:
     threads_per_node: (
         int | None
     )  #: Hardware threads that a node's OSDs are pinned to [count], None for all
+    #: `cores_per_osd`, `cpu_limit_per_osd`: cores that each OSD is pinned to, and its mean number of cores at
+    #: most, as the keys of a scenario. None: not limited
+    cores_per_osd: int | None
+    cpu_limit_per_osd: float | None
     scheme: str
     #: `stripe_unit_bytes`, `block_bytes`:
     stripe_unit_bytes: int
@@ -101,6 +105,8 @@ class MeasuredRow:
     #: `clients`, `depth_per_client`:
     clients: int
     depth_per_client: int
+    #: Requests per second of each client, at random moments, None for a closed loop
+    iops_limit: float | None
     #: `op_shards`, `messenger_threads`: none: the release's
     op_shards: int | None
     messenger_threads: int | None
@@ -185,7 +191,8 @@ def _read_row(
     scheme = _scheme(row, counted)
     read_fraction = _read_fraction(row, op)
     hardware = _hardware_name(row, clusters)
-    osds_per_node, osds_per_drive = _osds(row, clusters.get(hardware, {}))
+    table = clusters.get(hardware, {})
+    osds_per_node, osds_per_drive = _osds(row, table)
     return MeasuredRow(
         id=row.text("id"),
         cluster=row.words("cluster"),
@@ -201,6 +208,10 @@ def _read_row(
         osds_per_node=osds_per_node,
         osds_per_drive=osds_per_drive,
         threads_per_node=_optional(row, "osd_threads_per_node"),
+        cores_per_osd=_optional(row, "cores_per_osd")
+        or _of_table(table, "cores_per_osd"),
+        cpu_limit_per_osd=_positive(row, "cpu_limit_per_osd")
+        or _of_table(table, "cpu_limit_per_osd"),
         scheme=scheme,
         stripe_unit_bytes=row.whole("stripe_unit_bytes", 1, _STRIPE_UNIT_BYTES),
         block_bytes=row.whole("block_bytes", 1) if counted else 4096,
@@ -211,6 +222,7 @@ def _read_row(
         read_fraction=read_fraction,
         clients=clients,
         depth_per_client=depth,
+        iops_limit=_positive(row, "vm_iops_limit"),
         op_shards=_optional(row, "op_shards"),
         messenger_threads=_optional(row, "msgr_threads"),
         measured={name: value for name, value in measured.items() if value is not None},
@@ -222,6 +234,20 @@ def _read_row(
 def _optional(row: CsvRow, column: str) -> int | None:
     """Return a whole number above 0, or None for an empty cell."""
     return row.whole(column, 1, 0) or None
+
+
+def _positive(row: CsvRow, column: str) -> float | None:
+    """Return a number above 0, or None for an empty cell."""
+    number = row.number(column)
+    if number is not None and number <= 0:
+        row.refuse(column, "a number above 0")
+    return number
+
+
+def _of_table(table: Mapping[str, Any], key: str) -> Any:
+    """Return a number of the cluster's table that applies to all its rows, or None."""
+    number = table.get(key)
+    return number if isinstance(number, int | float) and number > 0 else None
 
 
 def _scheme(row: CsvRow, counted: bool) -> str:
@@ -286,8 +312,21 @@ def _release(row: CsvRow) -> tuple[str, bool, bool]:
     return name, kind in ("fast-ec", "direct"), kind == "direct"
 
 
+def _load_of_vms(row: CsvRow) -> tuple[int, int]:
+    """Return the virtual machines and the requests that each has in flight."""
+    vms = row.whole("vms", 1)
+    stated = [name for name in ("clients", "queue_depth_total") if row.words(name)]
+    for name in stated:
+        row.refuse(name, "no number beside vms and vm_queue_depth")
+    if not (row.words("vm_queue_depth") or row.words("vm_iops_limit")):
+        row.refuse("vm_queue_depth", "a number, or vm_iops_limit")
+    return vms, row.whole("vm_queue_depth", 1, 1)
+
+
 def _load_of(row: CsvRow) -> tuple[int, int]:
     """Return the clients and the requests that each has in flight."""
+    if row.words("vms"):
+        return _load_of_vms(row)
     clients = row.whole("clients", 1, 1)
     if not row.words("queue_depth_total"):
         # A saturating load says how many clients make it.

@@ -29,6 +29,8 @@ REQUESTS_MIN = 6_000
 WORK_MAX = 1_800_000
 PART_HOSTS = 16
 _REPLICAS = 3
+# Length of a run with open arrivals [s].
+_ARRIVALS_S = 3.0
 #: Deviation at which Ceph's balancer stops. It is on, and in mode upmap, since Octopus
 #: (src/pybind/mgr/balancer/module.py).
 UPMAP_MAX_DEVIATION = 5
@@ -112,6 +114,8 @@ def scenario_of(
         "failure_domain_replicated": domain,
         "failure_domain_erasure": domain,
         "cores_per_host": row.threads_per_node or hardware.threads_per_node,
+        "cores_per_osd": row.cores_per_osd,
+        "cpu_limit_per_osd": row.cpu_limit_per_osd,
         "op_shards": row.op_shards,
         "messenger_threads": row.messenger_threads,
         "public_gbit_per_s": hardware.public_gbit_per_s,
@@ -131,6 +135,11 @@ def scenario_of(
         "requests": request_count(in_flight, rounds, most),
         "image_bytes": image_bytes,
     }
+    if row.iops_limit is not None:
+        # Arrivals last some periods of a CPU limit.
+        rate_per_s = row.clients * row.iops_limit
+        workload |= {"kind": "open", "rate_per_s": rate_per_s}
+        workload["requests"] = max(REQUESTS_MIN, round(rate_per_s * _ARRIVALS_S))
     values = {
         "name": row.id,
         "generation": row.generation,

@@ -85,7 +85,11 @@ def run(
         )
     is_accepted = unchecked or not result.refusals
     if advise and is_accepted and not result.stopped:
-        result = replace(result, advice=_advice(loaded, engine))
+        result = replace(
+            result,
+            advice=_advice(loaded, engine),
+            purchases=_purchases(loaded, engine),
+        )
     curves = []
     if load and not result.stopped:
         curves = _load_curves(loaded, engine)
@@ -152,6 +156,16 @@ def _advice(scenario: Scenario, engine: str) -> list[dict[str, Any]]:
     with output.progress(title, simulations(scenario)) as step:
         gains = advise(scenario, engine=engine, progress=step)
     return [gain.to_json() for gain in gains]
+
+
+def _purchases(scenario: Scenario, engine: str) -> list[dict[str, Any]]:
+    """Simulate the steps of purchases."""
+    from stripesim.scenarios.answers.run.buying_curves import buying_curves, simulations
+
+    title = f"{scenario.name}: steps of purchases"
+    with output.progress(title, simulations(scenario)) as step:
+        points = buying_curves(scenario, engine=engine, progress=step)
+    return [point.to_json() for point in points]
 
 
 def _report(scenario: Scenario, result: ScenarioResult, engine: str) -> RunReport:

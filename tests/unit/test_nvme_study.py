@@ -57,7 +57,7 @@ def folder(tmp_path, changes, clusters=NEW_CLUSTER):
         **changes,
     }
     with (tmp_path / "times.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
+        writer = csv.DictWriter(file, row)
         writer.writeheader()
         writer.writerow(row)
     (tmp_path / "clusters.toml").write_text(clusters)
@@ -157,6 +157,21 @@ def test_a_second_socket_slows_small_requests(tmp_path, cpu, sockets, factor):
             "times.csv:2: queue_depth_total: got ''",
         ),
         (
+            {
+                "clients": "4",
+                "queue_depth_total": "",
+                "vms": "8",
+                "vm_queue_depth": "2",
+            },
+            NEW_CLUSTER,
+            "times.csv:2: clients: got '4', wanted no number beside vms",
+        ),
+        (
+            {"cpu_limit_per_osd": "-1"},
+            NEW_CLUSTER,
+            "times.csv:2: cpu_limit_per_osd: got '-1', wanted a number above 0",
+        ),
+        (
             {"cluster": "other"},
             NEW_CLUSTER,
             "times.csv:2: cluster: got 'other'",
@@ -202,6 +217,25 @@ def test_missing_values_are_reported_in_one_line(tmp_path, changes, clusters, me
 def test_clients_share_the_stated_queue_depth(tmp_path, total, clients, found):
     row = load(folder(tmp_path, {"queue_depth_total": total, "clients": clients}))[0][0]
     assert (row.clients, row.depth_per_client) == found
+
+
+def test_rows_may_state_virtual_machines_and_cpu_limits(tmp_path):
+    blank = {"clients": "", "queue_depth_total": ""}
+    changes = {**blank, "vms": "8", "vm_queue_depth": "32", "cpu_limit_per_osd": "4"}
+    clusters = NEW_CLUSTER.replace("nodes = 2", "nodes = 2\ncpu_limit_per_osd = 2")
+    rows, tables = load(folder(tmp_path, changes, clusters))
+    (row,) = rows
+    assert (row.clients, row.depth_per_client) == (8, 32)
+    scenario = scenario_of(row, hardware_of(row, tables, "clusters.toml"))
+    assert scenario.cluster.cpu_limit_per_osd == 4
+    assert (scenario.workload.clients, scenario.workload.queue_depth) == (8, 32)
+    # Without a number of its own, a row has its cluster's. 8 machines of 500 requests a second arrive in 3 s.
+    changes = {**blank, "vms": "8", "vm_iops_limit": "500"}
+    (row,), tables = load(folder(tmp_path, changes, clusters))
+    scenario = scenario_of(row, hardware_of(row, tables, "clusters.toml"))
+    assert scenario.cluster.cpu_limit_per_osd == 2
+    assert scenario.workload.rate_per_s == 4000
+    assert scenario.workload.requests == 12_000
 
 
 def test_columns_that_are_not_stated_may_be_absent(tmp_path):

@@ -43,6 +43,7 @@ def answer_of_plan(
         shown=[
             "recommended:" if document["recommended"] else "no recommendation:",
             *(f"  {line}" for line in document["reasons"]),
+            *_placement(document),
             Table.of("Candidates", rows_of(document), numeric=False),
             *_missed(document),
             *(f"assumes: {line}" for line in document["assumptions"]),
@@ -54,6 +55,16 @@ def answer_of_plan(
         figures=lambda: draw_plan(plan, document),
         page=lambda: report_of_plan(scenario, document, load_curves()),
     )
+
+
+def _placement(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the imbalance of the recommended candidate costs, and the commands that reduce it."""
+    choice = document["placement"]
+    if choice is None:
+        return
+    yield f"placement groups of {choice['sentence']}"
+    for line in choice["commands"]:
+        yield f"  {line}"
 
 
 def _missed(document: Mapping[str, Any]) -> Iterator[str]:

@@ -29,6 +29,7 @@ from stripesim.scenarios.cells.notes import (
 )
 from stripesim.scenarios.cells.run import run_cells
 from stripesim.scenarios.forms.capacity import Drives, drives_of
+from stripesim.scenarios.forms.pg_settings import pg_choice_of
 from stripesim.scenarios.forms.rebuild import (
     RATE_OBJECTS,
     Rebuild,
@@ -152,6 +153,9 @@ def make_plan(
     varied = [json_name(key) for key in varied_keys(plan)]
     recommended = None if best is None else documents[id(best)]
     name = "" if recommended is None else line_name(recommended, varied)
+    placement = None
+    if best is not None and best.scenario is not None:
+        placement = pg_choice_of(best.scenario, best.scheme).to_json()
     refusals = [
         f"{line_name(documents[id(one)], varied)}: {one.refused}"
         for one in every
@@ -162,6 +166,7 @@ def make_plan(
         "candidates": list(documents.values()),
         "recommended": recommended,
         "reasons": _reasons(name, best, meeting, every),
+        "placement": placement,
         "assumptions": _assumptions(scenario, plan),
         "warnings": [
             *warnings_of_all(
