@@ -35,6 +35,7 @@ demo: $(STAMP) kernels
 	@$(BIN)/python docs/demo.py
 	@mkdir -p $(OUT)/koh2017
 	@$(BIN)/stripesim run koh2017 --out $(OUT)/koh2017 > $(OUT)/koh2017/table.txt
+	@$(BIN)/python docs/demo.py $(OUT)/koh2017
 
 # Tests start many interpreters, which load bytecode that is on disk.
 test: $(STAMP) kernels

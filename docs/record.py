@@ -20,11 +20,12 @@ from typing import Any
 from generate import gallery
 from generate.ran import rewrite_pages
 from generate.readme import README, rewritten
-from generate.trust import CALIBRATION, FOLDER
+from generate.trust import CALIBRATION, FOLDER, scored_registers
 from stripesim import __version__, studies, study, sweep
 from stripesim.calibration.ledger import model_errors
 from stripesim.calibration.ledger.model_errors import (
     KIND_OF_METRIC,
+    KINDS,
     STUDY,
     HeldOutError,
     errors_text,
@@ -33,6 +34,8 @@ from stripesim.scenarios.answers.calibrate import EXAMPLE
 from stripesim.scenarios.answers.calibrate.answer import document_of
 from stripesim.scenarios.answers.calibrate.calibrate import calibrate
 from stripesim.scenarios.answers.calibrate.rows import table_runs
+from stripesim.scenarios.answers.predict.register import rows_of
+from stripesim.scenarios.answers.predict.score import score
 from stripesim.scenarios.cells.measured import predict
 from stripesim.scenarios.studies.base import StudyResult
 from stripesim.scenarios.studies.nvme.measured import load
@@ -105,6 +108,25 @@ def errors_on_new_clusters() -> Iterator[HeldOutError]:
                     utilisation=numbers["utilisation"],
                     measured_over_simulated=measured / numbers[metric],
                 )
+
+    for folder in scored_registers():
+        yield from errors_of_register(folder)
+
+
+def errors_of_register(folder: Path) -> Iterator[HeldOutError]:
+    """Yield the errors of a registered prediction of clusters that no fit had seen."""
+    scored = score(folder / "register.json", folder / "measured.csv")
+    utilisations = {row["id"]: row["utilisation"] for row in rows_of(scored.register)}
+    for row in scored.rows:
+        yield HeldOutError(
+            id=f"{row.id}:{row.quantity}",
+            # Ids of measured rows end in a number.
+            cluster=row.id.rpartition("-")[0],
+            kind=KINDS[row.quantity],
+            calibrated=False,
+            utilisation=utilisations[row.id],
+            measured_over_simulated=row.measured / row.predicted,
+        )
 
 
 def record_calibration() -> None:

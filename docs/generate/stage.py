@@ -70,7 +70,8 @@ def filled(text: str) -> str:
     markers = {
         results.MARKER: results.columns, trust.ANSWERS: trust.kinds, trust.SUMMARY: trust.summary,
         trust.CALIBRATED: trust.calibrated, gallery.MARKER: gallery.links,
-        trust.WRONG: trust.wrong, audit.MARKER: audit.catalogue,
+        trust.WRONG: trust.wrong, audit.MARKER: audit.catalogue, trust.REGISTERS: trust.registers,
+        trust.BANDS: trust.bands,
     }  # fmt: skip
     for marker, write in markers.items():
         if marker in text:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from generate.markdown import code, number, table
 from stripesim import studies
+from stripesim.calibration.ledger.model_errors import ALL_BANDS, error_bands
+from stripesim.scenarios.answers.predict.register import read_register
+from stripesim.scenarios.answers.predict.score import score
 
 FOLDER = Path(__file__).resolve().parents[1] / "ledgers"
 
 # Markers in docs/trust/index.md, replaced by tables and the list of wrong claims.
 ANSWERS, SUMMARY, WRONG = "<!-- answers -->", "<!-- summary -->", "<!-- wrong -->"
 CALIBRATED = "<!-- calibrated -->"
+
+REGISTERS, BANDS = "<!-- registers -->", "<!-- bands -->"
+
+# Registered predictions: a folder for each, with register.json and, once it was measured, measured.csv.
+REGISTERS_FOLDER = Path(__file__).resolve().parents[1] / "registers"
 
 # Name of the record of the calibrated example cluster.
 CALIBRATION = "calibration"
@@ -171,6 +179,54 @@ def calibrated() -> str:
         "worst, after",
     )
     return table(heads, rows)
+
+
+def bands() -> str:
+    """Return a table of the held-out errors that give the intervals of predictions their width."""
+    rows = []
+    for calibrated, words in ((True, "calibrated"), (False, "never measured before")):
+        for error in error_bands(calibrated=calibrated):
+            rows.append((
+                words, error.kind, "any" if error.band == ALL_BANDS else error.band, error.rows,
+                error.clusters, _percent(error.median_error_percent), f"{error.low:.2f} to {error.high:.2f}",
+            ))  # fmt: skip
+    heads = ("cluster", "kind of row", "busiest resource", "rows", "clusters", "median error",
+             "measured over simulated")  # fmt: skip
+    return table(heads, rows)
+
+
+def registers() -> str:
+    """Return a table of the registered predictions that ship, with their scores by kind and band."""
+    rows: list[tuple[object, ...]] = []
+    for folder in sorted(path for path in REGISTERS_FOLDER.iterdir() if path.is_dir()):
+        rows += _register_rows(folder)
+    heads = ("prediction", "registered", "kind of row", "busiest resource", "in the interval",
+             "median error", "worst")  # fmt: skip
+    return table(heads, rows)
+
+
+def scored_registers() -> list[Path]:
+    """Return the folders of registered predictions that were measured."""
+    return sorted(path.parent for path in REGISTERS_FOLDER.glob("*/measured.csv"))
+
+
+def _register_rows(folder: Path) -> Iterator[tuple[object, ...]]:
+    """Yield the lines of one registered prediction."""
+    link = f"[{folder.name}](../registers/{folder.name}.md)"
+    register = folder / "register.json"
+    measured = folder / "measured.csv"
+    if not measured.exists():
+        date = read_register(register)["registered"][:10]
+        yield (link, date, "", "", "not measured yet", "", "")
+        return
+    scored = score(register, measured)
+    date = scored.register["registered"][:10]
+    for line in (scored.total, *scored.lines()):
+        yield (
+            link, date, line.kind, line.band, f"{line.inside} of {line.values}",
+            _percent(line.median_error_percent), _percent(line.worst_error_percent),
+        )  # fmt: skip
+        link = date = ""
 
 
 def _groups(kind: str) -> list[tuple[str, float, int]]:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from stripesim._version import __version__
 from stripesim.scenarios.clusters.scenario import ImportedScenario
 from stripesim.scenarios.clusters.usage import BASIS_TEXT
+from stripesim.scenarios.forms.pg_settings import merged_commands
 from stripesim.scenarios.schema.units import bytes_text
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.figures.captions import scheme_label
-from stripesim.scenarios.show.page.render import Section, render
+from stripesim.scenarios.show.page.render import Section, figure_blocks, render
 from stripesim.scenarios.show.tables import Table, TableCell
 
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ def _shown(document: Row) -> Iterator[str | Table]:
 
 def _printed_tables(document: Row) -> Iterator[Table]:
     """Yield the tables of the first sections: the waterfall, pools and balance."""
-    for section in sections_of(document)[:3]:
+    capacity = document["capacity"]
+    for section in (_waterfall(capacity), _pools(document), _balance(document)):
         for table in section.tables:
             yield replace(table, caption_shown=True)
 
@@ -99,6 +101,10 @@ def _printed_tables(document: Row) -> Iterator[Table]:
 def _sentences(document: Row) -> Iterator[str]:
     """Yield bytes in use, the failure domains that cannot heal, and how many OSDs agree with Ceph."""
     capacity = document["capacity"]
+    for choice in document["placement"]:
+        yield f"Placement groups of {choice['sentence']}"
+    for line in merged_commands(document["placement"]):
+        yield f"  {line}"
     for row in capacity["classes"]:
         used = bytes_text(row["used_bytes"])
         yield f"In use, {row['class']}: {used}: {use_text(row)}"
@@ -175,6 +181,7 @@ def sections_of(document: Row) -> list[Section]:
         _waterfall(capacity),
         _pools(document),
         _balance(document),
+        *([_placement(document)] if document["placement"] else []),
         _healing(capacity),
         _hardware(document),
     ]
@@ -360,6 +367,52 @@ def _balance(document: Row) -> Section:
             ),
         ],
     )
+
+
+def _placement(document: Row) -> Section:
+    """Return the section of numbers of placement groups and settings of the balancer."""
+    # Matplotlib takes half a second to load.
+    from stripesim.scenarios.answers.plan.figure import placement_figure
+    from stripesim.scenarios.show.figures.renderer import drawn_all
+
+    rows: list[Mapping[str, str | TableCell]] = []
+    for choice in document["placement"]:
+        most = max(_usable(option) for option in choice["options"])
+        for index, option in enumerate(choice["options"]):
+            is_best = index == choice["recommended"]
+            deviation = option["max_deviation"]
+            balancer = "as now" if deviation is None else f"deviation {deviation}"
+            rows.append(
+                {
+                    "pool": choice["pool"],
+                    "groups": f"{option['pg_num']:,}",
+                    "balancer": TableCell(balancer, tone="best" if is_best else ""),
+                    "fullest over mean": f"{option['imbalance']:.3f} ×",
+                    "usable": TableCell(
+                        bytes_text(_usable(option)), share=_usable(option) / most
+                    ),
+                    "rate": f"{option['rate_share']:.0%}",
+                }
+            )
+    text = " ".join(choice["sentence"] for choice in document["placement"])
+    commands = "; ".join(merged_commands(document["placement"]))
+    if commands:
+        text += f" To type: {commands}."
+    return Section(
+        "Placement groups and balancer",
+        "placement",
+        f"{text} Each pool alone on its OSDs, in the safe capacity, or at the full ratio where it cannot "
+        "heal. The rate is that of saturated OSDs over equally busy ones. The autoscaler counts the "
+        "pool's share of the data, and replaces a number that is more than three times larger or smaller.",
+        [Table.of("Placement groups and balancer", rows, form="stack", words=(2,))],
+        figure_blocks(
+            drawn_all({"placement": placement_figure(document["placement"])})
+        ),
+    )
+
+
+def _usable(option: Row) -> float:
+    return float(option["usable_bytes_safe"] or option["usable_bytes_full"] or 0.0)
 
 
 def _healing(capacity: Row) -> Section:

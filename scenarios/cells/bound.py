@@ -148,17 +148,25 @@ def bounds_of_cell(
     models: Models,
     *,
     rates: Sequence[float] | None = None,
+    requested: IntArray | None = None,
 ) -> tuple[Bound, ...]:
     """Return the rate that each resource sustains for one kind of request, lowest first.
 
-    `rates` are the rates of concurrent workloads [1/s]. By default they come from the scenario.
+    Parameters
+    ----------
+    scenario, cell, models
+        The scenario, the kind of request and the models of its cluster.
+    rates
+        Rates of concurrent workloads [1/s], by default those of the scenario.
+    requested
+        Placement group of each request, shape (requests,). None: each object is requested equally often.
     """
     bounds: dict[str, Bound] = {}
-    stations = _stations_of(scenario, cell, models, rates)
+    stations = _stations_of(scenario, cell, models, rates, requested)
     if any(load.image == "pristine" for load in scenario.loads):
         # First writes become later ones while the image fills. Each resource sustains at most the rate of the
         # state that demands less of it.
-        filled = _stations_of(scenario, cell, models, rates, filled=True)
+        filled = _stations_of(scenario, cell, models, rates, requested, filled=True)
         stations = _cheaper(stations, filled)
     for station in stations:
         if scenario.client.unlimited and station.kind.startswith("client."):
@@ -172,9 +180,17 @@ def bounds_of_cell(
 
 
 def measured_bounds(
-    scenario: Scenario, cell: Cell, models: Models, result: RunResult
+    scenario: Scenario,
+    cell: Cell,
+    models: Models,
+    result: RunResult,
+    *,
+    requested: IntArray | None = None,
 ) -> tuple[Bound, ...]:
-    """Return the rate that each resource sustains for the requests of a run, lowest first."""
+    """Return the rate that each resource sustains for the requests of a run, lowest first.
+
+    `requested` are those of `bounds_of_cell`.
+    """
     if result.row.iops is None:
         # No request completed, so the utilisation is unknown.
         return ()
@@ -182,7 +198,7 @@ def measured_bounds(
     if rates is not None and 0.0 in rates:
         # The share of a workload of which no request was completed is unknown.
         return ()
-    return bounds_of_cell(scenario, cell, models, rates=rates)
+    return bounds_of_cell(scenario, cell, models, rates=rates, requested=requested)
 
 
 def within_bound(
@@ -191,10 +207,12 @@ def within_bound(
     """Return a result with the refusal of the audit if its rate exceeds the lowest bound.
 
     The bound is that of the busiest member, so only a run with an interval, whose requests visit all of them,
-    can be judged by it. First writes to a fresh image change its demands, a sequential stream visits few
-    placement groups at a time, and a saturated open loop completes the cheap requests first. Stores that
-    defer writes may exceed what their disks sustain until they run out of room, see
-    `stripesim.scenarios.cells.notes.burst_warnings`.
+    can be judged by it. A sequential stream visits few placement groups at a time, and a saturated open loop
+    completes the cheap requests first. Stores that defer writes may exceed what their disks sustain until
+    they run out of room, see `stripesim.scenarios.cells.notes.burst_warnings`.
+
+    A client whose objects are on idle OSDs issues more requests than others. So a rate above the bound for
+    all objects alike is refused only if it also exceeds the bound for the requests that arrived.
     """
     row = result.row
     low = row.throughput_ci_low
@@ -203,16 +221,27 @@ def within_bound(
         return result
     if row.refused is not None or not _has_bound(scenario, models, result):
         return result
-    bounds = measured_bounds(scenario, cell, models, result)
-    if not bounds:
-        return result
-    refused = audit_bound(
-        row.iops,
-        bounds[0].iops,
-        bounds[0].resource,
-        half_fraction=(high - low) / 2 / row.throughput_bytes_per_s,
-    )
+    half_fraction = (high - low) / 2 / row.throughput_bytes_per_s
+    refused = None
+    for requested in (None, _arrived_groups(result)):
+        bounds = measured_bounds(scenario, cell, models, result, requested=requested)
+        if not bounds:
+            return result
+        refused = audit_bound(
+            row.iops, bounds[0].iops, bounds[0].resource, half_fraction=half_fraction
+        )
+        if refused is None:
+            return result
     return replace(result, row=replace(row, refused=refused))
+
+
+def _arrived_groups(result: RunResult) -> IntArray:
+    """Return the placement group of each request that arrives in the window of a run."""
+    assert result.window is not None
+    issued_ns = result.requested.issued_ns
+    arrives = (issued_ns > result.window.start_ns) & (issued_ns <= result.window.end_ns)
+    groups: IntArray = result.requested.groups[arrives]
+    return groups
 
 
 def _has_bound(scenario: Scenario, models: Models, result: RunResult) -> bool:
@@ -221,9 +250,7 @@ def _has_bound(scenario: Scenario, models: Models, result: RunResult) -> bool:
         return False
     if any(row.saturated for row in (result.row, *result.load_rows)):
         return False
-    if any(
-        load.image == "pristine" or "seq" in load.patterns for load in scenario.loads
-    ):
+    if any("seq" in load.patterns for load in scenario.loads):
         return False
     return any(use.utilisation >= NEAR for use in result.resources)
 
@@ -259,6 +286,7 @@ def _stations_of(
     cell: Cell,
     models: Models,
     rates: Sequence[float] | None,
+    requested: IntArray | None,
     *,
     filled: bool = False,
 ) -> tuple[StationDemand, ...]:
@@ -295,7 +323,11 @@ def _stations_of(
             streams, shares, scenario.loads, patterns, strict=True
         )
     ]
-    return demands_of(pool, mixes, _group_weights(scenario, pool))
+    weights = _group_weights(scenario, pool)
+    if requested is not None:
+        counts = np.bincount(requested, minlength=pool.cluster.groups)
+        weights = counts / counts.sum()
+    return demands_of(pool, mixes, weights)
 
 
 def _shares(scenario: Scenario, rates: Sequence[float] | None) -> list[float] | None:

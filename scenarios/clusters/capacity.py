@@ -7,8 +7,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from stripesim.models.placement import NONE, OsdWeights, changed_osd_map, pg_sets
+from stripesim.models.placement import (
+    NONE,
+    OsdWeights,
+    balanced_osd_map,
+    changed_osd_map,
+    pg_sets,
+)
 from stripesim.models.placement.balancer import balanced_sets
+from stripesim.models.placement.pg_autoscale import pg_autoscale_model
 from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
 from stripesim.scenarios.clusters.usage import (
     ClassUse,
@@ -24,6 +31,12 @@ from stripesim.scenarios.forms.capacity import (
     shards_on_osds,
     usable_bytes,
     without,
+)
+from stripesim.scenarios.forms.pg_settings import (
+    DEVIATIONS,
+    PgChoice,
+    PgOption,
+    autoscaled_pg_num,
 )
 
 #: Bytes or shards by OSD.
@@ -233,6 +246,101 @@ def _domains(
                 }
             )
     return rows
+
+
+def pg_choices(cluster: ImportedCluster) -> list[PgChoice]:
+    """Compare numbers of placement groups and a balancer's settings for each pool with data.
+
+    A pool's number of placement groups by the autoscaler counts its share of the data on its OSDs.
+    """
+    choices = []
+    for pool in cluster.pools:
+        data_bytes = pool_bytes(pool)
+        if not data_bytes or not cluster.osds_of(pool):
+            continue
+        members = set(pool.osds)
+        together = sum(
+            pool_bytes(other)
+            for other in cluster.pools
+            if members.intersection(other.osds)
+        )
+        wanted = autoscaled_pg_num(
+            data_bytes / together, len(cluster.osds_of(pool)), pool.placed.size
+        )
+        choices.append(_pg_choice(cluster, pool, wanted))
+    return choices
+
+
+def pool_bytes(pool: ImportedPool) -> float:
+    """Return the bytes that a pool stores on its OSDs."""
+    return (pool.stored_bytes or 0) * pool.overhead
+
+
+def _pg_choice(cluster: ImportedCluster, pool: ImportedPool, wanted: int) -> PgChoice:
+    model = pg_autoscale_model()
+    # As the autoscaler, leave a number that is within a factor of 3 alone.
+    numbers = dict.fromkeys(
+        (pool.placed.pg_num, model.scaled(pool.placed.pg_num, wanted))
+    )
+    settings: list[tuple[int, int | None]] = [
+        (pg_num, deviation)
+        for pg_num in numbers
+        for deviation in DEVIATIONS
+        if deviation is not None or pg_num == pool.placed.pg_num
+    ]
+    options = [_pg_option(cluster, pool, *setting) for setting in settings]
+    return PgChoice(pool.placed.name, wanted, options, "upmaps as they are")
+
+
+def _pg_option(
+    cluster: ImportedCluster, pool: ImportedPool, pg_num: int, deviation: int | None
+) -> PgOption:
+    """Return what a pool alone on its OSDs can hold. Without a deviation, its groups stay as they are."""
+    placed = replace(pool.placed, pg_num=pg_num, pgp_num=pg_num)
+    osd_map = replace(cluster.osd_map, pools=(placed,), pg_temp={}, primary_temp={})
+    domains = cluster.domains(pool.failure_domain)
+    if deviation is not None:
+        shares = {
+            osd.id: osd.crush_weight * osd.reweight
+            for osd in cluster.osds_of(pool)
+            if osd.crush_weight * osd.reweight > 0
+        }
+        osd_map = balanced_osd_map(
+            replace(osd_map, pg_upmap={}, pg_upmap_items={}, pg_upmap_primaries={}),
+            shares,
+            domains,
+            max_deviation=deviation,
+        )
+    sizes = {osd.id: float(osd.size_bytes) for osd in cluster.osds_of(pool)}
+    shards = shards_on_osds(pg_sets(osd_map, placed).up.astype(np.int64))
+    held = {osd: float(shards.get(osd, 0)) for osd in sizes}
+    imbalance = imbalance_of(held, sizes)
+    raw = sum(sizes.values())
+    safe_bytes = None
+    if _can_heal(len({domains[osd] for osd in sizes}), placed.size):
+        lost = largest_domain(sizes, domains)
+        after = changed_osd_map(osd_map, OsdWeights(out=lost))
+        left = without(sizes, lost)
+        shards_left = shards_on_osds(pg_sets(after, placed).up.astype(np.int64))
+        safe_bytes = usable_bytes(
+            sum(left.values()),
+            cluster.ratios.nearfull,
+            pool.overhead,
+            imbalance_of(shards_left, left),
+        )
+    busiest = max(held.values(), default=0.0)
+    mean = sum(held.values()) / max(1, len(held))
+    return PgOption(
+        pg_num=pg_num,
+        max_deviation=deviation,
+        is_present=deviation is None and pg_num == pool.placed.pg_num,
+        imbalance=imbalance,
+        usable_bytes_full=usable_bytes(
+            raw, cluster.ratios.full, pool.overhead, imbalance
+        ),
+        usable_bytes_safe=safe_bytes,
+        rate_share=mean / busiest if busiest else 1.0,
+    )
 
 
 def balanced_counts(cluster: ImportedCluster, pool: ImportedPool) -> dict[int, int]:

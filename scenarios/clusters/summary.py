@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from stripesim.models.problems import ClusterImportError
-from stripesim.scenarios.clusters.capacity import capacity_of
+from stripesim.scenarios.clusters.capacity import capacity_of, pg_choices
 from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
 from stripesim.scenarios.clusters.counted_scenario import plan_of, range_warnings
 from stripesim.scenarios.clusters.growth import grown_cluster, parse_growth
@@ -84,6 +84,7 @@ def answer(
         "osds": [osd.row() for osd in cluster.osds],
         "pgs_by_osd": cluster.count_rows(),
         "capacity": capacity_of(cluster),
+        "placement": [choice.to_json() for choice in pg_choices(cluster)],
         "scenario": first.tables,
         "scenarios": [
             {"pool": each.pool, **each.tables} for each in scenarios.values()

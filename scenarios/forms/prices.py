@@ -40,7 +40,8 @@ def cost_of(
     owned, owned_hosts
         The existing cluster, and the number of its hosts. Unchanged, they cost nothing. A candidate with
         other or larger drives buys all drives of its hosts, one with more OSDs per host buys the additional
-        drives, one with faster networks buys networks, and one with more cores buys hosts.
+        drives, one with faster networks buys networks, and one with more cores buys hosts, or
+        cores if they have a price.
     prices
         Prices of the parts.
     drive_bytes
@@ -64,7 +65,7 @@ def cost_of(
     bought = cluster.host_count - kept
     cost = bought * (prices.host + network + per_host * drive.price)
     if cluster.cores_per_host > owned.cores_per_host:
-        cost += kept * prices.host
+        cost += kept * _price_of_cores(cluster, owned, prices)
     if _has_faster_network(cluster, owned):
         cost += kept * network
     cost += kept * _drives_added(cluster, owned, per_host, drives_per_osd) * drive.price
@@ -96,6 +97,15 @@ def _price_of_drive(prices: PricesSpec, kind: str, drive_bytes: float) -> _Drive
     per_tb = prices.drive_per_tb if own.drive_per_tb is None else own.drive_per_tb
     watts = prices.drive_watts if own.drive_watts is None else own.drive_watts
     return _DrivePrice(drive + per_tb * drive_bytes / 1e12, watts)
+
+
+def _price_of_cores(
+    cluster: ClusterSpec, owned: ClusterSpec, prices: PricesSpec
+) -> float:
+    """Return the price of a host's further cores: a new host, unless cores have a price."""
+    if prices.core is None:
+        return prices.host
+    return prices.core * (cluster.cores_per_host - owned.cores_per_host)
 
 
 def _has_faster_network(cluster: ClusterSpec, owned: ClusterSpec) -> bool:

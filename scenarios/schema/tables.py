@@ -360,6 +360,9 @@ class PricesSpec(ScenarioTable):
 
     host: Price = 0.0
     """Price of a host without drives and network [currency]."""
+    core: Price | None = None
+    """Price of a further core of a host, in the unit of cores_per_host [currency]. Default: more cores need a
+    new host."""
     drive: Price = 0.0
     """Price of a drive, independent of its capacity [currency]."""
     drive_per_tb: Price = 0.0

@@ -154,7 +154,8 @@ BOUND: Final = Check(
     applies_to=(
         "runs of one workload without failures and background work, except open loops that are saturated or "
         f"end with {QUEUED_MAX:.0%} of their requests in flight, in which cheap requests overtake the "
-        "others; stated bounds: random requests on prefilled images"
+        "others, and stores that defer writes, which their disks perform later; stated bounds: random "
+        "requests. On a fresh image, that of the state, fresh or filled, that demands less"
     ),
 )
 MONOTONE: Final = Check(
@@ -228,7 +229,7 @@ class RowNumbers:
         False for clients that keep fewer in flight: they wait for their newest request alone, or issue all
         requests at once.
     is_steady
-        True if the window leaves out a warm-up and the drain. Otherwise it covers the whole run.
+        True if the window leaves out a warm-up and the drain, so that loops keep their depth throughout.
     in_flight
         Time-average of the requests in flight over the window [count].
     in_flight_kept

@@ -12,7 +12,7 @@ from stripesim.sim.ceph.clients.stationary import busiest_osd, requests_at
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.draws import FACTOR_ONE
-from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.engine.graph import USE, IntArray, Template
 from stripesim.sim.engine.program import (
     GATE,
     PAIRED_UNIT,
@@ -28,6 +28,7 @@ from stripesim.sim.observe.audit import (
     RunNumbers,
 )
 from stripesim.sim.observe.client_requests import ClientRequests
+from stripesim.sim.observe.critical_path import predecessors_of
 from stripesim.sim.observe.recording import account
 from stripesim.sim.observe.result_row import ResultRow
 from stripesim.sim.observe.window import Window
@@ -120,7 +121,8 @@ def row_numbers(
         asked=depth,
         # A client that issues all its requests at once keeps none in flight.
         keeps_depth=not newest_only and dry_ns > window.start_ns,
-        is_steady=not window.is_whole,
+        # One of several loads may end within the window of all.
+        is_steady=not window.is_whole and dry_ns >= window.end_ns,
         in_flight=in_flight(window.start_ns, window.end_ns),
         in_flight_kept=in_flight(window.start_ns, min(dry_ns, window.end_ns)),
         in_flight_s=float(latencies_ns.sum()) / 1e9,
@@ -244,6 +246,8 @@ def run_numbers(
         service_max_ns = _longest_service_ns(cluster, book, factors, faults)
     rate_per_s = row.iops
     has_other_demands = not is_one_load or has_faults or bool(row.saturated)
+    # Deferred writes reach the disks when the requests of the window have completed.
+    has_other_demands |= cluster.models.deferral is not None
     if has_other_demands or _ends_with_a_queue(requested, window):
         rate_per_s = None
     written = requested.lengths_bytes[requested.is_write & requested.done]
@@ -279,12 +283,32 @@ def _ends_with_a_queue(requested: ClientRequests, window: Window) -> bool:
 
 
 def _planned_uses(run: EngineRun, book: Book, completed: int) -> tuple[int, int]:
-    """Return the uses of completed requests, and of all that were issued."""
+    """Return the uses that are performed at least, and those of all requests that were issued.
+
+    Where requests are in flight at the end, steps that follow the reply of completed ones, such as those that
+    apply a write, may also be left.
+    """
     streams = [*run.streams, *run.spawned]
     if all(bool((stream.completed_ns >= 0).all()) for stream in streams):
         return completed, completed
+    after_reply = np.array([_uses_after_reply(path) for path in book.templates])
+    done = [stream.templates[stream.completed_ns >= 0] for stream in streams]
+    left = sum(int(after_reply[templates].sum()) for templates in done)
     every = [account(stream, book, completed_only=False) for stream in streams]
-    return completed, sum(counted["uses"] for counted in every)
+    return completed - left, sum(counted["uses"] for counted in every)
+
+
+def _uses_after_reply(path: Template) -> int:
+    """Count the uses of a path that its reply does not wait for."""
+    before = predecessors_of(path)
+    waited_for = {path.reply}
+    steps = [path.reply]
+    while steps:
+        earlier = set(before[steps.pop()]) - waited_for
+        waited_for |= earlier
+        steps += earlier
+    is_use = path.words == USE
+    return int(is_use.sum()) - int(is_use[list(waited_for)].sum())
 
 
 def _written_factor(pool: Pool) -> float:

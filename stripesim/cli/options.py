@@ -108,6 +108,30 @@ WidthOption = Annotated[
 ]
 
 
+MetricOption = Annotated[
+    str,
+    typer.Option(
+        "--metric",
+        metavar="COLUMN",
+        help="Column of the rows that the figure shows, such as latency_p99_ns or iops.",
+    ),
+]
+
+
+def check_metric(metric: str) -> None:
+    """Raise if ``--metric`` names no column that a figure can show."""
+    if metric == "throughput_bytes_per_s":
+        return
+    from stripesim.models.problems import AnswerError
+    from stripesim.scenarios.show.figures.panels import quantity_shown
+    from stripesim.scenarios.show.quantities import RESULT_SCHEMA
+
+    try:
+        quantity_shown(metric, RESULT_SCHEMA)
+    except AnswerError as error:
+        raise ValueError(f"--{error}") from None
+
+
 def width_inch(text: str | None, out: Path | None) -> float | None:
     """Parse the value of ``--width``, which needs a folder for figures."""
     if text is None:

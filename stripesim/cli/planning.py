@@ -26,10 +26,11 @@ def plan(
     unchecked: options.UncheckedOption = False,
     out: options.OutOption = None,
     report: options.ReportOption = False,
+    width: options.WidthOption = None,
     json_to: options.JsonOption = None,
 ) -> None:
     """Recommend a cluster to buy, listing the candidates and the goals that each one misses."""
-    to = output.destination(out, json_to, report=report)
+    to = output.destination(out, json_to, report=report, width=width)
     from stripesim.scenarios.answers.plan.answer import answer_of_plan
     from stripesim.scenarios.answers.plan.plan import make_plan
     from stripesim.scenarios.schema.loader import load_scenario
@@ -83,10 +84,11 @@ def durability(
     dask: options.DaskOption = None,
     unchecked: options.UncheckedOption = False,
     out: options.OutOption = None,
+    width: options.WidthOption = None,
     json_to: options.JsonOption = None,
 ) -> None:
     """Estimate the probability of any data loss within a horizon (in nines), and its likely path."""
-    to = output.destination(out, json_to)
+    to = output.destination(out, json_to, width=width)
     from stripesim.scenarios.answers.durability.answer import answer_of_durability
     from stripesim.scenarios.answers.durability.durability import answer as estimate
     from stripesim.scenarios.schema.loader import load_scenario
@@ -120,10 +122,11 @@ def rehearse(
     unchecked: options.UncheckedOption = False,
     out: options.OutOption = None,
     report: options.ReportOption = False,
+    width: options.WidthOption = None,
     json_to: options.JsonOption = None,
 ) -> None:
     """Predict what planned changes move, their duration, the fill of OSDs, and the effect on clients."""
-    to = output.destination(out, json_to, report=report)
+    to = output.destination(out, json_to, report=report, width=width)
     from stripesim.scenarios.answers.rehearse.answer import answer_of_rehearsal
     from stripesim.scenarios.answers.rehearse.rehearse import rehearse as answer
     from stripesim.scenarios.schema.loader import load_scenario

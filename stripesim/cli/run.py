@@ -57,10 +57,12 @@ def run(
     out: options.OutOption = None,
     report: options.ReportOption = False,
     width: options.WidthOption = None,
+    metric: options.MetricOption = "throughput_bytes_per_s",
     json_to: options.JsonOption = None,
 ) -> None:
     """Simulate a scenario: each scheme under each workload pattern."""
     to = output.destination(out, json_to, report=report, width=width)
+    options.check_metric(metric)
     from stripesim.scenarios.answers.run.execute import run_scenario
     from stripesim.scenarios.schema.keys import cells
     from stripesim.scenarios.schema.loader import load_scenario
@@ -83,11 +85,17 @@ def run(
         )
     is_accepted = unchecked or not result.refusals
     if advise and is_accepted and not result.stopped:
-        result = replace(result, advice=_advice(loaded, engine))
+        result = replace(
+            result,
+            advice=_advice(loaded, engine),
+            purchases=_purchases(loaded, engine),
+        )
     curves = []
     if load and not result.stopped:
         curves = _load_curves(loaded, engine)
-    answer = replace(result, shows_costs=bool(costs), cores_at_iops=cores)
+    answer = replace(
+        result, shows_costs=bool(costs), cores_at_iops=cores, metric=metric
+    )
     if report:
         from stripesim.scenarios.answers.run.report.page import page_of_run
 
@@ -105,10 +113,27 @@ def cite(
             show_default=False,
         ),
     ] = None,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify",
+            help="Simulate RUN_DIR again from its provenance, and compare the rows by a hash. Status 1 if "
+            "they differ.",
+        ),
+    ] = False,
     json_to: options.JsonOption = None,
 ) -> None:
     """Print BibTeX of the tool, and of the parameter sets, codes and sources that a run used."""
     to = output.destination(None, json_to)
+    if verify:
+        if folder is None:
+            raise ValueError(
+                "--verify: got no RUN_DIR, wanted the --out of stripesim run or sweep"
+            )
+        from stripesim.scenarios.answers.reproduce import answer_of_verification
+
+        output.deliver(answer_of_verification(folder), to)
+        return
     from stripesim.scenarios.answers.cite import answer_of_citation
 
     output.deliver(answer_of_citation(folder), to)
@@ -131,6 +156,16 @@ def _advice(scenario: Scenario, engine: str) -> list[dict[str, Any]]:
     with output.progress(title, simulations(scenario)) as step:
         gains = advise(scenario, engine=engine, progress=step)
     return [gain.to_json() for gain in gains]
+
+
+def _purchases(scenario: Scenario, engine: str) -> list[dict[str, Any]]:
+    """Simulate the steps of purchases."""
+    from stripesim.scenarios.answers.run.buying_curves import buying_curves, simulations
+
+    title = f"{scenario.name}: steps of purchases"
+    with output.progress(title, simulations(scenario)) as step:
+        points = buying_curves(scenario, engine=engine, progress=step)
+    return [point.to_json() for point in points]
 
 
 def _report(scenario: Scenario, result: ScenarioResult, engine: str) -> RunReport:

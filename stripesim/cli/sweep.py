@@ -66,6 +66,7 @@ def sweep(
     unchecked: options.UncheckedOption = False,
     report: options.ReportOption = False,
     width: options.WidthOption = None,
+    metric: options.MetricOption = "throughput_bytes_per_s",
     json_to: options.JsonOption = None,
 ) -> None:
     """Simulate a scenario at each point of a grid or list on all cores, saving each row as it finishes."""
@@ -77,6 +78,7 @@ def sweep(
     ]
     try:
         to = output.destination(out, json_to, report=report, width=width)
+        options.check_metric(metric)
     except ValueError as error:
         problems += problems_of(error)
     if not problems and dask is None and (jobs or cores_usable()) > 1:
@@ -105,7 +107,9 @@ def sweep(
         store = None
         if out is not None:
             store = stack.enter_context(PartStore(out, resume=resume))
-        result = _run(plan, store, jobs, dask, dask_timeout_s, unchecked=unchecked)
+        result = _run(
+            plan, store, jobs, dask, dask_timeout_s, unchecked=unchecked, metric=metric
+        )
         # Ignore a second Ctrl-C while writing the results that the first one left.
         with _on_signal(signal.SIGINT, signal.SIG_IGN):
             output.deliver(result, to, unchecked=unchecked)
@@ -119,6 +123,7 @@ def _run(
     dask_timeout_s: float,
     *,
     unchecked: bool,
+    metric: str,
 ) -> SweepResult:
     """Run the tasks without stored rows, and stop with what is done on a signal."""
     from stripesim.scenarios.answers.sweep.run import run_sweep
@@ -140,6 +145,7 @@ def _run(
             dask_timeout_s=dask_timeout_s,
             store=store,
             unchecked=unchecked,
+            metric=metric,
             progress=step,
         )
 

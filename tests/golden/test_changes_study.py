@@ -8,6 +8,13 @@ import pytest
 
 from stripesim.scenarios.studies.changes.measured import MeasuredPool
 from stripesim.scenarios.studies.changes.runs import POOLS, change_rows
+from stripesim.scenarios.studies.changes.timed import (
+    by_key,
+    claim_id,
+    claims_of_times,
+    load_timed,
+)
+from stripesim.scenarios.studies.changes.timed_runs import clean_s, models_for
 from stripesim.scenarios.studies.lookup import claims_of
 from stripesim.scenarios.studies.registry import study_named
 
@@ -62,3 +69,48 @@ def test_any_folder_of_the_same_form_can_be_judged(data):
 def test_a_folder_without_changes_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"--data: got .*, wanted .*change\.csv"):
         study_named("changes").run(data=tmp_path)
+
+
+TIMED = by_key(load_timed())
+OUT_OF_RS63 = ("rs:6,3", "whole", "balanced", "drain")
+
+
+def test_roles_of_times_are_those_fixed_before_rs42_was_simulated():
+    claims = claims_of_times(load_timed())
+    roles = Counter((claim.scheme, claim.role) for claim in claims)
+    assert roles == {
+        ("rep:3", "calibration"): 5,
+        ("rep:3", "held-out"): 7,
+        ("rs:6,3", "calibration"): 3,
+        ("rs:6,3", "held-out"): 9,
+        ("rs:4,2", "held-out"): 8,
+    }
+    assert {claim.tolerance for claim in claims} == {0.3}
+
+
+def test_a_claim_is_the_mean_of_its_repeats():
+    (claim,) = [
+        claim
+        for claim in claims_of_times(load_timed())
+        if claim.id == claim_id(OUT_OF_RS63)
+    ]
+    # 5.83, 5.97 and 5.75 s.
+    assert claim.published == pytest.approx(5.85, abs=0.005)
+
+
+def test_groups_of_a_wide_code_recover_one_after_the_other():
+    """Nearly all pairs of groups share an OSD, so that the starts of their objects add up."""
+    change = TIMED[OUT_OF_RS63][0]
+    moved = 123
+    # 4 MiB at nine tenths of 1200 MiB/s by eight queues. The first object of each of 14 groups is free.
+    waits_s = (moved - 14) * 4 / (0.9 * 1200 / 8)
+    found_s = clean_s(change)
+    assert 1 + waits_s < found_s < 1 + waits_s + moved * 0.012
+    assert clean_s(change, "simpy") == found_s
+
+
+def test_the_flush_is_that_of_client_writes():
+    ssd = models_for(TIMED[OUT_OF_RS63][0]).ssd
+    # (1.67 + 0.99 + 1.10 + 1.05) ms / 4, less the write of a block.
+    assert ssd.flush_base_ns == pytest.approx(1.2e6 - ssd.write_base_ns, rel=0.03)
+    assert ssd.provenance["flush_base_ns"].kind == "measured"

@@ -335,3 +335,41 @@ def test_the_start_of_a_move_costs_the_object_and_its_messages_the_shard(
     # Shards of 2 MiB make an object of 4 MiB. The reply to the push costs an operation: 1200 MiB/s for
     # 21,500 operations per second are 58,525 bytes each. Reads are immediate.
     assert sorted(costs) == [58_525, 2 * MIB, 4 * MIB]
+
+
+def test_norebalance_holds_backfills_of_data_that_only_moves(models, make_pool):
+    """Under the flag, reservations and maps proceed; objects move once it is gone, and not before."""
+
+    def clean_s(end_s):
+        (row,) = play(
+            models,
+            make_pool,
+            "rep:3",
+            [[0, 1, 2]],
+            [change("out", 1, at_s=1)],
+            osds=5,
+            norebalance_ns=(SECOND_NS, end_s * SECOND_NS),
+        ).timeline["changes"]
+        return row["clean_s"]
+
+    free_s = clean_s(0)
+    # Backfill begins two maps after that of the change: pg_temp, up_thru. It is over within a second.
+    assert 5 < free_s < 8
+    # The end of pg_temp and the last up_thru follow after the objects.
+    assert 30 + 1 < clean_s(30) < 30 + 4
+
+
+def test_a_plan_may_state_the_objects_of_each_pg(models, make_pool, directors):
+    result = play(
+        models,
+        make_pool,
+        "rep:2",
+        [[0, 1], [2, 3]],
+        [change("out", 1)],
+        osds=5,
+        group_objects=(7, 33),
+    )
+    (director,) = directors
+    assert [len(group.objects) for group in director.state.groups] == [7, 33]
+    # Only PG 0 is on OSD 1.
+    assert result.row.faults.recovery.recovery_operations == 7

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import polars as pl
 import pytest
 import typer
 
@@ -85,7 +84,7 @@ class Small(Study):
             ledger=judge(
                 claims_of("dachary2013"), {CLAIM: value}, parameters=self.parameters()
             ),
-            rows=pl.DataFrame(rows[0]),
+            rows=self.frame(rows),
             provenance=study_provenance(self.name, setting.engine),
         )
 

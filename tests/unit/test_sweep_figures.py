@@ -4,7 +4,9 @@ import itertools
 from typing import Any
 
 import polars as pl
+import pytest
 
+from stripesim.models.problems import AnswerError
 from stripesim.scenarios.answers.sweep.figures import draw_sweep
 from stripesim.scenarios.answers.sweep.stats import aggregate
 
@@ -99,14 +101,29 @@ def test_swept_block_sizes_are_the_axis_not_lines() -> None:
     assert len(figures.figure.axes[0].lines) == 1
 
 
-def test_a_figure_needs_a_numeric_key_with_several_values() -> None:
+def test_values_that_are_no_numbers_have_their_names_on_the_axis() -> None:
+    images = {"workload.image": ["pristine", "prefilled"]}
+    figure = draw_sweep(means(**images), ["workload.image"])
+    assert figure is not None
+    [axes] = figure.figure.axes
+    names = [label.get_text() for label in axes.get_xticklabels()]
+    assert names == ["pristine", "prefilled"]
+
+
+def test_a_figure_shows_another_quantity_and_refuses_an_unknown_one() -> None:
+    frame = means(**{"workload.queue_depth": [1, 2]})
+    frame = frame.with_columns(iops=pl.Series([10.0, 20.0]))
+    figure = draw_sweep(frame, ["workload.queue_depth"], metric="iops")
+    assert figure is not None
+    assert figure.figure.axes[0].get_ylabel() == "rate [IOPS]"
+    assert figure.figure.axes[0].lines[0].get_ydata().tolist() == [10, 20]
+    with pytest.raises(AnswerError, match=r'^metric: got "beans", wanted one of iops'):
+        draw_sweep(frame, ["workload.queue_depth"], metric="beans")
+
+
+def test_a_figure_needs_a_key_with_several_values_beside_the_schemes() -> None:
     assert draw_sweep(means(), []) is None
-    assert (
-        draw_sweep(
-            means(**{"workload.image": ["pristine", "prefilled"]}), ["workload.image"]
-        )
-        is None
-    )
+    assert draw_sweep(means(schemes=["rep:3", "rs:4,2"]), ["schemes"]) is None
     assert draw_sweep(means(**{DEPTH: [4]}), [DEPTH]) is None
     empty = means(**{DEPTH: [4, 8]}).with_columns(
         throughput_bytes_per_s=pl.lit(None, pl.Float64)

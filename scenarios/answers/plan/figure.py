@@ -62,8 +62,8 @@ def draw_plan(
     Returns
     -------
     dict
-        File stem → figure: ``plan-cost``, ``plan-growth`` (if the plan has a growth), ``plan-p99`` and
-        ``plan-rebuild``. Figures without any value are left out.
+        File stem → figure: ``plan-cost``, ``plan-growth`` (if the plan has a growth), ``plan-pgs``,
+        ``plan-p99`` and ``plan-rebuild``. Figures without any value are left out.
     """
     return drawn_all(plan_figures(plan, document))
 
@@ -77,6 +77,8 @@ def plan_figures(plan: PlanSpec, document: Mapping[str, Any]) -> dict[str, Figur
     growing = _growing(document, sized)
     if plan.growth_bytes_per_day and growing:
         figures["plan-growth"] = _growth_figure(plan, document, growing)
+    if document.get("placement") is not None:
+        figures["plan-pgs"] = placement_figure([document["placement"]])
     for stem, specify in (("plan-p99", _p99_figure), ("plan-rebuild", _rebuild_figure)):
         figure = specify(plan, document)
         if figure is not None:
@@ -346,7 +348,7 @@ def _p99_figure(plan: PlanSpec, document: Mapping[str, Any]) -> FigureSpec | Non
     return _bars_figure(
         document,
         [
-            _Bar(
+            _CandidateBar(
                 one,
                 one["latency_p99_ns"] / 1e6,
                 f"{number_text(one['latency_p99_ns'], 1e-6)} ms",
@@ -380,7 +382,7 @@ def _rebuild_figure(plan: PlanSpec, document: Mapping[str, Any]) -> FigureSpec |
     return _bars_figure(
         document,
         [
-            _Bar(one, one["rebuild_s"] / 3600, duration_text(one["rebuild_s"]))
+            _CandidateBar(one, one["rebuild_s"] / 3600, duration_text(one["rebuild_s"]))
             for one in known
         ],
         title="Rebuild of a lost OSD",
@@ -391,7 +393,46 @@ def _rebuild_figure(plan: PlanSpec, document: Mapping[str, Any]) -> FigureSpec |
     )
 
 
-class _Bar(NamedTuple):
+def placement_figure(choices: Sequence[Mapping[str, Any]]) -> FigureSpec:
+    """Specify a bar for the usable bytes of each setting of placement groups and balancer."""
+    names, values, colours = [], [], []
+    for choice in choices:
+        for index, option in enumerate(choice["options"]):
+            deviation = option["max_deviation"]
+            balancer = "no balancer" if deviation is None else f"deviation {deviation}"
+            if option["is_present"]:
+                balancer += ", now"
+            star = " ★" if index == choice["recommended"] else ""
+            names.append(
+                f"{choice['pool']}: {option['pg_num']:,} PGs, {balancer}{star}"
+            )
+            usable_bytes = option["usable_bytes_safe"] or option["usable_bytes_full"]
+            values.append((usable_bytes or 0.0) / _TERA)
+            style = 1 if option["is_present"] else 0
+            colours.append(series_style(style)["color"])
+    places = list(range(len(names)))
+    panel = PanelSpec(
+        title="usable bytes by placement",
+        layers=[
+            LayerSpec(
+                mark="bars", x=places, y=values, sideways=True, style={"color": colours}
+            )
+        ],
+        x=AxisSpec(label="usable [TB]", low=0, high=_MARGIN * max(*values, 1e-12)),
+        y=AxisSpec(ticks=places, names=names, low=len(names) - 0.5, high=-0.5, size=9),
+        grid=False,
+    )
+    return FigureSpec(
+        size=(7.5, 1.4 + 0.3 * len(names)),
+        panels=[panel],
+        caption=(
+            "Usable client data with a failure domain gone, or at the full ratio where a pool cannot heal, "
+            "for numbers of placement groups and deviations of the balancer. ★: recommended."
+        ),
+    )
+
+
+class _CandidateBar(NamedTuple):
     """A candidate, the length of its bar, and the text at the end of the bar."""
 
     candidate: Candidate
@@ -401,7 +442,7 @@ class _Bar(NamedTuple):
 
 def _bars_figure(
     document: Mapping[str, Any],
-    bars: Sequence[_Bar],
+    bars: Sequence[_CandidateBar],
     *,
     title: str,
     label: str,

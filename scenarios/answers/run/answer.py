@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from stripesim.scenarios.answers.run.buying_curves import buying_sentences
 from stripesim.scenarios.answers.run.collect import Rows
 from stripesim.scenarios.answers.run.cost_table import cost_parts
 from stripesim.scenarios.answers.run.tables import (
     advice_table,
     capacity_table,
     processor_parts,
+    purchases_table,
     timeline_table,
 )
 from stripesim.scenarios.answers.run.words import sentences_of_run
@@ -61,6 +63,9 @@ class ScenarioResult(Answer):
     limits: tuple[tuple[dict[str, Any], ...], ...] = ()
     #: Gains of purchases, if advice was requested; see `stripesim.scenarios.answers.run.advise.Gain`
     advice: Rows = field(default_factory=list)
+    #: Steps of purchases, if advice was requested; see
+    #: `stripesim.scenarios.answers.run.buying_curves.BuyingPoint`
+    purchases: Rows = field(default_factory=list)
     #: Use of processors, by cell; see `stripesim.sim.observe.processors.processor_use`
     processors: Rows = field(default_factory=list)
     #: Distribution of latencies, by cell: ``fractions`` of requests and the ``latency_ns`` of each
@@ -68,6 +73,7 @@ class ScenarioResult(Answer):
     #: Usable capacity for the objects of buckets, by scheme; empty for images
     capacities: Rows = field(default_factory=list)
     shows_costs: bool = False  #: True to show the latency by step
+    metric: str = "throughput_bytes_per_s"  #: Column that the headline figure shows
     #: Rate at which to show the use of processors, and the busy cores [1/s]. None shows none.
     cores_at_iops: float | None = None
 
@@ -113,6 +119,7 @@ class ScenarioResult(Answer):
             alerts.append("stopped: results cover the finished cells only")
         where_known = {
             "advice": self.advice,
+            "purchases": self.purchases,
             "timeline": self.timelines,
             "capacity": self.capacities,
         }
@@ -135,6 +142,9 @@ class ScenarioResult(Answer):
             yield from cost_parts(rows)
         if self.advice:
             yield advice_table(self.advice)
+        if self.purchases:
+            yield from buying_sentences(self.purchases)
+            yield purchases_table(self.purchases)
         yield from map(timeline_table, self.timelines)
         if self.capacities:
             yield capacity_table(self.capacities)
@@ -150,14 +160,16 @@ class ScenarioResult(Answer):
 
     def _figures(self) -> Mapping[str, CaptionedFigure]:
         # Matplotlib takes longer to load than a short run.
+        from stripesim.scenarios.answers.run.purchases_figure import draw_purchases
         from stripesim.scenarios.show.figures.costs import draw_costs
         from stripesim.scenarios.show.figures.faults import draw_timelines
         from stripesim.scenarios.show.figures.latencies import draw_latencies
         from stripesim.scenarios.show.figures.results import draw_all
 
         return {
-            **draw_all(self.accepted_rows),
+            **draw_all(self.accepted_rows, metric=self.metric),
             **draw_costs(self.accepted_rows),
             **draw_latencies(self.latencies),
             **draw_timelines(self.timelines),
+            **draw_purchases(self.purchases),
         }

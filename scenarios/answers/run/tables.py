@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from stripesim.scenarios.answers.run.advise import gain_text, notable
 from stripesim.scenarios.answers.run.words import cell_name
-from stripesim.scenarios.schema.units import bytes_text, format_size
+from stripesim.scenarios.schema.units import bytes_text, format_size, number_text
 from stripesim.scenarios.show.tables import Table
 
 #: Longest list of events with equal time and kind.
@@ -64,6 +64,52 @@ def advice_table(advice: Sequence[Mapping[str, Any]]) -> Table:
         groups=starts[1:],
         note="Each simulated alone. Pairs are shown if they gain more than either resource alone. "
         "± is half of a 95 % interval over replications.",
+    )
+
+
+def purchases_table(purchases: Sequence[Mapping[str, Any]]) -> Table:
+    """Lay out the steps of each resource, by cell."""
+    rows: list[list[str]] = []
+    starts = []
+    for cell, points in groupby(purchases, cell_name):
+        starts.append(len(rows))
+        for point in sorted(
+            points, key=lambda each: (each["resource"], each["amount"])
+        ):
+            name = cell if len(rows) == starts[-1] else ""
+            own = " (now)" if point["is_own"] else ""
+            low, high = point["iops_gain_low"], point["iops_gain_high"]
+            about = "" if low is None else f" ± {number_text((high - low) / 2)}"
+            rows.append(
+                [
+                    name,
+                    point["resource"],
+                    f"{number_text(point['amount'])}{own}",
+                    number_text(point["iops"]),
+                    f"{number_text(point['iops_gain'])}{about}",
+                    number_text(point["latency_p99_ns"], 1e-6),
+                    number_text(point["cost"]),
+                    number_text(point["iops_per_1000"]),
+                ]
+            )
+    return Table(
+        "What the next step buys",
+        (
+            "cell",
+            "resource",
+            "amount",
+            "requests/s",
+            "more than now",
+            "p99 [ms]",
+            "cost",
+            "requests/s for 1,000",
+        ),
+        rows,
+        caption_shown=True,
+        words=(1,),
+        groups=starts[1:],
+        note="Each step simulated alone. Cost: by [plan.prices], with the cluster owned. ± is half of a 95 % "
+        "interval.",
     )
 
 

@@ -1,10 +1,11 @@
-"""Draw the figure of a sweep: throughput against the first swept key."""
+"""Draw the figure of a sweep: throughput, or another quantity, against the first swept key."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from stripesim.scenarios.schema.units import format_size
@@ -15,7 +16,12 @@ from stripesim.scenarios.show.figures.captions import (
     kind_words,
     scheme_label,
 )
-from stripesim.scenarios.show.figures.panels import THROUGHPUT, whiskers
+from stripesim.scenarios.show.figures.panels import (
+    THROUGHPUT,
+    ShownQuantity,
+    quantity_shown,
+    whiskers,
+)
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn
 from stripesim.scenarios.show.figures.specification import (
     COLOURS,
@@ -53,8 +59,13 @@ class _Lines(NamedTuple):
     left_out: Sequence[str]
 
 
-def draw_sweep(aggregated: pl.DataFrame, keys: Sequence[str]) -> CaptionedFigure | None:
-    """Draw throughput against the first swept key, in one panel per pattern and op.
+def draw_sweep(
+    aggregated: pl.DataFrame,
+    keys: Sequence[str],
+    *,
+    metric: str = THROUGHPUT.metric,
+) -> CaptionedFigure | None:
+    """Draw a quantity against the first swept key, in one panel per pattern and op.
 
     Parameters
     ----------
@@ -62,22 +73,35 @@ def draw_sweep(aggregated: pl.DataFrame, keys: Sequence[str]) -> CaptionedFigure
         Means and intervals over replications, `SweepResult.aggregated`.
     keys
         Swept keys, as ``over`` names them.
+    metric
+        Column of the quantity, such as ``latency_p99_ns``.
 
     Returns
     -------
     CaptionedFigure or None
-        None if the first key has no numbers, or fewer than two.
+        None if the first key has fewer than two values.
+
+    Raises
+    ------
+    AnswerError
+        If the rows have no such quantity.
     """
-    spec = sweep_figure(aggregated, keys)
+    spec = sweep_figure(aggregated, keys, metric=metric)
     return None if spec is None else drawn(spec)
 
 
-def sweep_figure(aggregated: pl.DataFrame, keys: Sequence[str]) -> FigureSpec | None:
+def sweep_figure(
+    aggregated: pl.DataFrame,
+    keys: Sequence[str],
+    *,
+    metric: str = THROUGHPUT.metric,
+) -> FigureSpec | None:
     """Specify the figure of `draw_sweep`."""
-    if not keys or not aggregated.schema[keys[0]].is_numeric():
+    quantity = quantity_shown(metric, aggregated.columns)
+    if not keys or not _is_axis(aggregated, keys[0]):
         return None
     x = keys[0]
-    shown = aggregated.filter(pl.col(THROUGHPUT.metric).is_not_null())
+    shown = aggregated.filter(pl.col(metric).is_not_null())
     if shown.is_empty() or shown[x].n_unique() < 2:
         return None
     lines = _lines(shown, keys)
@@ -86,7 +110,8 @@ def sweep_figure(aggregated: pl.DataFrame, keys: Sequence[str]) -> FigureSpec | 
     panels = [
         _panel(
             shown.filter((pl.col("op") == op) & (pl.col("pattern") == pattern)),
-            x,
+            _Axis(x, _categories(shown, x)),
+            quantity,
             lines,
             kind_words(op, pattern),
         )
@@ -98,7 +123,7 @@ def sweep_figure(aggregated: pl.DataFrame, keys: Sequence[str]) -> FigureSpec | 
         size=(5.75 * columns, 0.8 + 3.6 * -(-len(panels) // columns)),
         panels=panels,
         columns=columns,
-        caption=_caption(shown, x, lines.left_out),
+        caption=_caption(shown, x, quantity, lines.left_out),
     )
 
 
@@ -149,40 +174,76 @@ def _value_text(key: str, value: Any) -> str:
     return f"{value:,.10g}" if isinstance(value, int | float) else str(value)
 
 
-def _panel(rows: pl.DataFrame, x: str, lines: _Lines, title: str) -> PanelSpec:
+class _Axis(NamedTuple):
+    """The swept key of the axis, and its values in order if they are no numbers."""
+
+    key: str
+    categories: Sequence[Any]
+
+    def positions(self, rows: pl.DataFrame) -> list[float]:
+        """Return the place of each row on the axis."""
+        values = rows[self.key].to_list()
+        if self.categories:
+            return [float(self.categories.index(value)) for value in values]
+        return [float(value) for value in values]
+
+
+def _is_axis(aggregated: pl.DataFrame, key: str) -> bool:
+    """Return True if a key has numbers, or other values that no line or panel stands for."""
+    dtype = aggregated.schema.get(key, pl.Null())
+    if dtype.is_numeric():
+        return True
+    return dtype in (pl.String, pl.Boolean) and key not in ("schemes", *_CELL_KEYS)
+
+
+def _categories(shown: pl.DataFrame, key: str) -> list[Any]:
+    """Return the values of a key in the order of the sweep, or none if they are numbers."""
+    if shown.schema[key].is_numeric():
+        return []
+    return shown[key].drop_nulls().unique(maintain_order=True).to_list()
+
+
+def _panel(
+    rows: pl.DataFrame, axis: _Axis, shown: ShownQuantity, lines: _Lines, title: str
+) -> PanelSpec:
     """Specify one pattern and op, with a legend entry for each scheme and each style of line."""
     layers: list[LayerSpec] = []
     for index, scheme in enumerate(lines.schemes):
         for number, values in enumerate(lines.others):
             points = rows.filter(
                 pl.col("scheme") == scheme,
+                pl.col(axis.key).is_not_null(),
                 *(pl.col(name).eq_missing(value) for name, value in values.items()),
-            ).sort(x)
+            )
+            points = points[np.argsort(axis.positions(points), kind="stable").tolist()]
             if points.is_empty():
                 continue
             style = series_style(index)
             if len(lines.others) > 1:
                 style["linestyle"] = _STYLES[number]
             label = scheme_label(scheme) if number == 0 else ""
-            layers += _line(points, x, style, label)
+            layers += _line(points, axis, shown, style, label)
     layers += _style_keys(lines.others)
     return PanelSpec(
         title=title,
         layers=layers,
-        x=_axis_of(x, sorted(set(rows[x].cast(pl.Float64)))),
-        y=AxisSpec(label=THROUGHPUT.axis_label, scale="auto"),
+        x=_axis_of(axis, sorted(set(axis.positions(rows)))),
+        y=AxisSpec(label=shown.axis_label, scale="auto"),
     )
 
 
 def _line(
-    points: pl.DataFrame, x: str, style: Mapping[str, Any], label: str
+    points: pl.DataFrame,
+    axis: _Axis,
+    shown: ShownQuantity,
+    style: Mapping[str, Any],
+    label: str,
 ) -> Iterator[LayerSpec]:
     """Yield one line and its intervals."""
     quantity = replace(
-        THROUGHPUT.quantity,
-        ci=(f"{THROUGHPUT.metric}_ci_low", f"{THROUGHPUT.metric}_ci_high"),
+        shown.quantity, ci=(f"{shown.metric}_ci_low", f"{shown.metric}_ci_high")
     )
-    positions = points[x].cast(pl.Float64).to_list()
+    positions = axis.positions(points)
     y = (points[quantity.key] * quantity.factor).to_list()
     yield LayerSpec(mark="outlined line", x=positions, y=y, label=label, style=style)
     yield from whiskers(points, quantity, positions, style["color"])
@@ -197,8 +258,18 @@ def _style_keys(others: Sequence[Mapping[str, Any]]) -> Iterator[LayerSpec]:
         yield LayerSpec(mark="line", label=_values_text(values), style=style)
 
 
-def _axis_of(x: str, values: Sequence[float]) -> AxisSpec:
+def _axis_of(axis: _Axis, values: Sequence[float]) -> AxisSpec:
     """Specify the axis of the swept key."""
+    x = axis.key
+    if axis.categories:
+        count = len(axis.categories)
+        return AxisSpec(
+            label=key_words(x),
+            ticks=range(count),
+            names=[_value_text(x, value) for value in axis.categories],
+            low=-0.3,
+            high=count - 0.7,
+        )
     is_log = values[0] > 0 and values[-1] / values[0] > _LOG_SPAN
     ticks = values if len(values) <= _TICKS_MAX else None
     return AxisSpec(
@@ -209,12 +280,15 @@ def _axis_of(x: str, values: Sequence[float]) -> AxisSpec:
     )
 
 
-def _caption(shown: pl.DataFrame, x: str, left_out: Sequence[str]) -> str:
+def _caption(
+    shown: pl.DataFrame, x: str, quantity: ShownQuantity, left_out: Sequence[str]
+) -> str:
     count = max(shown["replications"].to_list())
     replications = "one replication"
     if count != 1:
         replications = f"means of {count} replications with 95 % intervals"
-    text = f"Throughput against {key_words(x)} (MB = 10⁶ bytes); {replications}."
+    unit = " (MB = 10⁶ bytes)" if quantity.quantity.unit.startswith("MB") else ""
+    text = f"{quantity.title} against {key_words(x)}{unit}; {replications}."
     if left_out:
         text += f" Not drawn, but in the table: {'; '.join(left_out)}."
     if "steady" in shown.columns and not shown["steady"].all():

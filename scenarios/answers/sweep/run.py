@@ -75,6 +75,7 @@ def run_sweep(
     store: PartStore | None = None,
     progress: OnStep = silent,
     unchecked: bool = False,
+    metric: str = "throughput_bytes_per_s",
 ) -> SweepResult:
     """Run the tasks of a plan that have no stored rows, by replication and then the longest first.
 
@@ -94,6 +95,8 @@ def run_sweep(
         Called after each task with its description.
     unchecked
         Keep the numbers of rows that the audit refuses. The store has them in any case.
+    metric
+        Column that the figure shows.
     """
     stored = {} if store is None else store.rows
     done = _Done(
@@ -116,7 +119,7 @@ def run_sweep(
         done.stopped = INTERRUPTED
     except WorkError as error:
         done.stopped = str(error)
-    return _result(plan, done, store, kept=kept, unchecked=unchecked)
+    return _result(plan, done, store, kept=kept, unchecked=unchecked, metric=metric)
 
 
 @dataclass
@@ -144,6 +147,7 @@ def _result(
     *,
     kept: int,
     unchecked: bool,
+    metric: str,
 ) -> SweepResult:
     """Build the tables of the tasks that have ended, without the numbers of refused rows."""
     order = {task.task_id: index for index, task in enumerate(plan.tasks)}
@@ -182,7 +186,7 @@ def _result(
         refusals=refusals,
         falls=list(_falls(aggregated, plan.keys)),
         unchecked=unchecked,
-        draw=cache(partial(_draw, aggregated, plan.keys)),
+        draw=cache(partial(_draw, aggregated, plan.keys, metric)),
         folder=None if store is None else store.out_dir,
     )
     return replace(result, page=partial(_page, result))
@@ -194,11 +198,13 @@ def _page(result: SweepResult) -> str:
     return report_of_sweep(result.plan, result, result.draw())
 
 
-def _draw(aggregated: pl.DataFrame, keys: Sequence[str]) -> CaptionedFigure | None:
+def _draw(
+    aggregated: pl.DataFrame, keys: Sequence[str], metric: str
+) -> CaptionedFigure | None:
     # Matplotlib loads here, because many sweeps draw nothing.
     from stripesim.scenarios.answers.sweep.figures import draw_sweep
 
-    return draw_sweep(aggregated, keys)
+    return draw_sweep(aggregated, keys, metric=metric)
 
 
 def _falls(aggregated: pl.DataFrame, keys: Sequence[str]) -> Iterator[str]:

@@ -152,13 +152,18 @@ def cell_caption(rows: pl.DataFrame, pattern: str, op: str) -> str:
 
 
 def headline_caption(
-    rows: pl.DataFrame, patterns: Sequence[str], ops: Sequence[str]
+    rows: pl.DataFrame,
+    patterns: Sequence[str],
+    ops: Sequence[str],
+    metric: str = "throughput_bytes_per_s",
+    title: str = "Throughput",
 ) -> str:
-    """Write, panel by panel, each scheme's mean throughput as a factor of the first scheme's."""
-    sentences = [f"Simulated throughput, {_range(rows)}."]
+    """Write, panel by panel, each scheme's mean of a quantity as a factor of the first scheme's."""
+    words = f"{title[0].lower()}{title[1:]}"
+    sentences = [f"Simulated {words}, {_range(rows)}."]
     for op, pattern in itertools.product(ops, patterns):
         panel = rows.filter((pl.col("op") == op) & (pl.col("pattern") == pattern))
-        means = _means(panel, "throughput_bytes_per_s")
+        means = _means(panel, metric)
         if len(means) < 2:
             continue
         first, *compared = means

@@ -1,11 +1,12 @@
 """Specify one panel of result rows: a quantity against block size for each scheme."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import polars as pl
 
+from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.scenarios.show.figures.captions import block_sizes, scheme_label
 from stripesim.scenarios.show.figures.specification import (
@@ -50,6 +51,38 @@ LATENCY: Final = ShownQuantity(
     replace(QUANTITIES["latency_mean_ns"], ci=None), "Mean latency"
 )
 P99: Final = shown_quantity("latency_p99_ns", "99th percentile of latency")
+
+
+#: Titles of quantities that figures usually show. Others have their words in reports.
+_TITLED: Final = {shown.metric: shown for shown in (THROUGHPUT, LATENCY, P99)}
+
+
+def quantity_shown(metric: str, columns: Collection[str]) -> ShownQuantity:
+    """Return a quantity of result rows, for a figure.
+
+    Parameters
+    ----------
+    metric
+        Its column, such as ``latency_p99_ns``.
+    columns
+        Columns of the rows.
+
+    Raises
+    ------
+    AnswerError
+        If the rows have no such quantity.
+    """
+    known = [
+        name
+        for name, quantity in QUANTITIES.items()
+        if quantity.words and quantity.unit and name in columns
+    ]
+    if metric not in known:
+        wanted = f"one of {', '.join(known)}"
+        raise AnswerError(Problem(key="metric", got=f'"{metric}"', wanted=wanted))
+    words = QUANTITIES[metric].words
+    title = words[0].upper() + words[1:]
+    return _TITLED.get(metric) or shown_quantity(metric, title)
 
 
 def sizes_panel(

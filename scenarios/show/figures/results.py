@@ -23,6 +23,7 @@ from stripesim.scenarios.show.figures.panels import (
     P99,
     THROUGHPUT,
     ShownQuantity,
+    quantity_shown,
     sizes_panel,
 )
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn
@@ -53,8 +54,10 @@ def draw_cell_figure(rows: pl.DataFrame, *, pattern: str, op: str) -> CaptionedF
     )
 
 
-def draw_headline(rows: pl.DataFrame) -> CaptionedFigure:
-    """Draw throughput of every scheme: a column for each pattern, a row with one scale for each op."""
+def draw_headline(
+    rows: pl.DataFrame, *, shown: ShownQuantity = THROUGHPUT
+) -> CaptionedFigure:
+    """Draw a quantity of every scheme: a column for each pattern, a row with one scale for each op."""
     sized = rows.filter(pl.col("block_size_bytes").is_not_null())
     if sized.is_empty():
         raise ValueError("rows: got none with a block size, wanted at least one")
@@ -69,7 +72,7 @@ def draw_headline(rows: pl.DataFrame) -> CaptionedFigure:
         lines = 1
         share = ""
     panels = [
-        _headline_panel(sized, op, pattern)
+        _headline_panel(sized, op, pattern, shown)
         for op, pattern in itertools.product(ops, patterns)
     ]
     below = [None] * columns
@@ -85,18 +88,20 @@ def draw_headline(rows: pl.DataFrame) -> CaptionedFigure:
             panels=labelled,
             columns=columns,
             share=share,
-            caption=headline_caption(sized, patterns, ops),
+            caption=headline_caption(sized, patterns, ops, shown.metric, shown.title),
         )
     )
 
 
-def _headline_panel(rows: pl.DataFrame, op: str, pattern: str) -> PanelSpec | None:
-    """Specify throughput of one pattern and op, or None without rows."""
+def _headline_panel(
+    rows: pl.DataFrame, op: str, pattern: str, shown: ShownQuantity
+) -> PanelSpec | None:
+    """Specify a quantity of one pattern and op, or None without rows."""
     own = rows.filter((pl.col("op") == op) & (pl.col("pattern") == pattern))
     if own.is_empty():
         return None
     schemes = scheme_names(rows)
-    return sizes_panel(own, THROUGHPUT, schemes, kind_words(op, pattern))
+    return sizes_panel(own, shown, schemes, kind_words(op, pattern))
 
 
 def _with_labels(
@@ -114,13 +119,17 @@ def _with_labels(
     )
 
 
-def draw_all(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
+def draw_all(
+    rows: pl.DataFrame, *, metric: str = THROUGHPUT.metric
+) -> dict[str, CaptionedFigure]:
     """Draw every figure the rows allow.
 
     Parameters
     ----------
     rows
         Result rows of `stripesim.run`. Those without a block size are ignored.
+    metric
+        Column that the headline shows, such as ``latency_p99_ns``.
 
     Returns
     -------
@@ -130,13 +139,14 @@ def draw_all(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
     Raises
     ------
     ValueError
-        If a cell has several rows, as in a sweep.
+        If a cell has several rows, as in a sweep, or the rows have no such quantity.
     """
+    shown = quantity_shown(metric, rows.columns)
     sized = rows.filter(pl.col("block_size_bytes").is_not_null())
     if sized.is_empty():
         return {}
     _check_one_row_per_cell(sized)
-    figures = {"headline": draw_headline(sized)}
+    figures = {"headline": draw_headline(sized, shown=shown)}
     for op, pattern in kinds_of_requests(sized):
         figures[f"{pattern}-{op}"] = draw_cell_figure(sized, pattern=pattern, op=op)
     return figures

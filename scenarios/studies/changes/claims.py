@@ -12,3 +12,8 @@ def simulated_metric(rows: pl.DataFrame, claim: Claim) -> float:
     if column != "shards_moved":
         column = f"{claim.metric}_per_moved"
     return number(rows, column, scheme=claim.scheme, change=claim.baseline)
+
+
+def simulated_time(rows: pl.DataFrame, claim: Claim) -> float:
+    """Return the simulated time until clean of a timed change [s]."""
+    return number(rows, "time_until_clean_s", timed_id=claim.id)

@@ -95,4 +95,6 @@ def _ratios(row: Row) -> Row:
         f"{metric}_per_moved": row[column] / row["bytes_moved"]
         for metric, column in METRICS.items()
     }
-    return {**row, **ratios}
+    # The lists of backfills are those of a rehearsal.
+    numbers = {name: value for name, value in row.items() if name != "backfills"}
+    return {**numbers, **ratios}

@@ -7,23 +7,31 @@ from typing import Any
 
 import polars as pl
 
-from stripesim.calibration.ledger.verdicts import Ledger, judge
+from stripesim.calibration.ledger.verdicts import Claim, Ledger, judge
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.answers.run.execute import parameters_of
 from stripesim.scenarios.studies.base import Setting, Study
 from stripesim.scenarios.studies.ceph16.cluster import PARAMETERS, models_for
-from stripesim.scenarios.studies.changes.claims import simulated_metric
+from stripesim.scenarios.studies.changes.claims import simulated_metric, simulated_time
 from stripesim.scenarios.studies.changes.measured import (
     MeasuredPool,
     claims_of_changes,
     load_changes,
 )
 from stripesim.scenarios.studies.changes.runs import POOLS, change_rows
+from stripesim.scenarios.studies.changes.timed import (
+    by_key,
+    claim_id,
+    claims_of_times,
+    load_timed,
+)
+from stripesim.scenarios.studies.changes.timed_runs import time_row
+from stripesim.scenarios.studies.claim_rules import claim_rules, simulate_claims
 from stripesim.scenarios.studies.tasks import Call, Row, Task
 
 
 class ChangesStudy(Study):
-    """Shards and bytes that planned changes move. Nothing is fitted."""
+    """Shards and bytes that planned changes move, and their times. Nothing is fitted."""
 
     name = "changes"
 
@@ -32,14 +40,25 @@ class ChangesStudy(Study):
         return parameters_of(models_for(parse_scheme("rs:6,3")))
 
     def tasks(self, setting: Setting) -> Sequence[Task]:
-        """List one task for each pool, which goes through all changes."""
+        """List one task for each pool, which goes through all changes, and for each timed change."""
         pools: tuple[MeasuredPool, ...] = POOLS
         folder = setting.options.get("data")
         if folder is not None:
             pools = tuple(dict.fromkeys(each.pool for each in load_changes(folder)))
-        return [
+        tasks = [
             Call(pool.scheme, change_rows, (pool, setting.engine)) for pool in pools
         ]
+        if folder is not None:
+            return tasks
+        timed = [
+            Call(claim_id(key), time_row, (tuple(repeats), setting.engine))
+            for key, repeats in by_key(load_timed()).items()
+        ]
+        return [*tasks, *timed]
+
+    def claims(self) -> tuple[Claim, ...]:
+        """Return the claims of ``claims.csv``, and one for each timed change."""
+        return (*super().claims(), *claims_of_times(load_timed()))
 
     def vocabulary(self, rows: pl.DataFrame) -> Mapping[str, Any]:
         """Return the names that expressions of ``claims.toml`` know."""
@@ -49,7 +68,16 @@ class ChangesStudy(Study):
         """Judge the shipped claims, or the rows of another folder."""
         folder = setting.options.get("data")
         if folder is None:
-            return super().ledger(setting, rows)
+            values, reasons = simulate_claims(self.name, self.vocabulary(rows))
+            timed = claims_of_times(load_timed())
+            values |= {claim.id: simulated_time(rows, claim) for claim in timed}
+            return judge(
+                self.claims(),
+                values,
+                reasons=reasons,
+                parameters=self.parameters(),
+                groups=claim_rules(self.name).groups,
+            )
         claims = claims_of_changes(load_changes(folder))
         values = {claim.id: simulated_metric(rows, claim) for claim in claims}
         return judge(claims, values, parameters=self.parameters())

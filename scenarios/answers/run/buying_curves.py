@@ -1,0 +1,331 @@
+"""Simulate how much more of a resource buys: cores, drives, hosts and networks, step by step and by price.
+
+Doubling, as `advise` does, shows what limits a cluster. A buyer asks for the next step: one more drive for
+each host, one more host, a faster network, or more cores for each OSD.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from stripesim.scenarios.answers.run.advise import CELLS_MAX, REPLICATIONS
+from stripesim.scenarios.cells.bound import bounds_of
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import run_cell
+from stripesim.scenarios.forms.capacity import drives_of
+from stripesim.scenarios.forms.prices import cost_of
+from stripesim.scenarios.schema.keys import Cell, Scenario, cells
+from stripesim.scenarios.schema.units import number_text, rate_text
+from stripesim.sim.observe.documents import Documented
+from stripesim.sim.observe.intervals import Interval, student_interval
+from stripesim.sim.observe.progress import OnStep, silent
+
+#: Cores of each OSD to try.
+CORES_PER_OSD: Final = (2, 4, 8, 12, 16)
+#: Factors on the rate of both networks to try.
+_NETWORK_FACTORS: Final = (2, 4)
+#: Unit of money that sentences count by.
+_MONEY: Final = 1000.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """More of one resource: its name, the amount, and the keys of the cluster that have it."""
+
+    resource: str
+    amount: float
+    keys: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class BuyingPoint(Documented):
+    """A cluster with some amount of a resource.
+
+    Attributes
+    ----------
+    amount
+        Amount of the resource: cores of each OSD, OSDs of each host, hosts, or Gbit/s of both networks.
+    iops, latency_p99_ns
+        Over replications, with 95 % intervals.
+    iops_gain
+        Requests per second more than with the scenario's own amount, in runs with the same seeds.
+    cost
+        Price of the difference. None without ``[plan.prices]``, and for less of a resource.
+    """
+
+    cell: Cell
+    resource: str
+    amount: float
+    is_own: bool
+    iops: Interval
+    iops_gain: Interval
+    latency_p99_ns: Interval
+    cost: float | None
+
+    in_document: ClassVar = (
+        *((name, f"cell.{name}") for name in Cell._fields),
+        "resource",
+        "amount",
+        "is_own",
+        *(
+            (f"{name}{suffix}", f"{name}.{end}")
+            for name in ("iops", "iops_gain", "latency_p99_ns")
+            for suffix, end in (("", "mean"), ("_low", "low"), ("_high", "high"))
+        ),
+        "cost",
+        "iops_per_1000",
+    )
+
+    @property
+    def iops_per_1000(self) -> float | None:
+        """Requests per second for 1,000 units of money. None if the gain is uncertain or has no price."""
+        if not self.cost or self.iops_gain.low is None or self.iops_gain.low <= 0:
+            return None
+        return self.iops_gain.mean / self.cost * _MONEY
+
+
+def steps_of(scenario: Scenario) -> list[Step]:
+    """Return the steps to simulate for a scenario.
+
+    A CRUSH map or groups of hosts fix the number of hosts and OSDs, so only networks, and with equal hosts
+    cores, are varied then.
+    """
+    cluster = scenario.cluster
+    steps: list[Step] = []
+    if isinstance(cluster.hosts, int):
+        steps += _core_steps(scenario)
+    if isinstance(cluster.hosts, int) and cluster.crush_map is None:
+        own = cluster.osds_per_host
+        for count in dict.fromkeys((own + 1, own + 2, 2 * own)):
+            steps.append(Step("OSDs per host", count, {"osds_per_host": count}))
+        added = cluster.racks or 1
+        for more in (1, 2, 3):
+            hosts = cluster.hosts + more * added
+            steps.append(Step("hosts", hosts, {"hosts": hosts}))
+    for factor in _NETWORK_FACTORS:
+        keys = {
+            key: factor * getattr(cluster, key)
+            for key in ("public_gbit_per_s", "private_gbit_per_s")
+        }
+        steps.append(Step("network [Gbit/s]", keys["public_gbit_per_s"], keys))
+    return steps
+
+
+def _core_steps(scenario: Scenario) -> Iterator[Step]:
+    """Yield cores of each OSD: pinned ones if the scenario pins OSDs, else the host's, which OSDs share."""
+    cluster = scenario.cluster
+    for count in CORES_PER_OSD:
+        if count == _own_cores(scenario):
+            continue
+        of_host = count * cluster.osds_per_host
+        keys = {"cores_per_host": of_host}
+        if cluster.cores_per_osd is not None:
+            keys = {
+                "cores_per_osd": count,
+                "cores_per_host": max(of_host, cluster.cores_per_host),
+            }
+        yield Step("cores per OSD", count, keys)
+
+
+def _own_cores(scenario: Scenario) -> float:
+    """Return the cores of each OSD: its own, or its share of those of a host."""
+    cluster = scenario.cluster
+    shared = cluster.cores_per_host * cluster.host_count / cluster.osd_count
+    return cluster.cores_per_osd or shared
+
+
+def simulations(scenario: Scenario, *, replications: int = REPLICATIONS) -> int:
+    """Return the number of runs that the curves take."""
+    return len(cells(scenario)) * (1 + len(steps_of(scenario))) * replications
+
+
+def buying_curves(
+    scenario: Scenario,
+    *,
+    engine: str = "compiled",
+    replications: int = REPLICATIONS,
+    progress: OnStep = silent,
+) -> list[BuyingPoint]:
+    """Simulate each step of each resource for every cell of a scenario.
+
+    Parameters
+    ----------
+    scenario
+        The scenario. Prices are those of its ``[plan.prices]``.
+    engine, replications
+        As for `stripesim.scenarios.answers.run.advise.advise`.
+    progress
+        Called after each run.
+    """
+    listed = cells(scenario)
+    if len(listed) > CELLS_MAX:
+        return []
+    points: list[BuyingPoint] = []
+    for cell in listed:
+        own = _rows(scenario, cell, engine, replications, progress)
+        points += _own_points(scenario, cell, own)
+        for step in steps_of(scenario):
+            changed = scenario.with_cluster(**step.keys)
+            rows = _rows(changed, cell, engine, replications, progress)
+            cost = _cost(scenario, changed)
+            points.append(_point(cell, step, own, rows, cost=cost, is_own=False))
+    return points
+
+
+def bounds_of_steps(scenario: Scenario, scheme: str) -> list[dict[str, Any]]:
+    """Return the bound of the request rate after each step, and its price, without simulation.
+
+    Parameters
+    ----------
+    scenario, scheme
+        The cluster, and the scheme of its pool.
+
+    Returns
+    -------
+    list of dict
+        ``resource``, ``amount``, ``iops`` (bound), ``iops_gain``, ``limited_by``, ``cost`` and
+        ``iops_per_1000``. Empty if no bound is known. Steps that cannot be built are left out.
+    """
+    own = bounds_of(scenario, scheme)
+    if not own:
+        return []
+    rows = []
+    for step in steps_of(scenario):
+        changed = scenario.with_cluster(**step.keys)
+        try:
+            bound = bounds_of(changed, scheme)[0]
+        except ValueError:
+            continue
+        gain = bound.iops - own[0].iops
+        cost = _cost(scenario, changed)
+        rows.append(
+            {
+                "resource": step.resource,
+                "amount": step.amount,
+                "iops": bound.iops,
+                "iops_gain": gain,
+                "limited_by": bound.resource,
+                "cost": cost,
+                "iops_per_1000": gain / cost * _MONEY if cost and gain > 0 else None,
+            }
+        )
+    return rows
+
+
+def sentence_of_bounds(rows: Sequence[Mapping[str, Any]]) -> str | None:
+    """Say which step raises the bound most for the money, or None if none with a price does."""
+    priced = [row for row in rows if row["iops_per_1000"] is not None]
+    if not priced:
+        return None
+    best = max(priced, key=lambda row: row["iops_per_1000"])
+    return (
+        f"more requests for the money: {best['resource']} {number_text(best['amount'])} for "
+        f"{number_text(best['cost'])} lifts the highest rate to {rate_text(best['iops'])} requests/s, "
+        f"{rate_text(best['iops_per_1000'])} more for each 1,000 (a bound; run --advise simulates it)"
+    )
+
+
+def _rows(
+    scenario: Scenario, cell: Cell, engine: str, replications: int, progress: OnStep
+) -> list[Any]:
+    rows = []
+    for number in range(replications):
+        rows.append(run_cell(scenario.seeded(number), cell, engine).row)
+        progress(f"{cell.scheme}: steps of purchases")
+    return rows
+
+
+def _own_points(
+    scenario: Scenario, cell: Cell, own: Sequence[Any]
+) -> Iterator[BuyingPoint]:
+    """Yield the cluster as it is, on the curve of each resource."""
+    cluster = scenario.cluster
+    amounts: dict[str, float] = {
+        "cores per OSD": _own_cores(scenario),
+        "OSDs per host": cluster.osds_per_host,
+        "hosts": cluster.host_count,
+        "network [Gbit/s]": cluster.public_gbit_per_s,
+    }
+    for resource in dict.fromkeys(step.resource for step in steps_of(scenario)):
+        step = Step(resource, amounts[resource], {})
+        yield _point(cell, step, own, own, cost=None, is_own=True)
+
+
+def _point(
+    cell: Cell,
+    step: Step,
+    own: Sequence[Any],
+    rows: Sequence[Any],
+    *,
+    cost: float | None,
+    is_own: bool,
+) -> BuyingPoint:
+    gains = [row.iops - before.iops for before, row in zip(own, rows, strict=True)]
+    return BuyingPoint(
+        cell,
+        step.resource,
+        step.amount,
+        is_own,
+        iops=student_interval([row.iops for row in rows]),
+        iops_gain=student_interval(gains),
+        latency_p99_ns=student_interval([row.latency_p99_ns for row in rows]),
+        cost=cost,
+    )
+
+
+def _cost(scenario: Scenario, changed: Scenario) -> float | None:
+    """Return the price of the changes, with the scenario's cluster owned, or None if it is not known."""
+    prices = None if scenario.plan is None else scenario.plan.prices
+    if prices is None:
+        return None
+    models = build_models(changed)
+    drives = drives_of(changed, models)
+    drive_bytes = 0.0 if drives.capacity is None else drives.capacity.drive_bytes
+
+    def price(candidate: Scenario) -> float:
+        return cost_of(
+            candidate,
+            scenario.cluster,
+            scenario.cluster.host_count,
+            prices,
+            drive_bytes=drive_bytes,
+            drives_per_osd=drives.per_osd,
+        ).cost
+
+    cost = price(changed) - price(scenario)
+    return cost if cost > 0 else None
+
+
+def buying_sentences(points: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say, for each cell, which step buys most requests for the money, and which most requests."""
+    sentences = []
+    keys = ("scheme", "op", "pattern", "block_size_bytes")
+    for cell in dict.fromkeys(tuple(point[key] for key in keys) for point in points):
+        bought = [
+            point
+            for point in points
+            if tuple(point[key] for key in keys) == cell
+            and not point["is_own"]
+            and (point["iops_gain_low"] or 0) > 0
+        ]
+        name = f"{cell[0]}, {cell[2]} {cell[1]} of {cell[3]} bytes"
+        if not bought:
+            sentences.append(f"{name}: no step buys more requests per second.")
+            continue
+        most = max(bought, key=lambda point: point["iops_gain"])
+        words = f"{name}: most requests: {_step_text(most)}"
+        priced = [point for point in bought if point["iops_per_1000"] is not None]
+        if priced:
+            best = max(priced, key=lambda point: point["iops_per_1000"])
+            words = (
+                f"{name}: most requests for the money: {_step_text(best)} for "
+                f"{number_text(best['cost'])}, {rate_text(best['iops_per_1000'])} requests/s for each 1,000; "
+                f"most requests: {_step_text(most)}"
+            )
+        sentences.append(f"{words}.")
+    return sentences
+
+
+def _step_text(point: Mapping[str, Any]) -> str:
+    gain = rate_text(point["iops_gain"])
+    return f"{point['resource']} {number_text(point['amount'])}, +{gain} requests/s"

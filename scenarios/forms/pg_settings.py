@@ -1,0 +1,211 @@
+"""Compare numbers of placement groups and settings of the balancer: usable bytes, rate, and what to type.
+
+Placement groups of a pool are equally full, but OSDs hold different numbers of them. The fullest OSD limits
+the usable bytes, the busiest one the rate. More groups and a balancer even both out.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from stripesim.models.coding import parse_scheme
+from stripesim.models.placement import pg_autoscale
+from stripesim.scenarios.cells.bound import bounds_of
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.forms.capacity import capacity_of, drives_of
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.units import bytes_text, rate_text
+
+#: Deviations of a balancer to compare: none, Ceph's default, and the smallest.
+DEVIATIONS: Final = (None, 5, 1)
+#: Settings within this share of the most usable bytes count as equally good.
+GOOD_ENOUGH: Final = 0.99
+
+
+@dataclass(frozen=True)
+class PgOption:
+    """A number of placement groups with a balancer's setting, and what they leave.
+
+    Attributes
+    ----------
+    max_deviation
+        ``upmap_max_deviation`` [count]. None: no balancer.
+    is_present
+        True if the cluster is set so now.
+    imbalance
+        How full the fullest OSD is, over the mean.
+    usable_bytes_full, usable_bytes_safe
+        Client data at the full ratio, and at the nearfull ratio without the largest failure domain [B].
+    rate_share
+        Rate at which the busiest OSD is full, over that of equally busy OSDs.
+    iops
+        Rate at which the limiting resource is full [1/s]. None if it is not known.
+    """
+
+    pg_num: int
+    max_deviation: int | None
+    is_present: bool
+    imbalance: float
+    usable_bytes_full: float | None
+    usable_bytes_safe: float | None
+    rate_share: float
+    iops: float | None = None
+
+    @property
+    def usable_bytes(self) -> float:
+        """The safe capacity, or where a pool cannot heal, that at the full ratio [B]."""
+        return self.usable_bytes_safe or self.usable_bytes_full or 0.0
+
+
+@dataclass(frozen=True)
+class PgChoice:
+    """The settings of a pool, compared."""
+
+    pool: str
+    autoscaled_pg_num: int
+    options: Sequence[PgOption]  # The present one first.
+    #: Words for settings without a deviation.
+    plain_words: str = "no balancer"
+
+    @property
+    def present(self) -> PgOption:
+        """The settings now."""
+        return self.options[0]
+
+    @property
+    def recommended(self) -> PgOption:
+        """The first option with at least 99 % of the most usable bytes. Fewer changes come first."""
+        most_bytes = max(option.usable_bytes for option in self.options)
+        enough = GOOD_ENOUGH * most_bytes
+        return next(option for option in self.options if option.usable_bytes >= enough)
+
+    def commands(self) -> list[str]:
+        """Return the commands that set what is recommended. Nothing to type where it is set."""
+        then, now = self.recommended, self.present
+        lines = []
+        if then.pg_num != now.pg_num:
+            lines += [
+                f"ceph osd pool set {self.pool} pg_autoscale_mode warn",
+                f"ceph osd pool set {self.pool} pg_num {then.pg_num}",
+            ]
+        if then.max_deviation is not None and not then.is_present:
+            lines += balancer_commands(then.max_deviation)
+        return lines
+
+    def sentence(self) -> str:
+        """Say what the imbalance costs now, and which settings to choose."""
+        now, then = self.present, self.recommended
+        settings = _settings_text(now, self.plain_words)
+        words = (
+            f"{self.pool}: with {settings} the fullest OSD is {now.imbalance:.2f} × as full as the mean: "
+            f"{bytes_text(now.usable_bytes)} usable"
+        )
+        if now.rate_share < 1:
+            words += f", and OSDs serve {now.rate_share:.0%} of the rate of equally busy ones"
+        if then is now or not now.usable_bytes:
+            return f"{words}. No other setting gives 1 % more."
+        gain = then.usable_bytes / max(now.usable_bytes, 1e-9) - 1
+        settings = _settings_text(then, self.plain_words).capitalize()
+        words += f". {settings}: {bytes_text(then.usable_bytes)} ({gain:+.0%})"
+        if now.iops and then.iops:
+            words += f", at most {rate_text(then.iops)} requests/s instead of {rate_text(now.iops)}"
+        return f"{words}."
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields of the JSON document."""
+        return {
+            "pool": self.pool,
+            "autoscaled_pg_num": self.autoscaled_pg_num,
+            "options": [dict(vars(option)) for option in self.options],
+            "recommended": self.options.index(self.recommended),
+            "sentence": self.sentence(),
+            "commands": self.commands(),
+        }
+
+
+def balancer_commands(max_deviation: int) -> list[str]:
+    """Return the commands that turn the balancer of a cluster on."""
+    return [
+        "ceph osd set-require-min-compat-client luminous",
+        "ceph balancer mode upmap",
+        f"ceph config set mgr mgr/balancer/upmap_max_deviation {max_deviation}",
+        "ceph balancer on",
+    ]
+
+
+def merged_commands(choices: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the commands of several pools. The balancer is one, so its smallest deviation counts."""
+    lines = []
+    deviations = []
+    for choice in choices:
+        lines += [line for line in choice["commands"] if "osd pool set" in line]
+        option = choice["options"][choice["recommended"]]
+        if option["max_deviation"] is not None and not option["is_present"]:
+            deviations.append(option["max_deviation"])
+    if deviations:
+        lines += balancer_commands(min(deviations))
+    return lines
+
+
+def _settings_text(option: PgOption, plain_words: str) -> str:
+    balancer = plain_words
+    if option.max_deviation is not None:
+        balancer = f"a balancer (upmap_max_deviation {option.max_deviation})"
+    return f"{option.pg_num:,} placement groups and {balancer}"
+
+
+def autoscaled_pg_num(data_share: float, osds: int, width: int) -> int:
+    """Return the placement groups that Ceph's autoscaler wants for a share of the data on OSDs.
+
+    The share counts as if the OSDs were filled with it, as with the flag ``bulk``.
+    """
+    model = pg_autoscale.pg_autoscale_model()
+    return model.wanted(raw_used_fraction=data_share, osds=osds, width=width)
+
+
+def pg_choice_of(scenario: Scenario, scheme: str, pool: str = "POOL") -> PgChoice:
+    """Compare the settings of a scenario's only pool.
+
+    Parameters
+    ----------
+    scenario
+        The scenario. Its own settings come first.
+    scheme
+        Scheme of the pool.
+    pool
+        Name of the pool in commands.
+    """
+    models = build_models(scenario)
+    drives = drives_of(scenario, models)
+    own = scenario.cluster
+    width = parse_scheme(scheme).width
+    wanted = autoscaled_pg_num(1.0, own.osd_count, width)
+    deviations = [own.upmap_max_deviation, *DEVIATIONS]
+    settings = dict.fromkeys(
+        (pg_num, deviation)
+        for pg_num in (own.pg_num, wanted)
+        for deviation in deviations
+    )
+    options = []
+    for pg_num, deviation in settings:
+        keys: dict[str, Any] = {
+            "pg_num": pg_num,
+            "upmap_max_deviation": deviation,
+        }
+        if deviation is not None:
+            keys["upmap_items"] = ()
+        asked = scenario.with_cluster(**keys)
+        held = capacity_of(asked, scheme, models, drives)
+        bounds = bounds_of(asked, scheme)
+        option = PgOption(
+            pg_num=pg_num,
+            max_deviation=deviation,
+            is_present=(pg_num, deviation) == (own.pg_num, own.upmap_max_deviation),
+            imbalance=held.imbalance,
+            usable_bytes_full=held.usable_bytes_full,
+            usable_bytes_safe=held.usable_bytes_safe,
+            rate_share=1 / held.imbalance,
+            iops=bounds[0].iops if bounds else None,
+        )
+        options.append(option)
+    return PgChoice(pool, wanted, options)

@@ -1,0 +1,144 @@
+"""Simulate measured changes of Ceph 20.2.4 with their own commands, and return the time until clean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import mean
+from typing import Final
+
+import numpy as np
+
+from stripesim.models.coding import parse_scheme
+from stripesim.models.generations import recovery_model
+from stripesim.models.placement import OsdWeights
+from stripesim.models.recovery import SECOND_NS
+from stripesim.scenarios.studies.ceph16 import cluster
+from stripesim.scenarios.studies.ceph16.measured import Coded
+from stripesim.scenarios.studies.changes.runs import changes
+from stripesim.scenarios.studies.changes.timed import TimedChange, claim_id
+from stripesim.scenarios.studies.parameters import ParameterFile
+from stripesim.scenarios.studies.releases.machine import (
+    models_of,
+    pool_of,
+    with_numbers,
+)
+from stripesim.scenarios.studies.releases.measured import Pooled
+from stripesim.scenarios.studies.tasks import Row
+from stripesim.sim.ceph.clients.workload import Synthetic
+from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.ceph.failures import FaultPlan, PlannedChange
+from stripesim.sim.ceph.pool import Pool
+from stripesim.sim.ceph.qos import mclock
+from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.run import simulate
+
+PARAMETERS: Final = ParameterFile("changes")
+_STRIPE_UNIT_BYTES: Final = 16_384
+#: The change that a change reverses.
+_REVERSED: Final = {"return": "drain", "grow": "shrink"}
+#: When a change begins that follows the one that it reverses: long after that is complete [s].
+_SECOND_CHANGE_S: Final = 120
+
+
+def time_row(repeats: Sequence[TimedChange], engine: str) -> list[Row]:
+    """Simulate all repeats of a change, each with the times of its commands."""
+    times_s = [clean_s(change, engine) for change in repeats]
+    first = repeats[0]
+    return [
+        {
+            "scheme": first.scheme,
+            "op": "timed change",
+            "timed_id": claim_id(first.key),
+            "time_until_clean_s": mean(times_s),
+        }
+    ]
+
+
+def models_for(change: TimedChange) -> Models:
+    """Build the models of the machine, with the op queue of a change's profile."""
+    pooled = _pooled(change)
+    models = models_of(pooled, parse_scheme(change.scheme))
+    models = with_numbers(models, PARAMETERS.table(f"v{pooled.major}"))
+    queue = mclock(
+        pooled.generation, change.profile, queues=models.threads.op_shards_count
+    )
+    return replace(models, op_queue=queue)
+
+
+def clean_s(change: TimedChange, engine: str = "compiled") -> float:
+    """Return the time from the map of a change's first command until all PGs are clean [s]."""
+    scheme = parse_scheme(change.scheme)
+    groups = len(change.group_objects)
+
+    def up_sets(weights: OsdWeights) -> IntArray:
+        return cluster.acting_sets(
+            scheme, pool_id=change.pool_id, pg_num=groups, weights=weights
+        )
+
+    planned, held_ns = _commands(change)
+    objects = sum(change.group_objects)
+    plan = FaultPlan(
+        changes=planned,
+        up_sets=up_sets,
+        image_objects=objects,
+        group_objects=change.group_objects,
+        norebalance_ns=held_ns,
+        object_writes_count=1 if change.log == "whole" else None,
+        model=recovery_model(_pooled(change).generation),
+    )
+    # A run needs a client. It reads once.
+    once = Synthetic(
+        pattern="rand",
+        block_bytes=_STRIPE_UNIT_BYTES,
+        image_bytes=objects * cluster.OBJECT_BYTES,
+        read_fraction=1.0,
+        requests=1,
+        queue_depth=1,
+    )
+    pool = _pool(change)
+    pool = replace(pool, cluster=replace(pool.cluster, acting=up_sets(OsdWeights())))
+    result = simulate(pool, once.start(), faults=plan, engine=engine).accepted()
+    assert result.timeline is not None
+    rows = result.timeline["changes"][-len(change.maps_s) :]
+    return float(rows[-1]["clean_s"] - rows[0]["map_s"])
+
+
+def _pooled(change: TimedChange) -> Pooled:
+    return Pooled(change.release, change.is_optimised, change.pool_id)
+
+
+def _pool(change: TimedChange) -> Pool:
+    scheme = parse_scheme(change.scheme)
+    k = getattr(scheme, "k", 1)
+    coded = Coded(
+        scheme=change.scheme,
+        k=k,
+        m=scheme.width - k,
+        stripe_unit_bytes=_STRIPE_UNIT_BYTES,
+    )
+    return pool_of(_pooled(change), coded, models=models_for(change))
+
+
+def _commands(
+    change: TimedChange,
+) -> tuple[tuple[PlannedChange, ...], tuple[int, int]]:
+    """Return the change that a change reverses, its own commands, and the span of ``norebalance`` [ns]."""
+    known = changes()
+    before = _REVERSED.get(change.kind)
+    first = (known[before],) if before else ()
+    start_s = _SECOND_CHANGE_S if before else 0
+    own = known[change.kind]
+    commands = [
+        PlannedChange(
+            kind=own.kind,
+            changes=(one,),
+            time_ns=round((start_s + at_s) * SECOND_NS),
+        )
+        for one, at_s in zip(own.changes, change.maps_s, strict=True)
+    ]
+    held_ns = (0, 0)
+    if change.rebalance_s is not None:
+        ends_s = (start_s, start_s + change.rebalance_s)
+        held_ns = tuple(np.rint(np.array(ends_s) * SECOND_NS).astype(int).tolist())
+    return (*first, *commands), held_ns

@@ -1,0 +1,177 @@
+"""Steps of purchases: which are tried, what each costs by hand, and what is said."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from stripesim.scenarios.answers.plan.plan import make_plan
+from stripesim.scenarios.answers.run import buying_curves as curves
+from stripesim.scenarios.answers.run.purchases_figure import purchases_figure
+from stripesim.scenarios.answers.run.tables import purchases_table
+from stripesim.scenarios.schema.loader import parse_scenario
+
+TEXT = """
+name = "b"
+schemes = ["rep:3"]
+generation = "reef"
+[cluster]
+hosts = 4
+osds_per_host = 4
+pg_num = 64
+cores_per_host = 32
+public_gbit_per_s = 25.0
+private_gbit_per_s = 25.0
+parameters = "nvme"
+drive_bytes = "2TB"
+[workload]
+ops = ["write"]
+patterns = ["rand"]
+requests = 100
+[plan]
+hosts = [4]
+[plan.prices]
+host = 6000
+core = 60
+drive_per_tb = 100
+network_per_gbit = 10
+"""
+
+
+def amounts(scenario, resource):
+    return [
+        step.amount for step in curves.steps_of(scenario) if step.resource == resource
+    ]
+
+
+def test_each_resource_is_tried_in_steps():
+    scenario = parse_scenario(TEXT)
+    # 32 cores for 4 OSDs are 8 each, which is what the cluster has.
+    assert amounts(scenario, "cores per OSD") == [2, 4, 12, 16]
+    assert amounts(scenario, "OSDs per host") == [5, 6, 8]
+    assert amounts(scenario, "hosts") == [5, 6, 7]
+    assert amounts(scenario, "network [Gbit/s]") == [50, 100]
+
+
+def test_pinned_osds_get_cores_of_their_own():
+    scenario = parse_scenario(TEXT.replace("pg_num", "cores_per_osd = 4\npg_num"))
+    (step,) = (
+        each
+        for each in curves.steps_of(scenario)
+        if (each.resource, each.amount) == ("cores per OSD", 16)
+    )
+    # 4 OSDs with 16 cores each need 64 of a host.
+    assert step.keys == {"cores_per_osd": 16, "cores_per_host": 64}
+
+
+def test_racks_grow_alike():
+    text = TEXT.replace("osds_per_host", "racks = 2\nosds_per_host")
+    assert amounts(parse_scenario(text), "hosts") == [6, 8, 10]
+
+
+@pytest.mark.parametrize(
+    ("keys", "cost"),
+    [
+        # A drive of 2 TB for each of 4 hosts.
+        ({"osds_per_host": 5}, 4 * 2 * 100),
+        # A host, 50 Gbit/s of network and 4 drives of 2 TB.
+        ({"hosts": 5}, 6000 + 50 * 10 + 4 * 2 * 100),
+        # 16 more cores for each of 4 hosts.
+        ({"cores_per_host": 48}, 4 * 16 * 60),
+        # Networks of 100 Gbit/s for 4 hosts.
+        ({"public_gbit_per_s": 50.0, "private_gbit_per_s": 50.0}, 4 * 100 * 10),
+    ],
+)
+def test_a_step_costs_what_is_bought(keys, cost):
+    scenario = parse_scenario(TEXT)
+    assert curves._cost(scenario, scenario.with_cluster(**keys)) == pytest.approx(cost)
+
+
+def test_less_of_a_resource_and_steps_without_prices_have_no_cost():
+    scenario = parse_scenario(TEXT)
+    assert curves._cost(scenario, scenario.with_cluster(cores_per_host=8)) is None
+    plain = scenario.replaced(plan=None)
+    assert curves._cost(plain, plain.with_cluster(hosts=5)) is None
+
+
+def test_without_a_price_of_cores_more_of_them_buy_hosts():
+    scenario = parse_scenario(TEXT.replace("core = 60\n", ""))
+    changed = scenario.with_cluster(cores_per_host=48)
+    assert curves._cost(scenario, changed) == pytest.approx(4 * 6000)
+
+
+@pytest.fixture
+def points(monkeypatch):
+    """Return the curves of a cluster whose rate is 1,000 to 1,002 for each core of an OSD, by seed."""
+
+    def run_cell(scenario, cell, engine):
+        cores = scenario.cluster.cores_per_host // scenario.cluster.osds_per_host
+        iops = cores * (1000.0 + scenario.seed % 3)
+        return SimpleNamespace(row=SimpleNamespace(iops=iops, latency_p99_ns=1e6))
+
+    monkeypatch.setattr(curves, "run_cell", run_cell)
+    scenario = parse_scenario(TEXT)
+    return [point.to_json() for point in curves.buying_curves(scenario)]
+
+
+def test_gains_are_differences_of_runs_with_the_same_seeds(points):
+    gains = {
+        point["amount"]: point["iops_gain"]
+        for point in points
+        if point["resource"] == "cores per OSD"
+    }
+    # Three seeds: 1,001 for each core on average.
+    assert gains == {2: -6006, 4: -4004, 8: 0, 12: 4004, 16: 8008}
+
+
+def test_the_step_with_most_requests_for_the_money_is_named(points):
+    # 12 cores: 4,004 more for 3,840. 16 cores: 8,008 more for 7,680.
+    per_1000 = {
+        point["amount"]: point["iops_per_1000"]
+        for point in points
+        if point["resource"] == "cores per OSD" and point["cost"]
+    }
+    assert per_1000 == pytest.approx({12: 4004 / 3.84, 16: 8008 / 7.68})
+    (sentence,) = curves.buying_sentences(points)
+    assert "cores per OSD" in sentence
+    assert "+8,008 requests/s" in sentence
+
+
+def test_what_gains_nothing_has_no_requests_for_the_money(points):
+    network = [point for point in points if point["resource"] == "network [Gbit/s]"]
+    assert {point["iops_per_1000"] for point in network} == {None}
+
+
+def test_table_and_figure_have_a_line_and_a_panel_for_each_resource(points):
+    assert len(purchases_table(points).rows) == len(points)
+    assert len(purchases_figure(points).panels) == 4
+
+
+def test_bounds_of_steps_rise_with_what_limits():
+    text = TEXT.replace("requests = 100", "requests = 100\nqueue_depth = 64")
+    # Many placement groups, so that their locks do not limit.
+    text = text.replace("pg_num = 64", "pg_num = 2048")
+    scenario = parse_scenario(text).with_enough_clients()
+    rows = curves.bounds_of_steps(scenario, "rep:3")
+    cores = {row["amount"]: row for row in rows if row["resource"] == "cores per OSD"}
+    # Processors limit small writes: fewer cores serve fewer requests.
+    assert cores[2]["limited_by"].startswith("processors")
+    assert cores[2]["iops_gain"] < 0 < cores[12]["iops_gain"]
+    assert cores[12]["cost"] == pytest.approx(4 * 16 * 60)
+    assert cores[12]["iops_per_1000"] == pytest.approx(
+        cores[12]["iops_gain"] / 3840 * 1000
+    )
+    sentence = curves.sentence_of_bounds(rows)
+    assert sentence is not None
+    assert "for each 1,000" in sentence
+
+
+def test_a_plan_prices_the_steps_of_its_recommendation():
+    text = TEXT.replace("hosts = [4]", 'hosts = [4]\nusable_bytes = "1TB"')
+    document = make_plan(parse_scenario(text))
+    assert document["recommended"] is not None
+    (cores,) = (
+        row
+        for row in document["purchases"]
+        if (row["resource"], row["amount"]) == ("cores per OSD", 12)
+    )
+    assert cores["cost"] == pytest.approx(4 * 16 * 60)
