@@ -11,8 +11,9 @@ from stripesim.cli.explain import explain
 from stripesim.cli.importing import import_app
 from stripesim.cli.kernel import kernel
 from stripesim.cli.load import load
+from stripesim.cli.marking import mark
 from stripesim.cli.planning import durability, plan, rehearse, serve
-from stripesim.cli.predicting import predict, score
+from stripesim.cli.predicting import check, predict, score
 from stripesim.cli.run import cite, run
 from stripesim.cli.study import study_app
 from stripesim.cli.sweep import sweep
@@ -49,12 +50,14 @@ for command in (
     kernel,
     predict,
     score,
+    check,
     calibrate,
     durability,
     plan,
     rehearse,
     serve,
     cite,
+    mark,
 ):
     app.command()(command)
 app.command(cls=CrushCommand)(crush)

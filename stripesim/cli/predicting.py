@@ -1,4 +1,4 @@
-"""`stripesim predict` and `score`: state numbers before they are measured, and compare later."""
+"""`stripesim predict`, `score` and `check`: compare predicted and measured numbers."""
 
 from __future__ import annotations
 
@@ -73,3 +73,37 @@ def score(
     from stripesim.scenarios.answers.predict.score import score as score_register
 
     output.deliver(answer_of_score(score_register(register, measured)), to)
+
+
+def check(
+    scenario: options.ScenarioArgument,
+    measured: Annotated[
+        Path,
+        typer.Argument(
+            help="fio's JSON, the output of rados bench (text or JSON), or a .csv table of one row.",
+            show_default=False,
+        ),
+    ],
+    sets: options.SetOption = None,
+    code: options.CodeOption = None,
+    engine: options.EngineOption = "compiled",
+    seed: options.SeedOption = None,
+    out: options.OutOption = None,
+    width: options.WidthOption = None,
+    json_to: options.JsonOption = None,
+) -> None:
+    """Check if a measured number is what the hardware should give, and simulate what would explain it."""
+    to = output.destination(out, json_to, width=width)
+    from stripesim.scenarios.answers.check.answer import answer_of_check
+    from stripesim.scenarios.answers.check.check import check as check_measured
+
+    with output.progress("check", None) as step:
+        checked = check_measured(
+            scenario,
+            measured,
+            sets=options.with_codes(sets, code),
+            seed=seed,
+            engine=engine,
+            progress=step,
+        )
+    output.deliver(answer_of_check(checked), to)
