@@ -27,6 +27,8 @@ from stripesim.models.problems import WorkError
 R = TypeVar("R")
 
 _PARENT_CHECK_S: Final = 1.0
+# Processor time after which work that did not stop is told to again [s].
+_STOP_AGAIN_S: Final = 1.0
 # Interval in which reports of running work are read [s].
 _REPORT_CHECK_S: Final = 0.1
 
@@ -99,7 +101,8 @@ def processor_limit(limit_s: float) -> Iterator[None]:
 
     before = signal.signal(signal.SIGPROF, stop)
     try:
-        signal.setitimer(signal.ITIMER_PROF, limit_s)
+        # Again each second, because a callback of Numba or a finaliser may swallow the first error.
+        signal.setitimer(signal.ITIMER_PROF, limit_s, _STOP_AGAIN_S)
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)

@@ -5,6 +5,7 @@ import time
 import tomllib
 import zlib
 from base64 import urlsafe_b64encode
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -702,6 +703,17 @@ def test_waiting_is_no_processor_time():
         time.sleep(0.3)
     with pytest.raises(OutOfProcessorTime, match=r"after 0.2 s"), processor_limit(0.2):
         work_without_end()
+
+
+def test_work_that_swallows_its_end_is_told_again():
+    def swallow_once():
+        # As a finaliser of Python does.
+        with suppress(OutOfProcessorTime):
+            work_without_end()
+        work_without_end()
+
+    with pytest.raises(OutOfProcessorTime), processor_limit(0.1):
+        swallow_once()
 
 
 def test_an_option_that_runs_out_of_time_shows_what_it_has(client, monkeypatch):
