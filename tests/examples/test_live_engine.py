@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-import sys
 import time
 from base64 import b64encode
 from hashlib import sha256
@@ -13,16 +12,13 @@ import pytest
 
 import stripesim
 from stripesim.models.jit import Kernel, prebuilt
+from stripesim.scenarios.answers.engine_page import page as live_engine
 from stripesim.sim import kernels
 from stripesim.sim.engine.compiled.engine import run
 from stripesim.sim.engine.compiled.kernel import run_machine
 from support.chromium import headless_chromium
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "docs"))
-
-from generate import live_engine  # noqa: E402
-
 SCRIPT = ROOT / "tests" / "support" / "engine_page.mjs"
 ENGINE = live_engine.PARTS / "engine.js"
 WASM = prebuilt.FOLDER / prebuilt.WASM
@@ -252,7 +248,7 @@ def page(tmp_path_factory):
         monkeypatch.setattr(live_engine, "HARDWARE", first)
         monkeypatch.setattr(live_engine, "LOADS", two)
         path = tmp_path_factory.mktemp("page") / "engine.html"
-        path.write_text(live_engine.page(), encoding="utf-8")
+        path.write_text(live_engine.engine_page(), encoding="utf-8")
         return path
 
 

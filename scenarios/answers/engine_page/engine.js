@@ -1,5 +1,5 @@
 // The compiled engine in JavaScript: lay out the arrays of a run in the kernel's memory, call it, read the result.
-// `described` is written by docs/generate/live_engine.py: the arrays of the engine's world in their order, each with
+// `described` is written by page.py: the arrays of the engine's world in their order, each with
 // name, bytes per element and dimensions; offsets of fields; statuses; and the first entry of the calendar.
 globalThis.stripesim = (() => {
   "use strict";

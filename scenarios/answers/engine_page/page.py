@@ -2,7 +2,7 @@
 
 Python plans and the page simulates. A program is the world of a run (``sim/engine/compiled/world.py``) before
 its first event, with all requests planned. Programs share most arrays, so the page stores each array once.
-`engine_page/engine.js` lays them out for the kernel, and `engine_page/page.html` draws the results.
+`engine.js` lays them out for the kernel, and `page.html` draws the results.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from unittest import mock
 import numpy as np
 import numpy.typing as npt
 
-import stripesim
 from stripesim.models.jit.prebuilt import FOLDER, MANIFEST, WASM
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cells
+from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.state import RunState
 from stripesim.sim.engine.compiled.world import World
@@ -30,7 +30,7 @@ from stripesim.sim.engine.draws import seed_state
 from stripesim.sim.engine.program import Program
 from stripesim.sim.kernels import empty_program
 
-PARTS = Path(__file__).resolve().parent / "engine_page"
+PARTS = Path(__file__).resolve().parent
 SCENARIO = "quickstart"
 #: Requests that a program has planned. The page simulates the first of them.
 REQUESTS = 2000
@@ -90,7 +90,7 @@ def sets_of(choice: Mapping[str, Any]) -> dict[str, Any]:
 
 def program_of(sets: Mapping[str, Any], seed: int) -> Program:
     """Return the program that the engine gets for the first cell of the scenario."""
-    scenario = stripesim.load_scenario(SCENARIO, sets=sets, seed=seed)
+    scenario = load_scenario(SCENARIO, sets=sets, seed=seed)
 
     def stop(program: Program) -> NoReturn:
         raise _ProgramReadyError(program)
@@ -240,7 +240,7 @@ def exponentials(seed: int) -> list[float]:
     return [float(number) for number in generator.standard_exponential(REQUESTS)]
 
 
-def page() -> str:
+def engine_page() -> str:
     """Return the page."""
     data = {
         "scenario": SCENARIO,
