@@ -61,6 +61,7 @@ bench: $(STAMP) kernels
 
 docs: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	$(BIN)/python -m stripesim.sim.kernels
 	$(BIN)/python docs/build.py $(OUT)
 
 notebooks: $(STAMP)

@@ -4,7 +4,9 @@ Start with `open_lesson`. The questions of a lesson live in `stripesim.notebooks
 """
 
 import hashlib
+import hmac
 import html
+import json
 import math
 import sys
 from base64 import b64encode
@@ -18,6 +20,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
+from stripesim._version import __version__
 from stripesim.scenarios.show.tables import Table
 
 __all__ = [
@@ -85,6 +88,7 @@ class Question:
     points: int = 2  #: Points for a right answer
     #: Events so far: right, hint, revealed
     record: set[str] = field(default_factory=set)
+    given: Answer | None = None  #: Last answer that was checked
 
     def __post_init__(self) -> None:
         if not 0 <= self.tolerance < 1:
@@ -107,7 +111,8 @@ class Question:
 
     def check(self, answer: Answer) -> str:
         """Judge an answer in words, numbers within the tolerance."""
-        verdict = self._judge(answer)
+        self.given = answer
+        verdict = self.judge(answer)
         if verdict == "right":
             self.record.add("right")
         return verdict
@@ -133,7 +138,8 @@ class Question:
             why = why(self.value)
         return f"{text}. {why}" if why else text
 
-    def _judge(self, answer: Answer) -> str:
+    def judge(self, answer: Answer) -> str:
+        """Judge an answer in words without recording it."""
         value = self.value
         if isinstance(value, bool | str):
             is_right = _compared(answer) == _compared(value)
@@ -203,6 +209,7 @@ class Lesson:
     write: Callable[[Given], Iterable[Question]]
     #: Criteria of the exercise and their points
     rubric: Sequence[tuple[str, int]] = ()
+    name: str = ""  #: Name of the lesson's file without its number, for `hand_in`
 
     def __post_init__(self) -> None:
         draw = Draw(self.seed)
@@ -235,6 +242,44 @@ class Lesson:
             f"{counts['right']} of {len(self.questions)} right, {counts['hint']} with a hint, "
             f"{counts['revealed']} revealed"
         )
+
+    def hand_in(self, path: str | Path, *, student: str, key: str = "") -> Path:
+        """Write the answers into a file for the teacher, who grades it by ``stripesim mark``.
+
+        Parameters
+        ----------
+        path
+            The file, such as ``4711.json``.
+        student
+            Name or number of the student.
+        key
+            Key of the class, if the teacher gave one.
+
+        Notes
+        -----
+        The file is signed with HMAC-SHA256, so that a change of it shows. `stripesim mark` judges the answers
+        again. A student who has the key can sign other events, such as no hints, but no other right answers.
+        """
+        answers = {
+            question.name: {
+                **(
+                    {} if question.given is None else {"answer": _plain(question.given)}
+                ),
+                "events": sorted(question.record),
+            }
+            for question in self.questions.values()
+        }
+        document: dict[str, Any] = {
+            "lesson": self.name,
+            "seed": self.seed,
+            "student": student,
+            "stripesim": __version__,
+            "answers": answers,
+        }
+        document["signature"] = signature(document, key)
+        path = Path(path)
+        path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        return path
 
     def sheet(self) -> str:
         """Return the questions as a handout."""
@@ -288,8 +333,21 @@ def open_lesson(name: str, *, seed: int | str = 1) -> Lesson:
         raise ValueError(f"lesson: got {name!r}, wanted one of {', '.join(known)}")
     answers = import_module(f"stripesim.notebooks.answers.{name.replace('-', '_')}")
     return Lesson(
-        answers.TITLE, seed, answers.NUMBERS, answers.questions, answers.RUBRIC
+        answers.TITLE, seed, answers.NUMBERS, answers.questions, answers.RUBRIC, name
     )
+
+
+def signature(document: Mapping[str, Any], key: str) -> str:
+    """Return the signature of what a student hands in."""
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    return hmac.new(f"stripesim {key}".encode(), text.encode(), "sha256").hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """Return an answer as JSON takes it: numbers of NumPy as those of Python."""
+    if hasattr(value, "item"):
+        value = value.item()
+    return value if isinstance(value, bool | int | float | str) else str(value)
 
 
 def row_of(rows: Any, **values: Any) -> dict[str, Any]:

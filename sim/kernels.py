@@ -8,13 +8,14 @@ import multiprocessing
 import os
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from stripesim.models.jit import Kernel, recorded_calls
-from stripesim.models.jit.prebuilt import FOLDER, is_current
+from stripesim.models.jit.prebuilt import FOLDER, WASM, is_current
 from stripesim.models.placement.crush.build import build_map
 from stripesim.models.placement.crush.text import parse_map
 from stripesim.sim.durability import bursts
@@ -27,8 +28,7 @@ from stripesim.sim.durability.system import (
     System,
     code_of,
 )
-from stripesim.sim.durability.walks import groups, history
-from stripesim.sim.durability.walks import pool as pool_walks
+from stripesim.sim.durability.walks import groups, history, pool
 from stripesim.sim.engine.compiled import actions
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.kernel import run_machine
@@ -79,12 +79,15 @@ def example_calls() -> dict[Kernel, tuple[Any, ...]]:
     return dict(calls)
 
 
-def _run_engine() -> None:
+def empty_program() -> Program:
+    """Return a program without resources and requests."""
     nothing = np.zeros(0, dtype=np.int64)
-    program = Program(
-        resources=Resources((), (), nothing, nothing), book=_NoBook(), streams=()
-    )
-    world = layout.empty_world(program, log_rows=1)
+    none = Resources((), (), nothing, nothing)
+    return Program(resources=none, book=_NoBook(), streams=())
+
+
+def _run_engine() -> None:
+    world = layout.empty_world(empty_program(), log_rows=1)
     marks = np.zeros(1, dtype=np.uint8)
     times_ns = np.zeros(1, dtype=np.int64)
     cells = np.zeros(1, dtype=np.int32)
@@ -139,7 +142,7 @@ def _walk() -> None:
     bursts.loss_of_burst(system, burst)
     some = Burst(name="some", rate_per_s=1.0, unit="drive", units=2, lost_fraction=0.5)
     bursts.loss_of_burst(system, some)
-    pool = prepare(
+    declustered = prepare(
         System(
             code=system.code,
             placement="declustered",
@@ -150,40 +153,59 @@ def _walk() -> None:
         ),
         biased=False,
     )
-    pool_walks.stage(pool.layout, initial_state(pool), 1, 1, weights)
+    pool.stage(declustered.layout, initial_state(declustered), 1, 1, weights)
 
 
 def build(folder: Path) -> None:
-    """Build the library of all kernels for this kind of machine, on all cores.
+    """Build the library of all kernels for this kind of machine, on all cores, and the engine for browsers.
 
     Raises
     ------
     BuildError
         If there is no linker, or a kernel cannot be compiled without Numba's runtime.
     """
-    from stripesim.models.jit.build import find_linker, link_native
+    from stripesim.models.jit.build import find_linker, link_native, link_wasm
 
     find_linker()
-    # The largest first, so that no core waits for it at the end.
+    # The engine comes first. It takes longest, so no core waits for it at the end.
     numbers = range(len(example_calls()))
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(4, os.cpu_count() or 1), context) as workers:
         made = list(workers.map(_compile, numbers))
-    link_native([kernel for kernel, _ in made], [code for _, code in made], folder)
+    link_native([one.kernel for one in made], [one.native for one in made], folder)
+    (folder / WASM).unlink(missing_ok=True)
+    for one in made:
+        if one.wasm is not None:
+            link_wasm(one.kernel, one.wasm, folder)
 
 
-def _compile(number: int) -> "tuple[Intermediate, bytes]":
+class _Made(NamedTuple):
+    kernel: "Intermediate"
+    native: bytes
+    wasm: bytes | None
+
+
+def _compile(number: int) -> _Made:
     """Compile one of the kernels."""
-    from stripesim.models.jit.build import intermediate_of, native_object
+    from stripesim.models.jit.build import (
+        can_link_wasm,
+        intermediate_of,
+        native_object,
+        wasm_object,
+    )
 
     kernel, arguments = list(example_calls().items())[number]
     intermediate = intermediate_of(kernel, arguments)
-    return intermediate._replace(text=""), native_object(intermediate)
+    wasm = None
+    if kernel is run_machine and can_link_wasm():
+        wasm = wasm_object(intermediate)
+    return _Made(intermediate._replace(text=""), native_object(intermediate), wasm)
 
 
 def main() -> int:
-    """Build the library if the one in the folder was made from other sources, and return the exit status."""
-    if is_current(kernel.function for kernel in example_calls()):
+    """Build the libraries unless they are there for these sources, and return the exit status."""
+    has_wasm = (FOLDER / WASM).exists() or find_spec("ziglang") is None
+    if has_wasm and is_current(kernel.function for kernel in example_calls()):
         return 0
     try:
         from stripesim.models.jit.build import BuildError

@@ -88,8 +88,7 @@ class MeasuredRow:
     threads_per_node: (
         int | None
     )  #: Hardware threads that a node's OSDs are pinned to [count], None for all
-    #: `cores_per_osd`, `cpu_limit_per_osd`: cores that each OSD is pinned to, and its mean number of cores at
-    #: most, as the keys of a scenario. None: not limited
+    #: `cores_per_osd`, `cpu_limit_per_osd`: as the keys of a scenario, None for all cores of the node
     cores_per_osd: int | None
     cpu_limit_per_osd: float | None
     scheme: str

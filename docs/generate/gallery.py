@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 import stripesim
+from stripesim.scenarios.answers.engine_page.page import engine_page
 from stripesim.scenarios.answers.explain.play import Prediction, play_page
 from stripesim.scenarios.answers.sweep.explorer import (
     METRICS,
@@ -310,6 +311,7 @@ def write(folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     pages = {picture.name: picture_page(picture) for picture in PICTURES}
     pages["explorer"] = grid_page()
+    pages["engine"] = engine_page()
     written = []
     for name, page in pages.items():
         path = folder / f"{name}.html"

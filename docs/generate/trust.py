@@ -38,12 +38,14 @@ KINDS: dict[str, dict[str, tuple[str, ...]]] = {
     "bytes that devices move": {
         "ceph16": ("device_data_write", "device_read", "device_write"),
         "releases": ("device_data_write", "device_read", "device_write"),
+        "s3": ("device_data_write", "device_read", "device_write"),
         "koh2017": ("device traffic",),
         "ecfault2024": ("write amplification",),
     },
     "bytes between hosts": {
         "ceph16": ("private_net",),
         "releases": ("private_net",),
+        "s3": ("private_net", "osd_net"),
         "koh2017": ("private network", "private_net_over_overwrite"),
     },
     "latency": {
@@ -70,6 +72,7 @@ KINDS: dict[str, dict[str, tuple[str, ...]]] = {
             "cores per RGW (48 RGWs)", "ratio of cores per RGW (48 RGWs)",
         ),
     },
+    "operations and transactions of object requests": {"s3": ("operations", "transactions")},
     "speed of encoding and decoding": {
         "dachary2013": (
             "decode1_time_1GiB", "decode2_time_1GiB", "encode_time_1GiB", "example_decode_rate",
@@ -90,6 +93,7 @@ KINDS: dict[str, dict[str, tuple[str, ...]]] = {
         "recovery": (
             "recovery_rate", "recovery_rate_ratio", "recovery_time", "repair_time_ratio", "repair_time_saved",
         ),
+        "changes": ("time until clean",),
     },
     "bytes that a repair moves": {"recovery": ("repair_bytes_ratio", "repair_network_ratio")},
     "bytes that a planned change moves": {"changes": ("bytes of a change", "shards that move")},
@@ -109,7 +113,7 @@ SYSTEMS = {
     "durability": "mlec-sim and formulas",
     "recovery": "Ceph 16 to 18 under schedulers",
     "nvme": "Ceph 16 to 20 on NVMe",
-    "changes": "Ceph 16.2",
+    "changes": "Ceph 16.2 and 20.2",
     "s3": "Ceph RGW",
     "cores": "Ceph 16.2 on NVMe, pinned OSDs",
 }

@@ -14,6 +14,7 @@ from functools import cached_property, update_wrapper
 from typing import Any, ParamSpec, TypeVar, cast
 
 from stripesim.models.jit.inner_functions import Inner, refuse_cycle
+from stripesim.models.jit.origin import digest_of_origin
 from stripesim.models.jit.prebuilt import Prebuilt, prebuilt_of
 
 P = ParamSpec("P")
@@ -44,14 +45,12 @@ class Kernel:
     def __init__(
         self,
         function: Callable[..., Any],
-        sources: str,
         program: str,
         options: dict[str, Any],
     ) -> None:
         update_wrapper(self, function)
         self.function = function
         self.options = options
-        self._sources = sources
         self._program = program
 
     def __call__(self, *arguments: Any) -> Any:
@@ -90,7 +89,9 @@ class Kernel:
         """Numba's dispatcher."""
         from stripesim.models.jit.compiler import dispatcher_of
 
-        return dispatcher_of(self.function, self._sources, self._program, self.options)
+        # Numba's cache notices only changes of the file that defines the function.
+        sources = digest_of_origin(self.function)
+        return dispatcher_of(self.function, sources, self._program, self.options)
 
     @property
     def _numba_type_(self) -> Any:
@@ -145,7 +146,6 @@ def inner(
 def compiled(
     function: Callable[P, R],
     *,
-    sources: str = "",
     program: str = "a kernel",
     **options: Any,
 ) -> Callable[P, R]:
@@ -155,8 +155,6 @@ def compiled(
     ----------
     function
         Function that Numba can compile in nopython mode.
-    sources
-        Text that invalidates the cached code when it changes, such as a hash of called modules.
     program
         Name of the program in the notice that users see at a terminal while it compiles.
     **options
@@ -169,4 +167,4 @@ def compiled(
     """
     if is_disabled():
         return function
-    return cast("Callable[P, R]", Kernel(function, sources, program, options))
+    return cast("Callable[P, R]", Kernel(function, program, options))

@@ -32,6 +32,7 @@ from stripesim.models.jit.prebuilt import (
     LIBRARY,
     MANIFEST,
     RETURNS,
+    WASM,
     machine,
     name_of,
     types_of,
@@ -203,34 +204,34 @@ def link_native(
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
 
 
-def build_wasm(kernel: Intermediate, path: Path) -> None:
+def wasm_object(kernel: Intermediate) -> bytes:
+    """Return the object file of a kernel for WebAssembly, from the same representation as the native one."""
+    layout = f'target datalayout = "{_WASM_LAYOUT}"'
+    text = re.sub("^target datalayout = .*$", layout, kernel.text, flags=re.M)
+    return _object(kernel, text, _WASM, "generic", _WASM_FEATURES, "static")
+
+
+def can_link_wasm() -> bool:
+    """Return True if the Python package ziglang is installed, which has a linker for WebAssembly."""
+    return importlib.util.find_spec("ziglang") is not None
+
+
+def link_wasm(kernel: Intermediate, code: bytes, folder: Path) -> None:
     """Write one kernel as a WebAssembly module, which imports nothing and exports its memory.
 
     Raises
     ------
     BuildError
-        If `ziglang` is not installed: it has the linker.
+        If the linker fails.
     """
-    if importlib.util.find_spec("ziglang") is None:
-        raise BuildError(
-            "got no ziglang, wanted it installed (pip install ziglang): it links WebAssembly"
-        )
-    text = re.sub(
-        r"^target datalayout = .*$",
-        f'target datalayout = "{_WASM_LAYOUT}"',
-        kernel.text,
-        flags=re.M,
-    )
     with tempfile.TemporaryDirectory() as temporary:
         made = Path(temporary) / "kernel.o"
-        made.write_bytes(
-            _object(kernel, text, _WASM, "generic", _WASM_FEATURES, "static")
-        )
-        _run([
-            sys.executable, "-m", "ziglang", "wasm-ld", str(made), "-o", str(path), "--no-entry",
-            f"--export={kernel.entry}", "--export=__heap_base", "-z", "stack-size=65536", "--strip-all",
-            "--initial-memory=1048576", "--max-memory=2147483648",
-        ])  # fmt: skip
+        made.write_bytes(code)
+        linker = [sys.executable, "-m", "ziglang", "wasm-ld"]
+        options = ["--no-entry", "--strip-all", "-z", "stack-size=65536"]
+        exports = [f"--export={kernel.entry}", "--export=__heap_base"]
+        most = ["--max-memory=2147483648"]
+        _run([*linker, str(made), "-o", str(folder / WASM), *options, *exports, *most])
 
 
 def _object(

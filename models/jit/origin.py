@@ -41,16 +41,22 @@ def origin_of(function: Callable[..., Any]) -> dict[str, str]:
         if id(called) in seen:
             continue
         seen.add(id(called))
-        names.add(called.__module__)
+        if _is_own(called.__module__):
+            names.add(called.__module__)
         for module, name, value in _used(called):
             if isinstance(value, _PLAIN) or _is_numpy_type(value):
                 names.add(f"{module}:{name}")
-            elif getattr(value, "__module__", "").partition(".")[0] == _PACKAGE:
+            elif _is_own(getattr(value, "__module__", None) or ""):
                 names.add(value.__module__)
                 inside = getattr(value, "function", value)
                 if hasattr(inside, "__code__"):
                     waiting.append(inside)
     return {name: current(name) for name in sorted(names)}
+
+
+def digest_of_origin(function: Callable[..., Any]) -> str:
+    """Return a digest of what a function's code depends on within the package."""
+    return sha256(repr(origin_of(function)).encode()).hexdigest()
 
 
 def current(name: str) -> str:
@@ -67,6 +73,10 @@ def current(name: str) -> str:
     value = vars(sys.modules[module])[constant]
     # The representation of a NumPy number depends on NumPy's version.
     return f"{type(value).__name__} {value}"
+
+
+def _is_own(module: str) -> bool:
+    return module.partition(".")[0] == _PACKAGE
 
 
 def _is_numpy_type(value: Any) -> bool:
@@ -88,7 +98,7 @@ def _used(function: Any) -> list[tuple[str, str, Any]]:
     for name, value in referred(function):
         if not isinstance(value, ModuleType):
             used.append((function.__module__, name, value))
-        elif value.__name__.partition(".")[0] == _PACKAGE:
+        elif _is_own(value.__name__):
             for attribute in function.__code__.co_names:
                 if attribute in vars(value):
                     found = vars(value)[attribute]

@@ -28,6 +28,8 @@ from stripesim.models.jit.warning import warn
 
 FOLDER: Final = Path(__file__).resolve().parent / "built"
 LIBRARY: Final = "kernels.so"
+#: The engine alone, for browsers.
+WASM: Final = "kernels.wasm"
 MANIFEST: Final = "kernels.json"
 
 #: Conversions of the returned number, by the name of Numba's type.

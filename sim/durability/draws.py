@@ -1,8 +1,6 @@
 """Random numbers, bursts and latent errors for both kinds of walks, with importance sampling."""
 
 from collections.abc import Callable
-from hashlib import sha256
-from pathlib import Path
 from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
@@ -83,20 +81,9 @@ class Threats(NamedTuple):
     sector_errors: float
 
 
-def _sources() -> str:
-    """Return a hash of the modules that compiled walks call."""
-    digest = sha256()
-    for module in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(module.read_bytes())
-    return digest.hexdigest()
-
-
-_SOURCES: Final = _sources()
-
-
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile with Numba, cache on disk, and release Python's lock so that batches run in parallel."""
-    return jit.compiled(function, sources=_SOURCES, program="random walks", **_OPTIONS)
+    return jit.compiled(function, program="random walks", **_OPTIONS)
 
 
 def inner(function: Callable[P, R]) -> Callable[P, R]:

@@ -11,6 +11,7 @@ from stripesim.cli.explain import explain
 from stripesim.cli.importing import import_app
 from stripesim.cli.kernel import kernel
 from stripesim.cli.load import load
+from stripesim.cli.marking import mark
 from stripesim.cli.planning import durability, plan, rehearse, serve
 from stripesim.cli.predicting import check, predict, score
 from stripesim.cli.run import cite, run
@@ -56,6 +57,7 @@ for command in (
     rehearse,
     serve,
     cite,
+    mark,
 ):
     app.command()(command)
 app.command(cls=CrushCommand)(crush)

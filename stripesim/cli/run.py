@@ -113,10 +113,27 @@ def cite(
             show_default=False,
         ),
     ] = None,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify",
+            help="Simulate RUN_DIR again from its provenance, and compare the rows by a hash. Status 1 if "
+            "they differ.",
+        ),
+    ] = False,
     json_to: options.JsonOption = None,
 ) -> None:
     """Print BibTeX of the tool, and of the parameter sets, codes and sources that a run used."""
     to = output.destination(None, json_to)
+    if verify:
+        if folder is None:
+            raise ValueError(
+                "--verify: got no RUN_DIR, wanted the --out of stripesim run or sweep"
+            )
+        from stripesim.scenarios.answers.reproduce import answer_of_verification
+
+        output.deliver(answer_of_verification(folder), to)
+        return
     from stripesim.scenarios.answers.cite import answer_of_citation
 
     output.deliver(answer_of_citation(folder), to)

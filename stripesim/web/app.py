@@ -57,9 +57,12 @@ from stripesim.web.worker import call
 FORM_BYTES_MAX: Final = 1 << 16
 UPLOAD_BYTES_MAX: Final = TEXT_MAX
 REPORT_BYTES_MAX: Final = 64 << 20
-#: Time limits for computing an option without simulation, and for reading an upload [s].
-OPTIONS_WALL_S_MAX: Final = 60.0
+#: Time limits for an option without simulation, which also has one of processor time, and for an upload [s].
+#: They include the start of a process, which takes long on a busy machine. Reaching them ends the process.
+OPTIONS_WALL_S_MAX: Final = 600.0
 UPLOAD_WALL_S_MAX: Final = 60.0
+#: Time limit for starting processes, which no page waits for [s].
+WARM_UP_WALL_S_MAX: Final = 1800.0
 _OPTIONS_KEPT: Final = 256
 _PROBLEM_CHARACTERS_MAX: Final = 2000
 _TAB_CHARACTERS_MAX: Final = 32
@@ -145,6 +148,9 @@ class _Pages:
             except WorkError as error:
                 # Not kept, because it may be a matter of time or memory.
                 return PlanOption(values, problems=FormProblems(others=(str(error),)))
+        if option.is_partial:
+            # Not kept, because the next call in a warm process may be complete.
+            return option
         self._computed[key] = option
         self._computed.move_to_end(key)
         if len(self._computed) > _OPTIONS_KEPT:
@@ -159,7 +165,7 @@ class _Pages:
         async def start() -> None:
             # A page that needs the process says what is wrong.
             with suppress(WorkError):
-                await call(warm_up, limiter=every, wall_s=OPTIONS_WALL_S_MAX)
+                await call(warm_up, limiter=every, wall_s=WARM_UP_WALL_S_MAX)
 
         async with anyio.create_task_group() as tasks:
             for _ in range(int(every.total_tokens)):

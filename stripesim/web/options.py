@@ -26,7 +26,10 @@ from stripesim.scenarios.schema.units import bytes_text, number_text
 from stripesim.sim.ceph.cluster import Models
 from stripesim.web.controls import BY_DEPTH, controls
 from stripesim.web.fields import NO_PROBLEMS, FormProblems, problems_of_scenario
+from stripesim.web.worker import OutOfProcessorTime, processor_limit
 
+#: Processor time for the answers of an option [s].
+OPTIONS_PROCESSOR_S_MAX: Final = 60.0
 #: Days for which a constant growth is not assumed any more.
 _DAYS_MAX: Final = 10 * 365
 _EXACT: Final = "exact arithmetic, without metadata and other pools"
@@ -70,6 +73,8 @@ class ClosedForms:
         Row of durability.
     times_ns
         Time of a lone request by phase [ns], for reads and writes. Empty if it cannot be explained.
+    missing
+        Why answers are missing, or "".
     """
 
     numbers: tuple[Number, ...]
@@ -77,6 +82,7 @@ class ClosedForms:
     bounds: tuple[Bound, ...]
     nines: Mapping[str, Any]
     times_ns: Mapping[str, Mapping[str, int]]
+    missing: str = ""
 
 
 @dataclass(frozen=True)
@@ -90,13 +96,18 @@ class PlanOption:
     scenario: Scenario | None = None
     answers: ClosedForms | None = None
     problems: FormProblems = NO_PROBLEMS
-    risks: tuple[str, ...] = ()  # of its data
+    risks: tuple[str, ...] = ()  # of its data, and missing answers
     warnings: tuple[str, ...] = ()  # values outside the calibrated range
 
     @property
     def numbers(self) -> tuple[Number, ...]:
         """Numbers to compare, none for an invalid option."""
         return self.answers.numbers if self.answers else ()
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether time ran out before all answers were there."""
+        return self.answers is not None and self.answers.missing != ""
 
     @property
     def problem_lines(self) -> list[str]:
@@ -129,6 +140,8 @@ def option_of(
         answers = _answers(scenario, models, values)
     except ValueError as error:
         return PlanOption(values, problems=problems_of_scenario(error, controls()))
+    if answers.missing:
+        risks = [*risks, answers.missing]
     warnings = tuple(warnings_of(scenario))
     return PlanOption(values, scenario, answers, risks=tuple(risks), warnings=warnings)
 
@@ -219,22 +232,46 @@ _REPLACED: Final[Any] = {
 def _answers(
     scenario: Scenario, models: Models, values: Mapping[str, str]
 ) -> ClosedForms:
-    """Return the answers of a scenario."""
+    """Return the answers of a scenario. Those that take long are missing once time has run out."""
     scheme = scenario.schemes[0]
     drives = drives_of(scenario, models)
     capacity = capacity_of(scenario, scheme, models, drives)
-    bounds = bounds_of(scenario, scheme)
-    nines = _nines_or_reason(scenario, scheme)
+    bounds: Sequence[Bound] = ()
     times_ns = {}
-    if scheme != "none":
-        times_ns = {op: _time_by_phase_ns(scenario, op) for op in ("read", "write")}
+    nines = _no_nines("not computed")
+    missing = ""
+    try:
+        with processor_limit(OPTIONS_PROCESSOR_S_MAX):
+            bounds = bounds_of(scenario, scheme)
+            if scheme != "none":
+                times_ns = _times_by_phase_ns(scenario)
+            nines = _nines_or_reason(scenario, scheme)
+    except OutOfProcessorTime as error:
+        nines = _no_nines(str(error))
+        missing = _missing_words(str(error), bounds, times_ns)
     numbers = (
         *_capacity_numbers(capacity, drives),
         *_days_numbers(capacity.usable_bytes_safe, values),
         *_bound_numbers(bounds),
         _nines_number(nines, values),
     )
-    return ClosedForms(numbers, capacity, bounds, nines, times_ns)
+    return ClosedForms(numbers, capacity, tuple(bounds), nines, times_ns, missing)
+
+
+def _missing_words(
+    reason: str, bounds: Sequence[Bound], times_ns: Mapping[str, Any]
+) -> str:
+    """Say which answers are missing and why. Durability comes last, so that it always is."""
+    names = ["durability"]
+    if not times_ns:
+        names.insert(0, "time of a lone request")
+    if not bounds:
+        names.insert(0, "highest rate")
+    return f"{reason}, without {', '.join(names)}: choose a smaller cluster"
+
+
+def _times_by_phase_ns(scenario: Scenario) -> dict[str, dict[str, int]]:
+    return {op: _time_by_phase_ns(scenario, op) for op in ("read", "write")}
 
 
 def _time_by_phase_ns(scenario: Scenario, op: str) -> dict[str, int]:
@@ -334,8 +371,11 @@ def _nines_or_reason(scenario: Scenario, scheme: str) -> dict[str, Any]:
     try:
         return nines_of(scenario, scheme)
     except ValueError as error:
-        reason = first_problem(error)
-        return {"nines": None, "loss_probability": None, "assumptions": [reason]}
+        return _no_nines(first_problem(error))
+
+
+def _no_nines(reason: str) -> dict[str, Any]:
+    return {"nines": None, "loss_probability": None, "assumptions": [reason]}
 
 
 def _nines_number(row: Mapping[str, Any], values: Mapping[str, str]) -> Number:

@@ -12,9 +12,11 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final, NamedTuple, TextIO, TypeVar
 
 import anyio
@@ -25,6 +27,8 @@ from stripesim.models.problems import WorkError
 R = TypeVar("R")
 
 _PARENT_CHECK_S: Final = 1.0
+# Processor time after which work that did not stop is told to again [s].
+_STOP_AGAIN_S: Final = 1.0
 # Interval in which reports of running work are read [s].
 _REPORT_CHECK_S: Final = 0.1
 
@@ -43,7 +47,7 @@ async def call(
     limiter
         Limits the number of concurrent calls. Further calls wait.
     wall_s
-        Time limit for waiting and running, after which the process is killed [s].
+        Time limit for waiting, starting a process and running, after which the process is killed [s].
 
     Returns
     -------
@@ -68,6 +72,41 @@ async def call(
     if isinstance(result, _Problem):
         raise WorkError(result.text)
     return result
+
+
+class OutOfProcessorTime(BaseException):
+    """Work has used its processor time. No handler of `Exception` within the work stops it."""
+
+
+@contextmanager
+def processor_limit(limit_s: float) -> Iterator[None]:
+    """Limit the processor time of a block, which ends while its process stays.
+
+    The time that a process waits for a processor on a busy machine does not count. Machine code is not
+    interrupted: the limit acts when it returns. Only the main thread of a process may use it.
+
+    Parameters
+    ----------
+    limit_s
+        Processor time of all threads of this process [s].
+
+    Raises
+    ------
+    OutOfProcessorTime
+        Once the time is used up.
+    """
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        raise OutOfProcessorTime(f"stopped after {limit_s:g} s of processor time")
+
+    before = signal.signal(signal.SIGPROF, stop)
+    try:
+        # Again each second, because a callback of Numba or a finaliser may swallow the first error.
+        signal.setitimer(signal.ITIMER_PROF, limit_s, _STOP_AGAIN_S)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 class _Problem(NamedTuple):

@@ -56,7 +56,7 @@ def test_every_link_has_its_page():
     assert linked == list(PICTURES)
     text = (DOCS / "gallery.md").read_text(encoding="utf-8")
     assert gallery.MARKER in text
-    assert re.findall(r'href="gallery/([\w-]+)\.html"', text) == ["explorer"]
+    assert re.findall(r'href="gallery/([\w-]+)\.html"', text) == ["engine", "explorer"]
 
 
 def test_the_recorded_grid_has_every_cell():

@@ -164,7 +164,8 @@ def check_calibrates(measured: Path, scenario: str) -> None:
         name = re.sub(r"\W", "-", scheme)
         (measured / f"{name}-randread.json").write_text(output, encoding="utf-8")
     for run in fio_runs(measured):
-        assert run.simulate(lambda models: models, rounds=2)[run.row.id]["iops"] > 0
+        row = run.simulate(lambda models: models, rounds=2)[run.row.id]
+        assert row.metrics["iops"] > 0
 
 
 def check_parameters(folder: Path, like: str, values: Mapping[str, Any]) -> None:

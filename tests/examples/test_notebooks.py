@@ -137,13 +137,17 @@ def test_a_lesson_runs_and_computes_its_answers(lesson: Path) -> None:
     assert "points" not in sheet
 
 
-@pytest.mark.parametrize("name", ["grow-a-cluster", "queueing-theory"])
+@pytest.mark.parametrize(
+    "name",
+    ["anatomy-of-a-write", "calibrate", "grow-a-cluster", "queueing-theory"],
+)
 def test_no_answer_is_printed_before_its_question(name: str) -> None:
     lesson = next(path for path in LESSONS if name_of(path) == name)
     opened, before = _solved_with_prints(lesson, 1)
     for question in opened.questions.values():
         value = question.value
-        assert isinstance(value, int | float)
+        if not isinstance(value, int | float):
+            continue
         texts = re.findall(r"\d[\d,]*\.?\d*", before[question.name])
         numbers = [float(text.replace(",", "")) for text in texts]
         # In any unit: bytes for terabytes, a share for per cent.

@@ -1,10 +1,12 @@
 """The experiments of the page with few requests or none, for workers, which inherit no patch of a test."""
 
 import time
+from unittest.mock import patch
 
 from stripesim.scenarios.answers.load import curves
 from stripesim.scenarios.answers.rehearse import samples
 from stripesim.web import experiments
+from stripesim.web.options import option_of
 
 REQUESTS = 500
 
@@ -29,3 +31,17 @@ def run_until_stopped(name, scenario, settings, *, emit, should_stop):
 def run_no_experiment(name, scenario, settings, *, emit, should_stop):
     """Report that nothing is simulated, as the page reports an experiment that failed."""
     raise ValueError("not simulated in this test")
+
+
+def work_without_end(*_args):
+    while True:
+        pass
+
+
+def option_with_endless_durability(*args):
+    """Compute an option whose durability takes more than the processor time of an option."""
+    with (
+        patch("stripesim.web.options.nines_of", work_without_end),
+        patch("stripesim.web.options.OPTIONS_PROCESSOR_S_MAX", 10.0),
+    ):
+        return option_of(*args)

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from stripesim.scenarios.answers.plan.plan import make_plan
 from stripesim.scenarios.answers.run import buying_curves as curves
 from stripesim.scenarios.answers.run.purchases_figure import purchases_figure
 from stripesim.scenarios.answers.run.tables import purchases_table
@@ -143,3 +144,34 @@ def test_what_gains_nothing_has_no_requests_for_the_money(points):
 def test_table_and_figure_have_a_line_and_a_panel_for_each_resource(points):
     assert len(purchases_table(points).rows) == len(points)
     assert len(purchases_figure(points).panels) == 4
+
+
+def test_bounds_of_steps_rise_with_what_limits():
+    text = TEXT.replace("requests = 100", "requests = 100\nqueue_depth = 64")
+    # Many placement groups, so that their locks do not limit.
+    text = text.replace("pg_num = 64", "pg_num = 2048")
+    scenario = parse_scenario(text).with_enough_clients()
+    rows = curves.bounds_of_steps(scenario, "rep:3")
+    cores = {row["amount"]: row for row in rows if row["resource"] == "cores per OSD"}
+    # Processors limit small writes: fewer cores serve fewer requests.
+    assert cores[2]["limited_by"].startswith("processors")
+    assert cores[2]["iops_gain"] < 0 < cores[12]["iops_gain"]
+    assert cores[12]["cost"] == pytest.approx(4 * 16 * 60)
+    assert cores[12]["iops_per_1000"] == pytest.approx(
+        cores[12]["iops_gain"] / 3840 * 1000
+    )
+    sentence = curves.sentence_of_bounds(rows)
+    assert sentence is not None
+    assert "for each 1,000" in sentence
+
+
+def test_a_plan_prices_the_steps_of_its_recommendation():
+    text = TEXT.replace("hosts = [4]", 'hosts = [4]\nusable_bytes = "1TB"')
+    document = make_plan(parse_scenario(text))
+    assert document["recommended"] is not None
+    (cores,) = (
+        row
+        for row in document["purchases"]
+        if (row["resource"], row["amount"]) == ("cores per OSD", 12)
+    )
+    assert cores["cost"] == pytest.approx(4 * 16 * 60)

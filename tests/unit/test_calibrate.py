@@ -20,7 +20,12 @@ from stripesim.scenarios.answers.calibrate.calibrate import (
     calibrate,
     runs_of,
 )
-from stripesim.scenarios.answers.calibrate.factors import starts, with_factors
+from stripesim.scenarios.answers.calibrate.factors import (
+    factors_for,
+    starts,
+    unchanged,
+    with_factors,
+)
 from stripesim.scenarios.answers.calibrate.fio_output import fio_runs
 from stripesim.scenarios.answers.calibrate.parameter_file import (
     parameter_text,
@@ -146,6 +151,28 @@ def test_factors_scale_what_they_name_and_nothing_else():
     assert changed.client.submit_ns == 5 * models.client.submit_ns
     assert changed.store == models.store
     assert changed.cpu.provenance["op_prepare_ns"].kind == "fitted"
+
+
+def test_clusters_with_a_cpu_limit_fit_wake_ups_in_place_of_drives():
+    scenario = load_scenario("quickstart", sets=["cluster.cpu_limit_per_osd=2"])
+    models = build_models(scenario)
+    factors = factors_for(scenario)
+    assert {factor.name for factor in factors} == {
+        "processor",
+        "wake",
+        "network",
+        "client",
+    }
+    assert [factor.name for factor in factors_for(load_scenario("quickstart"))] == [
+        "processor",
+        "drive",
+        "network",
+        "client",
+    ]
+    assert with_factors(models, unchanged(models, factors), "test") == models
+    changed = with_factors(models, starts(models, factors), "test")
+    assert changed.threads.wake_ns == 10_000
+    assert changed.ssd == models.ssd
 
 
 @pytest.fixture(scope="module")

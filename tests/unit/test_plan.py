@@ -562,3 +562,17 @@ def test_the_recommendation_is_printed_before_curves_and_report_are_computed(
     assert first == "recommended:"
     assert "rs:4,2 on 7 × 2 nvme-tlc" in second
     assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_candidates_share_runs_only_where_no_run_differs():
+    # Given candidates that differ in the capacity of equal drives, or in something that runs depend on
+    base = parse_scenario(TEXT)
+    cluster = base.cluster
+
+    def content(**keys):
+        changed = base.replaced(cluster=cluster.replaced(**keys))
+        return planning._content_of_runs(changed)
+
+    assert content(drive_bytes=4e12) == content(drive_bytes=8e12)
+    assert content(hosts=9) != content(hosts=10)
+    assert content(private_gbit_per_s=10.0) != content(private_gbit_per_s=25.0)

@@ -2,9 +2,11 @@
 
 import pytest
 
+from stripesim.models.problems import RefusedError
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.forms.rebuild import Rebuild, idle_rebuild, measured_rebuild
 from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
+from stripesim.sim.observe.audit import collecting_refusals
 
 TEXT = """
 schemes = ["rep:3"]
@@ -129,3 +131,14 @@ def test_an_osd_of_a_balanced_cluster_is_rebuilt_like_any_other():
     assert balanced.reason is None
     assert balanced.lost_bytes == pytest.approx(plain.lost_bytes, rel=0.1)
     assert balanced.bytes_per_s == pytest.approx(plain.bytes_per_s, rel=0.3)
+
+
+def test_a_rebuild_that_the_audit_refuses_is_not_shown():
+    refused = Rebuild("rep:3", seconds=2.0, lost_bytes=1e9, refused="Bytes: got 2 B")
+    with pytest.raises(RefusedError, match="rebuild of rep:3: Bytes"):
+        refused.accepted()
+    assert refused.withheld().bytes_per_s is None
+    assert refused.withheld().reason == "Bytes: got 2 B"
+    with collecting_refusals() as refusals:
+        assert refused.accepted().bytes_per_s == 1e9 / 2.0
+    assert refusals == ["rebuild of rep:3: Bytes: got 2 B"]

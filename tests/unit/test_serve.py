@@ -5,6 +5,7 @@ import time
 import tomllib
 import zlib
 from base64 import urlsafe_b64encode
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +15,12 @@ import anyio
 import pytest
 
 from support.messages import states
-from support.small_experiments import run_small_experiment, run_until_stopped
+from support.small_experiments import (
+    option_with_endless_durability,
+    run_small_experiment,
+    run_until_stopped,
+    work_without_end,
+)
 
 pytest.importorskip(
     "starlette", reason="starlette is not installed (pip install stripesim[web])"
@@ -36,6 +42,7 @@ from stripesim.web.options import option_of, toml_of
 from stripesim.web.pictures import load_curve
 from stripesim.web.state import LabState
 from stripesim.web.uploads import PACKED, read_upload, unpacked
+from stripesim.web.worker import OutOfProcessorTime, processor_limit
 
 BASE = """
 schemes = ["rep:3", "rs:4,2"]
@@ -688,3 +695,35 @@ def test_a_curve_that_runs_out_of_time_keeps_its_points(monkeypatch):
     # Its sketch, since no run of the curve itself came in time.
     assert len(points) == 3
     assert all(0 < point["p50_ns"] <= point["p99_ns"] for point in points)
+
+
+def test_waiting_is_no_processor_time():
+    # A busy machine lets work wait. 0.3 s exceed the limit, the processor time of a sleep does not.
+    with processor_limit(0.2):
+        time.sleep(0.3)
+    with pytest.raises(OutOfProcessorTime, match=r"after 0.2 s"), processor_limit(0.2):
+        work_without_end()
+
+
+def test_work_that_swallows_its_end_is_told_again():
+    def swallow_once():
+        # As a finaliser of Python does.
+        with suppress(OutOfProcessorTime):
+            work_without_end()
+        work_without_end()
+
+    with pytest.raises(OutOfProcessorTime), processor_limit(0.1):
+        swallow_once()
+
+
+def test_an_option_that_runs_out_of_time_shows_what_it_has(client, monkeypatch):
+    monkeypatch.setattr("stripesim.web.app.option_of", option_with_endless_durability)
+    # An address that no other test asks for.
+    page = client.get("/compare?a.hosts=9&a.osds_per_host=7").text
+    (risk,) = re.findall(r'id="risk-a".*?</p>', page, re.S)
+    assert states(risk, "stopped after 10 s of processor time, without durability")
+    # Capacity is there: 9 hosts × 7 drives.
+    assert "63 OSDs × " in page
+    # It is not kept: the next request, of the same process, has all answers.
+    monkeypatch.undo()
+    assert 'id="risk-a"' not in client.get("/compare?a.hosts=9&a.osds_per_host=7").text

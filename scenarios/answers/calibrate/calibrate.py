@@ -21,9 +21,11 @@ from stripesim.scenarios.answers.calibrate.accuracy import (
     left_out,
 )
 from stripesim.scenarios.answers.calibrate.factors import (
-    FACTORS,
+    Factor,
+    factors_for,
     spreads_for,
     starts,
+    unchanged,
     with_factors,
 )
 from stripesim.scenarios.answers.calibrate.fio_output import fio_runs
@@ -169,7 +171,7 @@ def calibrate(
 
     Notes
     -----
-    The four factors are those of `FACTORS`, none per row, size or scheme. The search minimises a sum over
+    The four factors are those of `factors_for`, none per row, size or scheme. The search minimises a sum over
     rows and factors: for a row, the logarithm of simulated over measured, over `_ROW_SPREAD`; for a factor,
     the logarithm of its value over its start, over its spread. The value of a row is its mean latency if the
     busiest resource is less than half used, and otherwise its rate. Each counts with the loss ``soft_l1``,
@@ -183,25 +185,30 @@ def calibrate(
         run for run in runs if any(row.role == "calibration" for row in run.rows)
     ]
     models = fitted_runs[0].models()
-    start = starts(models)
+    factors = factors_for(fitted_runs[0].scenario())
+    start = starts(models, factors)
+    shipped = unchanged(models, factors)
     source = _source(folder, rows)
-    spreads = spreads_for(models)
+    spreads = spreads_for(models, factors)
     # Spawn fresh interpreters: forking a process with threads may hang.
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         simulator = _Simulator(pool, source)
         progress(f"simulating {len(runs)} runs before the calibration")
-        before = simulator.simulate(runs, start, ROUNDS)
+        before = simulator.simulate(runs, shipped, ROUNDS)
         with collecting_refusals(unchecked):
             _accept_fitted(rows, before)
-        progress(f"fitting {len(FACTORS)} factors to {len(fitted_runs)} runs")
-        fit = _fit(simulator, fitted_runs, start, before, spreads)
+        progress(f"fitting {len(factors)} factors to {len(fitted_runs)} runs")
+        begun = before
+        if start != shipped:
+            begun = simulator.simulate(fitted_runs, start, ROUNDS)
+        fit = _fit(simulator, fitted_runs, start, begun, spreads)
         values = {factor.name: factor.value for factor in fit.parameters}
         progress(f"simulating {len(runs)} runs after the calibration")
         after = simulator.simulate(runs, values, ROUNDS)
         progress("looking for the measurement that would tell most")
         further = _further(simulator, fitted_runs[0], rows, values, fit.covariance)
     return Calibration(
-        fitted=tuple(_fitted(fit, spreads)),
+        fitted=tuple(_fitted(fit, factors, spreads)),
         rows=tuple(rows),
         values=tuple(_judged(rows, before, after, fit.leverages, unchecked=unchecked)),
         further=tuple(further),
@@ -316,16 +323,18 @@ def _fit(
     )
 
 
-def _fitted(fit: Fit, spreads: Mapping[str, float]) -> list[FittedFactor]:
-    factors = []
-    for at, (factor, fitted) in enumerate(zip(FACTORS, fit.parameters, strict=True)):
+def _fitted(
+    fit: Fit, factors: Sequence[Factor], spreads: Mapping[str, float]
+) -> list[FittedFactor]:
+    found = []
+    for at, (factor, fitted) in enumerate(zip(factors, fit.parameters, strict=True)):
         low, high = fitted.confidence_interval
         spread = float(np.sqrt(fit.covariance[at, at]))
         is_known = spread < _KNOWN_SHARE * spreads[factor.name]
-        factors.append(
+        found.append(
             FittedFactor(factor.name, fitted.value, low, high, factor.unit, is_known)
         )
-    return factors
+    return found
 
 
 def _judged(

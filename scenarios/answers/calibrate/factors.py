@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from stripesim.models.provenance import MeasuredModel, Provenance
+from stripesim.scenarios.schema.keys import Scenario
 from stripesim.sim.ceph.cluster import Models
 
 AnyModel = TypeVar("AnyModel", bound=MeasuredModel)
@@ -63,19 +64,51 @@ FACTORS: Final = (
 )
 
 
-def starts(models: Models) -> dict[str, float]:
+#: Where OSDs have a CPU limit, it decides instead of drives. A request then costs more at low load, when more
+#: threads sleep. So this time is fitted in place of the drive's.
+WAKE: Final = Factor(
+    "wake",
+    "us",
+    "processor time of waking a thread of an OSD that sleeps, which a busy thread does not pay",
+    10.0,
+    1.2,
+)
+LIMITED_FACTORS: Final = (
+    WAKE,
+    *(factor for factor in FACTORS if factor.name != "drive"),
+)
+
+
+def factors_for(scenario: Scenario) -> tuple[Factor, ...]:
+    """Return the four factors that the rows of a cluster are fitted with."""
+    if scenario.cluster.cpu_limit_per_osd is not None:
+        return LIMITED_FACTORS
+    return FACTORS
+
+
+def starts(models: Models, factors: Sequence[Factor] = FACTORS) -> dict[str, float]:
     """Return the start of each factor in the search, in its unit."""
     latency_us = models.public_nic.latency_ns / 1e3
     return {
         factor.name: latency_us if factor.start is None else factor.start
-        for factor in FACTORS
+        for factor in factors
     }
 
 
-def spreads_for(models: Models) -> dict[str, float]:
+def unchanged(models: Models, factors: Sequence[Factor] = FACTORS) -> dict[str, float]:
+    """Return the value of each factor that leaves the models as they are."""
+    values = starts(models, factors)
+    if "wake" in values:
+        values["wake"] = models.threads.wake_ns / 1e3
+    return values
+
+
+def spreads_for(
+    models: Models, factors: Sequence[Factor] = FACTORS
+) -> dict[str, float]:
     """Return the prior spread of each factor, in the sense of `Factor.spread`."""
-    spreads = {factor.name: factor.spread for factor in FACTORS}
-    if "assumed" in models.ssd.provenance["read_base_ns"].source:
+    spreads = {factor.name: factor.spread for factor in factors}
+    if "drive" in spreads and "assumed" in models.ssd.provenance["read_base_ns"].source:
         spreads["drive"] = _UNKNOWN_DRIVE_SPREAD
     return spreads
 
@@ -94,11 +127,14 @@ def with_factors(models: Models, values: Mapping[str, float], source: str) -> Mo
     """
     processor = values["processor"]
     latency_ns = {"latency_ns": values["network"] * 1e3}
+    threads = _scaled(models.threads, processor, ("_ns",), source)
+    if "wake" in values:
+        threads = _changed(threads, {"wake_ns": values["wake"] * 1e3}, source)
     return replace(
         models,
         cpu=_scaled(models.cpu, processor, ("_ns",), source),
-        threads=_scaled(models.threads, processor, ("_ns",), source),
-        ssd=_scaled(models.ssd, values["drive"], _TIMES, source),
+        threads=threads,
+        ssd=_scaled(models.ssd, values.get("drive", 1.0), _TIMES, source),
         public_nic=_changed(models.public_nic, latency_ns, source),
         private_nic=_changed(models.private_nic, latency_ns, source),
         client=_scaled(models.client, values["client"], ("_ns",), source),

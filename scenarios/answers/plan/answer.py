@@ -9,6 +9,7 @@ from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.plan.candidates import line_name
 from stripesim.scenarios.answers.plan.figure import draw_plan
 from stripesim.scenarios.answers.plan.page import report_of_plan, rows_of
+from stripesim.scenarios.answers.run.buying_curves import sentence_of_bounds
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.files import csv_text
@@ -44,6 +45,7 @@ def answer_of_plan(
             "recommended:" if document["recommended"] else "no recommendation:",
             *(f"  {line}" for line in document["reasons"]),
             *_placement(document),
+            *_purchases(document),
             Table.of("Candidates", rows_of(document), numeric=False),
             *_missed(document),
             *(f"assumes: {line}" for line in document["assumptions"]),
@@ -65,6 +67,13 @@ def _placement(document: Mapping[str, Any]) -> Iterator[str]:
     yield f"placement groups of {choice['sentence']}"
     for line in choice["commands"]:
         yield f"  {line}"
+
+
+def _purchases(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the step that raises the bound of the rate most for the money."""
+    sentence = sentence_of_bounds(document["purchases"])
+    if sentence is not None:
+        yield sentence
 
 
 def _missed(document: Mapping[str, Any]) -> Iterator[str]:

@@ -20,6 +20,7 @@ from stripesim.scenarios.answers.plan.candidates import (
     line_name,
     varied_keys,
 )
+from stripesim.scenarios.answers.run.buying_curves import bounds_of_steps
 from stripesim.scenarios.cells.files import content_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import (
@@ -154,8 +155,12 @@ def make_plan(
     recommended = None if best is None else documents[id(best)]
     name = "" if recommended is None else line_name(recommended, varied)
     placement = None
+    purchases: list[dict[str, Any]] = []
     if best is not None and best.scenario is not None:
         placement = pg_choice_of(best.scenario, best.scheme).to_json()
+        # Scenarios of candidates have no plan, which has the prices.
+        priced = best.scenario.replaced(plan=plan)
+        purchases = bounds_of_steps(priced, best.scheme)
     refusals = [
         f"{line_name(documents[id(one)], varied)}: {one.refused}"
         for one in every
@@ -167,6 +172,7 @@ def make_plan(
         "recommended": recommended,
         "reasons": _reasons(name, best, meeting, every),
         "placement": placement,
+        "purchases": purchases,
         "assumptions": _assumptions(scenario, plan),
         "warnings": [
             *warnings_of_all(

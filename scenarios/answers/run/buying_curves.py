@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from stripesim.scenarios.answers.run.advise import CELLS_MAX, REPLICATIONS
+from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.forms.capacity import drives_of
@@ -169,6 +170,59 @@ def buying_curves(
             cost = _cost(scenario, changed)
             points.append(_point(cell, step, own, rows, cost=cost, is_own=False))
     return points
+
+
+def bounds_of_steps(scenario: Scenario, scheme: str) -> list[dict[str, Any]]:
+    """Return the bound of the request rate after each step, and its price, without simulation.
+
+    Parameters
+    ----------
+    scenario, scheme
+        The cluster, and the scheme of its pool.
+
+    Returns
+    -------
+    list of dict
+        ``resource``, ``amount``, ``iops`` (bound), ``iops_gain``, ``limited_by``, ``cost`` and
+        ``iops_per_1000``. Empty if no bound is known. Steps that cannot be built are left out.
+    """
+    own = bounds_of(scenario, scheme)
+    if not own:
+        return []
+    rows = []
+    for step in steps_of(scenario):
+        changed = scenario.with_cluster(**step.keys)
+        try:
+            bound = bounds_of(changed, scheme)[0]
+        except ValueError:
+            continue
+        gain = bound.iops - own[0].iops
+        cost = _cost(scenario, changed)
+        rows.append(
+            {
+                "resource": step.resource,
+                "amount": step.amount,
+                "iops": bound.iops,
+                "iops_gain": gain,
+                "limited_by": bound.resource,
+                "cost": cost,
+                "iops_per_1000": gain / cost * _MONEY if cost and gain > 0 else None,
+            }
+        )
+    return rows
+
+
+def sentence_of_bounds(rows: Sequence[Mapping[str, Any]]) -> str | None:
+    """Say which step raises the bound most for the money, or None if none with a price does."""
+    priced = [row for row in rows if row["iops_per_1000"] is not None]
+    if not priced:
+        return None
+    best = max(priced, key=lambda row: row["iops_per_1000"])
+    return (
+        f"more requests for the money: {best['resource']} {number_text(best['amount'])} for "
+        f"{number_text(best['cost'])} lifts the highest rate to {rate_text(best['iops'])} requests/s, "
+        f"{rate_text(best['iops_per_1000'])} more for each 1,000 (a bound; run --advise simulates it)"
+    )
 
 
 def _rows(

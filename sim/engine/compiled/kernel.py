@@ -43,23 +43,9 @@ words), ``actions.py`` (effects of a director). ``world.py`` defines cells, reco
 """
 
 from collections.abc import Callable
-from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 from stripesim.models import jit
-from stripesim.sim.engine import conditions, draws, graph, shares
-from stripesim.sim.engine import program as machine
-from stripesim.sim.engine.compiled import (
-    accounting,
-    calendar,
-    cores,
-    opcodes,
-    queues,
-    requests,
-    servers,
-    service,
-)
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.accounting import (
     account,
@@ -405,39 +391,9 @@ def _fill(world: World) -> int:
     return GO_ON
 
 
-def sources() -> str:
-    """Return a digest of what numba's cache does not notice: other files and their constants.
-
-    The layout of records is part of the signature.
-    """
-    digest = sha256()
-    for compiled in (
-        opcodes,
-        calendar,
-        queues,
-        service,
-        cores,
-        servers,
-        accounting,
-        requests,
-    ):
-        digest.update(Path(str(compiled.__file__)).read_bytes())
-    for module in (layout, conditions, draws, graph, machine, shares):
-        constants = sorted(
-            (name, value)
-            for name, value in vars(module).items()
-            if isinstance(value, int)
-        )
-        digest.update(repr(constants).encode())
-    return digest.hexdigest()
-
-
-_SOURCES = sources()
-
-
 def cached(function: Callable[..., Any]) -> Any:
     """Compile and cache a function with everything that it calls."""
-    return jit.compiled(function, sources=_SOURCES, program="the engine", **OPTIONS)
+    return jit.compiled(function, program="the engine", **OPTIONS)
 
 
 @cached

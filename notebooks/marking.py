@@ -1,0 +1,144 @@
+"""Grade what students hand in: `Lesson.hand_in` writes a file, `stripesim mark` judges its answers again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from stripesim.models.problems import AnswerError, Problem
+from stripesim.notebooks.files import lessons, name_of, solve
+from stripesim.notebooks.teach import Lesson, Question, signature
+from stripesim.scenarios.show.answer import Answer
+from stripesim.scenarios.show.tables import Table
+
+#: Part of the points for a right answer after a hint.
+HINT_SHARE = 0.5
+
+
+def answer_of_marking(paths: Sequence[str | Path], *, key: str = "") -> Answer:
+    """Grade files that students handed in.
+
+    Parameters
+    ----------
+    paths
+        Files that `Lesson.hand_in` wrote.
+    key
+        Key of the class, with which the files must be signed.
+
+    Returns
+    -------
+    Answer
+        One row for each file. Its exit status is 1 if a signature is wrong: such a file gets no points.
+
+    Raises
+    ------
+    AnswerError
+        If a file is no result of a lesson.
+    """
+    graded = [_graded(Path(path), key) for path in paths]
+    return Answer(
+        document={"files": graded},
+        shown=[
+            Table.of("Points", [_cells(one) for one in graded], words=(4,)),
+            *(line for one in graded for line in _lines(one)),
+        ],
+        status=0 if all(one["is_signed"] for one in graded) else 1,
+    )
+
+
+def _graded(path: Path, key: str) -> dict[str, Any]:
+    """Judge the answers of a file against those that its lesson computes for its seed."""
+    handed_in = _read(path)
+    signed = {name: handed_in[name] for name in handed_in if name != "signature"}
+    is_signed = handed_in["signature"] == signature(signed, key)
+    result = {
+        "file": str(path),
+        "student": handed_in["student"],
+        "lesson": handed_in["lesson"],
+        "seed": handed_in["seed"],
+        "is_signed": is_signed,
+        "points": 0.0,
+        "points_max": 0,
+        "questions": [],
+    }
+    if not is_signed:
+        return result
+    by_name = {name_of(lesson): lesson for lesson in lessons()}
+    if handed_in["lesson"] not in by_name:
+        wanted = f"one of {', '.join(by_name)}"
+        got = str(handed_in["lesson"])
+        raise AnswerError(
+            Problem(place=str(path), key="lesson", got=got, wanted=wanted)
+        )
+    with contextlib.redirect_stdout(sys.stderr):
+        lesson = solve(by_name[handed_in["lesson"]], handed_in["seed"])
+    result["questions"] = list(_judged(lesson, handed_in["answers"]))
+    result["points"] = sum(one["points"] for one in result["questions"])
+    result["points_max"] = sum(one.points for one in lesson.questions.values())
+    return result
+
+
+def _judged(lesson: Lesson, answers: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        _points(question, answers.get(name, {}))
+        for name, question in lesson.questions.items()
+    ]
+
+
+def _points(question: Question, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Judge one answer. A hint halves its points, and a revealed answer has none."""
+    events = set(given.get("events", ()))
+    verdict = "not answered"
+    if "answer" in given:
+        verdict = question.judge(given["answer"])
+    share = HINT_SHARE if "hint" in events else 1.0
+    is_right = verdict == "right" and "revealed" not in events
+    return {
+        "question": question.name,
+        "answer": given.get("answer"),
+        "right_answer": question.value,
+        "verdict": "revealed" if "revealed" in events else verdict,
+        "hint": "hint" in events,
+        "points": question.points * share if is_right else 0.0,
+    }
+
+
+def _read(path: Path) -> dict[str, Any]:
+    wanted = "a file that Lesson.hand_in wrote"
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        got = getattr(error, "strerror", None) or str(error)
+        raise AnswerError(Problem(place=str(path), got=got, wanted=wanted)) from None
+    keys = {"lesson", "seed", "student", "answers", "signature"}
+    if not isinstance(document, dict) or not keys <= document.keys():
+        got = "a document without answers and signature"
+        raise AnswerError(Problem(place=str(path), got=got, wanted=wanted))
+    return document
+
+
+def _cells(one: Mapping[str, Any]) -> dict[str, str]:
+    right = sum(question["points"] > 0 for question in one["questions"])
+    return {
+        "file": one["file"],
+        "student": str(one["student"]),
+        "lesson": str(one["lesson"]),
+        "seed": str(one["seed"]),
+        "signature": "right" if one["is_signed"] else "wrong",
+        "right": f"{right} of {len(one['questions'])}",
+        "points": f"{one['points']:g} of {one['points_max']}",
+    }
+
+
+def _lines(one: Mapping[str, Any]) -> list[str]:
+    if not one["is_signed"]:
+        return [f"{one['file']}: not graded: the file was changed or has another key"]
+    return [
+        f"{one['file']}: {question['question']}: {question['verdict']}"
+        for question in one["questions"]
+        if not question["points"]
+    ]

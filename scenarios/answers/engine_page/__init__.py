@@ -1,0 +1,1 @@
+"""A page that runs the compiled engine in the browser. Start with `page`."""

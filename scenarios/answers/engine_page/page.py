@@ -1,0 +1,265 @@
+"""A page that runs the compiled engine in the browser: its WebAssembly, and programs as data.
+
+Python plans and the page simulates. A program is the world of a run (``sim/engine/compiled/world.py``) before
+its first event, with all requests planned. Programs share most arrays, so the page stores each array once.
+`engine.js` lays them out for the kernel, and `page.html` draws the results.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+from unittest import mock
+
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.models.jit.prebuilt import FOLDER, MANIFEST, WASM
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.run import run_cells
+from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.sim.engine.compiled import world as layout
+from stripesim.sim.engine.compiled.state import RunState
+from stripesim.sim.engine.compiled.world import World
+from stripesim.sim.engine.draws import seed_state
+from stripesim.sim.engine.program import Program
+from stripesim.sim.kernels import empty_program
+
+PARTS = Path(__file__).resolve().parent
+SCENARIO = "quickstart"
+#: Requests that a program has planned. The page simulates the first of them.
+REQUESTS = 2000
+SEEDS = (1, 2, 3)
+KERNEL = "stripesim.sim.engine.compiled.kernel.run_machine"
+
+#: Choices that change the plan: label, and the scenario's key and value.
+LOADS: dict[str, dict[str, Any]] = {
+    "schemes": {
+        "3 copies": ["rep:3"],
+        "RS(4,2)": ["rs:4,2"],
+        "RS(6,2)": ["rs:6,2"],
+    },
+    "workload.ops": {"write": ["write"], "read": ["read"]},
+    "workload.block_sizes_bytes": {"4 KiB": ["4k"], "64 KiB": ["64k"]},
+}
+#: Requests of a closed loop, and Poisson arrivals, whose times the page computes for its rate.
+ARRIVALS: dict[str, dict[str, Any]] = {
+    "closed loop": {},
+    "open, Poisson": {"workload.kind": "open", "workload.rate_per_s": 1000.0},
+}
+#: Choices of hardware, the default first.
+HARDWARE: dict[str, dict[str, Any]] = {
+    "cluster.drive": {
+        "NVMe": "samsung-pm983",
+        "SATA SSD": "sata-tlc",
+        "hard disk": "hdd-7200",
+    },
+    "network": {"100 Gb/s": 100.0, "10 Gb/s": 10.0},
+    "cluster.cores_per_host": {"128": 128, "4": 4},
+}
+NETWORK = ("cluster.public_gbit_per_s", "cluster.private_gbit_per_s")
+
+#: Arrays of a world whose contents the kernel writes before it reads them, or that grow with its room.
+ROOM = frozenset({
+    "requests", "free_slots", "pending", "links", "ready", "times_ns", "cells",
+    "joined_ns", "since_ns", "keys", "log", "pins", "parked", "ends_ns",
+})  # fmt: skip
+
+
+class PageError(Exception):
+    """A page that cannot be made."""
+
+
+class _ProgramReadyError(Exception):
+    def __init__(self, program: Program) -> None:
+        super().__init__()
+        self.program = program
+
+
+def sets_of(choice: Mapping[str, Any]) -> dict[str, Any]:
+    """Return keys of the scenario for values of `LOADS` and `HARDWARE`."""
+    sets = dict(choice)
+    rate = sets.pop("network")
+    return sets | dict.fromkeys(NETWORK, rate)
+
+
+def program_of(sets: Mapping[str, Any], seed: int) -> Program:
+    """Return the program that the engine gets for the first cell of the scenario."""
+    scenario = load_scenario(SCENARIO, sets=sets, seed=seed)
+
+    def stop(program: Program) -> NoReturn:
+        raise _ProgramReadyError(program)
+
+    with mock.patch("stripesim.sim.run.engine_named", return_value=stop):
+        try:
+            list(run_cells(scenario, "compiled", build_models(scenario)))
+        except _ProgramReadyError as ready:
+            return ready.program
+    raise AssertionError("the scenario has a cell")
+
+
+def planned_world(program: Program) -> World:
+    """Return the world of a run before its first event, with all requests planned and no times of arrival."""
+    state = RunState(program)
+    while not state.world.streams["ended"][0]:
+        state.world.clock["wanting"] = 0
+        state.provide(layout.MORE_REQUESTS)
+    # Arrays of cells that the run needs are not empty from now.
+    state.more_slots()
+    state.world.plan[:, :, 1] = 0
+    # Time bins only count.
+    state.world.clock["bin_ns"] = 0
+    return state.world
+
+
+class _Arrays:
+    """Different arrays of bytes and shape, each once."""
+
+    def __init__(self) -> None:
+        self.stored: list[tuple[str, tuple[int, ...]]] = []
+        self._number_of: dict[tuple[bytes, tuple[int, ...]], int] = {}
+
+    def number(self, array: npt.NDArray[Any], *, only_shape: bool) -> int:
+        """Return the number of an array, whose bytes may not matter."""
+        data = b"" if only_shape else np.ascontiguousarray(array).tobytes()
+        number = self._number_of.setdefault((data, array.shape), len(self.stored))
+        if number == len(self.stored):
+            text = b64encode(zlib.compress(data, 9)).decode()
+            self.stored.append((text, array.shape))
+        return number
+
+
+class _Stored(NamedTuple):
+    """A program in the page: the number of each array of its world, and the kinds of resources."""
+
+    arrays: list[int]
+    kinds: tuple[str, ...]
+
+
+def _stored(arrays: _Arrays, sets: Mapping[str, Any], seed: int) -> _Stored:
+    program = program_of(sets, seed)
+    if len(program.streams) != 1:
+        raise PageError(f"{SCENARIO}: got {len(program.streams)} streams, wanted one")
+    numbered = [
+        arrays.number(array, only_shape=name in ROOM)
+        for name, array in planned_world(program)._asdict().items()
+    ]
+    return _Stored(numbered, tuple(program.resources.kind_names))
+
+
+def _choices(
+    of: Mapping[str, Mapping[str, Any]],
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each combination: the numbers of its values as a text, and the values by key."""
+    for numbers in product(*(range(len(values)) for values in of.values())):
+        values = [
+            list(options.values())[number]
+            for number, options in zip(numbers, of.values(), strict=True)
+        ]
+        yield "".join(map(str, numbers)), dict(zip(of, values, strict=True))
+
+
+def programs(
+    loads: Mapping[str, Mapping[str, Any]], hardware: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return all programs for the page.
+
+    `arrays` are all arrays, `programs` their numbers by load, hardware, kind of arrival and seed.
+    """
+    arrays = _Arrays()
+    stored: dict[str, Any] = {}
+    kinds: dict[str, tuple[str, ...]] = {}
+    for load, load_sets in _choices(loads):
+        for machine, machine_sets in _choices(hardware):
+            sets = sets_of({**load_sets, **machine_sets})
+            sets["workload.requests"] = REQUESTS
+            for loop, more in enumerate(ARRIVALS.values()):
+                for seed in SEEDS:
+                    program = _stored(arrays, {**sets, **more}, seed)
+                    stored[f"{load}{machine}{loop}{seed}"] = program.arrays
+                    kinds[f"{machine}{loop}"] = program.kinds
+    return {"arrays": arrays.stored, "programs": stored, "kinds": kinds}
+
+
+def described() -> dict[str, Any]:
+    """Return the layout of the world for `engine.js`."""
+    manifest = json.loads((FOLDER / MANIFEST).read_text("utf-8"))
+    kernel = manifest["kernels"][KERNEL]
+    (types,) = kernel["types"]
+    records = {
+        "clock": layout.CLOCK,
+        "streams": layout.STREAM,
+        "log": layout.LOG,
+        "resources": layout.RESOURCE,
+    }
+    world = layout.empty_world(empty_program(), log_rows=1)
+    return {
+        "entry": kernel["entry"],
+        "arrays": [
+            {"name": name, "itemsize": array.itemsize}
+            for name, array in world._asdict().items()
+        ],
+        "types": types,
+        "fields": {
+            name: {field: dtype.fields[field][1] for field in dtype.names or ()}
+            for name, dtype in records.items()
+            if dtype.fields is not None
+        },
+        "root": layout.ROOT,
+        "status": {
+            name: getattr(layout, name)
+            for name in ("DONE", "MORE_SLOTS", "MORE_LOG", "MORE_PINS")
+        },
+    }
+
+
+def wasm() -> bytes:
+    """Return the engine as a WebAssembly module.
+
+    Raises
+    ------
+    PageError
+        If it is not built.
+    """
+    path = FOLDER / WASM
+    if not path.exists():
+        raise PageError(
+            f"{path}: got no file, wanted `make kernels` with the package ziglang installed"
+        )
+    return path.read_bytes()
+
+
+def exponentials(seed: int) -> list[float]:
+    """Return the exponential numbers that a Poisson workload of a seed draws (``clients/workload.py``)."""
+    generator = np.random.default_rng([seed, 2])
+    return [float(number) for number in generator.standard_exponential(REQUESTS)]
+
+
+def engine_page() -> str:
+    """Return the page."""
+    data = {
+        "scenario": SCENARIO,
+        "requests": REQUESTS,
+        "described": described(),
+        "wasm": b64encode(wasm()).decode(),
+        # Pairs, because JavaScript sorts keys that look like numbers.
+        "loads": {key: list(values.items()) for key, values in LOADS.items()},
+        "hardware": {key: list(values.items()) for key, values in HARDWARE.items()},
+        "network": NETWORK,
+        "arrivals": list(ARRIVALS),
+        "seeds": {
+            seed: {"state": str(seed_state(seed)), "gaps": exponentials(seed)}
+            for seed in SEEDS
+        },
+        **programs(LOADS, HARDWARE),
+    }
+    text = (PARTS / "page.html").read_text("utf-8")
+    script = (PARTS / "engine.js").read_text("utf-8")
+    # "</" would end the script.
+    stored = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
+    return text.replace("/* engine.js */", script).replace("/* data */ null", stored)

@@ -1,0 +1,297 @@
+"""The engine in a page changes the same bytes as native code, and its rows are those of the command line."""
+
+import json
+import shutil
+import subprocess
+import time
+from base64 import b64encode
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+import stripesim
+from stripesim.models.jit import Kernel, prebuilt
+from stripesim.scenarios.answers.engine_page import page as live_engine
+from stripesim.sim import kernels
+from stripesim.sim.engine.compiled.engine import run
+from stripesim.sim.engine.compiled.kernel import run_machine
+from support.chromium import headless_chromium
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "tests" / "support" / "engine_page.mjs"
+ENGINE = live_engine.PARTS / "engine.js"
+WASM = prebuilt.FOLDER / prebuilt.WASM
+FEW = {"schemes": ["rs:4,2"]}
+SOON = {
+    "workload.duration_s": 3.0,
+    "workload.queue_depth": 4,
+    "workload.image_bytes": "64MiB",
+}
+#: Scenarios, shortened, each with rare events early.
+SCENARIOS = {
+    "quickstart": FEW | {"workload.requests": 300},
+    "repair": {
+        "schemes": ["rs:6,2"],
+        "workload.requests": 2000,
+        "workload.image_bytes": "256MiB",
+    },
+    "faults": FEW
+    | SOON
+    | {
+        "faults.events": [{"hosts": [2], "at_s": 0.1, "kind": "process"}],
+        "faults.down_out_interval_s": 1.0,
+    },
+    "slow-drive": FEW
+    | SOON
+    | {
+        "workload.duration_s": 1.0,
+        "faults.events": [{"osds": [9], "at_s": 0.1, "kind": "slow", "factor": 10}],
+        "changes": [{"osds": [9], "at_s": 0.3, "kind": "out"}],
+    },
+}
+#: Calls of a scenario that are compared, and their bytes, at most.
+CALLS = 12
+CALL_BYTES = 12_000_000
+
+pytestmark = pytest.mark.skipif(
+    not WASM.exists()
+    or not prebuilt.is_current([kernel.function for kernel in kernels.example_calls()]),
+    reason="no WebAssembly of these sources: make kernels, with ziglang installed",
+)
+
+
+def node(tmp_path, given):
+    """Return what the engine answers in Node, or skip the test where there is no Node."""
+    found = shutil.which("node")
+    if found is None:
+        pytest.skip("Node is not installed (apt-get install nodejs)")
+    path = tmp_path / "input.json"
+    path.write_text(json.dumps({"described": live_engine.described(), **given}))
+    done = subprocess.run(
+        [found, SCRIPT, ENGINE, WASM, path],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def recorded(name, monkeypatch):
+    """Run a scenario natively, and return the world before and after some calls, with the status."""
+    native = Kernel.__call__
+    calls = []
+
+    def record(self, *arguments):
+        if self is not run_machine:
+            return native(self, *arguments)
+        (world,) = arguments
+        before = [array.copy() for array in world]
+        status = native(self, world)
+        if sum(array.nbytes for array in before) < CALL_BYTES:
+            calls.append((before, [array.copy() for array in world], status))
+        # Keep the first calls and the last ones, which are in the middle of recovery.
+        if len(calls) > CALLS:
+            del calls[CALLS // 2]
+        return status
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Kernel, "__call__", record)
+        stripesim.run(name, costs=False, sets=SCENARIOS[name])
+    return calls
+
+
+def stored(calls):
+    """Return the calls as JSON, and their bytes."""
+    described = []
+    blob = bytearray()
+    for before, after, status in calls:
+        arrays = []
+        for old, new in zip(before, after, strict=True):
+            arrays.append({"shape": old.shape, "at": len(blob), "length": old.nbytes})
+            blob += old.tobytes() + new.tobytes()
+        described.append({"status": status, "arrays": arrays})
+    return described, bytes(blob)
+
+
+@pytest.fixture(scope="module", params=list(SCENARIOS))
+def calls(request):
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        return stored(recorded(request.param, monkeypatch))
+
+
+def test_webassembly_in_node_changes_the_same_bytes_as_native_code(calls, tmp_path):
+    described, blob = calls
+    path = tmp_path / "bytes"
+    path.write_bytes(blob)
+    answers = node(tmp_path, {"calls": described, "bytes": str(path)})
+    # An answer names the array that differs.
+    assert answers == [""] * len(described)
+    assert len(answers) >= 3
+    changed = [one for one in described if one["status"] != 0]
+    assert changed
+
+
+COMPARE = """
+const [described, calls, text, module, done] = arguments;
+const bytes = stripesim.fromBase64(text);
+stripesim.instantiate(stripesim.fromBase64(module)).then((exports) => {
+  done(calls.map((one) => {
+    const world = {};
+    one.arrays.forEach((part, index) => {
+      const slice = bytes.subarray(part.at, part.at + part.length);
+      world[described.arrays[index].name] = { shape: part.shape, bytes: slice };
+    });
+    const { status, at } = stripesim.call(exports, described, world);
+    const differ = one.arrays.filter((part, index) => {
+      const own = new Uint8Array(exports.memory.buffer, at[index], part.length);
+      const wanted = bytes.subarray(part.at + part.length, part.at + 2 * part.length);
+      return own.some((byte, position) => byte !== wanted[position]);
+    });
+    return status === one.status && differ.length === 0;
+  }));
+}, (error) => done(String(error)));
+"""
+
+
+@pytest.fixture(scope="module")
+def chrome():
+    with headless_chromium("browser") as opened:
+        yield opened
+
+
+def test_webassembly_in_chromium_changes_the_same_bytes_as_native_code(
+    calls, chrome, tmp_path
+):
+    described, blob = calls
+    # The driver sends them as text, so the smallest ones suffice.
+    least = sorted(described, key=lambda one: sum(a["length"] for a in one["arrays"]))[
+        :4
+    ]
+    kept = bytearray()
+    for one in least:
+        for part in one["arrays"]:
+            start = part["at"]
+            part["at"] = len(kept)
+            kept += blob[start : start + 2 * part["length"]]
+    page = tmp_path / "page.html"
+    page.write_text(f"<script>{ENGINE.read_text('utf-8')}</script>")
+    chrome.get(page.as_uri())
+    answers = chrome.execute_async_script(
+        COMPARE,
+        live_engine.described(),
+        least,
+        b64encode(kept).decode(),
+        b64encode(WASM.read_bytes()).decode(),
+    )
+    assert answers == [True] * len(least)
+
+
+LOADS = {
+    "schemes": {"RS(4,2)": ["rs:4,2"]},
+    "workload.ops": {"write": ["write"]},
+    "workload.block_sizes_bytes": {"64 KiB": ["64k"]},
+}
+HARDWARE = {
+    "cluster.drive": {"hard disk": "hdd-7200"},
+    "network": {"10 Gb/s": 10.0},
+    "cluster.cores_per_host": {"4": 4},
+}
+SETS = live_engine.sets_of(
+    {key: next(iter(values.values())) for key, values in (LOADS | HARDWARE).items()}
+)
+
+
+@pytest.fixture(scope="module")
+def small():
+    return live_engine.programs(LOADS, HARDWARE)
+
+
+@pytest.mark.parametrize(
+    ("seed", "requests", "load"),
+    [
+        (1, 300, {"workload.queue_depth": 8}),
+        (3, 500, {"workload.queue_depth": 256}),
+        (2, 400, {"workload.kind": "open", "workload.rate_per_s": 330.0}),
+    ],
+    ids=["few in flight", "many in flight", "Poisson"],
+)
+def test_a_row_of_the_page_is_that_of_the_engine(small, tmp_path, seed, requests, load):
+    rate = load.get("workload.rate_per_s")
+    row = {
+        "program": small["programs"][f"000000{1 if rate else 0}{seed}"],
+        "state": str(live_engine.seed_state(seed)),
+        "depth": load.get("workload.queue_depth", 0),
+        "requests": requests,
+        "rate": rate,
+        "gaps": live_engine.exponentials(seed) if rate else None,
+    }
+    ((digest, end_ns),) = node(tmp_path, {"runs": [row], "arrays": small["arrays"]})
+    sets = {**SETS, **load, "workload.requests": requests}
+    native = run(live_engine.program_of(sets, seed))
+    completed = native.streams[0].completed_ns.astype("<i8").tobytes()
+    # As a document digests the digests of its cells.
+    assert digest == sha256(sha256(completed).digest()).hexdigest()
+    assert end_ns == native.end_ns
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        first = {
+            key: dict(list(values.items())[:1])
+            for key, values in live_engine.HARDWARE.items()
+        }
+        two = {**live_engine.LOADS, "workload.ops": {"write": ["write"]}}
+        monkeypatch.setattr(live_engine, "HARDWARE", first)
+        monkeypatch.setattr(live_engine, "LOADS", two)
+        path = tmp_path_factory.mktemp("page") / "engine.html"
+        path.write_text(live_engine.engine_page(), encoding="utf-8")
+        return path
+
+
+def _answered(chrome, before=""):
+    for _ in range(200):
+        body = "return document.body.dataset.answered || ''"
+        answered = chrome.execute_script(body)
+        if answered not in ("", before):
+            return answered
+        time.sleep(0.05)
+    raise AssertionError(chrome.find_element("id", "error").text or "no answer")
+
+
+def test_the_page_answers_from_a_disk_with_the_numbers_of_the_command(chrome, page):
+    chrome.get(page.as_uri())
+    first = _answered(chrome)
+    before = chrome.find_element("id", "digest").text
+    curve = chrome.find_element("id", "load").get_attribute("innerHTML")
+    chrome.execute_script(
+        "document.getElementById('depth').value = 3;"
+        "document.getElementById('depth').dispatchEvent(new Event('input', {bubbles: true}))"
+    )
+    _answered(chrome, first)
+    digest = chrome.find_element("id", "digest").text
+    assert digest != before
+    # The point of the choice moves along the load curve.
+    assert chrome.find_element("id", "load").get_attribute("innerHTML") != curve
+    words = chrome.find_element("id", "command").text
+    assert "workload.queue_depth=8" in words
+    sets = dict(
+        line.strip().removeprefix("--set '").rstrip(" \\").removesuffix("'").split("=", 1)
+        for line in words.splitlines()[1:]
+    )  # fmt: skip
+    typed = {key: json.loads(value) for key, value in sets.items()}
+    document = stripesim.run("quickstart", seed=1, sets=typed, costs=False)
+    assert digest == document.completions_sha256
+    assert chrome.get_log("browser") == []
+
+
+def test_the_page_fits_a_phone(chrome, page):
+    size = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    chrome.get(page.as_uri())
+    _answered(chrome)
+    assert chrome.execute_script("return document.documentElement.scrollWidth") == 360
+    chrome.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
