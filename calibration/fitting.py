@@ -31,6 +31,8 @@ class Fit:
     evaluations: int  #: Simulations by the search, without those for derivatives
     #: Covariance of the logarithms of the parameters, in their order, shape (n, n)
     covariance: npt.NDArray[np.float64]
+    #: Share of each row's value that the row itself decides, 0 to 1, by row
+    leverages: dict[str, float]
 
 
 def fit_parameters(
@@ -124,6 +126,7 @@ def fit_parameters(
     )
     covariance = np.linalg.pinv(solution.jac.T @ solution.jac)
     spread = 1.96 * np.sqrt(np.diag(covariance))
+    leverages = np.einsum("ij,jk,ik->i", solution.jac, covariance, solution.jac)
     return Fit(
         parameters=tuple(map(_fitted, names, origin + solution.x, spread)),
         errors={
@@ -132,6 +135,7 @@ def fit_parameters(
         },
         evaluations=int(solution.nfev),
         covariance=covariance,
+        leverages=dict(zip(rows, leverages.tolist(), strict=False)),
     )
 
 

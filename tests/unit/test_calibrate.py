@@ -221,7 +221,12 @@ def test_the_contract_of_the_json(calibrated):
     document = document_of(calibrated)
     assert set(document["fitted"][0]) == {"name", "value", "low", "high", "unit"}
     wanted = {"id", "role", "published", "before", "after", "refused"}
-    assert set(document["rows"][0]) == wanted
+    assert set(document["rows"][0]) == wanted | {"utilisation", "left_out"}
+    assert {"kind", "band", "basis", "median_error_percent"} <= set(
+        document["errors"][0]
+    )
+    gains = document["further"][0]["gains"]
+    assert all(0 < one["spread_after"] <= one["spread_before"] for one in gains)
     assert document["rows"][0]["id"] == "a:iops"
     assert set(document["summary"]) == {
         "held_out",
@@ -251,7 +256,9 @@ def test_values_of_a_refused_run_are_withheld_or_marked(calibrated):
     checked, unchecked = (
         replace(
             calibrated,
-            values=tuple(_judged([one, other], fine, after, unchecked=is_unchecked)),
+            values=tuple(
+                _judged([one, other], fine, after, {}, unchecked=is_unchecked)
+            ),
         )
         for is_unchecked in (False, True)
     )

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from stripesim.scenarios.answers.calibrate.calibrate import Calibration, JudgedValue
+from stripesim.scenarios.answers.calibrate.accuracy import (
+    JudgedValue,
+    error_lines,
+    repeat_noise,
+)
+from stripesim.scenarios.answers.calibrate.calibrate import Calibration
 from stripesim.scenarios.answers.calibrate.parameter_file import (
     FILE,
     parameter_text,
@@ -14,6 +19,7 @@ from stripesim.scenarios.answers.calibrate.parameter_file import (
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.tables import Table
+from stripesim.sim.observe.documents import json_value
 
 if TYPE_CHECKING:
     from stripesim.scenarios.show.figures.renderer import CaptionedFigure
@@ -32,6 +38,7 @@ def answer_of_calibration(calibration: Calibration) -> Answer:
         shown=[
             _factors(calibration),
             _values(calibration),
+            *_errors(calibration),
             *_sentences(calibration),
         ],
         refusals=calibration.refusals,
@@ -62,6 +69,8 @@ def document_of(calibration: Calibration) -> dict[str, Any]:
                 "before": value.before,
                 "after": value.after,
                 "refused": value.refused,
+                "utilisation": value.utilisation,
+                "left_out": value.left_out,
             }
             for value in calibration.values
         ],
@@ -70,7 +79,9 @@ def document_of(calibration: Calibration) -> dict[str, Any]:
             "within_25_percent_before": calibration.count_within(after=False),
             "within_25_percent_after": calibration.count_within(after=True),
         },
-        "further": [vars(run) for run in calibration.further],
+        "errors": json_value(error_lines(calibration.values)),
+        "noise": json_value(repeat_noise(calibration.rows)),
+        "further": json_value(calibration.further),
     }
 
 
@@ -112,6 +123,30 @@ def _values(calibration: Calibration) -> Table:
     return Table.of("Values before and after", rows, words=(1, 2))
 
 
+def _errors(calibration: Calibration) -> Iterator[Table]:
+    """Yield a table of the error by kind of row and band of utilisation, beside the noise of repeats."""
+    noises = {one.kind: one for one in repeat_noise(calibration.rows)}
+    rows = []
+    for line in error_lines(calibration.values):
+        noise = noises.get(line.kind)
+        rows.append(
+            {
+                "kind": line.kind,
+                "busiest resource": line.band,
+                "within 25 %": f"{line.within_25_percent} of {line.values}",
+                "median error": f"{line.median_error_percent:.0f} %",
+                "worst": f"{line.worst_error_percent:.0f} %",
+                "median before": f"{line.median_error_percent_before:.0f} %",
+                "repeats differ by": f"{noise.noise_percent:.1f} %"
+                if noise
+                else "not repeated",
+                "judged on": f"{line.basis} rows",
+            }
+        )
+    if rows:
+        yield Table.of("Error by utilisation", rows, numeric=False, caption_shown=True)
+
+
 def _number(value: float | None) -> str:
     return "–" if value is None else number_text(value, digits=4)
 
@@ -138,4 +173,10 @@ def _sentences(calibration: Calibration) -> Iterator[str]:
     if calibration.further:
         best = calibration.further[0]
         yield f"measure next: {best.load}, whose rate is known to ±{best.uncertainty:.0%}"
+        if best.gains:
+            gain = best.gains[0]
+            yield (
+                f"  it would narrow the factor {gain.factor} from ±{gain.spread_before:.0%} to "
+                f"±{gain.spread_after:.0%} (one standard deviation)"
+            )
         yield f"  {best.fio}"

@@ -16,6 +16,10 @@ import numpy.typing as npt
 from stripesim.calibration.fitting import Fit, fit_parameters
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.problems import MeasuredError, Problem
+from stripesim.scenarios.answers.calibrate.accuracy import (
+    JudgedValue,
+    left_out,
+)
 from stripesim.scenarios.answers.calibrate.factors import (
     Factor,
     factors_for,
@@ -39,8 +43,6 @@ from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.audit import collecting_refusals, refuse
 from stripesim.sim.observe.progress import OnStep, silent
 
-#: Maximum relative error of a correct row, over its measured value.
-TOLERANCE: Final = 0.25
 # Standard deviation of the logarithm of measured over simulated values of a calibrated model. It combines
 # variation between repeated measurements and effects missing from the model.
 _ROW_SPREAD: Final = 0.2
@@ -78,22 +80,13 @@ class FittedFactor:
 
 
 @dataclass(frozen=True)
-class JudgedValue:
-    """A measured value with the simulated values before and after calibration."""
+class FactorGain:
+    """How far a further measurement would narrow a factor."""
 
-    id: str  #: ``<row id>:<metric>``
-    role: str
-    metric: str
-    load: str
-    measured: float
-    before: float | None  #: None if it is withheld
-    after: float | None
-    #: Check of the audit that a run of the row fails. Its simulated values are withheld, unless unchecked.
-    refused: str | None = None
-
-    def is_within(self, simulated: float | None) -> bool:
-        """Return True if a simulated value is known, and within `TOLERANCE` of the measured one."""
-        return simulated is not None and abs(simulated / self.measured - 1) <= TOLERANCE
+    factor: str
+    #: Standard deviation of the factor's logarithm now, and expected after the measurement
+    spread_before: float
+    spread_after: float
 
 
 @dataclass(frozen=True)
@@ -103,6 +96,7 @@ class FurtherRun:
     load: str
     fio: str  #: The command, without the image's name
     uncertainty: float  #: Relative standard deviation of its currently predicted rate
+    gains: tuple[FactorGain, ...] = ()  #: The factor that it narrows most first
 
 
 @dataclass(frozen=True)
@@ -179,7 +173,8 @@ def calibrate(
     -----
     The four factors are those of `factors_for`, none per row, size or scheme. The search minimises a sum over
     rows and factors: for a row, the logarithm of simulated over measured, over `_ROW_SPREAD`; for a factor,
-    the logarithm of its value over its start, over its spread. Each counts with the loss ``soft_l1``,
+    the logarithm of its value over its start, over its spread. The value of a row is its mean latency if the
+    busiest resource is less than half used, and otherwise its rate. Each counts with the loss ``soft_l1``,
     quadratic for small and linear for large values, so one row that contradicts the others does not decide.
     A factor that no row informs stays at its start. Rows with the role held-out take no part.
     """
@@ -215,7 +210,7 @@ def calibrate(
     return Calibration(
         fitted=tuple(_fitted(fit, factors, spreads)),
         rows=tuple(rows),
-        values=tuple(_judged(rows, before, after, unchecked=unchecked)),
+        values=tuple(_judged(rows, before, after, fit.leverages, unchecked=unchecked)),
         further=tuple(further),
         scenario=fitted_runs[0].scenario(),
         drive_set=fitted_runs[0].drive_set,
@@ -301,13 +296,15 @@ def _fit(
     rows = {
         row.id: row for run in runs for row in run.rows if row.role == "calibration"
     }
+    metrics = {
+        name: row.fitted_at(before[name].utilisation) for name, row in rows.items()
+    }
     short = simulator.simulate(runs, start, _SHORT_ROUNDS)
 
     def simulate(values: Mapping[str, float]) -> dict[str, float]:
         tried = simulator.simulate(runs, values, _SHORT_ROUNDS)
         rates = {}
-        for name, row in rows.items():
-            metric = row.fitted_metric
+        for name, metric in metrics.items():
             longer = before[name].metrics[metric] / short[name].metrics[metric]
             rates[name] = tried[name].metrics[metric] * longer
         return rates
@@ -315,7 +312,7 @@ def _fit(
     return fit_parameters(
         simulate,
         start=start,
-        published={name: row.measured[row.fitted_metric] for name, row in rows.items()},
+        published={name: row.measured[metrics[name]] for name, row in rows.items()},
         tolerance=dict.fromkeys(rows, _ROW_SPREAD),
         bounds={
             name: (value / _RANGE, value * _RANGE) for name, value in start.items()
@@ -344,6 +341,7 @@ def _judged(
     rows: Sequence[CalibrationRow],
     before: Mapping[str, SimulatedRow],
     after: Mapping[str, SimulatedRow],
+    leverages: Mapping[str, float],
     *,
     unchecked: bool,
 ) -> list[JudgedValue]:
@@ -351,7 +349,12 @@ def _judged(
     for row in rows:
         refused = before[row.id].refused or after[row.id].refused
         is_shown = unchecked or refused is None
+        fitted = row.fitted_at(before[row.id].utilisation)
         for metric, measured in row.measured.items():
+            simulated = after[row.id].metrics[metric]
+            alone = None
+            if is_shown and metric == fitted and row.id in leverages:
+                alone = left_out(measured, simulated, leverages[row.id])
             judged.append(
                 JudgedValue(
                     id=f"{row.id}:{metric}",
@@ -360,8 +363,10 @@ def _judged(
                     load=row.load_text,
                     measured=measured,
                     before=before[row.id].metrics[metric] if is_shown else None,
-                    after=after[row.id].metrics[metric] if is_shown else None,
+                    after=simulated if is_shown else None,
                     refused=refused,
+                    utilisation=after[row.id].utilisation,
+                    left_out=alone,
                 )
             )
     return judged
@@ -397,10 +402,40 @@ def _further(
             run.rows[0].load_text,
             load.fio_command,
             float(np.sqrt(own @ covariance @ own)),
+            gains_of(own, covariance),
         )
         for load, run, own in zip(loads, runs, slopes, strict=True)
     ]
     return sorted(ranked, key=lambda run: -run.uncertainty)
+
+
+def gains_of(
+    slope: npt.NDArray[np.float64], covariance: npt.NDArray[np.float64]
+) -> tuple[FactorGain, ...]:
+    r"""Return how far a further rate would narrow each factor, the factor that it narrows most first.
+
+    Parameters
+    ----------
+    slope
+        Sensitivity of the rate's logarithm to the logarithm of each factor, shape (factors,).
+    covariance
+        Of the factors' logarithms, shape (factors, factors).
+
+    Notes
+    -----
+    A measurement of standard deviation :math:`\sigma` (that of every row) leaves the covariance
+    :math:`C - C s s^T C / (\sigma^2 + s^T C s)`, whatever its value: the update of a Kalman filter.
+    """
+    towards = covariance @ slope
+    variance = _ROW_SPREAD**2 + float(slope @ towards)
+    left = np.diag(covariance) - towards**2 / variance
+    gains = [
+        FactorGain(factor.name, float(np.sqrt(before)), float(np.sqrt(after)))
+        for factor, before, after in zip(
+            FACTORS, np.diag(covariance), left, strict=True
+        )
+    ]
+    return tuple(sorted(gains, key=lambda one: one.spread_after / one.spread_before))
 
 
 def _slopes(

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from stripesim.scenarios.answers.calibrate.calibrate import (
-    TOLERANCE,
-    Calibration,
-    JudgedValue,
-)
+from stripesim.scenarios.answers.calibrate.accuracy import TOLERANCE, JudgedValue
+from stripesim.scenarios.answers.calibrate.calibrate import Calibration
 from stripesim.scenarios.answers.calibrate.rows import FITTED_METRICS
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn
 from stripesim.scenarios.show.figures.specification import (

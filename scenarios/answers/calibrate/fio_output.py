@@ -132,7 +132,7 @@ class FioRun:
             "latency_mean_ms": row["latency_mean_ns"] / 1e6,
             "latency_p99_ms": row["latency_p99_ns"] / 1e6,
         }
-        return {self.row.id: SimulatedRow(metrics, result.refused)}
+        return {self.row.id: SimulatedRow(metrics, result.refused, result.utilisation)}
 
     def under(self, load: Load) -> FioRun:
         """Return a run on the same cluster under another load."""

@@ -21,8 +21,11 @@ from stripesim.scenarios.cells.measured import (
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.sim.ceph.cluster import Models
 
-#: Metrics for the fit, which uses the first one of each row. In a closed loop they are equivalent.
+#: Metrics for the fit, which uses the first one of each row.
 FITTED_METRICS = ("iops", "mb_s", "latency_mean_ms")
+#: Utilisation of the busiest resource below which the fit uses a mean latency, if there is one. Latencies at
+#: low load tell about the network, drives and the client, rates at high load about the processor.
+LOW_UTILISATION = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +44,14 @@ class CalibrationRow:
 
     @property
     def fitted_metric(self) -> str:
-        """The metric used in the fit."""
+        """The metric used in the fit at high load."""
         return next(metric for metric in FITTED_METRICS if metric in self.measured)
+
+    def fitted_at(self, utilisation: float) -> str:
+        """Return the metric used in the fit at a utilisation of the busiest resource."""
+        if utilisation < LOW_UTILISATION and "latency_mean_ms" in self.measured:
+            return "latency_mean_ms"
+        return self.fitted_metric
 
     @property
     def load_text(self) -> str:
@@ -107,6 +116,7 @@ class SimulatedRow(NamedTuple):
 
     metrics: Mapping[str, float]
     refused: str | None
+    utilisation: float = 0.0  #: Of the busiest resource, 0 to 1
 
 
 class CalibrationRun(Protocol):
@@ -162,7 +172,9 @@ class TableRun:
         simulated = predict(self.measured, self.hardware, rounds=rounds, change=change)
         return {
             row["row_id"]: SimulatedRow(
-                {metric: float(row[metric]) for metric in METRICS}, row["refused"]
+                {metric: float(row[metric]) for metric in METRICS},
+                row["refused"],
+                row["utilisation"],
             )
             for row in simulated
         }
