@@ -33,6 +33,7 @@ from stripesim.scenarios.schema.loader import (
     shipped_scenarios,
 )
 from stripesim.sim.ceph.clients.workload import Synthetic
+from stripesim.sim.engine import graph
 from stripesim.sim.engine.graph import COUNTERS, GraphBuilder
 from stripesim.sim.engine.program import FIFO, Program, RequestChunk, Resources
 from stripesim.sim.run import simulate
