@@ -106,7 +106,7 @@ class OwnCodeError(SchemeError):
 
 
 class KernelError(ProblemsError):
-    """Kernels that cannot be called, or whose costs cannot be measured, read or found."""
+    """Kernels that cannot be built or called, or whose costs cannot be measured, read or found."""
 
 
 class PlacementError(ProblemsError):

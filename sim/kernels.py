@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from stripesim.models.jit import Kernel, recorded_calls
+from stripesim.models.jit import CompiledKernel, recorded_calls
 from stripesim.models.jit.prebuilt import FOLDER, WASM, is_current
 from stripesim.models.placement.crush.build import build_map
 from stripesim.models.placement.crush.text import parse_map
+from stripesim.models.problems import KernelError
 from stripesim.sim.durability import bursts
 from stripesim.sim.durability.aims import aims_of, surely_lost
 from stripesim.sim.durability.splitting import initial_state, prepare
@@ -70,7 +71,7 @@ class _NoBook:
     bindings = np.zeros((0, 1), dtype=np.int32)
 
 
-def example_calls() -> dict[Kernel, tuple[Any, ...]]:
+def example_calls() -> dict[CompiledKernel, tuple[Any, ...]]:
     """Return the arguments of a call of each kernel."""
     with recorded_calls() as calls:
         _run_engine()
@@ -161,7 +162,7 @@ def build(folder: Path) -> None:
 
     Raises
     ------
-    BuildError
+    KernelError
         If there is no linker, or a kernel cannot be compiled without Numba's runtime.
     """
     from stripesim.models.jit.build import find_linker, link_native, link_wasm
@@ -208,13 +209,11 @@ def main() -> int:
     if has_wasm and is_current(kernel.function for kernel in example_calls()):
         return 0
     try:
-        from stripesim.models.jit.build import BuildError
+        build(FOLDER)
     except ImportError as error:
         print(f"kernels are not built: {error}", file=sys.stderr)
         return 1
-    try:
-        build(FOLDER)
-    except BuildError as error:
+    except KernelError as error:
         print(f"kernels are not built, Numba compiles them: {error}", file=sys.stderr)
         return 1
     return 0

@@ -38,14 +38,12 @@ _SHEET = ("read_4k_iops", "write_4k_iops", "read_mb_s", "write_mb_s", "read_late
 class MeasuredHardware:
     """Hardware of a row, in addition to the counts in the row."""
 
-    #: `threads_per_node`, `threads_per_core`: hardware threads of a node, and of one core, 1 or 2 [count]
-    threads_per_node: int
-    threads_per_core: int
+    threads_per_node: int  #: Hardware threads of a node [count]
+    threads_per_core: int  #: Hardware threads of one core, 1 or 2 [count]
     cpu_factor: float  #: Processor time of the same work over that of the processor that was fitted
     cpu_source: str
-    #: `public_gbit_per_s`, `private_gbit_per_s`:
-    public_gbit_per_s: float
-    private_gbit_per_s: float
+    public_gbit_per_s: float  #: Rate of a node's network to clients [Gbit/s]
+    private_gbit_per_s: float  #: Rate of a node's network to other nodes [Gbit/s]
     networks: int  #: 1 if one interface carries both, 0 if all is on one host
     clients_on_osd_hosts: bool
     sheet: Mapping[str, float]  #: The drive's data sheet

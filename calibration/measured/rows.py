@@ -69,49 +69,44 @@ _OF_THE_ROW = (
 class MeasuredRow:
     """One measured row: load, cluster and results."""
 
-    #: `id`, `cluster`, `where`, `source`, `note`, `role`:
     id: str
-    cluster: str
-    where: str
-    source: str
+    cluster: str  #: Name that begins with a table of ``clusters.toml``
+    where: str  #: Address of the source, or the place in it
+    source: str  #: Document that states the results
     note: str
-    role: str
+    role: str  #: One of `ROLES`
     hardware: str  #: Table of ``clusters.toml``
     generation: str  #: Release whose paths are simulated
-    #: `fast_ec`, `direct`: whether the pool is optimised, and whether clients read shards themselves
-    fast_ec: bool
-    direct: bool
-    #: `nodes`, `osds_per_node`, `osds_per_drive`:
-    nodes: int
-    osds_per_node: int
-    osds_per_drive: int
-    threads_per_node: (
-        int | None
-    )  #: Hardware threads that a node's OSDs are pinned to [count], None for all
-    #: `cores_per_osd`, `cpu_limit_per_osd`: as the keys of a scenario, None for all cores of the node
+    fast_ec: bool  #: True if the pool is optimised
+    direct: bool  #: True if clients read shards themselves
+    nodes: int  #: Storage hosts [count]
+    osds_per_node: int  #: OSDs of one host [count]
+    osds_per_drive: int  #: OSDs that share one drive [count]
+    #: Hardware threads that a node's OSDs are pinned to [count], None for all
+    threads_per_node: int | None
+    #: Cores that each OSD is pinned to [count], None if OSDs share those of the node
     cores_per_osd: int | None
+    #: Processor time that each OSD may use, as a number of cores, None for no limit
     cpu_limit_per_osd: float | None
     scheme: str
-    #: `stripe_unit_bytes`, `block_bytes`:
-    stripe_unit_bytes: int
-    block_bytes: int
-    pg_num: int | None  #: None: not stated
-    #: `op`, `part`, `pattern`:
-    op: str
-    part: str
-    pattern: str
-    read_fraction: float
-    #: `clients`, `depth_per_client`:
-    clients: int
-    depth_per_client: int
-    #: Requests per second of each client, at random moments, None for a closed loop
+    stripe_unit_bytes: int  #: Bytes of a stripe on one shard [B]
+    block_bytes: int  #: Bytes of a request [B]
+    pg_num: int | None  #: Placement groups of the pool [count], None if not stated
+    op: str  #: ``read``, ``write`` or ``mixed``
+    part: str  #: ``read`` or ``write``: requests of a mixed load that the results describe. Empty: all
+    pattern: str  #: ``rand`` or ``seq``
+    read_fraction: float  #: Share of the requests that read
+    clients: int  #: Clients of the cluster [count]
+    depth_per_client: int  #: Requests that a client keeps in flight [count]
+    #: Requests of each client at random moments [1/s], None for a closed loop
     iops_limit: float | None
-    #: `op_shards`, `messenger_threads`: none: the release's
+    #: Operation queues of one OSD [count], None for the release's
     op_shards: int | None
+    #: Messenger threads of one OSD [count], None for the release's
     messenger_threads: int | None
     measured: Mapping[str, float] = field(hash=False)  #: Metric → number, or range
     texts: Mapping[str, str] = field(hash=False)  #: Metric → as written
-    tolerance: float
+    tolerance: float  #: Relative difference that still agrees
 
     @property
     def run_key(self) -> tuple[Any, ...]:

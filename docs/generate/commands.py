@@ -172,7 +172,8 @@ def parse(command: str) -> None:
     Exception
         If the application does not know the command or an option.
     """
-    words = shlex.split(command)
+    # What follows is for the shell.
+    words = shlex.split(command.partition(" > ")[0])
     node = group()
     path = PROGRAM
     while (children := getattr(node, "commands", None)) is not None and words:

@@ -29,7 +29,7 @@ def is_disabled() -> bool:
     return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
-class Kernel:
+class CompiledKernel:
     """A function that Python calls and that runs as machine code.
 
     Attributes
@@ -40,7 +40,7 @@ class Kernel:
         Options of `numba.njit`.
     """
 
-    _recorded: list[tuple["Kernel", tuple[Any, ...]]] | None = None
+    _recorded: list[tuple["CompiledKernel", tuple[Any, ...]]] | None = None
 
     def __init__(
         self,
@@ -55,8 +55,8 @@ class Kernel:
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the prebuilt code if it takes such arguments, else the code that Numba compiles."""
-        if Kernel._recorded is not None:
-            Kernel._recorded.append((self, arguments))
+        if CompiledKernel._recorded is not None:
+            CompiledKernel._recorded.append((self, arguments))
             return 0
         prebuilt = self.prebuilt
         if prebuilt is not None:
@@ -100,14 +100,14 @@ class Kernel:
 
 
 @contextmanager
-def recorded_calls() -> Iterator[list[tuple[Kernel, tuple[Any, ...]]]]:
+def recorded_calls() -> Iterator[list[tuple[CompiledKernel, tuple[Any, ...]]]]:
     """Record the calls of kernels, which run nothing and return 0 meanwhile."""
-    calls: list[tuple[Kernel, tuple[Any, ...]]] = []
-    Kernel._recorded = calls
+    calls: list[tuple[CompiledKernel, tuple[Any, ...]]] = []
+    CompiledKernel._recorded = calls
     try:
         yield calls
     finally:
-        Kernel._recorded = None
+        CompiledKernel._recorded = None
 
 
 def inner(
@@ -167,4 +167,4 @@ def compiled(
     """
     if is_disabled():
         return function
-    return cast("Callable[P, R]", Kernel(function, program, options))
+    return cast("Callable[P, R]", CompiledKernel(function, program, options))

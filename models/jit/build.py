@@ -25,7 +25,7 @@ import llvmlite
 import llvmlite.binding as llvm
 import numba
 
-from stripesim.models.jit import Kernel
+from stripesim.models.jit import CompiledKernel
 from stripesim.models.jit.compiler import program_of
 from stripesim.models.jit.origin import origin_of
 from stripesim.models.jit.prebuilt import (
@@ -37,6 +37,7 @@ from stripesim.models.jit.prebuilt import (
     name_of,
     types_of,
 )
+from stripesim.models.problems import KernelError, Problem, first_problem
 
 #: LLVM's names of the oldest processors that code runs on.
 _OLDEST: Final = {"x86_64": "x86-64", "aarch64": "generic", "arm64": "generic"}
@@ -49,10 +50,6 @@ _WASM_FEATURES: Final = "+bulk-memory,+sign-ext,+nontrapping-fptoint,+mutable-gl
 
 llvm.initialize_all_targets()
 llvm.initialize_all_asmprinters()
-
-
-class BuildError(Exception):
-    """A library that cannot be made on this machine."""
 
 
 class Intermediate(NamedTuple):
@@ -78,7 +75,7 @@ class Intermediate(NamedTuple):
     origin: dict[str, str]
 
 
-def intermediate_of(kernel: Kernel, arguments: tuple[Any, ...]) -> Intermediate:
+def intermediate_of(kernel: CompiledKernel, arguments: tuple[Any, ...]) -> Intermediate:
     """Compile a kernel for arguments of the types of an example.
 
     Parameters
@@ -90,17 +87,19 @@ def intermediate_of(kernel: Kernel, arguments: tuple[Any, ...]) -> Intermediate:
 
     Raises
     ------
-    BuildError
+    KernelError
         If the code needs more than it is given: Python, Numba's runtime, or a returned array.
     """
     name = name_of(kernel.function)
     if not hasattr(llvm, "create_pass_builder"):
-        raise BuildError(f"got llvmlite {llvmlite.__version__}, wanted 0.44 or later")
+        got = f"llvmlite {llvmlite.__version__}"
+        raise KernelError(Problem(got=got, wanted="0.44 or later"))
     compiled = program_of(kernel.function, arguments, kernel.options)
     returns = str(compiled.signature.return_type)
     if returns not in RETURNS:
-        raise BuildError(
-            f"{name}: returns {returns}, wanted one of {', '.join(RETURNS)}"
+        wanted = f"one of {', '.join(RETURNS)}"
+        raise KernelError(
+            Problem(place=name, key="returns", got=returns, wanted=wanted)
         )
     entry = "stripesim_" + re.sub(r"\W", "_", name.removeprefix("stripesim."))
     text = compiled.library.get_llvm_str()
@@ -170,7 +169,7 @@ def link_native(
 
     Raises
     ------
-    BuildError
+    KernelError
         If there is no linker.
     """
     linker = find_linker()
@@ -221,7 +220,7 @@ def link_wasm(kernel: Intermediate, code: bytes, folder: Path) -> None:
 
     Raises
     ------
-    BuildError
+    KernelError
         If the linker fails.
     """
     with tempfile.TemporaryDirectory() as temporary:
@@ -263,9 +262,8 @@ def _object(
         and function.name not in _MATHS
     ]
     if missing:
-        raise BuildError(
-            f"{kernel.name}: got calls of {', '.join(missing)}, wanted none"
-        )
+        got = f"calls of {', '.join(missing)}"
+        raise KernelError(Problem(place=kernel.name, got=got, wanted="none"))
     return bytes(target.emit_object(module))
 
 
@@ -275,10 +273,9 @@ def _verified(name: str, text: str) -> Any:
     try:
         module.verify()
     except RuntimeError as error:
-        reason = str(error).splitlines()[0]
-        raise BuildError(
-            f"{name}: got invalid code from LLVM ({reason}), wanted a loop written another way"
-        ) from None
+        got = f"invalid code from LLVM ({first_problem(error)})"
+        wanted = "a loop written another way"
+        raise KernelError(Problem(place=name, got=got, wanted=wanted)) from None
     return module
 
 
@@ -291,7 +288,7 @@ def find_linker() -> list[str]:
 
     Raises
     ------
-    BuildError
+    KernelError
         If there is none.
     """
     for name in (os.environ.get("CC", ""), "cc", "gcc", "clang"):
@@ -299,12 +296,12 @@ def find_linker() -> list[str]:
             return name.split()
     if importlib.util.find_spec("ziglang"):
         return [sys.executable, "-m", "ziglang", "cc"]
-    raise BuildError(
-        "got no linker, wanted cc, gcc, clang or the Python package ziglang"
-    )
+    wanted = "cc, gcc, clang or the Python package ziglang"
+    raise KernelError(Problem(got="no linker", wanted=wanted))
 
 
 def _run(command: list[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise BuildError(f"{' '.join(command[:3])}: {done.stderr.strip()[:300]}")
+        said = done.stderr.strip()[:300]
+        raise KernelError(Problem(place=" ".join(command[:3]), detail=said))

@@ -219,7 +219,12 @@ def _parameter_set(scenario: Scenario, key: str, *tables: str) -> ParameterSet:
     """Return the set that a cluster key names, which must have one of the tables."""
     name = getattr(scenario.cluster, key)
     if names_file(key, name):
-        return ParameterSet(Path(name).name, scenario.resolve(name))
+        try:
+            return ParameterSet(Path(name).name, scenario.resolve(name))
+        except ParameterSetError as error:
+            raise ParameterSetError(
+                scenario.located("cluster", key, detail=str(error))
+            ) from None
     if _ships_with(name, tables):
         return _shipped_set(name)
     fitting = sets_with(tables)

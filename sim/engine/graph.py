@@ -969,14 +969,30 @@ class GraphBuilder:
 
     def _check(self, reply: int) -> None:
         conditions = self._conditions()
-        if (
-            not 0 <= reply < len(conditions)
-            or conditions[reply]
-            or self.words[reply] == BRANCH
-        ):
+        self._check_reply(reply, conditions)
+        self._check_pools(conditions)
+        self._check_completions(conditions)
+        tickets = self._steps_of_tickets()
+        if not tickets and not self.threads and not self.quorums:
+            return
+        order = _Order(self, conditions)
+        for taken, steps in tickets.items():
+            self._check_ticket_use(taken, steps, order)
+        for use, acquire in self.threads.items():
+            order.check_after(use, acquire)
+        if self.quorums:
+            self._check_releases(order)
+
+    def _check_reply(self, reply: int, conditions: Sequence[Condition]) -> None:
+        """Check that each request is answered."""
+        is_step = 0 <= reply < len(conditions)
+        if not is_step or conditions[reply] or self.words[reply] == BRANCH:
             raise ValueError(
                 f"{self.name}: got reply {reply}, wanted a step that always runs"
             )
+
+    def _check_pools(self, conditions: Sequence[Condition]) -> None:
+        """Check that a request returns as many units of each role as it acquires."""
         pools: dict[int, list[tuple[Condition, int]]] = {}
         for step, word in enumerate(self.words):
             if word in _POOL_WORDS:
@@ -990,17 +1006,6 @@ class GraphBuilder:
                 raise ValueError(
                     f"{self.name}: acquires and releases do not balance: {{{role}: {net}}}"
                 )
-        self._check_completions(conditions)
-        tickets = self._steps_of_tickets()
-        if not tickets and not self.threads and not self.quorums:
-            return
-        order = _Order(self, conditions)
-        for taken, steps in tickets.items():
-            self._check_ticket_use(taken, steps, order)
-        for use, acquire in self.threads.items():
-            order.check_after(use, acquire)
-        if self.quorums:
-            self._check_releases(order)
 
     def _check_completions(self, conditions: Sequence[Condition]) -> None:
         """Check that steps whose completion is tested run whenever the test is evaluated."""

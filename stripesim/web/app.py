@@ -57,10 +57,12 @@ from stripesim.web.worker import call
 FORM_BYTES_MAX: Final = 1 << 16
 UPLOAD_BYTES_MAX: Final = TEXT_MAX
 REPORT_BYTES_MAX: Final = 64 << 20
-#: Time limits for an option without simulation, which also has one of processor time, and for an upload [s].
-#: They include the start of a process, which takes long on a busy machine. Reaching them ends the process.
+#: Time limits for an option without simulation, and for reading an upload [s]. They include the start of a
+#: process, which takes long on a busy machine, and reaching them ends the process.
 OPTIONS_WALL_S_MAX: Final = 600.0
-UPLOAD_WALL_S_MAX: Final = 60.0
+UPLOAD_WALL_S_MAX: Final = 300.0
+#: Processor time for reading an upload [s]. `option_of` limits that of an option.
+UPLOAD_PROCESSOR_S_MAX: Final = 60.0
 #: Time limit for starting processes, which no page waits for [s].
 WARM_UP_WALL_S_MAX: Final = 1800.0
 _OPTIONS_KEPT: Final = 256
@@ -266,6 +268,7 @@ class _Pages:
                     content,
                     limiter=self._uploading,
                     wall_s=UPLOAD_WALL_S_MAX,
+                    processor_s=UPLOAD_PROCESSOR_S_MAX,
                 )
                 chosen = self._uploads.keep(content, upload)
             except WorkError as error:

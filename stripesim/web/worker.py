@@ -13,7 +13,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -34,7 +34,11 @@ _REPORT_CHECK_S: Final = 0.1
 
 
 async def call(
-    function: Callable[..., R], *args: Any, limiter: CapacityLimiter, wall_s: float
+    function: Callable[..., R],
+    *args: Any,
+    limiter: CapacityLimiter,
+    wall_s: float,
+    processor_s: float | None = None,
 ) -> R:
     """Call a function in a worker process.
 
@@ -48,6 +52,8 @@ async def call(
         Limits the number of concurrent calls. Further calls wait.
     wall_s
         Time limit for waiting, starting a process and running, after which the process is killed [s].
+    processor_s
+        Limit of processor time, after which the work ends and its process stays [s]. None: no limit.
 
     Returns
     -------
@@ -59,7 +65,7 @@ async def call(
     WorkError
         If the function raised `ValueError`, whose text the error repeats, or if time or memory ran out.
     """
-    work = partial(_work, function, *args)
+    work = partial(_work, processor_s, function, *args)
     try:
         with anyio.fail_after(wall_s):
             result = await to_process.run_sync(work, cancellable=True, limiter=limiter)
@@ -115,10 +121,16 @@ class _Problem(NamedTuple):
     text: str
 
 
-def _work(function: Callable[..., R], *args: Any) -> R | _Problem:
+def _work(
+    processor_s: float | None, function: Callable[..., R], *args: Any
+) -> R | _Problem:
     _follow_parent()
+    limit = nullcontext() if processor_s is None else processor_limit(processor_s)
     try:
-        return function(*args)
+        with limit:
+            return function(*args)
+    except OutOfProcessorTime as error:
+        return _Problem(str(error))
     except ValueError as error:
         return _Problem(str(error))
     except RecursionError:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import stripesim
-from stripesim.models.jit import Kernel, prebuilt
+from stripesim.models.jit import CompiledKernel, prebuilt
 from stripesim.scenarios.answers.engine_page import page as live_engine
 from stripesim.sim import kernels
 from stripesim.sim.engine.compiled.engine import run
@@ -81,7 +81,7 @@ def node(tmp_path, given):
 
 def recorded(name, monkeypatch):
     """Run a scenario natively, and return the world before and after some calls, with the status."""
-    native = Kernel.__call__
+    native = CompiledKernel.__call__
     calls = []
 
     def record(self, *arguments):
@@ -98,7 +98,7 @@ def recorded(name, monkeypatch):
         return status
 
     with monkeypatch.context() as patched:
-        patched.setattr(Kernel, "__call__", record)
+        patched.setattr(CompiledKernel, "__call__", record)
         stripesim.run(name, costs=False, sets=SCENARIOS[name])
     return calls
 

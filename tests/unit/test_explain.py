@@ -457,7 +457,10 @@ def test_a_scheme_too_wide_for_the_cluster_is_refused_by_its_option() -> None:
         explain("write", "rs:6,3", scenario="quickstart")
 
 
-def test_a_scheme_with_too_many_steps_is_refused_by_its_option() -> None:
+def test_a_scheme_with_too_many_steps_is_refused_by_its_option(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(graph, "STEPS_MAX", 1000)
     with pytest.raises(
         ValueError, match=r"^--scheme: schemes: got rs:60,4, which takes"
     ):

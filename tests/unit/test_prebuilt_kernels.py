@@ -15,7 +15,7 @@ import pytest
 
 import stripesim
 from stripesim.models import jit
-from stripesim.models.jit import Kernel, origin, prebuilt, warning
+from stripesim.models.jit import CompiledKernel, origin, prebuilt, warning
 from stripesim.models.jit.inner_functions import Inner
 from stripesim.models.placement.crush.text import parse_map
 from stripesim.sim import kernels
@@ -244,7 +244,7 @@ def compared(monkeypatch):
         calls[prebuilt.name_of(self.function)] += 1
         return result
 
-    monkeypatch.setattr(Kernel, "__call__", both)
+    monkeypatch.setattr(CompiledKernel, "__call__", both)
     return calls
 
 

@@ -1,5 +1,6 @@
 """The page of stripesim serve: right numbers, strict headers, nothing from the request reaches the disk."""
 
+import os
 import re
 import time
 import tomllib
@@ -13,6 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import anyio
 import pytest
+from anyio import CapacityLimiter
 
 from support.messages import states
 from support.small_experiments import (
@@ -31,6 +33,7 @@ pytest.importorskip(
 
 from starlette.testclient import TestClient
 
+from stripesim.models.problems import WorkError
 from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
 from stripesim.web.app import FORM_BYTES_MAX, UPLOAD_BYTES_MAX, create_app
@@ -42,7 +45,7 @@ from stripesim.web.options import option_of, toml_of
 from stripesim.web.pictures import load_curve
 from stripesim.web.state import LabState
 from stripesim.web.uploads import PACKED, read_upload, unpacked
-from stripesim.web.worker import OutOfProcessorTime, processor_limit
+from stripesim.web.worker import OutOfProcessorTime, call, processor_limit
 
 BASE = """
 schemes = ["rep:3", "rs:4,2"]
@@ -714,6 +717,18 @@ def test_work_that_swallows_its_end_is_told_again():
 
     with pytest.raises(OutOfProcessorTime), processor_limit(0.1):
         swallow_once()
+
+
+def test_a_process_survives_work_that_runs_out_of_processor_time():
+    async def processes():
+        one = CapacityLimiter(1)
+        before = await call(os.getpid, limiter=one, wall_s=300.0)
+        with pytest.raises(WorkError, match=r"stopped after 0.2 s of processor time"):
+            await call(work_without_end, limiter=one, wall_s=300.0, processor_s=0.2)
+        return before, await call(os.getpid, limiter=one, wall_s=300.0)
+
+    before, after = anyio.run(processes)
+    assert before == after != os.getpid()
 
 
 def test_an_option_that_runs_out_of_time_shows_what_it_has(client, monkeypatch):

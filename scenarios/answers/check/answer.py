@@ -10,9 +10,9 @@ from stripesim.scenarios.answers.check.causes import limits_clients
 from stripesim.scenarios.answers.check.check import (
     EXPLAINED,
     SHOWN,
-    Check,
     CheckedValue,
     Explanation,
+    LoadCheck,
 )
 from stripesim.scenarios.answers.predict.answer import value_text
 from stripesim.scenarios.answers.predict.register import name_of
@@ -34,7 +34,7 @@ _VERDICTS = {
 }
 
 
-def answer_of_check(check: Check) -> Answer:
+def answer_of_check(check: LoadCheck) -> Answer:
     """Return the answer of a check."""
 
     def figures() -> Mapping[str, CaptionedFigure]:
@@ -53,7 +53,7 @@ def answer_of_check(check: Check) -> Answer:
     )
 
 
-def document_of(check: Check) -> dict[str, Any]:
+def document_of(check: LoadCheck) -> dict[str, Any]:
     """Return the document that ``check --json`` writes."""
     subject = check.measurement.scenario
     return {
@@ -72,13 +72,13 @@ def document_of(check: Check) -> dict[str, Any]:
     }
 
 
-def load_name(check: Check) -> str:
+def load_name(check: LoadCheck) -> str:
     """Return the name of the measured row."""
     cell = check.measurement.cell._asdict()
     return name_of({key: one for key, one in cell.items() if one is not None})
 
 
-def sentence_of(check: Check) -> str:
+def sentence_of(check: LoadCheck) -> str:
     """Return the answer in one sentence."""
     leading = check.leading
     quantity = QUANTITIES[leading.quantity]
@@ -96,7 +96,7 @@ def sentence_of(check: Check) -> str:
     )
 
 
-def _parts(check: Check, document: Mapping[str, Any]) -> Iterator[str | Table]:
+def _parts(check: LoadCheck, document: Mapping[str, Any]) -> Iterator[str | Table]:
     yield document["sentence"]
     yield Table.of("Measured and expected", list(map(_value_cells, check.values)), words=(4,))  # fmt: skip
     shown = check.explanations[:SHOWN]
@@ -121,7 +121,7 @@ def _value_cells(value: CheckedValue) -> dict[str, str]:
     }
 
 
-def _cause_cells(check: Check, one: Explanation) -> dict[str, str]:
+def _cause_cells(check: LoadCheck, one: Explanation) -> dict[str, str]:
     cells = {"cause": one.words, "changed": one.value}
     for key, simulated in one.values.items():
         quantity = QUANTITIES[key]
@@ -130,7 +130,7 @@ def _cause_cells(check: Check, one: Explanation) -> dict[str, str]:
     return cells
 
 
-def assumptions_of(check: Check) -> list[str]:
+def assumptions_of(check: LoadCheck) -> list[str]:
     """Return what the answer takes for granted."""
     subject = check.measurement.scenario
     error = check.leading.predicted.error

@@ -130,7 +130,7 @@ class Explanation(Documented):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check:
+class LoadCheck:
     """A measured load, checked."""
 
     measurement: Measurement
@@ -166,7 +166,7 @@ def check(
     seed: int | None = None,
     engine: str = "compiled",
     progress: OnStep = silent,
-) -> Check:
+) -> LoadCheck:
     """Check a measured number: the expected range, where it lies, and what could explain the difference.
 
     Parameters
@@ -206,8 +206,8 @@ def check(
         for quantity, value in measurement.values.items()
         if quantity in predicted
     )
-    search = _Search(measurement, engine, row, progress)
-    return Check(
+    search = _CauseSearch(measurement, engine, row, progress)
+    return LoadCheck(
         measurement=measurement,
         row=row,
         utilisation=result.utilisation,
@@ -331,7 +331,7 @@ def _single_values(values: Sequence[MeasuredValue]) -> dict[str, float]:
 # --- what could explain it --------------------------------------------------------------------------------
 
 
-class _Search:
+class _CauseSearch:
     """Simulate causes, and find the strength of each that comes closest."""
 
     def __init__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from stripesim.calibration.ledger.model_errors import COVERAGE
-from stripesim.scenarios.answers.check.check import Check
+from stripesim.scenarios.answers.check.check import LoadCheck
 from stripesim.scenarios.answers.predict.figure import rows_axis
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn
 from stripesim.scenarios.show.figures.specification import (
@@ -20,7 +20,7 @@ from stripesim.scenarios.show.quantities import QUANTITIES
 _ROW_INCHES: Final = 0.34
 
 
-def draw_check(check: Check) -> CaptionedFigure:
+def draw_check(check: LoadCheck) -> CaptionedFigure:
     """Draw the leading value: interval, measured value, and the simulated causes from the closest."""
     leading = check.leading
     quantity = QUANTITIES[leading.quantity]

@@ -1,6 +1,6 @@
 """Answer a scenario's `[durability]`: build the systems, choose the methods, assemble the document."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from functools import partial
 from math import inf
 from typing import Any, Final, Literal, NamedTuple
@@ -70,27 +70,21 @@ def answer(
     RefusedError
         If the audit refuses the simulated rebuild that rows would assume.
     """
-    rows = []
+    rows: list[dict[str, Any]] = []
     refusals: list[str] = []
-    skipped = []
+    skipped: list[str] = []
     recommended: dict[str, dict[str, str]] = {}
     for scheme in scenario.schemes:
         with collecting_refusals(unchecked) as of_rebuild:
-            system, notes, rebuild_rate = described_system(scenario, scheme)
-        chosen: Sequence[Method] = (method,) if method != "all" else _suited(system)
+            described = described_system(scenario, scheme)
+        system = described.system
+        chosen = _suited(system) if method == "all" else [method]
         if chosen:
             recommended[scheme] = recommended_method(system)._asdict()
-        for name in METHODS:
-            reason = why_not(system, name)
-            if name in chosen and reason is not None:
-                got = f"one that method {name} cannot answer ({scheme}: {reason})"
-                raise scenario.problem(
-                    "durability", got, f"one of {', '.join(applicable(system))}"
-                )
-            reason = reason or unsuited(system, name)
-            is_told = name in ("markov", "splitting")
-            if method == "all" and reason is not None and is_told:
-                skipped.append(f"{scheme}: {name}: {reason}")
+        if method == "all":
+            skipped += (f"{scheme}: {reason}" for reason in _skipped(system))
+        else:
+            _check_applicable(scenario, scheme, system, method)
         for name in chosen:
             row = assess(
                 system,
@@ -100,9 +94,7 @@ def answer(
                 spread=spread,
                 progress=partial(_tell, progress, f"{scheme} {name}"),
             )
-            if name != "burst":
-                row["rebuild_rate"] = rebuild_rate
-                row["assumptions"] += notes
+            _add_rebuild(row, name, described)
             row["refused"] = next(iter(of_rebuild), audit_loss(inconsistency(row)))
             if row["refused"] is not None:
                 refusals.append(f"{scheme} {name}: {row['refused']}")
@@ -118,6 +110,35 @@ def answer(
         "refusals": refusals,
         "provenance": provenance,
     }
+
+
+def _check_applicable(
+    scenario: Scenario, scheme: str, system: System, method: Method
+) -> None:
+    """Raise an error if a method cannot answer for a system."""
+    reason = why_not(system, method)
+    if reason is None:
+        return
+    got = f"one that method {method} cannot answer ({scheme}: {reason})"
+    raise scenario.problem("durability", got, f"one of {', '.join(applicable(system))}")
+
+
+def _skipped(system: System) -> Iterator[str]:
+    """Explain why methods `markov` and `splitting` are not used. Reasons of other methods are not shown."""
+    for method in METHODS:
+        reason = why_not(system, method) or unsuited(system, method)
+        if reason is not None and method in ("markov", "splitting"):
+            yield f"{method}: {reason}"
+
+
+def _add_rebuild(
+    row: dict[str, Any], method: Method, described: "DescribedSystem"
+) -> None:
+    """Name the rebuild that a row assumes. Bursts assume none."""
+    if method == "burst":
+        return
+    row["rebuild_rate"] = described.rebuild_rate
+    row["assumptions"] += described.notes
 
 
 # Columns that a refused row withholds.

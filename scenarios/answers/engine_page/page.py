@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.models.jit.prebuilt import FOLDER, MANIFEST, WASM
+from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cells
 from stripesim.scenarios.schema.loader import load_scenario
@@ -69,10 +70,6 @@ ROOM = frozenset({
     "requests", "free_slots", "pending", "links", "ready", "times_ns", "cells",
     "joined_ns", "since_ns", "keys", "log", "pins", "parked", "ends_ns",
 })  # fmt: skip
-
-
-class PageError(Exception):
-    """A page that cannot be made."""
 
 
 class _ProgramReadyError(Exception):
@@ -134,22 +131,23 @@ class _Arrays:
         return number
 
 
-class _Stored(NamedTuple):
+class _StoredProgram(NamedTuple):
     """A program in the page: the number of each array of its world, and the kinds of resources."""
 
     arrays: list[int]
     kinds: tuple[str, ...]
 
 
-def _stored(arrays: _Arrays, sets: Mapping[str, Any], seed: int) -> _Stored:
+def _stored(arrays: _Arrays, sets: Mapping[str, Any], seed: int) -> _StoredProgram:
     program = program_of(sets, seed)
     if len(program.streams) != 1:
-        raise PageError(f"{SCENARIO}: got {len(program.streams)} streams, wanted one")
+        got = f"{len(program.streams)} streams"
+        raise AnswerError(Problem(place=SCENARIO, got=got, wanted="one"))
     numbered = [
         arrays.number(array, only_shape=name in ROOM)
         for name, array in planned_world(program)._asdict().items()
     ]
-    return _Stored(numbered, tuple(program.resources.kind_names))
+    return _StoredProgram(numbered, tuple(program.resources.kind_names))
 
 
 def _choices(
@@ -223,14 +221,13 @@ def wasm() -> bytes:
 
     Raises
     ------
-    PageError
+    AnswerError
         If it is not built.
     """
     path = FOLDER / WASM
     if not path.exists():
-        raise PageError(
-            f"{path}: got no file, wanted `make kernels` with the package ziglang installed"
-        )
+        wanted = "`make kernels` with the package ziglang installed"
+        raise AnswerError(Problem(place=str(path), got="no file", wanted=wanted))
     return path.read_bytes()
 
 

@@ -29,7 +29,7 @@ PoolMove = tuple[PoolFailures, GroupMove]
 
 
 @dataclass(frozen=True)
-class Failure:
+class PermanentFailure:
     """A host or a drive that fails for good."""
 
     kind: Literal["host", "osd"]
@@ -132,20 +132,24 @@ def failures_of(
     }
 
 
-def possible_failures(cluster: ImportedCluster) -> list[Failure]:
+def possible_failures(cluster: ImportedCluster) -> list[PermanentFailure]:
     """Return the failure of each host, by name, then of each OSD, by id, if it is up and in."""
     working = [osd for osd in cluster.osds if osd.is_in and osd.up]
     members: dict[str, list[int]] = defaultdict(list)
     for osd in working:
         members[osd.host].append(osd.id)
     hosts = [
-        Failure("host", name, tuple(osds)) for name, osds in sorted(members.items())
+        PermanentFailure("host", name, tuple(osds))
+        for name, osds in sorted(members.items())
     ]
-    return [*hosts, *(Failure("osd", f"osd.{osd.id}", (osd.id,)) for osd in working)]
+    return [
+        *hosts,
+        *(PermanentFailure("osd", f"osd.{osd.id}", (osd.id,)) for osd in working),
+    ]
 
 
 def _row(
-    failure: Failure,
+    failure: PermanentFailure,
     pools: Sequence[PoolFailures],
     disks: Disks,
     paces: dict[int, HealingPace],

@@ -180,7 +180,7 @@ def vms_within(
     if scenario.workload.is_s3:
         wanted = "requests for blocks"
         raise scenario.problem("workload.kind", '"s3"', wanted)
-    search = _Search(
+    search = _VmSearch(
         scenario, p99_bound_s * 1e9, engine, replications, jobs or cores_usable()
     )
     return [
@@ -190,7 +190,7 @@ def vms_within(
 
 
 @dataclass(frozen=True)
-class _Search:
+class _VmSearch:
     scenario: Scenario
     bound_ns: float
     engine: str

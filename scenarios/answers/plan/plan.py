@@ -108,22 +108,46 @@ def make_plan(
     plan = scenario.plan
     if plan is None:
         raise scenario.problem("plan", "nothing", "a table [plan]")
-    begun = time.monotonic()
+    deadline_s = time.monotonic() + plan.wall_s_max
+    every = _judged_candidates(scenario, plan)
+    left = sorted(
+        (candidate for candidate in every if candidate.possible), key=_price_order
+    )
+    steps = 1 + min(len(left), plan.simulated_max) * _runs_of_candidate(plan)
+    progress(f"{len(left)} of {len(every)} candidates to simulate", steps)
+    _simulate_all(
+        left, plan, engine, deadline_s, progress=progress, unchecked=unchecked
+    )
+    answered = _recommendation(scenario, plan, every)
+    provenance = made_from(scenario, engine=engine, replications=plan.replications)
+    return {**answered, "provenance": provenance}
+
+
+def _judged_candidates(scenario: Scenario, plan: PlanSpec) -> list[Candidate]:
+    """List all candidates, judged by closed forms."""
     every = list(candidates_of(scenario.with_enough_clients(), plan))
     for candidate in every:
         candidate.results |= dict.fromkeys(_SIMULATED)
         candidate.results |= {"cost": None, "next_domain_cost": None}
         judge_closed_forms(candidate, scenario, plan)
-    left = sorted(
-        (candidate for candidate in every if candidate.possible), key=_price_order
-    )
-    simulated_max = min(len(left), plan.simulated_max)
+    return every
+
+
+def _simulate_all(
+    candidates: Sequence[Candidate],
+    plan: PlanSpec,
+    engine: str,
+    deadline_s: float,
+    *,
+    progress: OnStep,
+    unchecked: bool,
+) -> None:
+    """Simulate candidates in this order, up to the plan's number and a time of the monotonic clock."""
+    simulated_max = min(len(candidates), plan.simulated_max)
     shared: dict[tuple[str, ...], _Simulated] = {}
-    steps = 1 + simulated_max * _runs_of_candidate(plan)
-    progress(f"{len(left)} of {len(every)} candidates to simulate", steps)
-    for number, candidate in enumerate(left):
+    for number, candidate in enumerate(candidates):
         limit = ""
-        if time.monotonic() - begun > plan.wall_s_max:
+        if time.monotonic() > deadline_s:
             limit = f"{plan.wall_s_max:g} s"
         elif number >= plan.simulated_max:
             limit = f"plan.simulated_max ({plan.simulated_max})"
@@ -140,50 +164,57 @@ def make_plan(
             unchecked=unchecked,
             shared=shared,
         )
+
+
+def _recommendation(
+    scenario: Scenario, plan: PlanSpec, every: Sequence[Candidate]
+) -> dict[str, Any]:
+    """Compare the judged candidates, and recommend the first in order of price that meets the plan."""
     meeting = sorted(
         (candidate for candidate in every if candidate.meets), key=_price_order
     )
-    simulated = [
-        one for one in every if one.possible and one.results["iops"] is not None
-    ]
-    front = {id(candidate) for candidate in _pareto(simulated)}
     best = meeting[0] if meeting else None
-    documents = {
-        id(one): {**one.to_json(), "pareto": id(one) in front} for one in every
-    }
+    documents = _documents_of(every)
     varied = [json_name(key) for key in varied_keys(plan)]
     recommended = None if best is None else documents[id(best)]
     name = "" if recommended is None else line_name(recommended, varied)
-    placement = None
-    purchases: list[dict[str, Any]] = []
-    if best is not None and best.scenario is not None:
-        placement = pg_choice_of(best.scenario, best.scheme).to_json()
-        # Scenarios of candidates have no plan, which has the prices.
-        priced = best.scenario.replaced(plan=plan)
-        purchases = bounds_of_steps(priced, best.scheme)
     refusals = [
         f"{line_name(documents[id(one)], varied)}: {one.refused}"
         for one in every
         if one.refused is not None
     ]
+    scenarios = [one.scenario for one in every if one.scenario]
+    at_rate = [_at_rate(one, plan.rate_per_s) for one in scenarios]
     return {
         "varied": varied,
         "candidates": list(documents.values()),
         "recommended": recommended,
         "reasons": _reasons(name, best, meeting, every),
-        "placement": placement,
-        "purchases": purchases,
+        **_purchase_of(best, plan),
         "assumptions": _assumptions(scenario, plan),
-        "warnings": [
-            *warnings_of_all(
-                _at_rate(one.scenario, plan.rate_per_s) for one in every if one.scenario
-            ),
-            *refusals,
-        ],
+        "warnings": [*warnings_of_all(at_rate), *refusals],
         "refusals": refusals,
-        "provenance": made_from(
-            scenario, engine=engine, replications=plan.replications
-        ),
+    }
+
+
+def _documents_of(every: Sequence[Candidate]) -> dict[int, dict[str, Any]]:
+    """Return the document of each candidate by its identity, with its place on the Pareto front."""
+    simulated = [
+        one for one in every if one.possible and one.results["iops"] is not None
+    ]
+    front = {id(candidate) for candidate in _pareto(simulated)}
+    return {id(one): {**one.to_json(), "pareto": id(one) in front} for one in every}
+
+
+def _purchase_of(best: Candidate | None, plan: PlanSpec) -> dict[str, Any]:
+    """Return the placement groups of the recommended cluster, and what more of each resource gives."""
+    if best is None or best.scenario is None:
+        return {"placement": None, "purchases": []}
+    # Scenarios of candidates have no plan, which has the prices.
+    priced = best.scenario.replaced(plan=plan)
+    return {
+        "placement": pg_choice_of(best.scenario, best.scheme).to_json(),
+        "purchases": bounds_of_steps(priced, best.scheme),
     }
 
 

@@ -10,10 +10,14 @@ from stripesim.scenarios.answers.predict.register import (
     SEAL,
     PredictedRow,
     PredictedValue,
-    Prediction,
+    ScenarioPrediction,
     errors_of,
 )
-from stripesim.scenarios.answers.predict.score import Score, ScoredValue, ScoreLine
+from stripesim.scenarios.answers.predict.score import (
+    PredictionScore,
+    ScoredValue,
+    ScoreLine,
+)
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.quantities import QUANTITIES, rows_frame
@@ -31,7 +35,7 @@ _PERCENT: Final = 100
 
 
 def answer_of_prediction(
-    prediction: Prediction, document: Mapping[str, Any], *, file: str = ""
+    prediction: ScenarioPrediction, document: Mapping[str, Any], *, file: str = ""
 ) -> Answer:
     """Return the answer of a prediction. `file` names its register, empty without one."""
 
@@ -54,7 +58,7 @@ def answer_of_prediction(
 
 
 def _prediction_parts(
-    prediction: Prediction, document: Mapping[str, Any], file: str
+    prediction: ScenarioPrediction, document: Mapping[str, Any], file: str
 ) -> Iterator[str | Table]:
     rows = [row for row in prediction.rows if row.values]
     if rows:
@@ -108,7 +112,7 @@ def error_note(rows: Sequence[PredictedRow]) -> str:
 # --- score ------------------------------------------------------------------------------------------------
 
 
-def answer_of_score(score: Score) -> Answer:
+def answer_of_score(score: PredictionScore) -> Answer:
     """Return the answer of a scored register."""
 
     def figures() -> Mapping[str, CaptionedFigure]:
@@ -126,13 +130,13 @@ def answer_of_score(score: Score) -> Answer:
     )
 
 
-def _frame(score: Score) -> Any:
+def _frame(score: PredictionScore) -> Any:
     import polars as pl
 
     return pl.DataFrame([row.to_json() for row in score.rows], infer_schema_length=None)
 
 
-def _score_parts(score: Score) -> Iterator[str | Table]:
+def _score_parts(score: PredictionScore) -> Iterator[str | Table]:
     total = score.total
     register = score.register
     yield (

@@ -7,8 +7,11 @@ from dataclasses import replace
 from typing import Final
 
 from stripesim.calibration.ledger.model_errors import COVERAGE
-from stripesim.scenarios.answers.predict.register import PredictedValue, Prediction
-from stripesim.scenarios.answers.predict.score import Score
+from stripesim.scenarios.answers.predict.register import (
+    PredictedValue,
+    ScenarioPrediction,
+)
+from stripesim.scenarios.answers.predict.score import PredictionScore
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn
 from stripesim.scenarios.show.figures.specification import (
     COLOURS,
@@ -34,7 +37,7 @@ _TICKS: Final = 3
 _WHISKERS: Final = {"color": "0.5", "linewidth": 2.2}
 
 
-def draw_prediction(prediction: Prediction) -> CaptionedFigure:
+def draw_prediction(prediction: ScenarioPrediction) -> CaptionedFigure:
     """Draw rate, mean latency and p99 of each row with their intervals."""
     rows = [row for row in prediction.rows if row.values]
     names = [row.id for row in rows]
@@ -96,7 +99,7 @@ def rows_axis(names: Sequence[str]) -> AxisSpec:
     )
 
 
-def draw_score(score: Score) -> CaptionedFigure:
+def draw_score(score: PredictionScore) -> CaptionedFigure:
     """Draw measured over predicted of each value, with the predicted interval."""
     rows = score.rows
     places = range(len(rows))

@@ -102,7 +102,7 @@ class PredictedRow(Documented):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prediction:
+class ScenarioPrediction:
     """A prediction of a scenario."""
 
     result: ScenarioResult
@@ -175,7 +175,7 @@ def errors_of(rows: Iterable[PredictedRow]) -> list[ErrorBand]:
 
 def predict(
     scenario: Scenario, *, engine: str = "compiled", progress: OnStep = silent
-) -> Prediction:
+) -> ScenarioPrediction:
     """Predict the numbers of every row of a scenario, each with an interval.
 
     Parameters
@@ -189,7 +189,7 @@ def predict(
 
     Returns
     -------
-    Prediction
+    ScenarioPrediction
         Rows, and the document of the register.
 
     Notes
@@ -204,9 +204,9 @@ def predict(
     return predict_from(result)
 
 
-def predict_from(result: ScenarioResult) -> Prediction:
+def predict_from(result: ScenarioResult) -> ScenarioPrediction:
     """Return the prediction that the result of a scenario makes."""
-    return Prediction(result=result, rows=tuple(_predicted_rows(result)))
+    return ScenarioPrediction(result=result, rows=tuple(_predicted_rows(result)))
 
 
 def _predicted_rows(result: ScenarioResult) -> Iterator[PredictedRow]:

@@ -104,7 +104,7 @@ class ScoreLine(Documented):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Score(Documented):
+class PredictionScore(Documented):
     """A registered prediction, compared.
 
     Attributes
@@ -168,7 +168,7 @@ class Score(Documented):
         }
 
 
-def score(register: Path, measured: Path) -> Score:
+def score(register: Path, measured: Path) -> PredictionScore:
     """Compare a registered prediction with measured values.
 
     Parameters
@@ -180,7 +180,7 @@ def score(register: Path, measured: Path) -> Score:
 
     Returns
     -------
-    Score
+    PredictionScore
         The values that were measured, each with its error and its interval.
 
     Raises
@@ -199,7 +199,9 @@ def score(register: Path, measured: Path) -> Score:
     return score_values(document, file.values)
 
 
-def score_values(register: Mapping[str, Any], values: Iterable[MeasuredValue]) -> Score:
+def score_values(
+    register: Mapping[str, Any], values: Iterable[MeasuredValue]
+) -> PredictionScore:
     """Compare the document of a register with measured values.
 
     Raises
@@ -229,7 +231,7 @@ def score_values(register: Mapping[str, Any], values: Iterable[MeasuredValue]) -
         raise MeasuredError(Problem(place="MEASURED", got=got, wanted="some"))
     measured_ids = {one.id for one in compared}
     missing = tuple(row["id"] for row in rows if row["id"] not in measured_ids)
-    return Score(register=register, rows=compared, missing=missing)
+    return PredictionScore(register=register, rows=compared, missing=missing)
 
 
 def _row_of(

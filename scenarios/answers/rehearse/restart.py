@@ -81,7 +81,7 @@ class _Layout:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _SimulatedPart:
     """The simulated part of the downtime, and of the objects that clients write."""
 
     downtime: float
@@ -93,7 +93,7 @@ class _Restart:
     """One simulated restart, in simulated seconds."""
 
     result: RunResult
-    part: _Part
+    part: _SimulatedPart
     stop_s: float
     back_s: float
     peered_s: float  # Groups have peered without the host, and the backlog is gone.
@@ -268,7 +268,7 @@ def _simulated(
 
 def _part_of(
     scenario: Scenario, downtime_s: float, shards_share: float, engine: str
-) -> _Part:
+) -> _SimulatedPart:
     """Choose the part of the downtime and of the written objects to simulate.
 
     `shards_share` is the mean number of shards of an object on the host.
@@ -278,7 +278,7 @@ def _part_of(
     writes_count = _writes_per_s(scenario, engine) * downtime_s
     enough = OBJECTS_MAX / max(shards_share, 1e-9) / objects_count
     most = downtime * writes_count / objects_count / _WRITES_OF_ALL
-    return _Part(downtime, min(1.0, max(downtime, min(enough, most))))
+    return _SimulatedPart(downtime, min(1.0, max(downtime, min(enough, most))))
 
 
 def _writes_per_s(scenario: Scenario, engine: str) -> float:
@@ -341,7 +341,9 @@ def _shorter_logs(model: RecoveryModel, factor: float) -> RecoveryModel:
     )
 
 
-def _moments(result: RunResult, part: _Part, stop_s: float, back_s: float) -> _Restart:
+def _moments(
+    result: RunResult, part: _SimulatedPart, stop_s: float, back_s: float
+) -> _Restart:
     """Find when groups have peered, when objects recover, and when the cluster is clean."""
     assert result.timeline is not None
     states = result.timeline["pg_states"]

@@ -29,7 +29,7 @@ _MONEY: Final = 1000.0
 
 
 @dataclass(frozen=True)
-class Step:
+class PurchaseStep:
     """More of one resource: its name, the amount, and the keys of the cluster that have it."""
 
     resource: str
@@ -84,34 +84,34 @@ class BuyingPoint(Documented):
         return self.iops_gain.mean / self.cost * _MONEY
 
 
-def steps_of(scenario: Scenario) -> list[Step]:
+def steps_of(scenario: Scenario) -> list[PurchaseStep]:
     """Return the steps to simulate for a scenario.
 
     A CRUSH map or groups of hosts fix the number of hosts and OSDs, so only networks, and with equal hosts
     cores, are varied then.
     """
     cluster = scenario.cluster
-    steps: list[Step] = []
+    steps: list[PurchaseStep] = []
     if isinstance(cluster.hosts, int):
         steps += _core_steps(scenario)
     if isinstance(cluster.hosts, int) and cluster.crush_map is None:
         own = cluster.osds_per_host
         for count in dict.fromkeys((own + 1, own + 2, 2 * own)):
-            steps.append(Step("OSDs per host", count, {"osds_per_host": count}))
+            steps.append(PurchaseStep("OSDs per host", count, {"osds_per_host": count}))
         added = cluster.racks or 1
         for more in (1, 2, 3):
             hosts = cluster.hosts + more * added
-            steps.append(Step("hosts", hosts, {"hosts": hosts}))
+            steps.append(PurchaseStep("hosts", hosts, {"hosts": hosts}))
     for factor in _NETWORK_FACTORS:
         keys = {
             key: factor * getattr(cluster, key)
             for key in ("public_gbit_per_s", "private_gbit_per_s")
         }
-        steps.append(Step("network [Gbit/s]", keys["public_gbit_per_s"], keys))
+        steps.append(PurchaseStep("network [Gbit/s]", keys["public_gbit_per_s"], keys))
     return steps
 
 
-def _core_steps(scenario: Scenario) -> Iterator[Step]:
+def _core_steps(scenario: Scenario) -> Iterator[PurchaseStep]:
     """Yield cores of each OSD: pinned ones if the scenario pins OSDs, else the host's, which OSDs share."""
     cluster = scenario.cluster
     for count in CORES_PER_OSD:
@@ -124,7 +124,7 @@ def _core_steps(scenario: Scenario) -> Iterator[Step]:
                 "cores_per_osd": count,
                 "cores_per_host": max(of_host, cluster.cores_per_host),
             }
-        yield Step("cores per OSD", count, keys)
+        yield PurchaseStep("cores per OSD", count, keys)
 
 
 def _own_cores(scenario: Scenario) -> float:
@@ -247,13 +247,13 @@ def _own_points(
         "network [Gbit/s]": cluster.public_gbit_per_s,
     }
     for resource in dict.fromkeys(step.resource for step in steps_of(scenario)):
-        step = Step(resource, amounts[resource], {})
+        step = PurchaseStep(resource, amounts[resource], {})
         yield _point(cell, step, own, own, cost=None, is_own=True)
 
 
 def _point(
     cell: Cell,
-    step: Step,
+    step: PurchaseStep,
     own: Sequence[Any],
     rows: Sequence[Any],
     *,

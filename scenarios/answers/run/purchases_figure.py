@@ -25,41 +25,16 @@ def draw_purchases(
 
 def purchases_figure(purchases: Sequence[Mapping[str, Any]]) -> FigureSpec:
     """Specify the request rate over the amount of each resource."""
-    keys = ("scheme", "op", "pattern", "block_size_bytes")
-    cells = list(dict.fromkeys(tuple(row[key] for key in keys) for row in purchases))
+    cells = list(dict.fromkeys(map(_cell_of, purchases)))
     resources = list(dict.fromkeys(row["resource"] for row in purchases))
     highest = 1.08 * max(row["iops"] for row in purchases)
     panels = []
     for resource in resources:
-        layers = []
+        layers: list[LayerSpec] = []
         for number, cell in enumerate(cells):
-            points = sorted(
-                (
-                    row
-                    for row in purchases
-                    if row["resource"] == resource
-                    and tuple(row[key] for key in keys) == cell
-                ),
-                key=lambda row: float(row["amount"]),
-            )
-            label = f"{scheme_label(cell[0])}, {cell[2]} {cell[1]}, {cell[3]} B"
-            own = [row for row in points if row["is_own"]]
-            colour = series_style(number)["color"]
-            layers += [
-                LayerSpec(
-                    mark="marked line",
-                    x=[row["amount"] for row in points],
-                    y=[row["iops"] for row in points],
-                    label=label if resource == resources[0] else "",
-                    style=series_style(number),
-                ),
-                LayerSpec(
-                    mark="published",
-                    x=[row["amount"] for row in own],
-                    y=[row["iops"] for row in own],
-                    style={"color": colour, "marker": "o", "markersize": 12},
-                ),
-            ]
+            points = _points_of(purchases, resource, cell)
+            label = _label(cell) if resource == resources[0] else ""
+            layers += _line(points, label, number)
         panels.append(
             PanelSpec(
                 layers=layers,
@@ -73,3 +48,43 @@ def purchases_figure(purchases: Sequence[Mapping[str, Any]]) -> FigureSpec:
         columns=min(2, len(panels)),
         caption="Requests per second with more or less of each resource, the others as they are. Ring: now.",
     )
+
+
+def _cell_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return row["scheme"], row["op"], row["pattern"], row["block_size_bytes"]
+
+
+def _label(cell: tuple[Any, ...]) -> str:
+    scheme, op, pattern, block_bytes = cell
+    return f"{scheme_label(scheme)}, {pattern} {op}, {block_bytes} B"
+
+
+def _points_of(
+    purchases: Sequence[Mapping[str, Any]], resource: str, cell: tuple[Any, ...]
+) -> list[Mapping[str, Any]]:
+    """Return the rows of a resource and a cell, by amount."""
+    rows = [row for row in purchases if row["resource"] == resource]
+    of_cell = [row for row in rows if _cell_of(row) == cell]
+    return sorted(of_cell, key=lambda row: float(row["amount"]))
+
+
+def _line(
+    points: Sequence[Mapping[str, Any]], label: str, number: int
+) -> tuple[LayerSpec, LayerSpec]:
+    """Return the line of a cell, and a ring around the cluster as it is."""
+    own = [row for row in points if row["is_own"]]
+    style = series_style(number)
+    line = LayerSpec(
+        mark="marked line",
+        x=[row["amount"] for row in points],
+        y=[row["iops"] for row in points],
+        label=label,
+        style=style,
+    )
+    ring = LayerSpec(
+        mark="published",
+        x=[row["amount"] for row in own],
+        y=[row["iops"] for row in own],
+        style={"color": style["color"], "marker": "o", "markersize": 12},
+    )
+    return line, ring

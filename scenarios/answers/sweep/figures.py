@@ -110,7 +110,7 @@ def sweep_figure(
     panels = [
         _panel(
             shown.filter((pl.col("op") == op) & (pl.col("pattern") == pattern)),
-            _Axis(x, _categories(shown, x)),
+            _FigureAxis(x, _categories(shown, x)),
             quantity,
             lines,
             kind_words(op, pattern),
@@ -174,7 +174,7 @@ def _value_text(key: str, value: Any) -> str:
     return f"{value:,.10g}" if isinstance(value, int | float) else str(value)
 
 
-class _Axis(NamedTuple):
+class _FigureAxis(NamedTuple):
     """The swept key of the axis, and its values in order if they are no numbers."""
 
     key: str
@@ -204,7 +204,11 @@ def _categories(shown: pl.DataFrame, key: str) -> list[Any]:
 
 
 def _panel(
-    rows: pl.DataFrame, axis: _Axis, shown: ShownQuantity, lines: _Lines, title: str
+    rows: pl.DataFrame,
+    axis: _FigureAxis,
+    shown: ShownQuantity,
+    lines: _Lines,
+    title: str,
 ) -> PanelSpec:
     """Specify one pattern and op, with a legend entry for each scheme and each style of line."""
     layers: list[LayerSpec] = []
@@ -234,7 +238,7 @@ def _panel(
 
 def _line(
     points: pl.DataFrame,
-    axis: _Axis,
+    axis: _FigureAxis,
     shown: ShownQuantity,
     style: Mapping[str, Any],
     label: str,
@@ -258,7 +262,7 @@ def _style_keys(others: Sequence[Mapping[str, Any]]) -> Iterator[LayerSpec]:
         yield LayerSpec(mark="line", label=_values_text(values), style=style)
 
 
-def _axis_of(axis: _Axis, values: Sequence[float]) -> AxisSpec:
+def _axis_of(axis: _FigureAxis, values: Sequence[float]) -> AxisSpec:
     """Specify the axis of the swept key."""
     x = axis.key
     if axis.categories:

@@ -99,7 +99,7 @@ def run_sweep(
         Column that the figure shows.
     """
     stored = {} if store is None else store.rows
-    done = _Done(
+    done = _EndedTasks(
         {
             task.task_id: stored[task.task_id]
             for task in plan.tasks
@@ -123,7 +123,7 @@ def run_sweep(
 
 
 @dataclass
-class _Done:
+class _EndedTasks:
     """The tasks of a sweep that have ended."""
 
     rows: dict[str, dict[str, Any]]  # by name of the task
@@ -142,7 +142,7 @@ class _Done:
 
 def _result(
     plan: SweepPlan,
-    done: _Done,
+    done: _EndedTasks,
     store: PartStore | None,
     *,
     kept: int,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from stripesim.models.problems import RefusedError, StudyError
+from stripesim.models.problems import RefusedError, StudyError, one_line
 from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.scenarios.cells.measured import UPMAP_MAX_DEVIATION, request_count
 from stripesim.scenarios.cells.models import build_models
@@ -60,7 +60,7 @@ def simulate_rows(rows: Sequence[CoresRow], engine: str = "compiled") -> list[Ro
     try:
         numbers = simulated(rows[0], engine)
     except (ValueError, RefusedError) as error:
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
         return [
             {"claim": row.claim_id, "value": None, "reason": reason} for row in rows
         ]

@@ -15,7 +15,7 @@ from stripesim.scenarios.studies.cores.runs import PARAMETERS, tasks_for
 from stripesim.scenarios.studies.tasks import Row, Task
 
 
-class Cores(Study):
+class CoresStudy(Study):
     """Rates against cores per OSD. Any folder with a ``cores.csv`` of the same columns can be judged."""
 
     name = "cores"
@@ -47,4 +47,4 @@ class Cores(Study):
         }
 
 
-STUDY = Cores()
+STUDY = CoresStudy()

@@ -82,7 +82,7 @@ def _weight(row: ObjectRow) -> float:
 def simulate_rows(rows: Sequence[ObjectRow], engine: str = "compiled") -> list[Row]:
     """Simulate rows that share a run. Each result row has a value, or the reason why there is none."""
     try:
-        run = _Simulated(rows[0], engine)
+        run = _ObjectRun(rows[0], engine)
     except (ValueError, RefusedError) as error:
         return [_without_value(row, one_line(error)) for row in rows]
     return [_valued(row, run) for row in rows]
@@ -92,7 +92,7 @@ def _without_value(row: ObjectRow, reason: str) -> Row:
     return {"row_id": row.id, "value": None, "reason": reason}
 
 
-def _valued(row: ObjectRow, run: _Simulated) -> Row:
+def _valued(row: ObjectRow, run: _ObjectRun) -> Row:
     try:
         value = run.value_of(row)
     except StudyError as error:
@@ -204,7 +204,7 @@ def models_of(scenario: Scenario, cluster: DescribedCluster) -> Models:
     )
 
 
-class _Simulated:
+class _ObjectRun:
     """The run of a row, and the numbers that rows may state."""
 
     def __init__(self, row: ObjectRow, engine: str) -> None:

@@ -17,9 +17,8 @@ class Requests:
 
     is_write: npt.NDArray[np.bool_]  #: shape (n,)
     images: IntArray  #: Target image (device) of each request, from 0, shape (n,)
-    #: `offsets_bytes`, `lengths_bytes`: extent in the image [B], shape (n,)
-    offsets_bytes: IntArray
-    lengths_bytes: IntArray
+    offsets_bytes: IntArray  #: Beginning of each request in its image [B], shape (n,)
+    lengths_bytes: IntArray  #: Length of each request [B], shape (n,)
     #: Issue times [ns], or None in a closed loop, shape (n,)
     arrivals_ns: IntArray | None = None
     #: Client that issues each request, from 0, or None if the first client issues all, shape (n,)
@@ -65,10 +64,8 @@ class Synthetic:
     #: `queue_depth` applies to each client.
     clients: int = 1
     first_client: int = 0  #: Index of the first client in the cluster
-    #: `first_byte`, `image_stride_bytes`: start of the first image in the pool's image space, and distance
-    #: between the starts of consecutive images [B]
-    first_byte: int = 0
-    image_stride_bytes: int = 0
+    first_byte: int = 0  #: Start of the first image in the pool's image space [B]
+    image_stride_bytes: int = 0  #: Distance between the starts of images [B]
     #: Blocks of each client's first requests, or None to draw them normally, shape (clients, queue depth)
     first_blocks: IntArray | None = None
 

@@ -17,11 +17,9 @@ class AppliedChange:
     change: PlannedChange
     up_before: Sequence[UpSet]
     up_after: Sequence[UpSet]
-    #: `asked_ns`, `made_ns`, `clean_ns`: times of the command, of the new map, and of all PGs being clean,
-    #: None if they never are [ns]
-    asked_ns: int
-    made_ns: int
-    clean_ns: int | None = None
+    asked_ns: int  #: Time of the command [ns]
+    made_ns: int  #: Time of the new map [ns]
+    clean_ns: int | None = None  #: Time when all PGs are clean [ns], None if never
 
 
 class PlannedChanges:

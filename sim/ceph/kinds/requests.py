@@ -38,9 +38,8 @@ class RequestShape(NamedTuple):
     offset_bytes: int
     length_bytes: int
     object_size_bytes: int
-    #: `head`, `tail`: cached part of the request's beginning and end, in the units of the kind of pool
-    head: int
-    tail: int
+    head: int  #: Cached part of the request's beginning, in units of the kind of pool
+    tail: int  #: Cached part of the request's end, in units of the kind of pool
     #: True for the first write into its object, if the image has an object map
     creates: bool = False
     #: True if the request begins where the previous ones of its disks have ended

@@ -20,9 +20,8 @@ class VolumeGeometry:
     (32, 2, 12288)
     """
 
-    #: `k`, `m`: data and parity blocks of a stripe
-    k: int
-    m: int
+    k: int  #: Data blocks of a stripe [count]
+    m: int  #: Parity blocks of a stripe [count]
     #: Size of one block [B]. A stripe holds ``k * block_bytes`` of data, the encoding unit
     block_bytes: int = 1024
     #: Bytes of one server's file that a chunk set fills before the next chunk set is allocated [B]
