@@ -115,7 +115,8 @@ def test_repeats_of_one_load_give_its_noise():
 def test_the_gain_of_a_run_is_that_of_one_more_measurement():
     # given: a factor known to 0.2, as a row is, and three that the rate does not depend on
     covariance = np.diag([0.04, 0.09, 0.01, 0.25])
-    gains = gains_of(np.array([1.0, 0.0, 0.0, 0.0]), covariance)
+    names = ("processor", "drive", "network", "client")
+    gains = gains_of(names, np.array([1.0, 0.0, 0.0, 0.0]), covariance)
     # then: two equal measurements have 1/√2 of the deviation of one
     assert gains[0].factor == "processor"
     assert gains[0].spread_before == pytest.approx(0.2)

@@ -402,7 +402,7 @@ def _further(
             run.rows[0].load_text,
             load.fio_command,
             float(np.sqrt(own @ covariance @ own)),
-            gains_of(own, covariance),
+            gains_of(list(values), own, covariance),
         )
         for load, run, own in zip(loads, runs, slopes, strict=True)
     ]
@@ -410,12 +410,16 @@ def _further(
 
 
 def gains_of(
-    slope: npt.NDArray[np.float64], covariance: npt.NDArray[np.float64]
+    names: Sequence[str],
+    slope: npt.NDArray[np.float64],
+    covariance: npt.NDArray[np.float64],
 ) -> tuple[FactorGain, ...]:
     r"""Return how far a further rate would narrow each factor, the factor that it narrows most first.
 
     Parameters
     ----------
+    names
+        Name of each factor.
     slope
         Sensitivity of the rate's logarithm to the logarithm of each factor, shape (factors,).
     covariance
@@ -430,10 +434,8 @@ def gains_of(
     variance = _ROW_SPREAD**2 + float(slope @ towards)
     left = np.diag(covariance) - towards**2 / variance
     gains = [
-        FactorGain(factor.name, float(np.sqrt(before)), float(np.sqrt(after)))
-        for factor, before, after in zip(
-            FACTORS, np.diag(covariance), left, strict=True
-        )
+        FactorGain(name, float(np.sqrt(before)), float(np.sqrt(after)))
+        for name, before, after in zip(names, np.diag(covariance), left, strict=True)
     ]
     return tuple(sorted(gains, key=lambda one: one.spread_after / one.spread_before))
 
