@@ -33,7 +33,7 @@ from stripesim.scenarios.schema.loader import (
     shipped_scenarios,
 )
 from stripesim.sim.ceph.clients.workload import Synthetic
-from stripesim.sim.engine import graph
+from stripesim.sim.engine import graph as graphs
 from stripesim.sim.engine.graph import COUNTERS, GraphBuilder
 from stripesim.sim.engine.program import FIFO, Program, RequestChunk, Resources
 from stripesim.sim.run import simulate
@@ -461,7 +461,7 @@ def test_a_scheme_too_wide_for_the_cluster_is_refused_by_its_option() -> None:
 def test_a_scheme_with_too_many_steps_is_refused_by_its_option(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(graph, "STEPS_MAX", 1000)
+    monkeypatch.setattr(graphs, "STEPS_MAX", 1000)
     with pytest.raises(
         ValueError, match=r"^--scheme: schemes: got rs:60,4, which takes"
     ):

@@ -17,7 +17,7 @@ from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.sim.ceph.clients.workload import Replay, Requests
 from stripesim.sim.ceph.object_maps import ObjectMaps, pool_of_maps
-from stripesim.sim.engine.graph import GraphBuilder, chained
+from stripesim.sim.engine.graph import STEPS_MAX, GraphBuilder, chained
 from stripesim.sim.observe.recording import account
 from stripesim.sim.run import simulate
 from support.engines import both, completed, program
@@ -310,6 +310,6 @@ def type_of_stream(count):
 
 
 def test_a_chain_has_as_few_steps_as_any_path():
-    long = path("long", [1] * 3000)
+    long = path("long", [1] * (STEPS_MAX // 2 + 1))
     with pytest.raises(StepsError):
         chained(long, long, name="too long")
