@@ -76,9 +76,10 @@ def record_errors(result: StudyResult) -> None:
     utilisations = dict(result.rows.select("row_id", "utilisation").iter_rows())
     errors = []
     for entry in result.ledger.entries:
-        claim = entry.claim
-        if claim.role != "held-out" or not isinstance(entry.simulated, float):
+        claim, simulated = entry.claim, entry.simulated
+        if claim.role != "held-out" or not isinstance(simulated, float):
             continue
+        assert isinstance(claim.published, float), claim.id
         row_id = claim.id.rpartition(":")[0]
         error = HeldOutError(
             id=claim.id,
@@ -86,7 +87,7 @@ def record_errors(result: StudyResult) -> None:
             kind=KIND_OF_METRIC[claim.metric],
             calibrated=True,
             utilisation=utilisations[row_id],
-            measured_over_simulated=claim.published / entry.simulated,
+            measured_over_simulated=claim.published / simulated,
         )
         errors.append(error)
     path = Path(model_errors.__file__).with_name(model_errors.FILE)
