@@ -24,6 +24,7 @@ from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cells
 from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.show.words import RESOURCE_WORDS
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.state import RunState
 from stripesim.sim.engine.compiled.world import World
@@ -132,7 +133,7 @@ class _Arrays:
 
 
 class _StoredProgram(NamedTuple):
-    """A program in the page: the number of each array of its world, and the kinds of resources."""
+    """A program in the page: the number of each array of its world, and the kinds of resources in words."""
 
     arrays: list[int]
     kinds: tuple[str, ...]
@@ -147,7 +148,8 @@ def _stored(arrays: _Arrays, sets: Mapping[str, Any], seed: int) -> _StoredProgr
         arrays.number(array, only_shape=name in ROOM)
         for name, array in planned_world(program)._asdict().items()
     ]
-    return _StoredProgram(numbered, tuple(program.resources.kind_names))
+    kinds = program.resources.kind_names
+    return _StoredProgram(numbered, tuple(RESOURCE_WORDS.get(n, n) for n in kinds))
 
 
 def _choices(
