@@ -108,7 +108,7 @@ def questions(d: Given) -> Questions:
             throughput(d.rows, scheme, "rand", compared_bytes)
             / throughput(d.rows, scheme, "seq", compared_bytes)
         ),
-        tolerance=0.02,
+        tolerance=0.01,
         hint="Divide two cells of the table above.",
         why="Random writes spread over hundreds of placement groups.",
     )
