@@ -28,8 +28,9 @@ from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.paths import ObjectExtent, can_read_directly
 from stripesim.sim.ceph.planner import RequestPlanner
 from stripesim.sim.ceph.pool import Book, Pool
+from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
 from stripesim.sim.engine.graph import IntArray
-from stripesim.sim.engine.program import RequestSource
+from stripesim.sim.engine.program import Program, RequestSource
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,16 @@ class EngineInput:
     book: Book
     source: RequestSource
     rounds: int = 1  # Rounds of a repair, of which only the first is planned.
+
+    def program(self, pool: Pool) -> Program:
+        """Return the program of the request. All factors are one, so service times do not vary."""
+        return Program(
+            resources=pool.cluster.resources,
+            book=self.book,
+            streams=[self.source],
+            groups=pool.cluster.groups,
+            factor_tables=np.full((8, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64),
+        )
 
 
 @dataclass(frozen=True)

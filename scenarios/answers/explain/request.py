@@ -6,8 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from stripesim.models.generations import generations
 from stripesim.models.problems import AnswerError, StepsError
 from stripesim.scenarios.answers.explain.answer import answer_of_timelines
@@ -39,9 +37,7 @@ from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import Overrides
 from stripesim.scenarios.show.answer import AnsweredList
 from stripesim.sim.ceph.cluster import Models
-from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
 from stripesim.sim.engine.graph import Template
-from stripesim.sim.engine.program import Program
 
 S3_OPS: Final = ("put", "get", "head", "list", "delete")
 OPS: Final = ("write", "read", "repair", *S3_OPS)
@@ -233,14 +229,7 @@ def _record(
     question = request.question
     pool = request.pool
     plan = request.plan(models)
-    program = Program(
-        resources=pool.cluster.resources,
-        book=plan.book,
-        streams=[plan.source],
-        groups=pool.cluster.groups,
-        # All factors are one, so service times do not vary.
-        factor_tables=np.full((8, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64),
-    )
+    program = plan.program(pool)
     steps, reply_ns, graphs = record(program, request.role_name)
 
     def templates_with(models: Models) -> list[Template]:

@@ -24,8 +24,6 @@ from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.gateway.service import Gateways
 from stripesim.sim.ceph.kinds import kind_of
 from stripesim.sim.ceph.pool import Pool
-from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
-from stripesim.sim.engine.program import Program
 
 #: Set with the numbers of gateways.
 GATEWAYS: Final = "nvme"
@@ -105,14 +103,7 @@ def count_request(row: CountedRow, models: Models | None = None) -> dict[str, in
     question = RequestQuestion(row.op, row.object_bytes, 0, "healthy", "prefilled", 0)
     request = PlacedS3Request(question, pool, load)
     plan = request.plan(models)
-    program = Program(
-        resources=pool.cluster.resources,
-        book=plan.book,
-        streams=[plan.source],
-        groups=pool.cluster.groups,
-        factor_tables=np.full((8, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64),
-    )
-    steps, _, _ = record(program, request.role_name)
+    steps, _, _ = record(plan.program(pool), request.role_name)
     counts = dict.fromkeys(QUANTITIES, 0)
     for step in steps:
         for name, amount in _counted(step).items():
