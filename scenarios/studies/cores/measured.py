@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
+import math
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -13,6 +12,11 @@ from typing import Final
 from stripesim.models.problems import StudyError
 from stripesim.scenarios.schema.units import parse_size_bytes
 from stripesim.scenarios.studies.description import study_folder
+from stripesim.scenarios.studies.published_rows import (
+    PublishedRow,
+    read_text,
+    rows_of,
+)
 
 #: Rates that numbers of one OSD were fitted to: reads and writes on the fewest and on the most cores.
 CALIBRATION: Final = frozenset(
@@ -26,28 +30,8 @@ CORES_USED: Final = "cores_used"
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoresRow:
-    """One measured number, with the columns of ``cores.csv`` as they are written."""
-
-    id: str
-    system: str
-    source: str
-    hardware: str
-    scheme: str
-    op: str
-    block: str
-    threads: str
-    state: str
-    metric: str
-    value: str
-    unit: str
-    how: str
-    note: str
-
-    @property
-    def published(self) -> float:
-        """The number."""
-        return float(self.value)
+class CoresRow(PublishedRow):
+    """One measured number of ``cores.csv``."""
 
     @property
     def role(self) -> str:
@@ -137,9 +121,6 @@ class CoresRow:
         return int(match[1])
 
 
-COLUMNS: Final = tuple(field.name for field in fields(CoresRow))
-
-
 def load(data: Path | str | None = None) -> tuple[CoresRow, ...]:
     """Return the rows of a folder with a ``cores.csv``, by default those that ship.
 
@@ -151,11 +132,7 @@ def load(data: Path | str | None = None) -> tuple[CoresRow, ...]:
     if data is None:
         return _shipped()
     path = Path(data) / "cores.csv"
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(f"{path}: got {error}, wanted a table of rows") from None
-    return _rows(text, str(path))
+    return _rows(read_text(path), str(path))
 
 
 @cache
@@ -164,26 +141,11 @@ def _shipped() -> tuple[CoresRow, ...]:
     return _rows(text, "cores.csv")
 
 
-def _rows(text: str, where: str) -> tuple[CoresRow, ...]:
-    reader = csv.DictReader(io.StringIO(text))
-    missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
-    if missing:
-        raise StudyError(f"{where}:1: got no {', '.join(missing)}, wanted all columns")
-    rows = []
-    problems = []
-    for line, row in enumerate(reader, start=2):
-        if not _is_positive(row["value"]):
-            got = row["value"]
-            problems.append(f"{where}:{line}: value: got {got!r}, wanted a number > 0")
-            continue
-        rows.append(CoresRow(**{name: row[name] or "" for name in COLUMNS}))
-    if problems:
-        raise StudyError("\n".join(problems))
-    return tuple(rows)
-
-
-def _is_positive(text: str | None) -> bool:
-    try:
-        return 0 < float(text or "") < float("inf")
-    except ValueError:
-        return False
+def _rows(text: str, place: str) -> tuple[CoresRow, ...]:
+    return rows_of(
+        text,
+        place,
+        CoresRow,
+        is_valid=lambda value: 0 < value < math.inf,
+        wanted="a number > 0",
+    )

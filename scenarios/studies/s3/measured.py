@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-from stripesim.models.problems import Problem, StudyError, one_line, problems_of
+from stripesim.models.problems import StudyError, problems_of
 from stripesim.scenarios.schema.units import parse_size_bytes
 from stripesim.scenarios.studies.description import study_folder
+from stripesim.scenarios.studies.published_rows import (
+    PublishedRow,
+    read_text,
+    rows_of,
+)
 from stripesim.scenarios.studies.s3.counted import FILE as COUNTS_FILE
 
-COLUMNS: Final = (
-    "id",
-    "system",
-    "source",
-    "hardware",
-    "scheme",
-    "op",
-    "block",
-    "threads",
-    "state",
-    "metric",
-    "value",
-    "unit",
-    "how",
-    "note",
-)
 #: Rows that numbers of the set `nvme` were solved for: 3-replication on ten hosts, and the client's time for
 #: a byte, which only a load of few clients shows. That row was held out before the first run.
 CALIBRATION: Final = frozenset(
@@ -58,28 +45,8 @@ _OPS: Final = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class ObjectRow:
-    """One measured number, with the columns of ``s3.csv`` as they are written."""
-
-    id: str
-    system: str
-    source: str
-    hardware: str
-    scheme: str
-    op: str
-    block: str
-    threads: str
-    state: str
-    metric: str
-    value: str
-    unit: str
-    how: str
-    note: str
-
-    @property
-    def published(self) -> float:
-        """The number."""
-        return float(self.value)
+class ObjectRow(PublishedRow):
+    """One measured number of ``s3.csv``."""
 
     @property
     def role(self) -> str:
@@ -199,43 +166,10 @@ def load(data: Path | str | None = None) -> tuple[ObjectRow, ...]:
     path = Path(data) / "s3.csv"
     if not path.exists() and (Path(data) / COUNTS_FILE).exists():
         return ()
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(
-            Problem(place=str(path), got=one_line(error), wanted="a table of rows")
-        ) from None
-    return _rows(text, str(path))
+    return rows_of(read_text(path), str(path), ObjectRow)
 
 
 @cache
 def _shipped() -> tuple[ObjectRow, ...]:
     text = (study_folder("s3") / "data" / "s3.csv").read_text(encoding="utf-8")
-    return _rows(text, "s3.csv")
-
-
-def _rows(text: str, where: str) -> tuple[ObjectRow, ...]:
-    reader = csv.DictReader(io.StringIO(text))
-    missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
-    if missing:
-        got = f"no {', '.join(missing)}"
-        raise StudyError(Problem(place=f"{where}:1", got=got, wanted="all columns"))
-    rows = []
-    problems = []
-    for line, row in enumerate(reader, start=2):
-        try:
-            float(row["value"])
-        except (TypeError, ValueError):
-            problems.append(
-                Problem(
-                    place=f"{where}:{line}",
-                    key="value",
-                    got=repr(row["value"]),
-                    wanted="a number",
-                )
-            )
-            continue
-        rows.append(ObjectRow(**{name: row[name] or "" for name in COLUMNS}))
-    if problems:
-        raise StudyError(*problems)
-    return tuple(rows)
+    return rows_of(text, "s3.csv", ObjectRow)
