@@ -18,6 +18,7 @@ from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
+from jinja2.utils import htmlsafe_json_dumps
 
 from stripesim.models.jit.prebuilt import FOLDER, MANIFEST, WASM
 from stripesim.models.problems import AnswerError, Problem
@@ -259,6 +260,5 @@ def engine_page() -> str:
     }
     text = (PARTS / "page.html").read_text("utf-8")
     script = (PARTS / "engine.js").read_text("utf-8")
-    # "</" would end the script.
-    stored = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
+    stored = htmlsafe_json_dumps(data, separators=(",", ":"))
     return text.replace("/* engine.js */", script).replace("/* data */ null", stored)
