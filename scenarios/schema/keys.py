@@ -7,13 +7,13 @@ several keys.
 
 import contextlib
 import hashlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
 from pydantic import Discriminator, Field, PrivateAttr, Tag, model_validator
 
+from stripesim.models.documents import canonical_json
 from stripesim.models.problems import Problem, ScenarioError
 from stripesim.scenarios.schema.tables import (
     CHANGES_MAX,
@@ -923,12 +923,7 @@ class Scenario(ScenarioTable):
             number: S3_KEYS - load.model_fields_set
             for number, load in enumerate(self.workloads)
         }
-        canonical = json.dumps(
-            self.model_dump(mode="json", exclude=left_out),
-            sort_keys=True,
-            separators=(",", ":"),
-            ensure_ascii=False,
-        )
+        canonical = canonical_json(self.model_dump(mode="json", exclude=left_out))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
 
@@ -994,12 +989,12 @@ def load_cell(scheme: str, load: WorkloadSpec) -> Cell:
     return Cell(scheme, op, load.patterns[0], load.block_sizes_bytes[0])
 
 
-def schema_json() -> str:
+def scenario_schema() -> dict[str, Any]:
     """Return the JSON schema of scenario files, for editors."""
     schema: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     schema |= _unwrapped(Scenario.model_json_schema())
     schema["title"] = "stripesim scenario"
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    return schema
 
 
 def _unwrapped(value: Any) -> Any:
