@@ -278,11 +278,14 @@ def _room(
     }
     losses = {
         domain: domain_loss(scenario, domain, away)
-        for domain in ("osd", "host", "rack")
+        for domain in ("osd", "host", "rack", "site")
     }
     for item in schemes:
         domain, key = failure_domain(scenario, item.scheme)
         loss = losses[domain]
+        if domain == "site":
+            # Placement groups serve without the lost site, and are rebuilt when it returns.
+            continue
         width = item.scheme.width
         if loss is not None and loss.left < width <= domain_count(scenario, domain):
             got = f"{loss.left} {domain}s left with an OSD up, permanently"
