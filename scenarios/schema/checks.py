@@ -453,8 +453,11 @@ def _sites(scenario: Scenario) -> Iterator[KeyProblem]:
     cluster = scenario.cluster
     key = "cluster.site_rtt_ms"
     states_sites = cluster.sites is not None or cluster.site_names is not None
-    if states_sites and cluster.site_rtt_ms is None:
-        yield problem("cluster.sites", cluster.sites, f"{key}, too", key)
+    if cluster.site_rtt_ms is None:
+        if states_sites:
+            yield problem("cluster.sites", cluster.sites, f"{key}, too", key)
+        if cluster.stretch:
+            yield problem("cluster.stretch", "no sites", "cluster.sites, too", key)
     for place, load in loads_with_keys(scenario):
         yield from _client_site(scenario, place, load)
     if cluster.site_rtt_ms is None:
@@ -466,8 +469,29 @@ def _sites(scenario: Scenario) -> Iterator[KeyProblem]:
         yield problem(key, "no sites", "cluster.sites, too", "cluster.sites")
         return
     yield from _divided_racks(cluster)
+    yield from _stretch(scenario)
     if not isinstance(cluster.site_rtt_ms, int | float):
         yield from _rtt_rows(cluster, cluster.site_rtt_ms)
+
+
+def _stretch(scenario: Scenario) -> Iterator[KeyProblem]:
+    """Check that stretch mode has two sites and four copies, two at each."""
+    cluster = scenario.cluster
+    if not cluster.stretch:
+        return
+    key = "cluster.stretch"
+    if cluster.crush_map is not None:
+        wanted = "cluster.sites: stretch mode of a CRUSH map is not simulated"
+        yield problem(key, "true with crush_map", wanted, "cluster.crush_map")
+    elif cluster.site_count != 2:
+        wanted = "2, and a tiebreaker elsewhere, which holds no data"
+        yield problem("cluster.sites", cluster.site_count, wanted, key)
+    if cluster.failure_domain_replicated != "site":
+        got = f'"{cluster.failure_domain_replicated}" with stretch'
+        yield problem("cluster.failure_domain_replicated", got, '"site"', key)
+    for index, scheme in enumerate(scenario.schemes):
+        if scheme != "rep:4":
+            yield problem(f"schemes.{index}", scheme, "rep:4, with stretch", key)
 
 
 def _client_site(

@@ -223,6 +223,10 @@ class ClusterSpec(ScenarioTable):
     site_rtt_ms: SiteRtts | None = None
     """Round-trip time between hosts of different sites, beyond that within a site [ms]: one number for all
     pairs, or for each site a list of its times to all sites. Required with sites."""
+    stretch: bool = False
+    """Ceph's stretch mode: two sites, and a tiebreaker monitor elsewhere. Placement groups have two copies at
+    each site (rep:4, failure domain site) and serve clients with min_size 2 and a member at each site, or
+    with one member while no OSD of the other site is up."""
     pg_num: Count = 1024
     """Placement groups of the pool [count]."""
     pool_id: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1
