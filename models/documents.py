@@ -158,7 +158,10 @@ def document_in(output: str) -> Any:
     RecursionError
         If it is nested too deeply.
     """
-    return json.loads(output[output.index("{") :])
+    start = output.find("{")
+    if start < 0:
+        raise ValueError("no JSON object" if output.strip() else "an empty file")
+    return json.loads(output[start:])
 
 
 def toml_value(value: Any) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from stripesim.calibration.kernels.store import shipped_table_names
 from stripesim.calibration.parameters.sets import DEVICE_TABLES, ParameterSet, names
 from stripesim.models.documents import toml_text
-from stripesim.models.problems import ClusterImportError, problems_of
+from stripesim.models.problems import MeasuredError, problems_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.forms.equal_hosts import with_equal_hosts
 from stripesim.scenarios.schema.keys import Scenario, names_file
@@ -239,7 +239,7 @@ def read_report(content: bytes) -> Upload:
             pool = chosen_pools(cluster, [])[0]
             counted = scenario_without_map(cluster, pool)
         except ValueError as error:
-            shown = ClusterImportError(*problems_of(error))
+            shown = MeasuredError(*problems_of(error))
             # The path is the server's own.
             shown.rewrite(lambda text: text.replace(str(path), "report"))
             raise shown from None

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stripesim.models.problems import SweepError
+from stripesim.models.problems import AnswerError
 from stripesim.scenarios.answers.sweep.plan import (
     SweepPlan,
     plan_sweep,
@@ -47,13 +47,13 @@ def tiny(tmp_path: Path) -> Path:
 
 
 def faults(path: Path, **options: object) -> list[str]:
-    with pytest.raises(SweepError) as caught:
+    with pytest.raises(AnswerError) as caught:
         plan_sweep(path, **options)  # type: ignore[arg-type]
     return str(caught.value).splitlines()
 
 
 def test_the_problem_of_a_swept_value_keeps_its_parts(tiny: Path) -> None:
-    with pytest.raises(SweepError) as caught:
+    with pytest.raises(AnswerError) as caught:
         plan_sweep(tiny, over=["workload.queue_depth=1,0"])
     (problem,) = caught.value.problems
     # The option of the axis replaces --set, through which a point gets its values.
@@ -513,7 +513,7 @@ def test_an_invalid_scheduler_file_is_refused_immediately(tmp_path: Path) -> Non
     pytest.importorskip("distributed")
     path = tmp_path / "scheduler.json"
     path.write_text('{"address": 3}')
-    with pytest.raises(SweepError, match="got a file"):
+    with pytest.raises(AnswerError, match="got a file"):
         list(run_dask([], str(path)))
 
 

@@ -69,7 +69,7 @@ def _numbers(path: Path, text: str) -> dict[str, float]:
         document = document_in(text)
     except (ValueError, RecursionError) as error:
         raise MeasuredError(
-            Problem(place=str(path), got=str(error), wanted="JSON of rados bench")
+            Problem(place=str(path), got=str(error), wanted="the output of rados bench")
         ) from None
     numbers = {
         key.replace("_", " ").rstrip(": "): number

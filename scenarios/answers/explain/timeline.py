@@ -244,7 +244,7 @@ def _category(step: RecordedStep) -> str:
 
 
 #: Category of a delay or a use, by the last part of its role.
-_DELAYS = {"wire": "network", "rx": "network"}
+_DELAYS = {"wire": "network", "rx": "network", "far": "network"}
 _USES = {
     "tx": "network",
     "rx": "network",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from stripesim.models.documents import json_line, toml_value
-from stripesim.models.problems import Problem, ScenarioError, SweepError
+from stripesim.models.problems import AnswerError, Problem, ScenarioError
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.loader import (
     Override,
@@ -147,7 +147,7 @@ def plan_sweep(
 
     Raises
     ------
-    SweepError
+    AnswerError
         If the sweep cannot run; the message lists every fault.
     """
     faults: list[Problem | str] = []
@@ -171,7 +171,7 @@ def plan_sweep(
                 place="--over", got=f"more than {_POINTS_MAX:,} points", wanted="fewer"
             )
         )
-        raise SweepError(*faults)
+        raise AnswerError(*faults)
     scenarios = _load(scenario, axes, sets, seed, faults)
     first = scenarios[0].seed if scenarios else 0
     if first + replications - 1 > _SEED_MAX:
@@ -183,7 +183,7 @@ def plan_sweep(
             )
         )
     if faults:
-        raise SweepError(*dict.fromkeys(faults))
+        raise AnswerError(*dict.fromkeys(faults))
     keys = tuple(key for axis in axes for key in axis.keys)
     tasks = _tasks(scenarios, keys, replications, engine)
     _refuse_repeats(tasks, keys)
@@ -244,7 +244,7 @@ def _tasks(
     forget_models()
     count = replications * sum(len(cells(point)) for point in scenarios)
     if count > TASKS_MAX:
-        raise SweepError(
+        raise AnswerError(
             Problem(
                 place="--replications",
                 got=f"{replications:,}, that is {count:,} runs of cells",
@@ -571,7 +571,7 @@ def _refuse_repeats(tasks: Sequence[SweepTask], keys: Sequence[str]) -> None:
     for task in tasks:
         if task.task_id in seen:
             # A cell that two points share would count twice.
-            raise SweepError(
+            raise AnswerError(
                 Problem(
                     place="--over",
                     key=", ".join(keys),
