@@ -131,6 +131,11 @@ def test_page_and_table_hold_every_candidate(document):
     assert len(table.splitlines()) == 5
 
 
+def test_cost_is_drawn_in_the_currency_of_the_prices(document):
+    figure, _ = draw_plan(parse_scenario(TEXT).plan, document)["plan-cost"]
+    assert figure.axes[0].get_ylabel() == "cost [currency of plan.prices]"
+
+
 def test_growth_is_drawn_until_each_candidate_is_full(document):
     # Given 1 TB that grows by 3.6525 TB a year: s TB are reached after (s - 1) / 3.6525 years.
     plan = parse_scenario(
