@@ -254,7 +254,7 @@ def _own_points(
 
 def _point(
     cell: Cell,
-    step: PurchaseStep,
+    purchase: PurchaseStep,
     own: Sequence[Any],
     rows: Sequence[Any],
     *,
@@ -264,8 +264,8 @@ def _point(
     gains = [row.iops - before.iops for before, row in zip(own, rows, strict=True)]
     return BuyingPoint(
         cell,
-        step.resource,
-        step.amount,
+        purchase.resource,
+        purchase.amount,
         is_own,
         iops=student_interval([row.iops for row in rows]),
         iops_gain=student_interval(gains),
