@@ -111,6 +111,8 @@ class Models:
 
     `extent_cache` keeps pages of recent writes at the primaries of optimised pools, by default none.
 
+    `local_reads` is True if clients read the copy at their own site, of pools with copies there.
+
     `extra_reads` counts the shards, or copies, that a read asks for beyond those it needs. Pools with fewer
     spare ones ask for all they have.
     """
@@ -135,6 +137,7 @@ class Models:
     gateway: GatewayModel | None = None
     extent_cache: ExtentCacheModel | None = None
     extra_reads: int = 0
+    local_reads: bool = False
 
     def described(self) -> dict[str, MeasuredModel]:
         """Return the models that record the provenance of their numbers, by name."""
