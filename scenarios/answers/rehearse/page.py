@@ -3,7 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from stripesim.scenarios.answers.rehearse.tables import interval_text
+from stripesim.scenarios.answers.rehearse.tables import (
+    interval_text,
+    table_of_durations,
+)
 from stripesim.scenarios.answers.run.report.page import Finding
 from stripesim.scenarios.schema.units import (
     bytes_text,
@@ -77,6 +80,7 @@ def report_of_rehearsal(
         points=_points(trade_off),
         rule=trade_off["rule"] if trade_off else "",
         moves=_moves(changes),
+        durations=_durations(document),
         crossings=_crossings(changes),
         clients=_clients(changes),
         assumptions=[*_ASSUMPTIONS, *document.get("assumptions", ())],
@@ -230,6 +234,14 @@ def _moves(changes: Sequence[Mapping[str, Any]]) -> Table:
             ]
         )
     return Table("Data that each change moves", columns, rows, form="stack")
+
+
+def _durations(document: Mapping[str, Any]) -> Table:
+    """List what the durations consist of."""
+    rows = table_of_durations(document)
+    return Table.of(
+        "What the time consists of", rows, words=(1,), form="stack", caption_shown=True
+    )
 
 
 def _crossings(changes: Sequence[Mapping[str, Any]]) -> Table:

@@ -53,6 +53,7 @@ from stripesim.scenarios.cells.notes import kernel_warnings, made_from, warnings
 from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.scenarios.schema.units import duration_text, number_text
+from stripesim.sim.ceph.failures.results.change_results import DURATION_PARTS
 from stripesim.sim.ceph.kinds import kind_of
 from stripesim.sim.observe.audit import collecting_refusals
 from stripesim.sim.observe.progress import OnStep, silent
@@ -314,7 +315,7 @@ def _row(
         "shards_moved": shards_count,
         "bytes_moved": round(shards_count * whole.group_objects * whole.shard_bytes),
         **_bytes(index, sample, whole),
-        **{name: profiles[0][name] for name in DURATIONS},
+        **{name: profiles[0][name] for name in (*DURATIONS, *DURATION_PARTS)},
         **_fill(index, sample),
         "profiles": profiles,
     }
@@ -347,7 +348,7 @@ def _profile(
         # The cluster never became clean after the previous change.
         return {
             **settings,
-            **dict.fromkeys(DURATIONS),
+            **dict.fromkeys((*DURATIONS, *DURATION_PARTS)),
             **NO_CLIENTS,
             "before": dict(NO_CLIENTS),
             "after": dict(NO_CLIENTS),
@@ -363,6 +364,7 @@ def _profile(
     return {
         **settings,
         **durations,
+        **_parts_s(simulated, durations["duration_s"]),
         **clients_during(sample, index, duration_s),
         "before": clients_between(sample, before_s or 0.0, simulated["at_s"]),
         "after": clients_between(sample, clean_s, end_s),
@@ -398,6 +400,16 @@ def _durations_s(
         durations["duration_low_s"] = max(0.0, mean_s - half_s)
         durations["duration_high_s"] = mean_s + half_s
     return durations
+
+
+def _parts_s(
+    simulated: Mapping[str, Any], duration_s: float | None
+) -> dict[str, float | None]:
+    """Return the parts of the duration of a change with all objects [s]."""
+    parts_s = {name: simulated[name] for name in DURATION_PARTS}
+    if duration_s is not None and parts_s["movement_s"] is not None:
+        parts_s["movement_s"] += duration_s - simulated["duration_s"]
+    return parts_s
 
 
 def _fill(index: int, sample: Sample) -> dict[str, Any]:
