@@ -245,6 +245,8 @@ class progress:  # noqa: N801 - used as a function in `with`
             TimeRemainingColumn,
         )
 
+        from stripesim.models.jit.prebuilt import has_library
+
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -254,10 +256,9 @@ class progress:  # noqa: N801 - used as a function in `with`
             disable=not sys.stderr.isatty(),
         )
         self._title = title
-        # Nothing is done yet, so the engine may be compiling, which takes a minute the first time.
-        self._task = self._bar.add_task(
-            f"{title}: a first run compiles the engine", total=total
-        )
+        # Without the built kernels, a first run compiles them for a minute before its first step.
+        first = "starting" if has_library() else "a first run compiles the engine"
+        self._task = self._bar.add_task(f"{title}: {first}", total=total)
 
     def __enter__(self) -> progress:
         self._bar.start()

@@ -251,12 +251,43 @@ def _row(path: Path, schemes: Sequence[str]) -> CalibrationRow:
     )
 
 
-def _read(path: Path) -> _FioOutput:
-    wanted = "the JSON that fio writes with --output-format=json"
+def read_document(path: Path, wanted: str) -> dict[str, Any]:
+    """Read a JSON object before which a tool may have printed messages.
+
+    Raises
+    ------
+    MeasuredError
+        If the file cannot be read or holds no such object. `wanted` says what it should hold.
+    """
     try:
         text = path.read_text("utf-8")
-        # fio may print messages before the JSON document.
-        return _FioOutput.model_validate(json.loads(text[text.index("{") :]))
+    except (OSError, UnicodeDecodeError) as error:
+        raise MeasuredError(
+            Problem(place=str(path), got=one_line(error), wanted=wanted)
+        ) from None
+    return document_in(text, path, wanted)
+
+
+def document_in(text: str, path: Path, wanted: str) -> dict[str, Any]:
+    """Return the JSON object in the text of a file. See `read_document`."""
+    start = text.find("{")
+    try:
+        document = json.loads(text[start:]) if start >= 0 else None
+    except (ValueError, RecursionError) as error:
+        raise MeasuredError(
+            Problem(place=str(path), got=one_line(error), wanted=wanted)
+        ) from None
+    if not isinstance(document, dict):
+        got = "no JSON object" if text.strip() else "an empty file"
+        raise MeasuredError(Problem(place=str(path), got=got, wanted=wanted))
+    return document
+
+
+def _read(path: Path) -> _FioOutput:
+    wanted = "the JSON that fio writes with --output-format=json"
+    document = read_document(path, wanted)
+    try:
+        return _FioOutput.model_validate(document)
     except ValidationError as error:
         first = error.errors()[0]
         raise MeasuredError(
@@ -265,10 +296,6 @@ def _read(path: Path) -> _FioOutput:
                 key=".".join(map(str, first["loc"])),
                 detail=f"{first['msg']}, wanted {wanted}",
             )
-        ) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise MeasuredError(
-            Problem(place=str(path), got=one_line(error), wanted=wanted)
         ) from None
 
 

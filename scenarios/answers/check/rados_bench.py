@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from stripesim.models.problems import MeasuredError, Problem
-from stripesim.scenarios.answers.calibrate.fio_output import FioLoad
+from stripesim.scenarios.answers.calibrate.fio_output import FioLoad, document_in
 
 #: Sign of each form: a key of the JSON document, a line of the text.
 _JSON_SIGN: Final = "total_time_run"
@@ -65,12 +64,7 @@ def _numbers(path: Path, text: str) -> dict[str, float]:
     """Return the numbers of the output by name, in lower case."""
     if _TEXT_SIGN.search(text):
         return _numbers_of_text(text)
-    try:
-        document = json.loads(text[text.index("{") :])
-    except (ValueError, RecursionError) as error:
-        raise MeasuredError(
-            Problem(place=str(path), got=str(error), wanted="JSON of rados bench")
-        ) from None
+    document = document_in(text, path, "the output of rados bench")
     numbers = {
         key.replace("_", " ").rstrip(": "): number
         for key, value in document.items()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from stripesim.calibration.measured.tables import CsvRow, read_rows
 from stripesim.models.problems import MeasuredError, Problem
 from stripesim.scenarios.answers.calibrate.fio_output import (
     FioLoad,
+    read_document,
     read_fio,
     scheme_of,
 )
@@ -115,7 +115,9 @@ def read_measured_file(path: Path, schemes: Sequence[str]) -> MeasuredFile:
     """
     if path.suffix == ".csv":
         return MeasuredFile(values=tuple(_read_table(path)))
-    document = _json_of(path)
+    document = read_document(
+        path, "a .csv table, fio's JSON, or a document of run --json"
+    )
     if "rows" in document:
         return MeasuredFile(values=tuple(_values_of_run(path, document["rows"])))
     load = read_fio(path)
@@ -145,23 +147,6 @@ def values_of_load(
             )
         )
     return tuple(values)
-
-
-def _json_of(path: Path) -> dict[str, Any]:
-    wanted = "a .csv table, fio's JSON, or a document of run --json"
-    try:
-        text = path.read_text("utf-8")
-        # fio may print messages before the JSON document.
-        document = json.loads(text[text.index("{") :])
-    except (OSError, ValueError, RecursionError) as error:
-        raise MeasuredError(
-            Problem(place=str(path), got=str(error), wanted=wanted)
-        ) from None
-    if not isinstance(document, dict):
-        raise MeasuredError(
-            Problem(place=str(path), got="another JSON value", wanted=wanted)
-        )
-    return document
 
 
 def _values_of_run(path: Path, rows: Any) -> Iterator[MeasuredValue]:
