@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from stripesim.calibration.ledger.duration_errors import duration_interval
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.answers.rehearse.backfill_schedule import (
     backfill_spans,
@@ -60,6 +61,8 @@ from stripesim.sim.observe.progress import OnStep, silent
 
 #: Most shards, counted once per PG, of changes that are also rehearsed with larger ``osd_max_backfills``.
 BACKFILLS_SHARDS_MAX: Final = 500
+# Interval of the duration within the simulation alone, by which settings are compared.
+SIMULATED_ENDS: Final = ("simulated_low_s", "simulated_high_s")
 # Field of the result → column of a simulated change. As in Ceph's counters, messages between OSDs on one host
 # count as sent. The last field counts only traffic between hosts.
 _MOVED: Final = {
@@ -348,7 +351,7 @@ def _profile(
         # The cluster never became clean after the previous change.
         return {
             **settings,
-            **dict.fromkeys((*DURATIONS, *DURATION_PARTS)),
+            **dict.fromkeys((*DURATIONS, *SIMULATED_ENDS, *DURATION_PARTS)),
             **NO_CLIENTS,
             "before": dict(NO_CLIENTS),
             "after": dict(NO_CLIENTS),
@@ -379,7 +382,8 @@ def _durations_s(
     Add the extra time for full-size PGs under the same reservations to the sample's duration.
     """
     sampled_s: float | None = simulated["duration_s"]
-    durations: dict[str, float | None] = dict.fromkeys(DURATIONS)
+    names = (*DURATIONS, *SIMULATED_ENDS)
+    durations: dict[str, float | None] = dict.fromkeys(names)
     object_s = object_time(simulated["backfills"])
     durations["duration_s"] = sampled_s
     if sampled_s is None or object_s is None:
@@ -395,10 +399,14 @@ def _durations_s(
         left_count = whole.group_objects - run.sample.group_objects_count
     mean_s = sampled_s + turns * left_count * object_s.mean
     durations["duration_s"] = mean_s
+    half_s = 0.0
     if object_s.low is not None and object_s.high is not None:
         half_s = turns * whole.group_objects * (object_s.high - object_s.low) / 2
-        durations["duration_low_s"] = max(0.0, mean_s - half_s)
-        durations["duration_high_s"] = mean_s + half_s
+        durations["simulated_low_s"] = max(0.0, mean_s - half_s)
+        durations["simulated_high_s"] = mean_s + half_s
+    low_s, high_s = duration_interval(mean_s, half=half_s / mean_s)
+    durations["duration_low_s"] = low_s
+    durations["duration_high_s"] = high_s
     return durations
 
 

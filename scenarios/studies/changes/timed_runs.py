@@ -7,6 +7,7 @@ from dataclasses import replace
 from statistics import mean
 from typing import Final
 
+from stripesim.calibration.ledger.duration_errors import duration_interval
 from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import recovery_model
 from stripesim.models.placement import OsdWeights
@@ -43,12 +44,17 @@ def time_row(repeats: Sequence[TimedChange], engine: str) -> list[Row]:
     """Simulate all repeats of a change, each with the times of its commands."""
     times_s = [clean_s(change, engine) for change in repeats]
     first = repeats[0]
+    timed_id = claim_id(first.key)
+    simulated_s = mean(times_s)
+    low_s, high_s = duration_interval(simulated_s, without=timed_id)
     return [
         {
             "scheme": first.scheme,
             "op": "timed change",
-            "timed_id": claim_id(first.key),
-            "time_until_clean_s": mean(times_s),
+            "timed_id": timed_id,
+            "time_until_clean_s": simulated_s,
+            "time_until_clean_low_s": low_s,
+            "time_until_clean_high_s": high_s,
         }
     ]
 
