@@ -12,7 +12,7 @@ import pytest
 
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.generations import generation
-from stripesim.models.problems import ClusterImportError
+from stripesim.models.problems import AnswerError
 from stripesim.scenarios.answers.cluster import answer_of_cluster, sections_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.clusters.capacity import capacity_of
@@ -537,7 +537,7 @@ def test_import_and_page_hold_the_same_bytes_at_the_ratios_of_the_cluster(import
 
 
 def test_plan_and_growth_exclude_each_other(imported):
-    with pytest.raises(ClusterImportError, match="--plan"):
+    with pytest.raises(AnswerError, match="--plan"):
         answer(imported(), plan=True, grow="hosts=+1")
 
 
