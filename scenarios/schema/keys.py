@@ -947,8 +947,15 @@ class Scenario(ScenarioTable):
         }
         if not self.changes:
             left_out["changes"] = True
-        elif all(change.copy_parallel is None for change in self.changes):
-            left_out["changes"] = {"__all__": {"copy_parallel"}}
+        else:
+            late = ("copy_parallel", "command_s", "norebalance")
+            left_out["changes"] = {
+                "__all__": {
+                    key
+                    for key in late
+                    if all(getattr(change, key) is None for change in self.changes)
+                }
+            }
         if not self.codes:
             left_out["codes"] = True
         # Scenarios without these keys keep the hash that they had before the keys existed.
