@@ -38,6 +38,7 @@ RESOURCE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
         "pg.pipeline": "write pipeline of a placement group",
         "gateway.thread": "threads of a gateway",
         "gateway.messenger": "messenger threads of a gateway",
+        "gateway.budget": "data that a gateway has in flight at most",
         "gateway.serial": "state that requests of a gateway share",
         "gateway.cpu": "cores of a gateway",
         "gateway.tx": "network of a gateway, sending",
