@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from stripesim.scenarios.answers.sweep.ended import INTERRUPTED
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
 from stripesim.scenarios.answers.sweep.stats import CELL_COLUMNS
 from stripesim.scenarios.answers.sweep.table import for_terminal, means_table
@@ -18,8 +19,6 @@ from stripesim.scenarios.show.files import csv_text, json_text, result_files
 if TYPE_CHECKING:
     from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
-#: Why a sweep stopped that the user interrupted.
-INTERRUPTED: Final = "interrupted"
 #: Exit status of a sweep that the user interrupted.
 _STATUS_INTERRUPTED: Final = 130
 
