@@ -38,7 +38,10 @@ class ProblemsError(ValueError):
 
     def __init__(self, *problems: Problem | str) -> None:
         super().__init__(*problems)
-        self.problems = tuple(part for problem in problems for part in _split(problem))
+        self.problems = tuple(
+            Problem(detail=problem) if isinstance(problem, str) else problem
+            for problem in problems
+        )
 
     @property
     def faults(self) -> list[str]:
@@ -58,21 +61,16 @@ class ProblemsError(ValueError):
         return "\n".join(self.faults)
 
 
-def _split(problem: Problem | str) -> list[Problem]:
-    """Return a problem as it is, and each line of a text as a problem without parts."""
-    if isinstance(problem, Problem):
-        return [problem]
-    return [Problem(detail=line) for line in problem.splitlines()]
-
-
 def problems_of(error: BaseException) -> tuple[Problem, ...]:
     """Return the problems of an error, at least one.
 
-    One of another library has a line of text for each, or no text, which its class replaces.
+    One of another library is a problem without parts for each line of its text. Without text, it has the
+    name of its class.
     """
     if isinstance(error, ProblemsError):
         return error.problems
-    return tuple(_split(str(error) or type(error).__name__))
+    lines = str(error).splitlines() or [type(error).__name__]
+    return tuple(Problem(detail=line) for line in lines)
 
 
 def problems_at(place: str, error: BaseException) -> tuple[Problem, ...]:
@@ -95,8 +93,8 @@ def first_problem(error: BaseException | None) -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """Return the whole message of an error in one line, empty if it has no text."""
-    return " ".join(str(error).split())
+    """Return all problems of an error in one line."""
+    return " ".join(map(str, problems_of(error)))
 
 
 class SchemeError(ProblemsError):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from stripesim.models.problems import Problem
 from stripesim.scenarios.answers.load.rate_runs import RateRun, scenario_of
 from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint, RateWithin
 from stripesim.scenarios.cells.bound import resource_words
 from stripesim.scenarios.cells.notes import (
-    warnings_of,
+    outside_of,
 )
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.scenarios.schema.units import duration_text, number_text, size_text
@@ -38,7 +39,7 @@ def table_of(curve: LoadCurve) -> Table:
     return Table.of(curve_title(curve), rows_of(curve), words=(5,), caption_shown=True)
 
 
-def load_warnings(scenario: Scenario) -> list[str]:
+def outside_of_load(scenario: Scenario) -> list[Problem]:
     """List the values outside the calibrated range, with the Poisson arrivals of load curves."""
     loads = len(scenario.loads)
     # Any rate will do, because the range holds none.
@@ -50,7 +51,7 @@ def load_warnings(scenario: Scenario) -> list[str]:
         requests=loads,
         engine="compiled",
     )
-    return warnings_of(scenario_of(arrivals))
+    return outside_of(scenario_of(arrivals))
 
 
 def request_kind(cell: Cell) -> str:
