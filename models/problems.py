@@ -64,13 +64,11 @@ class ProblemsError(ValueError):
 def problems_of(error: BaseException) -> tuple[Problem, ...]:
     """Return the problems of an error, at least one.
 
-    One of another library is a problem without parts for each line of its text. Without text, it has the
-    name of its class.
+    One of another library is a problem without parts: its text as it is, or the name of its class.
     """
     if isinstance(error, ProblemsError):
         return error.problems
-    lines = str(error).splitlines() or [type(error).__name__]
-    return tuple(Problem(detail=line) for line in lines)
+    return (Problem(detail=str(error) or type(error).__name__),)
 
 
 def problems_at(place: str, error: BaseException) -> tuple[Problem, ...]:
@@ -82,19 +80,20 @@ def problems_at(place: str, error: BaseException) -> tuple[Problem, ...]:
 
 
 def first_problem(error: BaseException | None) -> str:
-    """Return the first problem of an error in one line, or the name of its class if it has no text.
+    """Print the first problem of an error in one line.
 
-    Errors of other libraries have no parts, so their messages are shortened to the first line, without
-    the advice of liberasurecode to read a system log.
+    Messages of other libraries are printed to the end of the first line, without the advice of
+    liberasurecode to read a system log.
     """
     if error is None:
         return type(error).__name__
-    return _ADVICE.sub("", str(problems_of(error)[0]))
+    first, *_ = str(problems_of(error)[0]).splitlines()
+    return _ADVICE.sub("", first)
 
 
 def one_line(error: BaseException) -> str:
-    """Return all problems of an error in one line."""
-    return " ".join(map(str, problems_of(error)))
+    """Print all problems of an error in one line."""
+    return " ".join(" ".join(map(str, problems_of(error))).split())
 
 
 class SchemeError(ProblemsError):

@@ -29,8 +29,8 @@ from stripesim.calibration.ledger.claims import (
     Numbers,
     load_claims,
 )
+from stripesim.models.documents import Documented
 from stripesim.models.problems import MeasuredError, Problem, problems_at
-from stripesim.sim.observe.documents import Documented
 
 __all__ = [
     "Claim",

@@ -3,7 +3,7 @@
 Start with `CrushMap`, then read `pg_mappings`. Numba loads with the first mapping.
 """
 
-from stripesim.models.placement.crush.build import build_map, map_of_hosts
+from stripesim.models.placement.crush.build import build_map, map_of_hosts, rule_name
 from stripesim.models.placement.crush.dump import map_from_dump
 from stripesim.models.placement.crush.elements import (
     NONE,
@@ -62,6 +62,7 @@ __all__ = [
     "pgs_of_objects",
     "placement_seeds",
     "reweighted",
+    "rule_name",
     "stable_mod",
     "with_new_hosts",
 ]

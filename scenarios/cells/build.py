@@ -29,6 +29,7 @@ from stripesim.scenarios.cells.placement import (
     acting_sets,
     host_values,
     padded_osd_hosts,
+    sites_of,
     unreachable_osds,
     up_sets,
 )
@@ -412,6 +413,7 @@ def _cluster(
     """Build the scenario's cluster with the placement groups of a scheme."""
     spec = scenario.cluster
     hosts = padded_osd_hosts(scenario)
+    client_hosts = _client_hosts(scenario, int(hosts.max()) + 1)
     host_cores = None
     if not isinstance(spec.hosts, int):
         host_cores = np.array(host_values(scenario, "cores"))
@@ -419,11 +421,12 @@ def _cluster(
         osd_hosts=hosts,
         acting=acting_sets(scenario, scheme, len(hosts), down),
         models=models,
-        client_hosts=_client_hosts(scenario, int(hosts.max()) + 1),
+        client_hosts=client_hosts,
         clients_on_osd_hosts=scenario.client.place == "osd-hosts",
         unlimited_clients=bool(scenario.client.unlimited),
         one_network=spec.networks == 1,
         host_cores=host_cores,
         cores_per_osd=spec.cores_per_osd,
         cpu_limit_per_osd=spec.cpu_limit_per_osd,
+        sites=sites_of(scenario, hosts, client_hosts),
     )

@@ -76,10 +76,7 @@ def plan_of(
 ) -> FaultPlan:
     """Return the plan of a scenario with failures or planned changes."""
     faults = scenario.faults or FaultsSpec()
-    topology = Topology(
-        osd_hosts,
-        scenario.cluster.rack_names if scenario.cluster.crush_map is None else None,
-    )
+    topology = _topology(scenario, osd_hosts)
     failures = [
         topology.failure(event) for _, event in faults.numbered_events(slow=False)
     ]
@@ -103,7 +100,8 @@ def plan_of(
         up_sets=up_sets,
         **_stored_objects(scenario),
         model=limits_of(scenario, rotational=rotational),
-        osd_racks=topology.osd_racks,
+        osd_racks=topology.osd_sites if topology.racks is None else topology.osd_racks,
+        stretch_sites=topology.osd_sites if scenario.cluster.stretch else None,
         seed=scenario.seed,
         object_writes_count=faults.object_writes,
         # Scrubs repeat without end, so the run needs a duration.
@@ -116,6 +114,14 @@ def plan_of(
             scenario.located(*key, got=problem.got, wanted=problem.wanted)
         )
     return plan
+
+
+def _topology(scenario: Scenario, osd_hosts: IntArray) -> Topology:
+    """Return the racks and sites of hosts, those of the scenario's counts alone."""
+    cluster = scenario.cluster
+    if cluster.crush_map is not None:
+        return Topology(osd_hosts, None)
+    return Topology(osd_hosts, cluster.rack_names, cluster.site_names)
 
 
 def _stored_objects(scenario: Scenario) -> dict[str, Any]:

@@ -78,7 +78,21 @@ def outside_of(scenario: Scenario) -> list[Problem]:
         asked["workload"].pop("kind")
     if workload.is_open or (workload.kind == "trace" and workload.replay == "recorded"):
         asked["workload"].pop("queue_depth")
-    return calibrated_range(cluster_set(scenario)).problems(asked)
+    return [
+        *calibrated_range(cluster_set(scenario)).problems(asked),
+        *_unmeasured_sites(scenario),
+    ]
+
+
+def _unmeasured_sites(scenario: Scenario) -> list[Problem]:
+    """Report that no measurement confirms the effect of sites."""
+    if scenario.cluster.site_rtt_ms is None:
+        return []
+    detail = (
+        "no cluster with sites was measured: each message between sites takes half the stated round trip "
+        "longer, and limits of TCP over distance (windows, lost packets) are not modelled"
+    )
+    return [Problem(key=scenario.where("cluster", "site_rtt_ms"), detail=detail)]
 
 
 def outside_of_all(scenarios: Iterable[Scenario]) -> list[Problem]:

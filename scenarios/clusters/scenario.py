@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from stripesim.models.documents import toml_value
 from stripesim.models.placement import (
     NONE,
     CrushMap,
@@ -36,7 +37,6 @@ from stripesim.scenarios.clusters.report_schema import escaped, printable
 from stripesim.scenarios.clusters.usage import data_by_osd
 from stripesim.scenarios.schema.keys import FULL_RATIO, NEARFULL_RATIO
 from stripesim.scenarios.schema.loader import load_scenario
-from stripesim.scenarios.schema.toml import toml_value
 from stripesim.scenarios.show.files import write_files
 
 # Reports print ratios as 0.94999998807907104.

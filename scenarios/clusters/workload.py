@@ -1,11 +1,11 @@
 """Read workloads from fio's JSON, or from a result folder of CBT (the Ceph benchmarking tool)."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from stripesim.models.documents import document_in
 from stripesim.models.problems import MeasuredError
 
 _NS_PER_US = 1000.0
@@ -22,8 +22,7 @@ def import_fio(path: Path) -> list[dict[str, Any]]:
             if path.stat().st_size <= _BYTES_MAX
             else ""
         )
-        # fio prints messages to the same stream before the document.
-        document = json.loads(text[text.index("{") :])
+        document = document_in(text)
         jobs = document["jobs"]
         rows = [row for job in jobs for row in _job(document, job)]
     except OSError as error:

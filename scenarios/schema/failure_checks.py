@@ -162,8 +162,8 @@ def _targets(scenario: Scenario, faults: FaultsSpec) -> Iterator[KeyProblem]:
     cluster = scenario.cluster
     for index, event in enumerate(faults.events):
         where = f"faults.events.{index}"
-        if not (event.osds or event.hosts or event.racks):
-            yield problem(where, "no target", "osds, hosts or racks that fail")
+        if not (event.osds or event.hosts or event.racks or event.sites):
+            yield problem(where, "no target", "osds, hosts, racks or sites that fail")
         yield from _keys_of_event(where, event)
         if event.return_s is not None and event.return_s <= event.at_s:
             wanted = f"a time after at_s ({event.at_s:g})"
@@ -171,9 +171,10 @@ def _targets(scenario: Scenario, faults: FaultsSpec) -> Iterator[KeyProblem]:
             yield problem(f"{where}.return_s", got, wanted, f"{where}.at_s")
         if cluster.crush_map is None:
             yield from _numbers_of_event(scenario, where, event)
-        elif event.racks:
-            got = "racks with cluster.crush_map"
-            yield problem(f"{where}.racks", got, "osds or hosts")
+        elif event.racks or event.sites:
+            key = "racks" if event.racks else "sites"
+            got = f"{key} with cluster.crush_map"
+            yield problem(f"{where}.{key}", got, "osds or hosts")
     for index, corruption in enumerate(faults.corruptions):
         if cluster.crush_map is None and corruption.osd >= cluster.osd_count:
             wanted = f"an OSD from 0 to {cluster.osd_count - 1}"
@@ -189,9 +190,10 @@ def _numbers_of_event(
         "osds": (scenario.cluster.osd_count, "an OSD"),
         "hosts": (scenario.cluster.host_count, "a host"),
         "racks": (domain_count(scenario, "rack"), "a rack"),
+        "sites": (domain_count(scenario, "site"), "a site"),
     }
     for key, (count, name) in counts.items():
-        wanted = f"{name} from 0 to {count - 1}" if count else "cluster.racks, too"
+        wanted = f"{name} from 0 to {count - 1}" if count else f"cluster.{key}, too"
         for place, number in enumerate(getattr(event, key)):
             if number >= count:
                 yield problem(f"{where}.{key}.{place}", number, wanted, *_COUNTS)
@@ -279,11 +281,14 @@ def _room(
     }
     losses = {
         domain: domain_loss(scenario, domain, away)
-        for domain in ("osd", "host", "rack")
+        for domain in ("osd", "host", "rack", "site")
     }
     for item in schemes:
         domain, key = failure_domain(scenario, item.scheme)
         loss = losses[domain]
+        if domain == "site":
+            # Placement groups serve without the lost site, and are rebuilt when it returns.
+            continue
         width = item.scheme.width
         if loss is not None and loss.left < width <= domain_count(scenario, domain):
             got = f"{loss.left} {domain}s left with an OSD up, permanently"

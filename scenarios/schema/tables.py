@@ -38,7 +38,7 @@ _EVENT_KIND = (
 
 
 class EventSpec(ScenarioTable):
-    """A failure: OSDs, hosts or racks that stop, or whose drives become slow, at a given time."""
+    """A failure: OSDs, hosts, racks or sites that stop, or whose drives become slow, at a given time."""
 
     osds: tuple[OsdId, ...] = ()
     """Numbers of the OSDs that stop or have slow drives."""
@@ -47,6 +47,8 @@ class EventSpec(ScenarioTable):
     are slow."""
     racks: tuple[OsdId, ...] = ()
     """Numbers of the racks whose hosts fail."""
+    sites: tuple[OsdId, ...] = ()
+    """Numbers of the sites whose hosts fail."""
     at_s: TimeS
     """Simulated time of the failure [s]."""
     return_s: TimeS | None = None

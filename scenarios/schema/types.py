@@ -133,7 +133,9 @@ IntervalS = Annotated[float, Field(ge=1e-3, le=1e9)]
 #: Network rate [10⁹ bit/s], from a megabit to a petabit.
 GbitPerS = Annotated[float, Field(ge=1e-3, le=1e6)]
 OsdId = Annotated[int, Field(ge=0, le=INT_MAX)]
-FailureDomain = Literal["osd", "host", "rack"]
+#: Round-trip time between two sites [ms], at most once around the Earth and back ten times.
+RttMs = Annotated[float, Field(ge=0, le=10_000)]
+FailureDomain = Literal["osd", "host", "rack", "site"]
 # The names in models/generations/generations.toml. A test compares the two.
 GenerationName = Literal[
     "kraken",

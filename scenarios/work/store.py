@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import os
 from collections.abc import Iterable, Mapping
 from io import BytesIO
@@ -13,6 +12,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from stripesim.models.documents import json_line
 from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.show.files import write_files
 from stripesim.scenarios.show.quantities import rows_frame
@@ -65,7 +65,7 @@ class PartStore:
 
     def add(self, task: SweepTask, row: Mapping[str, Any]) -> None:
         """Store the row of a task."""
-        values = {_TASK: task.task_id, _SWEPT: json.dumps(dict(task.swept)), **row}
+        values = {_TASK: task.task_id, _SWEPT: json_line(dict(task.swept)), **row}
         self._write(task.task_id, [values])
         self.rows[task.task_id] = dict(row)
         self._singles += 1

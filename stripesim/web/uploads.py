@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from stripesim.calibration.kernels.store import shipped_table_names
 from stripesim.calibration.parameters.sets import DEVICE_TABLES, ParameterSet, names
+from stripesim.models.documents import toml_text
 from stripesim.models.problems import MeasuredError, problems_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.forms.equal_hosts import with_equal_hosts
@@ -20,7 +21,6 @@ from stripesim.scenarios.schema.loader import (
     parse_scenario,
     scenario_from,
 )
-from stripesim.scenarios.schema.toml import toml_document
 from stripesim.scenarios.schema.toml_bounds import parse_toml
 from stripesim.web.controls import OwnSets
 
@@ -98,7 +98,7 @@ class Uploads:
 def packed(scenario: Scenario) -> str:
     """Return a name that holds a scenario, which `unpacked` reads."""
     values = scenario.model_dump(mode="json", exclude_unset=True)
-    compressed = zlib.compress(toml_document(values).encode(), level=9)
+    compressed = zlib.compress(toml_text(values).encode(), level=9)
     return PACKED + urlsafe_b64encode(compressed).decode().rstrip("=")
 
 

@@ -22,6 +22,7 @@ from typing import Any, Final, NamedTuple, TextIO, TypeVar
 import anyio
 from anyio import BrokenWorkerProcess, CapacityLimiter, to_process
 
+from stripesim.models.documents import json_line
 from stripesim.models.problems import WorkError
 
 R = TypeVar("R")
@@ -251,7 +252,7 @@ def _report(function: Callable[..., None], path: str, *args: Any) -> None:
     with Path(path).open("a", encoding="utf-8") as reports:
 
         def emit(item: Mapping[str, Any]) -> None:
-            reports.write(json.dumps(item) + "\n")
+            reports.write(json_line(item) + "\n")
             reports.flush()
 
         function(*args, emit=emit, should_stop=lambda: not Path(path).exists())

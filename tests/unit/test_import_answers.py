@@ -13,7 +13,7 @@ import pytest
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.generations import generation
 from stripesim.models.problems import AnswerError
-from stripesim.scenarios.answers.cluster import sections_of
+from stripesim.scenarios.answers.cluster import answer_of_cluster, sections_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.clusters.capacity import capacity_of
 from stripesim.scenarios.clusters.cluster import import_cluster
@@ -573,3 +573,12 @@ def test_the_largest_pool_counts_unless_it_is_the_managers(tmp_path):
         import_cluster([write_report(tmp_path, document)]), path=Path("s.toml")
     )
     assert found["scenarios"][0]["pool"] == "data"
+
+
+def test_an_import_begins_with_the_cluster_and_the_room_of_its_pool(imported):
+    document, scenarios = answer(imported())
+    (room,) = document["capacity"]["pools"]
+    first = answer_of_cluster(document, scenarios).sentence
+    raw = bytes_text(RAW_BYTES)
+    assert first.startswith(f"24 OSDs on 6 hosts, {raw} raw: pool ")
+    assert f" takes {bytes_text(room['more_bytes'])} more" in first

@@ -18,7 +18,7 @@ from stripesim.scenarios.answers.plan.candidates import (
 from stripesim.scenarios.answers.plan.curves import curves_of_plan
 from stripesim.scenarios.answers.plan.figure import draw_plan, front_of
 from stripesim.scenarios.answers.plan.page import report_of_plan, rows_of
-from stripesim.scenarios.answers.plan.plan import Plan, make_plan
+from stripesim.scenarios.answers.plan.plan import MadePlan, make_plan
 from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.sim.durability.system import (
     YEAR_S,
@@ -129,7 +129,7 @@ def test_page_and_table_hold_every_candidate(document):
     assert 'class="stack numeric"' in page
     for stem in ("plan-cost", "plan-p99", "plan-rebuild"):
         assert f'<figure id="{stem}"' in page
-    table = answer_of_plan(scenario, Plan(document, ())).files()["plan.csv"]
+    table = answer_of_plan(scenario, MadePlan(document, ())).files()["plan.csv"]
     assert len(table.splitlines()) == 5
 
 

@@ -1,6 +1,5 @@
 """Plans of sweeps: values, grids and lists, reports of every fault, and task names from content."""
 
-import json
 import pickle
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from stripesim.scenarios.answers.sweep.plan import (
 )
 from stripesim.scenarios.cells.failures import replayed_failures
 from stripesim.scenarios.cells.run import run_cell
-from stripesim.scenarios.schema.keys import FILE_KEYS, cells, schema_json
+from stripesim.scenarios.schema.keys import FILE_KEYS, cells, scenario_schema
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.schema.topology import Topology
 from stripesim.scenarios.work import task as sweep_task
@@ -366,7 +365,7 @@ def test_the_name_covers_the_content_of_a_map(tiny: Path) -> None:
 
 def test_every_key_that_names_a_file_is_known_to_do_so() -> None:
     """A key whose file were not hashed would give stale rows."""
-    schema = json.loads(schema_json())
+    schema = scenario_schema()
     named = {
         name
         for table in (schema, *schema["$defs"].values())

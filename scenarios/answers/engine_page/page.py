@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from jinja2.utils import htmlsafe_json_dumps
 
 from stripesim.models.jit.prebuilt import FOLDER, MANIFEST, WASM
 from stripesim.models.problems import AnswerError, Problem
@@ -255,6 +256,5 @@ def engine_page() -> str:
     }
     text = (PARTS / "page.html").read_text("utf-8")
     script = (PARTS / "engine.js").read_text("utf-8")
-    # "</" would end the script.
-    stored = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
+    stored = htmlsafe_json_dumps(data, separators=(",", ":"))
     return text.replace("/* engine.js */", script).replace("/* data */ null", stored)

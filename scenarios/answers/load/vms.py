@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar, Final
 
+from stripesim.models.documents import Documented
 from stripesim.models.problems import first_problem
 from stripesim.scenarios.answers.load.analysis import rate_within
 from stripesim.scenarios.answers.load.curves import check_load
@@ -23,7 +24,6 @@ from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.scenarios.work.pool import Death, cores_usable, run_pool
-from stripesim.sim.observe.documents import Documented
 from stripesim.sim.observe.intervals import Interval, student_interval
 
 #: Runs of each number of machines, with different seeds.

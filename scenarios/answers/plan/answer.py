@@ -9,7 +9,7 @@ from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.plan.candidates import line_name
 from stripesim.scenarios.answers.plan.figure import draw_plan
 from stripesim.scenarios.answers.plan.page import report_of_plan, rows_of
-from stripesim.scenarios.answers.plan.plan import Plan
+from stripesim.scenarios.answers.plan.plan import MadePlan
 from stripesim.scenarios.answers.run.buying_curves import sentence_of_bounds
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.show.answer import Answer
@@ -22,7 +22,7 @@ _MISSING_MAX: Final = 12
 
 def answer_of_plan(
     scenario: Scenario,
-    made: Plan,
+    made: MadePlan,
     *,
     load_curves: Callable[[], Sequence[LoadCurve]] = tuple,
 ) -> Answer:

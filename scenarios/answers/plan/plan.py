@@ -85,7 +85,7 @@ class _Simulated(NamedTuple):
     refusals: Sequence[str]
 
 
-class Plan(NamedTuple):
+class MadePlan(NamedTuple):
     """The document of a plan, and the values of its candidates outside the calibrated range."""
 
     document: dict[str, Any]
@@ -98,7 +98,7 @@ def make_plan(
     engine: str = "compiled",
     progress: OnStep = silent,
     unchecked: bool = False,
-) -> Plan:
+) -> MadePlan:
     """Answer a scenario's `[plan]`.
 
     Parameters
@@ -175,7 +175,7 @@ def _simulate_all(
 
 def _recommendation(
     scenario: Scenario, plan: PlanSpec, every: Sequence[Candidate]
-) -> Plan:
+) -> MadePlan:
     """Compare the judged candidates, and recommend the first in order of price that meets the plan."""
     meeting = sorted(
         (candidate for candidate in every if candidate.meets), key=_price_order
@@ -202,7 +202,7 @@ def _recommendation(
         "warnings": [*map(str, outside), *refusals],
         "refusals": refusals,
     }
-    return Plan(document, outside)
+    return MadePlan(document, outside)
 
 
 def _documents_of(every: Sequence[Candidate]) -> dict[int, dict[str, Any]]:

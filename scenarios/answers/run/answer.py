@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from stripesim.models.documents import json_text
 from stripesim.scenarios.answers.run.buying_curves import buying_sentences
 from stripesim.scenarios.answers.run.collect import Rows
 from stripesim.scenarios.answers.run.cost_table import cost_parts
@@ -22,7 +23,7 @@ from stripesim.scenarios.answers.run.tables import (
 from stripesim.scenarios.answers.run.words import sentences_of_run
 from stripesim.scenarios.cells.notes import load_sentences
 from stripesim.scenarios.show.answer import NOTEBOOK_ROWS_MAX, Answer, left_out_html
-from stripesim.scenarios.show.files import json_text, result_files
+from stripesim.scenarios.show.files import result_files
 from stripesim.scenarios.show.result_table import html_table, result_table
 from stripesim.scenarios.show.tables import Table, TerminalPart
 

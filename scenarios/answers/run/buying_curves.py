@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
+from stripesim.models.documents import Documented
 from stripesim.scenarios.answers.run.advise import CELLS_MAX, REPLICATIONS
 from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.cells.models import build_models
@@ -16,7 +17,6 @@ from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.forms.prices import cost_of
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.scenarios.schema.units import number_text, rate_text
-from stripesim.sim.observe.documents import Documented
 from stripesim.sim.observe.intervals import Interval, student_interval
 from stripesim.sim.observe.progress import OnStep, silent
 

@@ -2,7 +2,6 @@
 
 import csv
 import itertools
-import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from stripesim.models.documents import json_line, toml_value
 from stripesim.models.problems import AnswerError, Problem, ScenarioError
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.loader import (
@@ -19,7 +19,6 @@ from stripesim.scenarios.schema.loader import (
     overridden,
 )
 from stripesim.scenarios.schema.problems import value_text
-from stripesim.scenarios.schema.toml import toml_value
 from stripesim.scenarios.work.task import (
     SweepTask,
     files_sha256,
@@ -555,7 +554,7 @@ def _column(values: list[Any]) -> list[Any]:
         return [float(value) for value in values]
     if len(kinds) == 1 and kinds <= {str, int, float, bool}:
         return values
-    return [value if isinstance(value, str) else json.dumps(value) for value in values]
+    return [value if isinstance(value, str) else json_line(value) for value in values]
 
 
 def _value(scenario: Scenario, key: str) -> Any:

@@ -136,9 +136,11 @@ class FaultPlan:
     lost_osds: tuple[int, ...] = ()
     #: OSDs that are down from the beginning and stay in: their shards are missing and not rebuilt
     missing_osds: tuple[int, ...] = ()
-    #: Rack of each OSD: while a whole rack is down, none of its OSDs is marked out
+    #: Rack of each OSD, or its site without racks: while a whole one is down, none of its OSDs is marked out
     #: (``mon_osd_down_out_subtree_limit``). None: no racks, shape (osds,)
     osd_racks: IntArray | None = None
+    #: Site of each OSD of a cluster in stretch mode, None in other modes, shape (osds,)
+    stretch_sites: IntArray | None = None
     prefilled: bool = True  #: True if all objects of the image exist beforehand
     images_count: int = 1  #: Images of that size [count]
     #: Objects that exist beforehand and that no client requests [count]

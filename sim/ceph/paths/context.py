@@ -14,6 +14,7 @@ from stripesim.models.coding import (
     WritePlan,
 )
 from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.ceph.sites import SiteDelays
 
 
 class ObjectExtent(TypedDict):
@@ -47,6 +48,8 @@ class PathContext:
     hinted_writes: bool = False
     #: True if recovery only moves data: every shard of the object is on some OSD that is up
     misplaced: bool = False
+    #: Delays between sites, or None if all hosts and clients are at one
+    site_delays: SiteDelays | None = None
 
     @cached_property
     def lock_scope(self) -> str:

@@ -136,7 +136,8 @@ def _moved(run: FaultRun, stream: StreamRun, firsts_ns: IntArray) -> list[list[i
     change_of = np.searchsorted(firsts_ns, stream.completed_ns[done], side="right") - 1
     is_counted = change_of >= 0
     planned = operation_totals(stream, run.book)[:, columns]
-    sent = operation_totals(stream, run.book, within_hosts=True)[:, [net]]
+    width = len(run.changes[0].up_before[0])
+    sent = operation_totals(stream, run.book, within_hosts_width=width)[:, [net]]
     planned = np.concatenate([planned, sent], axis=1)[done]
     sums = np.zeros((changes_count, len(_COLUMNS)), dtype=np.int64)
     np.add.at(sums, change_of[is_counted], planned[is_counted])
