@@ -22,6 +22,7 @@ from stripesim.scenarios.schema.geometry import (
 from stripesim.scenarios.schema.keys import (
     FULL_RATIO,
     INDEX_SHARDS_MAX,
+    LOCAL_READS,
     NEARFULL_RATIO,
     S3_KEYS,
     ClusterSpec,
@@ -458,6 +459,9 @@ def _sites(scenario: Scenario) -> Iterator[KeyProblem]:
             yield problem("cluster.sites", cluster.sites, f"{key}, too", key)
         if cluster.stretch:
             yield problem("cluster.stretch", "no sites", "cluster.sites, too", key)
+        if cluster.read_policy == LOCAL_READS:
+            got = f'"{LOCAL_READS}" without sites'
+            yield problem("cluster.read_policy", got, '"needed"', key)
     for place, load in loads_with_keys(scenario):
         yield from _client_site(scenario, place, load)
     if cluster.site_rtt_ms is None:

@@ -327,7 +327,8 @@ class ClusterSpec(ScenarioTable):
     and 1 more (up to m more), of which the first k to answer are used. fastest:k: all k + m, as with Ceph's
     fast_read, of which the first k are used. Of replicas (k is 1), the client asks for further copies and
     uses the first answer. Late answers use resources as others do. Only for codes any k of whose shards
-    hold the data."""
+    hold the data. local: of replicas, the one at the client's site (rbd_read_from_replica_policy =
+    localize), else the primary's."""
     pg_lock_scope: Literal["commit", "coded", "dispatch", "none"] | None = None
     """Point up to which a request holds its PG's lock. Default: the generation's."""
     op_queue: Literal["fifo", "wpq", "mclock_scheduler"] = "fifo"
@@ -411,6 +412,8 @@ class ClusterSpec(ScenarioTable):
         return len(set(self.site_names or ())) or self.sites or 1
 
 
+#: Read policy of clients that read the copy at their site.
+LOCAL_READS: Final = "local"
 #: Features of an RBD image.
 ImageFeature = Literal[
     "layering",

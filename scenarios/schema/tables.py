@@ -281,11 +281,11 @@ class AgeingSpec(ScenarioTable):
 
 
 class BurstSpec(ScenarioTable):
-    """Correlated failures, such as a power cut, the loss of a rack or a failed upgrade."""
+    """Correlated failures, such as a power cut, the loss of a rack or a site, or a failed upgrade."""
 
     name: str = Field(min_length=1)
     """Name of the burst in results."""
-    unit: Literal["drive", "host", "rack"] = "host"
+    unit: Literal["drive", "host", "rack", "site"] = "host"
     """Unit that a burst hits, chosen at random."""
     units: PositiveInt = 1
     """Units that one burst hits [count]."""
