@@ -190,6 +190,7 @@ def _rehearsed(scenario: Scenario, engine: str, progress: OnStep) -> dict[str, A
         "warnings": [
             *_fill_warnings(rows),
             *_warnings(movements, first, whole),
+            *_log_warnings(scenario, first, whole, limits.log_entries_min_count),
             *_unfinished_warnings(runs[:profiles_count]),
             *_queue_warnings(runs[:profiles_count]),
             *_client_warnings(scenario),
@@ -454,6 +455,20 @@ def _warnings(
             "the fill of OSDs is not known without cluster.drive_bytes, their capacity"
         )
     return warnings
+
+
+def _log_warnings(
+    scenario: Scenario, sample: Sample, whole: _Whole, log_entries_count: int
+) -> list[str]:
+    """Return a warning if PGs are backfilled whose logs may hold a write of every object."""
+    is_stated = scenario.faults is not None and scenario.faults.object_writes
+    if sample.by_log or is_stated or whole.group_objects > log_entries_count:
+        return []
+    return [
+        f"a placement group has {round(whole.group_objects)} objects and a log of {log_entries_count} or more "
+        "entries: if that holds all writes, it recovers by the log, not by backfill, and few groups at a time. "
+        "Then state faults.object_writes"
+    ]
 
 
 def _fill_warnings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
