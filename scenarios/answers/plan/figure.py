@@ -58,7 +58,7 @@ def draw_plan(
     plan
         The table ``[plan]``, with the requirements.
     document
-        What `stripesim.scenarios.answers.plan.plan.make_plan` returns.
+        That of `stripesim.scenarios.answers.plan.plan.make_plan`.
 
     Returns
     -------
@@ -519,7 +519,7 @@ def _bars_figure(
 
 def _is_out(one: Candidate) -> bool:
     """Return True if a candidate is known to fail a requirement."""
-    return any(not line.startswith("uncertain") for line in one["fails"])
+    return any(verdict["state"] == "failed" for verdict in one["verdicts"])
 
 
 def _schemes(document: Mapping[str, Any]) -> list[str]:

@@ -108,7 +108,7 @@ class ScenarioResult(Answer):
             "requests": self.requests,
             "uses": self.uses,
             "engine_wall_s": self.engine_wall_s,
-            "warnings": [*self.outside, *self.holes, *self.refusals],
+            "warnings": [*map(str, self.outside), *self.holes, *self.refusals],
             "resources": self.resources,
             "processors": self.processors,
             "latencies": self.latencies,
@@ -128,7 +128,7 @@ class ScenarioResult(Answer):
         return {
             "document": document,
             "shown": list(self._parts()),
-            "warnings": [*self.outside, *self.holes],
+            "warnings": [*map(str, self.outside), *self.holes],
             "alerts": alerts,
             "files": self._files,
             "figures": self._figures,
@@ -136,7 +136,8 @@ class ScenarioResult(Answer):
         }
 
     def _parts(self) -> Iterator[str | Table | TerminalPart]:
-        """Yield the tables, and then the sentences."""
+        """Yield what to buy first, the tables, and then the other sentences."""
+        yield from buying_sentences(self.purchases)
         yield TerminalPart(partial(result_table, self.rows), file_width=_ROWS_WIDTH)
         rows = self.rows.to_dicts()
         if self.shows_costs:
@@ -144,7 +145,6 @@ class ScenarioResult(Answer):
         if self.advice:
             yield advice_table(self.advice)
         if self.purchases:
-            yield from buying_sentences(self.purchases)
             yield purchases_table(self.purchases)
         yield from map(timeline_table, self.timelines)
         if self.capacities:
