@@ -70,7 +70,8 @@ def load_curves(
         Bounds of the 99th percentile [s] to find the highest rate for. That of ``[plan]`` is added.
     replications
         Runs of each point [count], at least 2. Their seeds are the scenario's plus 0, 1, …, for all schemes
-        alike.
+        alike. With `plan.interval_percent`, steady points run under further seeds until their mean latency
+        and 99th percentile are known that well.
     requests
         Requests of each run [count]. Default: 6,000 to 20,000, by the number of OSDs. Runs near and past
         saturation have three times as many, or nine if the latency still rises.
@@ -111,6 +112,9 @@ def load_curves(
             points_max=points_max,
             on_point=on_point or (lambda curve, point: None),
             unchecked=unchecked,
+            interval_percent=None
+            if asked.plan is None
+            else asked.plan.interval_percent,
         )
         builders += [CurveBuilder(asked, cell, settings) for cell in cells(asked)]
     _compute(builders, jobs or cores_usable(), should_stop or (lambda: False))
