@@ -7,7 +7,7 @@ side.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from math import log
 from typing import Final, NamedTuple
@@ -69,7 +69,6 @@ _FIRST_SCORE: Final = 1000.0
 # Growth of the logarithm of the latency across a gap below which it is not refined.
 _RISE_MIN: Final = 0.1
 
-OnPoint = Callable[[LoadCurve, LoadPoint], None]
 Batch = Generator[list[RateRun], list[RateMeasurement], None]
 
 
@@ -88,8 +87,6 @@ class BuilderSettings(NamedTuple):
         Requests of each run [count].
     points_max
         Points of the curve [count].
-    on_point
-        Called with the curve so far and its new point.
     unchecked
         Keep the numbers of runs that the audit refuses.
     interval_percent
@@ -102,9 +99,15 @@ class BuilderSettings(NamedTuple):
     replications: int
     requests: int
     points_max: int
-    on_point: OnPoint
     unchecked: bool = False
     interval_percent: float | None = None
+
+
+class NewPoint(NamedTuple):
+    """A point, and the curve as it was known then."""
+
+    curve: LoadCurve
+    point: LoadPoint
 
 
 class _Rate(NamedTuple):
@@ -163,6 +166,7 @@ class CurveBuilder:
     cell: Cell
     settings: BuilderSettings
     rates: list[_Rate] = field(default_factory=list)
+    new: list[NewPoint] = field(default_factory=list)  # Not taken by `take_new` yet.
     saturation: Interval | None = None
     is_searched: bool = False
     limited_by: str | None = None
@@ -198,6 +202,11 @@ class CurveBuilder:
                 break
             yield from self._simulate(shares, per_s)
         yield from self._narrow(shares)
+
+    def take_new(self) -> list[NewPoint]:
+        """Return the points since the last call."""
+        new, self.new = self.new, []
+        return new
 
     def curve(self) -> LoadCurve:
         """Return the curve so far."""
@@ -346,7 +355,7 @@ class CurveBuilder:
             rate = yield from self._confirm(shares, rate)
         self.rates.append(rate)
         self.rates.sort(key=lambda one: one.per_s)
-        self.settings.on_point(self.curve(), self._point(rate))
+        self.new.append(NewPoint(self.curve(), self._point(rate)))
 
     def _narrow(self, shares: Sequence[float]) -> Batch:
         """Run all steady rates under further seeds, until their intervals are as narrow as asked.
