@@ -358,7 +358,7 @@ def sweep(
     """
     from contextlib import ExitStack
 
-    from stripesim.scenarios.answers.sweep.answer import INTERRUPTED
+    from stripesim.scenarios.answers.sweep.ended import INTERRUPTED
     from stripesim.scenarios.answers.sweep.plan import plan_sweep
     from stripesim.scenarios.answers.sweep.run import run_sweep
     from stripesim.scenarios.work.store import PartStore

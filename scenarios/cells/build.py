@@ -34,6 +34,7 @@ from stripesim.scenarios.cells.placement import (
     up_sets,
 )
 from stripesim.scenarios.schema.keys import (
+    LOCAL_READS,
     Cell,
     Scenario,
     WorkloadSpec,
@@ -235,7 +236,7 @@ def _check_scheme(
     is_erasure = scheme.kind == "erasure"
     if models.ec.optimised and is_erasure:
         check_optimised(scheme, scenario)
-    if models.extra_reads:
+    if models.extra_reads or models.local_reads:
         _check_read_policy(scheme, scenario, models.extra_reads)
     views = build_pool(scenario, scheme, models, down=down).contexts
     if is_erasure and _encodes(scenario, down):
@@ -276,6 +277,10 @@ def _check_read_policy(
         raise scenario.problem(key, f'"{policy}" with direct_reads', '"needed"')
     if scenario.workload.is_s3:
         raise scenario.problem(key, f'"{policy}" with kind s3', '"needed"')
+    if policy == LOCAL_READS and scheme.kind != "replicated":
+        raise scenario.problem(
+            key, got, 'a replicated pool, such as rep:3, or "needed"'
+        )
     if scheme.failures_tolerated < scheme.m:
         wanted = (
             'a code any k of whose shards hold the data, such as rs:k,m, or "needed"'

@@ -409,6 +409,10 @@ def _lifetime(spec: AgeingSpec) -> Iterator[KeyProblem]:
 def _bursts(scenario: Scenario, spec: DurabilitySpec) -> Iterator[KeyProblem]:
     cluster = scenario.cluster
     crush = spec.placement == "crush"
+    named: dict[str, list[str] | None] = {
+        "rack": cluster.rack_names,
+        "site": cluster.site_names,
+    }
     for index, burst in enumerate(spec.bursts):
         key = f"durability.bursts.{index}"
         unit = burst.unit
@@ -418,9 +422,9 @@ def _bursts(scenario: Scenario, spec: DurabilitySpec) -> Iterator[KeyProblem]:
         elif crush and cluster.crush_map is not None:
             # The code that reads the map checks this, because the map defines the number.
             continue
-        elif unit == "rack" and cluster.rack_names is None:
-            wanted = "cluster.racks, too: the number of racks is missing"
-            yield problem(f"{key}.unit", '"rack"', wanted)
+        elif unit in named and named[unit] is None:
+            wanted = f"cluster.{unit}s, too: the number of {unit}s is missing"
+            yield problem(f"{key}.unit", f'"{unit}"', wanted)
         else:
             count = spec.drives
             if crush:

@@ -8,6 +8,7 @@ several keys.
 import contextlib
 import hashlib
 from collections.abc import Iterator
+from math import ceil
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
@@ -61,6 +62,9 @@ OBJECT_SIZES_MAX: Final = 100
 SITES_MAX: Final = 16
 #: Index shards of all buckets, each of which has locks of its own.
 INDEX_SHARDS_MAX: Final = 100_000
+#: Data of a RADOS object of an object in a bucket at most (rgw_obj_stripe_size), and an allocation unit [B].
+RGW_CHUNK_BYTES: Final = 4 << 20
+ALLOCATION_BYTES: Final = 4096
 #: Operations of an S3 load that names none.
 S3_DEFAULT_OPS: Final = ("put", "get")
 
@@ -327,7 +331,8 @@ class ClusterSpec(ScenarioTable):
     and 1 more (up to m more), of which the first k to answer are used. fastest:k: all k + m, as with Ceph's
     fast_read, of which the first k are used. Of replicas (k is 1), the client asks for further copies and
     uses the first answer. Late answers use resources as others do. Only for codes any k of whose shards
-    hold the data."""
+    hold the data. local: of replicas, the one at the client's site (rbd_read_from_replica_policy =
+    localize), else the primary's."""
     pg_lock_scope: Literal["commit", "coded", "dispatch", "none"] | None = None
     """Point up to which a request holds its PG's lock. Default: the generation's."""
     op_queue: Literal["fifo", "wpq", "mclock_scheduler"] = "fifo"
@@ -411,6 +416,8 @@ class ClusterSpec(ScenarioTable):
         return len(set(self.site_names or ())) or self.sites or 1
 
 
+#: Read policy of clients that read the copy at their site.
+LOCAL_READS: Final = "local"
 #: Features of an RBD image.
 ImageFeature = Literal[
     "layering",
@@ -576,6 +583,16 @@ class WorkloadSpec(ScenarioTable):
         shares = self.size_shares or (1.0,) * len(self.object_sizes_bytes)
         weighed = zip(self.object_sizes_bytes, shares, strict=True)
         return sum(size * share for size, share in weighed) / sum(shares)
+
+    @property
+    def rados_object_bytes(self) -> int:
+        """Mean size of the RADOS objects of objects in buckets, in whole allocation units [bytes]."""
+        shares = self.size_shares or (1.0,) * len(self.object_sizes_bytes)
+        counts = [ceil(size / RGW_CHUNK_BYTES) for size in self.object_sizes_bytes]
+        weighed = zip(counts, shares, strict=True)
+        mean_count = sum(count * share for count, share in weighed) / sum(shares)
+        units = ceil(self.mean_object_bytes / mean_count / ALLOCATION_BYTES)
+        return units * ALLOCATION_BYTES
 
     def at_rate(self, rate_per_s: float, *, requests: int | None = None) -> Self:
         """Return the workload with Poisson arrivals, as long as it was or for a number of requests."""
@@ -774,6 +791,12 @@ class Scenario(ScenarioTable):
         """Return the scenario with some keys of `[cluster]` replaced."""
         return self.replaced(cluster=self.cluster.replaced(**keys))
 
+    def with_recovered_objects(self) -> Self:
+        """Return the scenario with images whose objects have the size of the RADOS objects of its buckets."""
+        if not self.workload.is_s3:
+            return self
+        return self.with_cluster(object_bytes=self.workload.rados_object_bytes)
+
     def with_workload(self, **keys: Any) -> Self:
         """Return the scenario with some keys of `[workload]` replaced."""
         return self.replaced(workload=self.workload.replaced(**keys))
@@ -944,8 +967,15 @@ class Scenario(ScenarioTable):
         }
         if not self.changes:
             left_out["changes"] = True
-        elif all(change.copy_parallel is None for change in self.changes):
-            left_out["changes"] = {"__all__": {"copy_parallel"}}
+        else:
+            late = ("copy_parallel", "command_s", "norebalance")
+            left_out["changes"] = {
+                "__all__": {
+                    key
+                    for key in late
+                    if all(getattr(change, key) is None for change in self.changes)
+                }
+            }
         if not self.codes:
             left_out["codes"] = True
         # Scenarios without these keys keep the hash that they had before the keys existed.

@@ -43,14 +43,12 @@ def _size(value: object) -> object:
     return size_bytes
 
 
-_READ_POLICY = re.compile(r"^(needed|fastest:k|speculative:[1-9][0-9]{0,2})$")
+_READ_POLICY = re.compile(r"^(needed|local|fastest:k|speculative:[1-9][0-9]{0,2})$")
 
 
 def _read_policy(value: object) -> object:
     if isinstance(value, str) and not _READ_POLICY.match(value):
-        wanted = (
-            '"needed", "fastest:k", or "speculative:1" with any number of extra reads'
-        )
+        wanted = '"needed", "local", "fastest:k", or "speculative:1" with any number of extra reads'
         raise PydanticCustomError("wanted", "{wanted}", {"wanted": wanted})
     return value
 

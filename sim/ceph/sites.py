@@ -120,6 +120,28 @@ class Sites:
         shares[: len(far_clients)] += asks[: len(far_clients)] * far_clients
         return shares
 
+    def far_members(
+        self, rows: Bindings, clients: IntArray, width: int
+    ) -> npt.NDArray[np.bool_]:
+        """Return True where a request's client is at another site than the primary, and than each shard.
+
+        Parameters
+        ----------
+        rows
+            Binding row of each request, shape (requests, roles).
+        clients
+            Client of each request, shape (requests,).
+        width
+            Shards of the pool.
+        """
+        first = roles.role_count(width)
+        ends = len(self.delays.to_clients)
+        asks = rows[:, first : first + ends * (1 + width)] == BY_CLIENT
+        asks = asks.reshape(len(rows), 1 + width, ends)
+        enabled = asks & self.client_rows()[clients][:, None]
+        far: npt.NDArray[np.bool_] = np.any(enabled, axis=2)
+        return far
+
     def member_rows(
         self, home_hosts: IntArray, hosts: IntArray, present: npt.NDArray[np.bool_]
     ) -> Bindings:

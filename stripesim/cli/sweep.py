@@ -101,11 +101,11 @@ def sweep(
         raise AnswerError(*problems, *problems_of(error)) from None
     if problems:
         raise AnswerError(*problems)
-    from stripesim.scenarios.work.store import PartStore
-
     with ExitStack() as stack:
         store = None
         if out is not None:
+            from stripesim.scenarios.work.store import PartStore
+
             store = stack.enter_context(PartStore(out, resume=resume))
         result = _run(
             plan, store, jobs, dask, dask_timeout_s, unchecked=unchecked, metric=metric

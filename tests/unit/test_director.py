@@ -24,9 +24,9 @@ from stripesim.sim.engine.program import (
     Action,
     EngineRun,
     Program,
-    Progress,
     Report,
     RequestChunk,
+    RunView,
     SetGroup,
     Slow,
     Start,
@@ -44,8 +44,8 @@ class Script:
     heard: list[tuple[int, list[tuple[int, int]]]] = field(default_factory=list)
     answer: Callable[[int, Sequence[Report]], list[Action]] | None = None
 
-    def begin(self, progress: Progress) -> None:
-        self.progress = progress
+    def begin(self, view: RunView) -> None:
+        self.view = view
 
     def next_ns(self) -> int | None:
         return min(self.moments, default=None)

@@ -141,6 +141,11 @@ def test_a_candidate_that_cannot_be_fails_by_the_key_that_is_wrong():
     assert row["verdict"] == "fails: schemes"
 
 
+def test_cost_is_drawn_in_the_currency_of_the_prices(document):
+    figure, _ = draw_plan(parse_scenario(TEXT).plan, document)["plan-cost"]
+    assert figure.axes[0].get_ylabel() == "cost [currency of plan.prices]"
+
+
 def test_growth_is_drawn_until_each_candidate_is_full(document):
     # Given 1 TB that grows by 3.6525 TB a year: s TB are reached after (s - 1) / 3.6525 years.
     plan = parse_scenario(

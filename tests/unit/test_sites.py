@@ -1,12 +1,15 @@
 """Sites: messages between them take half a round trip longer, whoever sends them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from stripesim.models.coding import parse_scheme
 from stripesim.models.placement import map_of_hosts
 from stripesim.models.problems import ScenarioError
-from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.cells.build import build_cell, check_schemes
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import up_sets
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import parse_scenario
@@ -137,6 +140,19 @@ def test_both_engines_agree_on_sites(scheme, image):
     assert runs[0].sha256 == runs[1].sha256
 
 
+def test_both_engines_agree_on_local_reads():
+    asked = scenario(
+        "rep:3",
+        "read",
+        "cluster.site_rtt_ms=1",
+        "cluster.read_policy=local",
+        "workload.clients=3",
+        "workload.queue_depth=4",
+    )
+    runs = [latencies(asked, engine)[2] for engine in ("compiled", "simpy")]
+    assert runs[0].sha256 == runs[1].sha256
+
+
 def test_a_first_write_waits_for_its_object_map_at_the_distance_of_the_map():
     asked = scenario(
         "rep:3", "write", f"cluster.site_rtt_ms={RTT_MS}", 'workload.image="pristine"'
@@ -212,6 +228,62 @@ def test_racks_are_below_sites():
 def test_keys_of_sites_that_do_not_fit_are_refused(sets, wanted):
     with pytest.raises(ScenarioError) as caught:
         scenario("rep:3", "write", *sets)
+    assert any(states(fault, wanted) for fault in caught.value.faults), (
+        caught.value.faults
+    )
+
+
+def test_local_reads_take_no_round_trip_where_every_site_has_a_copy():
+    local = ("cluster.read_policy=local", f"cluster.site_rtt_ms={RTT_MS}")
+    times_ms, sites, _ = latencies(scenario("rep:3", "read", *local))
+    # A copy at each site: no read leaves the site of its client, also of primaries elsewhere.
+    assert (sites[:, 0] != 0).any()
+    assert (times_ms < 1).all()
+    spread = scenario("rep:3", "read", *local, "workload.clients=3")
+    of_spread_ms, _, _ = latencies(spread)
+    assert (of_spread_ms < 1).all()
+
+
+def test_local_reads_go_to_the_primary_where_the_site_has_no_copy():
+    # Copies on any three of six hosts: some groups have none at site 0.
+    asked = scenario(
+        "rep:3",
+        "read",
+        "cluster.read_policy=local",
+        f"cluster.site_rtt_ms={RTT_MS}",
+        "cluster.failure_domain_replicated=host",
+    )
+    times_ms, sites, _ = latencies(asked)
+    has_copy = (sites == 0).any(axis=1)
+    assert 0 < has_copy.sum() < len(has_copy)
+    assert (times_ms[has_copy] < 1).all()
+    rest_ms = times_ms[~has_copy] - RTT_MS
+    assert ((rest_ms > 0) & (rest_ms < 1)).all()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "sets", "wanted"),
+    [
+        (
+            "rs:4,2",
+            ["cluster.site_rtt_ms=1"],
+            "cluster.read_policy: ... rs:4,2 ... rep:3",
+        ),
+        (
+            "rep:3",
+            ["cluster.sites=1", "cluster.site_rtt_ms=1", "cluster.direct_reads=true"],
+            "cluster.read_policy: ... direct_reads",
+        ),
+    ],
+)
+def test_local_reads_are_of_replicas_through_their_osds(scheme, sets, wanted):
+    asked = scenario(scheme, "read", "cluster.read_policy=local", *sets)
+    asked = asked.with_cluster(failure_domain_replicated="host")
+    models = replace(
+        build_models(asked.with_cluster(direct_reads=False)), local_reads=True
+    )
+    with pytest.raises(ScenarioError) as caught:
+        check_schemes(asked, models)
     assert any(states(fault, wanted) for fault in caught.value.faults), (
         caught.value.faults
     )

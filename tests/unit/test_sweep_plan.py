@@ -550,3 +550,14 @@ def test_wrong_values_are_refused_by_their_key(
 ) -> None:
     with pytest.raises(ValueError, match=fault):
         plan_sweep(tiny, over=over)
+
+
+def test_workers_do_not_wait_until_polars_has_loaded():
+    # It takes as long as ten small cells, and only the tables at the end need it.
+    program = (
+        "import sys\n"
+        "import stripesim.scenarios.answers.sweep.plan\n"
+        "import stripesim.scenarios.answers.sweep.run\n"
+        "sys.exit('polars' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -7,6 +7,7 @@ from textwrap import fill
 from typing import Any, Final, NamedTuple
 
 from stripesim.scenarios.answers.plan.candidates import with_unit
+from stripesim.scenarios.forms.prices import COST_UNIT
 from stripesim.scenarios.schema.tables import PlanSpec
 from stripesim.scenarios.schema.units import (
     bytes_text,
@@ -123,7 +124,7 @@ def _cost_figure(
         layers=layers,
         x=AxisSpec(label="usable, safe [TB]", low=0, high=_MARGIN * max(widths)),
         y=AxisSpec(
-            label="cost" if is_priced else "raw capacity [TB]",
+            label=f"cost [{COST_UNIT}]" if is_priced else "raw capacity [TB]",
             low=0,
             high=_MARGIN * max(heights),
         ),

@@ -136,7 +136,8 @@ class ScenarioResult(Answer):
         }
 
     def _parts(self) -> Iterator[str | Table | TerminalPart]:
-        """Yield the tables, and then the sentences."""
+        """Yield what to buy first, the tables, and then the other sentences."""
+        yield from buying_sentences(self.purchases)
         yield TerminalPart(partial(result_table, self.rows), file_width=_ROWS_WIDTH)
         rows = self.rows.to_dicts()
         if self.shows_costs:
@@ -144,7 +145,6 @@ class ScenarioResult(Answer):
         if self.advice:
             yield advice_table(self.advice)
         if self.purchases:
-            yield from buying_sentences(self.purchases)
             yield purchases_table(self.purchases)
         yield from map(timeline_table, self.timelines)
         if self.capacities:

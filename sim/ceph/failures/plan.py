@@ -59,12 +59,22 @@ class Corruption:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedChange:
-    """Changes of the map that one command of an operator makes."""
+    """Changes of the map that the commands of an operator make."""
 
     kind: str  #: Kind, as the scenario names it
     changes: tuple[MapChange, ...]
     #: Time [ns]; None: once the cluster is clean after the previous changes
     time_ns: int | None = None
+    #: Time of the command that makes each change, from the start [ns]; empty: one command makes all at once
+    delays_ns: tuple[int, ...] = ()
+    #: Time from the start until the flag ``norebalance`` ends [ns], under which PGs that are not degraded
+    #: backfill nothing; 0: without the flag
+    norebalance_ns: int = 0
+
+    @property
+    def commands_ns(self) -> int:
+        """Time from the start until the last command has been given [ns]."""
+        return max((self.norebalance_ns, *self.delays_ns))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,8 +161,6 @@ class FaultPlan:
     group_objects_count: int | None = None
     #: Objects of each PG, where a measurement states them; None: those of the image, shape (groups,)
     group_objects: Sequence[int] | None = None
-    #: Start and end of the flag ``norebalance``, under which PGs that are not degraded backfill nothing [ns]
-    norebalance_ns: tuple[int, int] = (0, 0)
     #: Writes that each object of a prefilled image has had since the pool was made: entries in the logs of
     #: PGs. None: more than any log holds
     object_writes_count: int | None = None
