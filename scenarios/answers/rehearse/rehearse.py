@@ -466,8 +466,8 @@ def _log_warnings(
         return []
     objects_count = round(whole.group_objects)
     return [
-        f"a placement group has {objects_count} objects, and its log {log_entries_count} entries or more. If that "
-        "holds all writes, the group recovers by the log, not by backfill, and few groups do at a time. "
+        f"a placement group has {objects_count} objects, and its log {log_entries_count} entries or more. If "
+        "that holds all writes, the group recovers by the log, not by backfill, and few groups do at a time. "
         "Then state faults.object_writes"
     ]
 
