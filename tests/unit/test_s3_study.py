@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from stripesim.models.problems import MeasuredError, StudyError
+from stripesim.models.problems import MeasuredError, NotComputedError
 from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.s3.claims import claims_of, ledger_for
 from stripesim.scenarios.studies.s3.counted import load_counts
@@ -47,7 +47,7 @@ def test_hardware_is_read_from_the_words_of_each_source() -> None:
     ],
 )
 def test_what_a_description_lacks_is_the_reason(text, says) -> None:
-    with pytest.raises(StudyError, match=says):
+    with pytest.raises(NotComputedError, match=says):
         read_cluster(text)
     row = replace(ROWS["rgw-229"], hardware=text)
     (found,) = simulate_rows([row])
@@ -141,10 +141,10 @@ def test_values_and_ratios_are_judged_by_id() -> None:
 
 
 def test_a_folder_of_further_rows_is_read(tmp_path) -> None:
-    with pytest.raises(StudyError, match=r"s3\.csv"):
+    with pytest.raises(MeasuredError, match=r"s3\.csv"):
         load(tmp_path)
     (tmp_path / "s3.csv").write_text("id,value\n1,2\n", encoding="utf-8")
-    with pytest.raises(StudyError, match="got no system"):
+    with pytest.raises(MeasuredError, match="got no system"):
         load(tmp_path)
 
 

@@ -13,16 +13,16 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
-from unittest import mock
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from jinja2.utils import htmlsafe_json_dumps
 
 from stripesim.models.jit.prebuilt import FOLDER, MANIFEST, WASM
 from stripesim.models.problems import AnswerError, Problem
-from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.run import run_cells
+from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.show.words import RESOURCE_WORDS
 from stripesim.sim.engine.compiled import world as layout
@@ -31,6 +31,7 @@ from stripesim.sim.engine.compiled.world import World
 from stripesim.sim.engine.draws import seed_state
 from stripesim.sim.engine.program import Program
 from stripesim.sim.kernels import empty_program
+from stripesim.sim.run import planned_program
 
 PARTS = Path(__file__).resolve().parent
 SCENARIO = "quickstart"
@@ -73,12 +74,6 @@ ROOM = frozenset({
 })  # fmt: skip
 
 
-class _ProgramReadyError(Exception):
-    def __init__(self, program: Program) -> None:
-        super().__init__()
-        self.program = program
-
-
 def sets_of(choice: Mapping[str, Any]) -> dict[str, Any]:
     """Return keys of the scenario for values of `LOADS` and `HARDWARE`."""
     sets = dict(choice)
@@ -89,16 +84,18 @@ def sets_of(choice: Mapping[str, Any]) -> dict[str, Any]:
 def program_of(sets: Mapping[str, Any], seed: int) -> Program:
     """Return the program that the engine gets for the first cell of the scenario."""
     scenario = load_scenario(SCENARIO, sets=sets, seed=seed)
-
-    def stop(program: Program) -> NoReturn:
-        raise _ProgramReadyError(program)
-
-    with mock.patch("stripesim.sim.run.engine_named", return_value=stop):
-        try:
-            list(run_cells(scenario, "compiled", build_models(scenario)))
-        except _ProgramReadyError as ready:
-            return ready.program
-    raise AssertionError("the scenario has a cell")
+    inputs = build_cell(scenario, cells(scenario)[0])
+    if inputs.faults is not None:
+        raise AnswerError(Problem(place=SCENARIO, got="faults", wanted="none"))
+    return planned_program(
+        inputs.pool,
+        inputs.workload,
+        seed=scenario.seed,
+        prefilled=inputs.prefilled,
+        until_ns=inputs.until_ns,
+        newest_only=inputs.newest_only,
+        timeout_ns=inputs.timeout_ns,
+    )
 
 
 def planned_world(program: Program) -> World:
@@ -259,6 +256,5 @@ def engine_page() -> str:
     }
     text = (PARTS / "page.html").read_text("utf-8")
     script = (PARTS / "engine.js").read_text("utf-8")
-    # "</" would end the script.
-    stored = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
+    stored = htmlsafe_json_dumps(data, separators=(",", ":"))
     return text.replace("/* engine.js */", script).replace("/* data */ null", stored)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from stripesim.calibration.measured.hardware import arithmetic_factor, processor_factor
-from stripesim.models.problems import StudyError
+from stripesim.models.problems import NotComputedError
 from stripesim.scenarios.studies.description import shipped_toml
 
 #: Rate of networks that a source does not state, which then limits nothing [Gbit/s].
@@ -57,12 +57,12 @@ def read_cluster(text: str) -> DescribedCluster:
 
     Raises
     ------
-    StudyError
+    NotComputedError
         If it states neither hosts nor drives; the message says what is missing.
     """
     hosts = _number(text, *_HOSTS)
     if hosts is None:
-        raise StudyError("the number of hosts is not stated")
+        raise NotComputedError("the number of hosts is not stated")
     drives = _DRIVES.search(text)
     osds = _number(text, r"(\d+)\s*OSDs")
     if osds is not None and osds % hosts == 0:
@@ -70,7 +70,7 @@ def read_cluster(text: str) -> DescribedCluster:
     elif drives is not None:
         per_host = int(drives[1])
     else:
-        raise StudyError("number and kind of drives are not stated")
+        raise NotComputedError("number and kind of drives are not stated")
     processor = _read_processor(text)
     gateways = _number(text, r"(\d+)\s*RGWs?\b(?!/)")
     each = _number(text, r"(\d+)\s*RGWs?\s*(?:/|per )\s*(?:node|host)")

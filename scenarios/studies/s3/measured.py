@@ -9,7 +9,7 @@ from math import log
 from pathlib import Path
 from typing import Final
 
-from stripesim.models.problems import StudyError, problems_of
+from stripesim.models.problems import NotComputedError, problems_of
 from stripesim.scenarios.schema.units import parse_size_bytes
 from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.published_rows import (
@@ -77,7 +77,9 @@ class ObjectRow(PublishedRow):
         for name, words in _OPS.items():
             if word.rstrip("s") in words:
                 return name
-        raise StudyError(f"the operation {self.op!r} is none of {', '.join(_OPS)}")
+        raise NotComputedError(
+            f"the operation {self.op!r} is none of {', '.join(_OPS)}"
+        )
 
     @property
     def is_mixed(self) -> bool:
@@ -126,7 +128,7 @@ class ObjectRow(PublishedRow):
             for number in re.findall(r"\d[\d,]*", self.threads)
         ]
         if not numbers:
-            raise StudyError(f"the load {self.threads!r} states no number")
+            raise NotComputedError(f"the load {self.threads!r} states no number")
         count = numbers[0]
         if len(numbers) > 1 and re.search(r"\d[\w ]*[x×*]\s*\d", self.threads):
             count *= numbers[1]
@@ -144,7 +146,7 @@ class ObjectRow(PublishedRow):
         """
         found = re.findall(r"(\d+(?:\.\d+)?)\s*([KMG])?i?B?", self.block)
         if not found:
-            raise StudyError(f"the size {self.block!r} states no number")
+            raise NotComputedError(f"the size {self.block!r} states no number")
         ends = [_size_bytes(number, unit) for number, unit in found[:2]]
         first, last = ends[0], ends[-1]
         if len(ends) > 1 and "warp" in f"{self.hardware} {self.threads}":
@@ -164,7 +166,7 @@ def _size_bytes(number: str, unit: str) -> int:
     try:
         return parse_size_bytes(f"{number}{unit}iB" if unit else number)
     except ValueError as error:
-        raise StudyError(*problems_of(error)) from None
+        raise NotComputedError(*problems_of(error)) from None
 
 
 def load(data: Path | str | None = None) -> tuple[ObjectRow, ...]:
@@ -174,7 +176,7 @@ def load(data: Path | str | None = None) -> tuple[ObjectRow, ...]:
 
     Raises
     ------
-    StudyError
+    MeasuredError
         If the file is missing or lacks columns, or a value is no number, with one line for each.
     """
     if data is None:

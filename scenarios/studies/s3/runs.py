@@ -12,7 +12,7 @@ import numpy as np
 from stripesim.calibration.measured.hardware import scaled_times
 from stripesim.models.coding import parse_scheme
 from stripesim.models.cpu import CpuModel
-from stripesim.models.problems import RefusedError, StudyError, one_line
+from stripesim.models.problems import NotComputedError, one_line
 from stripesim.scenarios.cells.measured import autoscaled_pg_num
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
@@ -61,7 +61,7 @@ def tasks_for(rows: Sequence[ObjectRow], engine: str) -> list[Call]:
     for row in rows:
         try:
             key = row.run_key
-        except StudyError:
+        except NotComputedError:
             # `simulate_rows` gives the reason.
             key = (row.id,)
         if row.role != "not-derivable":
@@ -76,7 +76,7 @@ def _weight(row: ObjectRow) -> float:
     try:
         size_bytes = max(size for size, _ in row.sizes)
         return float(row.in_flight * (1 + size_bytes / _CHUNK_BYTES))
-    except StudyError:
+    except NotComputedError:
         return 0.0
 
 
@@ -84,7 +84,7 @@ def simulate_rows(rows: Sequence[ObjectRow], engine: str = "compiled") -> list[R
     """Simulate rows that share a run. Each result row has a value, or the reason why there is none."""
     try:
         run = _ObjectRun(rows[0], engine)
-    except (ValueError, RefusedError) as error:
+    except ValueError as error:
         return [_without_value(row, one_line(error)) for row in rows]
     return [_valued(row, run) for row in rows]
 
@@ -96,7 +96,7 @@ def _without_value(row: ObjectRow, reason: str) -> Row:
 def _valued(row: ObjectRow, run: _ObjectRun) -> Row:
     try:
         value = run.value_of(row)
-    except StudyError as error:
+    except NotComputedError as error:
         return _without_value(row, one_line(error))
     return {"row_id": row.id, "value": value, "reason": None, **run.numbers()}
 
@@ -138,7 +138,7 @@ def scenario_of(row: ObjectRow, cluster: DescribedCluster) -> Scenario:
     }
     if row.is_mixed:
         if not cluster.mix:
-            raise StudyError("the mix of operations is not stated")
+            raise NotComputedError("the mix of operations is not stated")
         workload["ops"] = [name for name, _ in cluster.mix]
         workload["op_shares"] = [share for _, share in cluster.mix]
     else:
@@ -259,7 +259,7 @@ class _ObjectRun:
             return self._rate(row, in_bytes=False) / _COUNTS[row.unit]
         if row.unit in _TIMES_NS and "lat" in metric:
             return self._latency_ns(row) / _TIMES_NS[row.unit]
-        raise StudyError(f"no rule computes {row.metric!r} in {row.unit!r}")
+        raise NotComputedError(f"no rule computes {row.metric!r} in {row.unit!r}")
 
     def _cores(self, metric: str) -> float:
         """Return busy cores of gateways or OSDs, which share hosts: a part of all, by their planned work."""
@@ -288,7 +288,7 @@ class _ObjectRun:
             return held & requested.is_write
         if row.s3_op == "get":
             return held & ~requested.is_write & (requested.lengths_bytes > 0)
-        raise StudyError(
+        raise NotComputedError(
             f"rows of mixed loads state no {row.s3_op} that a run tells apart"
         )
 
@@ -309,7 +309,7 @@ class _ObjectRun:
         latencies_ns = requested.latencies_ns[own] / self._objects
         metric = row.metric.lower()
         if "ttfb" in metric or "first byte" in metric:
-            raise StudyError("the time to the first byte is not simulated")
+            raise NotComputedError("the time to the first byte is not simulated")
         for word, percent in _PERCENTS.items():
             if word in metric:
                 return float(np.percentile(latencies_ns, percent))

@@ -14,6 +14,7 @@ from stripesim.models.coding import (
     WritePlan,
 )
 from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.ceph.sites import SiteDelays
 
 
 class ObjectExtent(TypedDict):
@@ -49,6 +50,10 @@ class PathContext:
     hinted_writes: bool = False
     #: True if recovery only moves data: every shard of the object is on some OSD that is up
     misplaced: bool = False
+    #: Delays between sites, or None if all hosts and clients are at one
+    site_delays: SiteDelays | None = None
+    #: Shard whose copy the client reads, or None for the primary's
+    reader: int | None = None
 
     @cached_property
     def lock_scope(self) -> str:
@@ -69,6 +74,10 @@ class PathContext:
     def moving(self) -> "PathContext":
         """The same state for an object that recovery only moves."""
         return replace(self, misplaced=True)
+
+    def read_at(self, shard: int) -> "PathContext":
+        """Return the same state for a client that reads the copy of a shard."""
+        return replace(self, reader=shard)
 
     @property
     def name(self) -> str:
