@@ -63,6 +63,46 @@ def document():
     return make_plan(parse_scenario(TEXT)).document
 
 
+def test_candidates_run_until_their_intervals_are_as_narrow_as_asked():
+    sets = ["plan.hosts=[7]", "plan.interval_percent=10"]
+    answer = make_plan(parse_scenario(TEXT, sets=sets))
+
+    simulated = [one for one in answer["candidates"] if one["iops"] is not None]
+    assert simulated
+    for one in simulated:
+        for name in ("iops", "latency_p99"):
+            unit = "" if name == "iops" else "_ns"
+            low = one[f"{name}_low{unit}"]
+            high = one[f"{name}_high{unit}"]
+            # Five runs may agree exactly, as rates do that are all served.
+            if low is not None:
+                assert (high - low) / 2 <= 0.10 * one[f"{name}{unit}"]
+        assert not [line for line in one["warnings"] if "interval_percent" in line]
+    assert any("5 to 50 seeds" in line for line in answer["assumptions"])
+
+
+def test_a_candidate_whose_interval_stays_wide_says_so_after_fifty_runs(monkeypatch):
+    # Given latencies that alternate between 1 and 3 s: after 50 runs, half the interval is
+    # t(49) × 1.01 s / √50 = 2.01 × 0.143 s = 0.287 s, 14 % of 2 s.
+    seeds = []
+
+    def alternating(scenario, *_, **__):
+        seeds.append(scenario.seed)
+        latency_s = 1 + 2 * (scenario.seed % 2)
+        return planning._WorstCells(200.0, 200.0, False, None, latency_s * 1e9, 0.0)
+
+    monkeypatch.setattr(planning, "_worst", alternating)
+    sets = ["plan.hosts=[7]", "schemes=['rs:4,2']", "plan.interval_percent=10"]
+    answer = make_plan(parse_scenario(TEXT, sets=sets))
+
+    # The scenario has seed 1.
+    assert sorted(seeds) == list(range(1, 51))
+    (one,) = answer["candidates"]
+    assert any(
+        states(line, "plan.interval_percent (10) ... 50") for line in one["warnings"]
+    )
+
+
 def test_warnings_are_about_the_load_at_the_rate_that_is_asked_for():
     # At a rate arrivals go by the clock: a queue depth far outside the range plays no part.
     deep = TEXT.replace("requests = 400", "requests = 400\nqueue_depth = 9999")

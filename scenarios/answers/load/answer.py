@@ -13,6 +13,7 @@ from stripesim.scenarios.answers.load.words import (
     outside_of_load,
     sentence_of,
     table_of,
+    wide_intervals,
 )
 from stripesim.scenarios.cells.notes import (
     client_notes,
@@ -32,6 +33,7 @@ def answer_of_load(
     """Return the answer of load curves: a table of each, sentences, files, figures and a page."""
     refusals = [line for curve in curves for line in curve.refusals]
     rate_falls = [line for curve in curves for line in curve.falls]
+    wide = list(wide_intervals(scenario, curves))
     sentences = [sentence_of(curve) for curve in curves]
     clients = client_notes(scenario)
     outside = outside_of_load(scenario)
@@ -44,7 +46,7 @@ def answer_of_load(
         "curves": [curve.to_json() for curve in curves],
         "sentences": sentences,
         "notes": clients,
-        "warnings": [*map(str, outside), *warnings, *rate_falls, *refusals],
+        "warnings": [*map(str, outside), *warnings, *wide, *rate_falls, *refusals],
         "falls": rate_falls,
         "refusals": refusals,
         "provenance": made_from(
@@ -63,7 +65,7 @@ def answer_of_load(
             *(f"note: {line}" for line in (*notes_of(curves), *clients)),
         ],
         outside=outside,
-        warnings=[*warnings, *rate_falls],
+        warnings=[*warnings, *wide, *rate_falls],
         refusals=refusals,
         saved_as="load.json",
         files=lambda: {"load.csv": csv_text(_points(document)).encode()},
