@@ -17,7 +17,7 @@ from stripesim.calibration.kernels.cost_fit import table_from_rows
 from stripesim.calibration.kernels.store import CEPH_TABLE
 from stripesim.calibration.kernels.timing import row_of
 from stripesim.models.coding.parse import parse_scheme
-from stripesim.models.kernel.cost import KernelTable
+from stripesim.models.kernel.cost import KernelModel
 from stripesim.models.problems import KernelError, first_problem
 
 _LINE = re.compile(
@@ -279,7 +279,7 @@ def ceph_rows(path: Path) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: row["backend"] != "jerasure:reed_sol_van")
 
 
-def ceph_table_from(path: Path) -> KernelTable:
+def ceph_table_from(path: Path) -> KernelModel:
     """Fit the kernel table of Ceph's plugins to a file as in `ceph_rows`."""
     times_s = (
         pl.read_csv(path).filter(pl.col("lib") == _LIBRARY)["time"].cast(pl.Float64)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelTable
+from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelModel
 
 Floats = npt.NDArray[np.float64]
 
@@ -124,7 +124,7 @@ def fit_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[KernelCost, ...]:
 
 def table_from_rows(
     rows: Iterable[Mapping[str, Any]], *, name: str, provenance: Mapping[str, Any]
-) -> KernelTable:
+) -> KernelModel:
     """Return the kernel table fitted to measured rows.
 
     Parameters
@@ -148,7 +148,7 @@ def table_from_rows(
         "median_of_maxima": float(np.median([cost.residual_max for cost in costs])),
         "max": max(cost.residual_max for cost in costs),
     }
-    return KernelTable(name, {**provenance, "relative_residuals": residuals}, costs)
+    return KernelModel(name, {**provenance, "relative_residuals": residuals}, costs)
 
 
 def _fit_group(

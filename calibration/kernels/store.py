@@ -13,7 +13,7 @@ from typing import Any
 
 from stripesim.calibration.kernels.codec import library_versions
 from stripesim.calibration.kernels.cost_fit import table_from_rows
-from stripesim.models.kernel.cost import KernelTable
+from stripesim.models.kernel.cost import KernelModel
 from stripesim.models.kernel.documents import (
     load_table,
     merge_tables,
@@ -57,7 +57,7 @@ def table_name(cpu: Mapping[str, Any]) -> str:
     return "-".join([slug, *parts])
 
 
-def table_of_this_machine(rows: Iterable[Mapping[str, Any]]) -> KernelTable:
+def table_of_this_machine(rows: Iterable[Mapping[str, Any]]) -> KernelModel:
     """Fit rows measured on this machine into a table named after the processor, with its provenance."""
     cpu = cpu_description()
     provenance = {
@@ -76,7 +76,7 @@ def user_table_dir() -> Path:
     return Path(base) / "stripesim" / "kernel_tables"
 
 
-def save_table(table: KernelTable, directory: Path | None = None) -> Path:
+def save_table(table: KernelModel, directory: Path | None = None) -> Path:
     """Save a table, keeping further costs of an existing file.
 
     Parameters
@@ -115,7 +115,7 @@ def shipped_table_names() -> tuple[str, ...]:
     )
 
 
-def named_table(name: str) -> KernelTable:
+def named_table(name: str) -> KernelModel:
     """Return a table by name. Tables measured here take precedence over shipped ones.
 
     Raises
@@ -130,7 +130,7 @@ def named_table(name: str) -> KernelTable:
     return shipped_table(name)
 
 
-def costs_measured_here(scheme: str) -> KernelTable | None:
+def costs_measured_here(scheme: str) -> KernelModel | None:
     """Return the costs of a code that ``stripesim kernel --save`` stored for this processor, or None."""
     path = user_table_dir() / f"{table_name(cpu_description())}.json"
     if not path.exists():
@@ -143,7 +143,7 @@ def costs_measured_here(scheme: str) -> KernelTable | None:
 
 
 @lru_cache(maxsize=4)
-def shipped_table(name: str) -> KernelTable:
+def shipped_table(name: str) -> KernelModel:
     """Return a shipped table by name.
 
     Raises
@@ -161,6 +161,6 @@ def shipped_table(name: str) -> KernelTable:
     return parse_table(text, where=f"{name}.json")
 
 
-def default_table() -> KernelTable:
+def default_table() -> KernelModel:
     """Return the default table, which is the same on every machine, with or without pyeclib."""
     return shipped_table(DEFAULT_TABLE)

@@ -117,7 +117,7 @@ class KernelCost:
 
 
 @dataclass(frozen=True)
-class KernelTable:
+class KernelModel:
     """Kernel costs measured on one CPU, at most one per backend, scheme, operation and number of erasures.
 
     `name` equals the stem of the table's file. `provenance` has at least ``basis`` (such as ``measured``),

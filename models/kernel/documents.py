@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from stripesim.models.documents import json_lines
-from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelTable
+from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelModel
 from stripesim.models.problems import KernelError, problems_at
 
 FORMAT = "stripesim-kernel-table-1"
@@ -17,14 +17,14 @@ FORMAT = "stripesim-kernel-table-1"
 _NAMES_OF_PARTS = tuple(field.name for field in fields(AffineKnee))
 
 
-def table_to_json(table: KernelTable) -> str:
+def table_to_json(table: KernelModel) -> str:
     """Return the table as a JSON document, with an infinite knee as null."""
     head = {"format": FORMAT, "name": table.name, "provenance": dict(table.provenance)}
     costs = (_finite(asdict(cost)) for cost in table.costs)
     return "".join(json_lines(head, "costs", costs))
 
 
-def parse_table(text: str, *, where: str = "kernel table") -> KernelTable:
+def parse_table(text: str, *, where: str = "kernel table") -> KernelModel:
     """Parse a table written by `table_to_json`.
 
     Parameters
@@ -51,14 +51,14 @@ def parse_table(text: str, *, where: str = "kernel table") -> KernelTable:
         raise KernelError(f"{where}: format: got {got!r}, wanted {FORMAT!r}")
     try:
         costs = tuple(_cost(raw) for raw in _typed(document, "costs", list))
-        return KernelTable(
+        return KernelModel(
             _typed(document, "name", str), _typed(document, "provenance", dict), costs
         )
     except KernelError as error:
         raise KernelError(*problems_at(where, error)) from None
 
 
-def load_table(path: Path) -> KernelTable:
+def load_table(path: Path) -> KernelModel:
     """Read a table from a file.
 
     Raises
@@ -73,7 +73,7 @@ def load_table(path: Path) -> KernelTable:
     return parse_table(text, where=str(path))
 
 
-def merge_tables(name: str, tables: Iterable[KernelTable]) -> KernelTable:
+def merge_tables(name: str, tables: Iterable[KernelModel]) -> KernelModel:
     """Merge at least one table. Earlier costs win, and later provenance is kept under ``merged``."""
     ordered = list(tables)
     costs: dict[tuple[str, str, str, int], KernelCost] = {}
@@ -83,7 +83,7 @@ def merge_tables(name: str, tables: Iterable[KernelTable]) -> KernelTable:
     provenance = dict(ordered[0].provenance)
     if len(ordered) > 1:
         provenance["merged"] = [dict(table.provenance) for table in ordered[1:]]
-    return KernelTable(name, provenance, tuple(costs.values()))
+    return KernelModel(name, provenance, tuple(costs.values()))
 
 
 def _finite(raw: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelTable
+from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelModel
 
 #: Timed codes that a fit over k and m needs: three coefficients, and some to estimate its error.
 CODES_MIN: Final = 6
@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 class Interpolated:
     """A kernel table extended by a code that was not timed."""
 
-    table: KernelTable  #: The table with the added costs
+    table: KernelModel  #: The table with the added costs
     codes: int  #: Number of timed codes that were fitted
     #: Median and largest |predicted / measured − 1| when encoding by each timed code is predicted from all
     #: other codes, over codes and sizes.
@@ -110,7 +110,7 @@ def _added(
     return new, max(map(len, encodes)), float(np.median(errors)), max(errors)
 
 
-def interpolated(table: KernelTable, scheme: str) -> Interpolated | None:
+def interpolated(table: KernelModel, scheme: str) -> Interpolated | None:
     r"""Add the costs of a Reed-Solomon code that a table lacks.
 
     Parameters

@@ -22,7 +22,7 @@ from stripesim.calibration.kernels.store import (
 )
 from stripesim.calibration.measured.kernels import ceph_kernels
 from stripesim.models.documents import json_text
-from stripesim.scenarios.schema.units import format_size
+from stripesim.scenarios.schema.units import size_text
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.files import csv_text
 from stripesim.scenarios.show.tables import Table
@@ -225,7 +225,7 @@ def _compared_table(timed: KernelTimes) -> Table:
             "scheme": scheme,
             "operation": f"{op}, {erasures} lost" if erasures else op,
             "Ceph's plugin": plugin.removeprefix("ceph "),
-            "data": format_size(of_one_case[0]["size_bytes"]),
+            "data": size_text(of_one_case[0]["size_bytes"]),
             "Ceph": _gb_per_s(speed),
             "call": _gb_per_s(call),
             "alone": _gb_per_s(_fastest(of_one_case, alone=True)),
@@ -273,7 +273,7 @@ def _times_table(rows: Sequence[Mapping[str, Any]]) -> Table:
             "backend": backend,
             "buffers": row["buffers"],
             "cores": f"{row['cores']}",
-            "data": format_size(row["size_bytes"]),
+            "data": size_text(row["size_bytes"]),
             "time [µs]": f"{row['seconds_median'] * 1e6:.1f}",
             "p10…p90 [µs]": _span_us(row["seconds_p10"], row["seconds_p90"]),
             "copy [µs]": _known(row["copy_seconds_median"], 1e6, ".1f"),

@@ -9,13 +9,13 @@ from stripesim.calibration.kernels.store import (
     named_table,
 )
 from stripesim.models.coding import OwnCode, RedundancyScheme, parse_scheme
-from stripesim.models.kernel.cost import KernelCost, KernelTable
+from stripesim.models.kernel.cost import KernelCost, KernelModel
 from stripesim.models.kernel.interpolate import Interpolated, interpolated
 from stripesim.models.problems import KernelError, SchemeError
 from stripesim.scenarios.schema.keys import Scenario
 
 
-def kernel_table(scenario: Scenario) -> KernelTable:
+def kernel_table(scenario: Scenario) -> KernelModel:
     """Return the costs of all codes of a scenario.
 
     For a code that the table lacks, the costs are those that ``stripesim kernel --save`` measured on this
@@ -74,7 +74,7 @@ def _costs_as(code: OwnCode) -> str:
 
 
 def _costs_of_other(
-    code: RedundancyScheme, other: str, table: KernelTable
+    code: RedundancyScheme, other: str, table: KernelModel
 ) -> list[KernelCost]:
     """Return the measured or interpolated costs of the code that a code of one's own names."""
     assert isinstance(code, OwnCode)
@@ -92,10 +92,10 @@ def _costs_of_other(
 
 
 def _added_codes(
-    scenario: Scenario, table: KernelTable
-) -> tuple[dict[str, KernelTable], dict[str, Interpolated]]:
+    scenario: Scenario, table: KernelModel
+) -> tuple[dict[str, KernelModel], dict[str, Interpolated]]:
     """Return the codes that a table lacks: those measured on this machine and those interpolated."""
-    measured: dict[str, KernelTable] = {}
+    measured: dict[str, KernelModel] = {}
     guessed: dict[str, Interpolated] = {}
     for name in _lacking(scenario, table):
         own = costs_measured_here(name)
@@ -108,7 +108,7 @@ def _added_codes(
     return measured, guessed
 
 
-def _named_table(scenario: Scenario) -> KernelTable:
+def _named_table(scenario: Scenario) -> KernelModel:
     """Return the table that a scenario names, or the default one."""
     name = scenario.cluster.kernel_table
     try:
@@ -119,12 +119,12 @@ def _named_table(scenario: Scenario) -> KernelTable:
         ) from None
 
 
-def _lacking(scenario: Scenario, table: KernelTable) -> list[str]:
+def _lacking(scenario: Scenario, table: KernelModel) -> list[str]:
     """List the erasure codes of a scenario that are missing from a table."""
     known = table.schemes()
     unknown = [name for name in scenario.schemes if name not in known]
     return [name for name in unknown if parse_scheme(name).kind == "erasure"]
 
 
-def _costs_of(scheme: str, table: KernelTable) -> Iterable[KernelCost]:
+def _costs_of(scheme: str, table: KernelModel) -> Iterable[KernelCost]:
     return (cost for cost in table.costs if cost.scheme == scheme)

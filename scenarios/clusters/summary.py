@@ -67,52 +67,61 @@ def answer(
         cluster = grown_cluster(cluster, imported[0], parse_growth(grow))
         names = [pool.placed.name for pool in imported]
         imported = chosen_pools(cluster, names)
-    scenarios = _scenarios_of(cluster, imported, path, plan=plan)
-    described = describe_pool(cluster, imported[0])
-    first = next(iter(scenarios.values()))
-    outside_lines = list(map(str, first.outside))
-    warnings = [*cluster.warnings, *described.hardware.warnings, *first.notes]
-    more = len(cluster.pools) - len(imported)
-    if more and not pools:
-        warnings.append(
-            f"pools: the scenario is of {first.pool}; {more} more: --pool names others"
-        )
-    document = {
-        "version": cluster.version,
-        "pools": [pool.row() for pool in cluster.pools],
-        "osds": [osd.row() for osd in cluster.osds],
-        "pgs_by_osd": cluster.count_rows(),
-        "capacity": capacity_of(cluster),
-        "placement": [choice.to_json() for choice in pg_choices(cluster)],
-        "scenario": first.tables,
-        "scenarios": [
-            {"pool": each.pool, **each.tables} for each in scenarios.values()
-        ],
-        "hardware": list(map(str, first.derivations)),
-        "processors": list(described.hardware.processors),
-        "outside_calibrated_range": outside_lines,
-        "warnings": [*warnings, *outside_lines],
-    }
+    scenarios = _scenarios_by_file(cluster, imported, path, plan=plan)
+    unnamed = len(cluster.pools) - len(imported)
+    if pools:
+        unnamed = 0
+    document = _summary(cluster, imported[0], list(scenarios.values()), unnamed)
     if failures is not None:
         document |= failures(cluster)
     return document, scenarios
 
 
-def _scenarios_of(
+def _scenarios_by_file(
     cluster: ImportedCluster, pools: Sequence[ImportedPool], path: Path, *, plan: bool
 ) -> dict[Path, ImportedScenario]:
-    """Return the scenario of each pool by its file, with what is outside the calibrated range."""
+    """Return the scenario of each pool by the file to write it to."""
     scenarios: dict[Path, ImportedScenario] = {}
     for pool in pools:
         file = path if len(pools) == 1 else _file_of(path, pool, set(scenarios))
-        scenario = (
-            plan_of(cluster, pool)
-            if plan
-            else scenario_of(cluster, pool, f"{file.stem}.crush.txt")
-        )
+        if plan:
+            scenario = plan_of(cluster, pool)
+        else:
+            scenario = scenario_of(cluster, pool, f"{file.stem}.crush.txt")
         outside = outside_of_pool(describe_pool(cluster, pool))
         scenarios[file] = replace(scenario, outside=tuple(outside))
     return scenarios
+
+
+def _summary(
+    cluster: ImportedCluster,
+    pool: ImportedPool,
+    scenarios: Sequence[ImportedScenario],
+    unnamed: int,
+) -> dict[str, Any]:
+    """Return the document of a cluster, with the hardware of a pool. `unnamed` pools have no scenario."""
+    hardware = describe_pool(cluster, pool).hardware
+    first = scenarios[0]
+    outside = list(map(str, first.outside))
+    warnings = [*cluster.warnings, *hardware.warnings, *first.notes]
+    if unnamed:
+        warnings.append(
+            f"pools: the scenario is of {first.pool}; {unnamed} more: --pool names others"
+        )
+    return {
+        "version": cluster.version,
+        "pools": [one.row() for one in cluster.pools],
+        "osds": [osd.row() for osd in cluster.osds],
+        "pgs_by_osd": cluster.count_rows(),
+        "capacity": capacity_of(cluster),
+        "placement": [choice.to_json() for choice in pg_choices(cluster)],
+        "scenario": first.tables,
+        "scenarios": [{"pool": each.pool, **each.tables} for each in scenarios],
+        "hardware": list(map(str, first.derivations)),
+        "processors": list(hardware.processors),
+        "outside_calibrated_range": outside,
+        "warnings": [*warnings, *outside],
+    }
 
 
 def _file_of(path: Path, pool: ImportedPool, taken: set[Path]) -> Path:

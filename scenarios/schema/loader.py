@@ -61,7 +61,7 @@ Overrides = Mapping[str, Any] | Sequence[str | Override]
 
 
 @dataclass
-class _Document:
+class _Draft:
     """A TOML document that is being turned into a scenario."""
 
     label: str
@@ -198,7 +198,7 @@ def scenario_from(
     The other parameters, the result and the errors are those of `parse_scenario`.
     """
     plain = {key: _as_toml(value) for key, value in values.items()}
-    document = _Document(label, plain, lines={}, has_lines=False)
+    document = _Draft(label, plain, lines={}, has_lines=False)
     return _finished(document, base_dir, sets, seed)
 
 
@@ -245,7 +245,7 @@ def _class_path(described: type) -> str:
 
 
 def _finished(
-    document: _Document, base_dir: Path | None, sets: Overrides, seed: int | None
+    document: _Draft, base_dir: Path | None, sets: Overrides, seed: int | None
 ) -> Scenario:
     """Apply overrides, validate, and check rules that span several keys."""
     if len(sets) > OVERRIDES_MAX:
@@ -282,7 +282,7 @@ def _finished(
     return scenario
 
 
-def _load_codes(document: _Document, base: Path) -> None:
+def _load_codes(document: _Draft, base: Path) -> None:
     """Load the files of codes, which the schemes may name. Missing files are reported with all others."""
     from stripesim.models.coding import load_code_file
     from stripesim.models.problems import OwnCodeError
@@ -305,7 +305,7 @@ def _load_codes(document: _Document, base: Path) -> None:
             document.add(KeyProblem(("codes", index), value_text(name), wanted))
 
 
-def _rename_keys(document: _Document) -> None:
+def _rename_keys(document: _Draft) -> None:
     for problem in rename_keys(document.values, document.lines, document.places):
         document.add(problem)
 
@@ -367,9 +367,9 @@ def _read(path: Path) -> str:
         ) from None
 
 
-def _parse_toml(text: str, label: str) -> _Document:
+def _parse_toml(text: str, label: str) -> _Draft:
     try:
-        return _Document(label, parse_toml(text, label), locate_keys(text))
+        return _Draft(label, parse_toml(text, label), locate_keys(text))
     except tomllib.TOMLDecodeError as error:
         line, reason = _syntax_error(text, error)
     lines = text.splitlines()
@@ -396,7 +396,7 @@ def _syntax_error(text: str, error: tomllib.TOMLDecodeError) -> tuple[int, str]:
     return int(match[1] or last_line), reason
 
 
-def _override(document: _Document, item: str | Override) -> None:
+def _override(document: _Draft, item: str | Override) -> None:
     """Apply an override, or record the problem with it."""
     if isinstance(item, str):
         _override_from_text(document, item)
@@ -411,7 +411,7 @@ def _override(document: _Document, item: str | Override) -> None:
     _replace(document, path, value)
 
 
-def _override_from_text(document: _Document, item: str) -> None:
+def _override_from_text(document: _Draft, item: str) -> None:
     """Apply an override of the form ``key.path=value``."""
     key, equals, value = item.partition("=")
     if not equals:
@@ -436,7 +436,7 @@ def _override_from_text(document: _Document, item: str) -> None:
     _replace(document, path, new)
 
 
-def _note_no_key(document: _Document, place: str, item: str, key: str) -> None:
+def _note_no_key(document: _Draft, place: str, item: str, key: str) -> None:
     got = f"{value_text(key)} for a key"
     wanted = "one such as workload.requests"
     document.loose.append(
@@ -444,7 +444,7 @@ def _note_no_key(document: _Document, place: str, item: str, key: str) -> None:
     )
 
 
-def _replace(document: _Document, path: KeyPath, value: Any) -> None:
+def _replace(document: _Draft, path: KeyPath, value: Any) -> None:
     """Set a value in the document, and create missing tables on the way."""
     table = document.values
     for depth, part in enumerate(path[:-1], start=1):
@@ -508,7 +508,7 @@ def validated(values: Mapping[str, Any]) -> Scenario:
     return Scenario.model_validate_json(json_line(values))
 
 
-def _validate(document: _Document) -> Scenario:
+def _validate(document: _Draft) -> Scenario:
     """Validate all keys, then fall back to defaults for invalid ones so that later rules can run."""
     try:
         return validated(_plain(document.values))
@@ -535,7 +535,7 @@ def _validate(document: _Document) -> Scenario:
         ) from None
 
 
-def _note_details(document: _Document, details: Sequence[ErrorDetails]) -> None:
+def _note_details(document: _Draft, details: Sequence[ErrorDetails]) -> None:
     """Convert pydantic's errors to problems, up to the limit: each conversion takes a millisecond."""
     places = document.places
     ordered = sorted(details, key=lambda detail: places.find(detail["loc"])[0])
@@ -565,7 +565,7 @@ def _remove(values: dict[str, Any], loc: KeyPath, document: Mapping[str, Any]) -
         values.pop(path[0], None)
 
 
-def _cross_check(document: _Document, scenario: Scenario) -> None:
+def _cross_check(document: _Draft, scenario: Scenario) -> None:
     faulty = frozenset(document.faulty_paths)
     above_faulty = {path[:length] for path in faulty for length in range(len(path))}
 
@@ -581,7 +581,7 @@ def _cross_check(document: _Document, scenario: Scenario) -> None:
             document.add(problem)
 
 
-def _readable_schemes(document: _Document) -> list[NumberedScheme]:
+def _readable_schemes(document: _Draft) -> list[NumberedScheme]:
     from stripesim.models.coding import parse_scheme
     from stripesim.models.problems import SchemeError
 

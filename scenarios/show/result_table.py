@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
-from stripesim.scenarios.schema.units import format_size
+from stripesim.scenarios.schema.units import size_text
 from stripesim.scenarios.show.quantities import IDENTITY, QUANTITIES
 from stripesim.sim.observe.audit import failed_check
 from stripesim.sim.observe.limits import LATENCY, NEAR, resource_name
@@ -50,7 +50,7 @@ def block_text(row: Mapping[str, Any]) -> str:
     size_bytes = row.get("block_size_bytes")
     if size_bytes is None:
         return "–"
-    return format_size(int(size_bytes))
+    return size_text(int(size_bytes))
 
 
 def _bottleneck(row: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from stripesim.calibration.kernels.codec import library_versions
 from stripesim.calibration.kernels.store import cpu_description
 from stripesim.calibration.measured.kernels import read_kernels
 from stripesim.models.documents import json_text
-from stripesim.models.kernel.cost import AffineKnee, KernelTable
+from stripesim.models.kernel.cost import AffineKnee, KernelModel
 from stripesim.scenarios.show.files import csv_text
 from stripesim.scenarios.studies.description import study_folder
 
@@ -72,7 +72,7 @@ def write_rows(
     path.write_text(csv_text(kept), encoding="utf-8")
 
 
-def scaled_table(table: KernelTable, family: str, factor: float) -> KernelTable:
+def scaled_table(table: KernelModel, family: str, factor: float) -> KernelModel:
     """Return a table with scaled times for one family of codes, or for one code.
 
     Used for Clay: the NumPy kernel looks products up in tables, while Ceph's plugin calls jerasure's

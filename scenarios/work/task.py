@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from stripesim._version import __version__
 from stripesim.models.coding import parse_scheme
 from stripesim.models.documents import canonical_json
-from stripesim.models.kernel.cost import KernelTable
+from stripesim.models.kernel.cost import KernelModel
 from stripesim.models.problems import first_problem
 from stripesim.scenarios.cells.files import file_sha256
 from stripesim.scenarios.cells.models import build_models
@@ -357,10 +357,10 @@ def _models_sha256(key: _ModelsKey) -> str:
 
 #: A kernel table and its text, by the identity of the table. Models share the tables that ship.
 _KERNEL_TEXTS_MAX: Final = 8
-_kernel_texts: dict[int, tuple[KernelTable, str]] = {}
+_kernel_texts: dict[int, tuple[KernelModel, str]] = {}
 
 
-def _kernel_text(table: KernelTable) -> str:
+def _kernel_text(table: KernelModel) -> str:
     """Return all values of a kernel table. Writing them takes longer than to build the models."""
     if id(table) not in _kernel_texts:
         if len(_kernel_texts) == _KERNEL_TEXTS_MAX:

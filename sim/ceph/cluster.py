@@ -12,7 +12,7 @@ from stripesim.models.coding.optimised.extent_cache import ExtentCacheModel
 from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.hdd import DeviceModel
 from stripesim.models.kernel.buffers import EncodeBufferModel
-from stripesim.models.kernel.cost import KernelTable
+from stripesim.models.kernel.cost import KernelModel
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store.gateway import GatewayModel
@@ -131,7 +131,7 @@ class Models:
     threads: ThreadModel
     ssd: DeviceModel
     store: ObjectStoreModel
-    kernel: KernelTable
+    kernel: KernelModel
     kernel_backend: str | None = None
     encode_buffers: EncodeBufferModel | None = None
     lookup: MetadataLookup | None = None

@@ -319,7 +319,7 @@ def test_of_a_large_object_the_first_round_of_its_repair_is_explained() -> None:
     stripes = -(-(8 << 20) // 24576)
     rounds = -(-(384 << 20) // (stripes * 24576))
     assert heading(timeline).endswith(
-        f"of one 384MiB object, kraken (the first of {rounds} rounds)"
+        f"of one 384 MiB object, kraken (the first of {rounds} rounds)"
     )
     assert timeline.totals()["device_read_bytes"] == stripes * 24576
 

@@ -143,7 +143,7 @@ def test_the_table_counts_every_byte_once(writes: list[Timeline]) -> None:
 
 def test_words(writes: list[Timeline]) -> None:
     copies = writes[0]
-    assert heading(copies) == "3-replication: 4KiB write, kraken"
+    assert heading(copies) == "3-replication: 4 KiB write, kraken"
     assert latency_words(copies).startswith(f"{copies.latency_ns / 1e3:,.1f} µs: ")
     assert byte_words({"device_read_bytes": 24576, "messages": 3}) == "24 KiB read"
 
@@ -155,7 +155,7 @@ def test_the_command_prints_drawing_table_and_sources(
     status, out, _ = command("explain", "write", *schemes, "--size", "4k")
     assert status == 0
     for words in (
-        "RS(4,2): 4KiB write",
+        "RS(4,2): 4 KiB write",
         "encode and send",
         "cpu.sub_op_send_ns",
         "reply at",

@@ -128,7 +128,7 @@ def test_an_axis_is_logarithmic_only_where_values_span_far(rows: pl.DataFrame) -
 def test_the_caption_says_means_and_factors_of_the_rows(rows: pl.DataFrame) -> None:
     mean = np.mean([value("rep:3", "read", "rand", size) for size in SIZES]) / 1e6
     _, caption = draw_cell_figure(rows, pattern="rand", op="read")
-    assert caption.startswith("Random reads of 1KiB to 128KiB, simulated.")
+    assert caption.startswith("Random reads of 1 KiB to 128 KiB, simulated.")
     assert f"{mean:.3g} MB/s for 3-replication" in caption
     assert "for RS(6,3) (2×)" in caption
     assert "for RS(6,3) (0.5×)" in caption
@@ -175,7 +175,7 @@ def test_rows_that_do_not_fill_the_grid_are_drawn_as_far_as_they_go(
     some = rows.filter((pl.col("op") == "read") | (pl.col("pattern") == "seq"))
     assert set(draw_all(some)) == {"headline", "seq-read", "rand-read", "seq-write"}
     one = rows.head(1)
-    assert draw_headline(one).caption == "Simulated throughput, 128KiB."
+    assert draw_headline(one).caption == "Simulated throughput, 128 KiB."
     trace = rows_frame([{"scheme": "rep:3", "op": "trace", "pattern": "trace"}])
     assert draw_all(trace) == {}
     for draw in (
@@ -223,8 +223,8 @@ def test_one_block_size_is_drawn_as_bars_from_zero(rows: pl.DataFrame) -> None:
             "3-replication",
             "RS(6,3)",
         ]
-        assert axes.get_xlabel() == "block size 4KiB"
-    assert "4KiB" in caption
+        assert axes.get_xlabel() == "block size 4 KiB"
+    assert "4 KiB" in caption
 
 
 def test_the_legend_names_the_schemes_even_where_the_first_panel_is_empty(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelTable
+from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelModel
 from stripesim.models.kernel.documents import (
     load_table,
     merge_tables,
@@ -47,8 +47,8 @@ def decode_cost(erasures: int, fixed_ns: float) -> KernelCost:
     return cost("decode", erasures, net=AffineKnee(fixed_ns, 0.25))
 
 
-def table(*costs: KernelCost) -> KernelTable:
-    return KernelTable("t", PROVENANCE, costs)
+def table(*costs: KernelCost) -> KernelModel:
+    return KernelModel("t", PROVENANCE, costs)
 
 
 def test_a_knee_changes_the_slope_once() -> None:

@@ -9,7 +9,7 @@ import stripesim
 from stripesim.calibration.kernels import store as kernel_store
 from stripesim.calibration.kernels.against_ceph import ceph_rows, ceph_table_from
 from stripesim.models.coding import parse_scheme
-from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelTable
+from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelModel
 from stripesim.models.problems import KernelError
 from stripesim.scenarios.answers.plan.plan import make_plan
 from stripesim.scenarios.cells.models import build_models
@@ -22,7 +22,7 @@ needs_kernels = pytest.mark.skipif(
 )
 
 
-def small_table(scheme: str, fixed_ns: float) -> KernelTable:
+def small_table(scheme: str, fixed_ns: float) -> KernelModel:
     cost = KernelCost(
         "b",
         scheme,
@@ -43,7 +43,7 @@ def small_table(scheme: str, fixed_ns: float) -> KernelTable:
         "versions": {},
         "date": "2026-01-01",
     }
-    return KernelTable("mine", provenance, (cost,))
+    return KernelModel("mine", provenance, (cost,))
 
 
 def test_shipped_tables_load_and_their_schemes_parse() -> None:

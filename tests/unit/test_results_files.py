@@ -193,7 +193,7 @@ def test_the_table_scales_units_and_names_the_bottleneck() -> None:
     body = text.splitlines()[4 if not text.splitlines()[0].strip() else 3]
     for part in (
         "rs:6,3",
-        "4KiB",
+        "4 KiB",
         "36.8 ±1.0",
         "544",
         "1,500",

@@ -8,7 +8,7 @@ from stripesim.scenarios.answers.explain.timeline import (
     Timeline,
     TimelineStep,
 )
-from stripesim.scenarios.schema.units import format_size
+from stripesim.scenarios.schema.units import size_text
 from stripesim.scenarios.show.figures.captions import scheme_label
 from stripesim.sim.ceph.paths.message import split_label
 
@@ -72,7 +72,7 @@ class TableRow:
 def heading(timeline: Timeline) -> str:
     """Return a one-line title of a timeline."""
     scheme = scheme_label(timeline.scheme)
-    size = format_size(timeline.size_bytes)
+    size = size_text(timeline.size_bytes)
     release = timeline.generation
     if timeline.method not in ("", "primary"):
         release += f" ({timeline.method})"
@@ -81,7 +81,7 @@ def heading(timeline: Timeline) -> str:
         return f"{scheme}: repair of shard {lost} of one {size} object, {release}"
     request = f"{size} {timeline.op}"
     if timeline.offset_bytes:
-        request += f" at {format_size(timeline.offset_bytes)}"
+        request += f" at {size_text(timeline.offset_bytes)}"
     text = f"{scheme}: {request}, {release}"
     if timeline.state != "healthy":
         text += f", {timeline.state}"

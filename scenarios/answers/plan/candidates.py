@@ -27,9 +27,9 @@ from stripesim.scenarios.schema.loader import scenario_from
 from stripesim.scenarios.schema.tables import VARIED, PlanSpec
 from stripesim.scenarios.schema.units import (
     bytes_text,
-    format_size,
     number_text,
     rate_text,
+    size_text,
 )
 from stripesim.sim.observe.intervals import Interval
 
@@ -206,7 +206,7 @@ def with_unit(key: str, value: Any) -> str:
         case "drive_bytes":
             return f"drives of {bytes_text(value)}"
         case "stripe_unit_bytes":
-            return f"stripe unit {format_size(value)}"
+            return f"stripe unit {size_text(value)}"
         case "public_gbit_per_s" | "private_gbit_per_s":
             return f"{number_text(value)} Gb/s {key.partition('_')[0]}"
         case "cores_per_host":

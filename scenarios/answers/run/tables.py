@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from stripesim.scenarios.answers.run.advise import gain_text, notable
 from stripesim.scenarios.answers.run.words import cell_name
-from stripesim.scenarios.schema.units import bytes_text, format_size, number_text
+from stripesim.scenarios.schema.units import bytes_text, number_text, size_text
 from stripesim.scenarios.show.tables import Table
 
 #: Longest list of events with equal time and kind.
@@ -175,7 +175,7 @@ def capacity_table(capacities: Sequence[Mapping[str, Any]]) -> Table:
     rows = [
         [
             one["scheme"],
-            format_size(one["object_bytes"]),
+            size_text(one["object_bytes"]),
             f"{one['overhead']:.3g}",
             f"{one['stored_bytes_per_client_byte']:.3g}",
             bytes_text(one["raw_bytes"]),

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import polars as pl
 
-from stripesim.scenarios.schema.units import format_size
+from stripesim.scenarios.schema.units import size_text
 from stripesim.scenarios.show.figures.captions import (
     OP_WORDS,
     PATTERN_WORDS,
@@ -159,7 +159,7 @@ def _values_text(values: Mapping[str, Any]) -> str:
     """Write values of swept keys.
 
     >>> _values_text({"cluster.hosts": 4, "block_size_bytes": 65536})
-    'hosts 4, block size 64KiB'
+    'hosts 4, block size 64 KiB'
     """
     return ", ".join(
         f"{key_words(key)} {_value_text(key, value)}" for key, value in values.items()
@@ -170,7 +170,7 @@ def _value_text(key: str, value: Any) -> str:
     if value is None:
         return "–"
     if key.endswith("_bytes"):
-        return format_size(int(value))
+        return size_text(int(value))
     return f"{value:,.10g}" if isinstance(value, int | float) else str(value)
 
 

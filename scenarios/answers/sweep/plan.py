@@ -157,39 +157,20 @@ def plan_sweep(
     if isinstance(sets, Mapping):
         sets = [Override(key, value) for key, value in sets.items()]
     faults += _clashes(axes, sets)
-    if replications < 1:
-        faults.append(
-            Problem(
-                place="--replications",
-                got=str(replications),
-                wanted="a number of at least 1",
-            )
-        )
+    faults += _too_few_runs(replications)
     if math.prod(len(axis.steps) for axis in axes) > _POINTS_MAX:
-        faults.append(
-            Problem(
-                place="--over", got=f"more than {_POINTS_MAX:,} points", wanted="fewer"
-            )
-        )
-        raise AnswerError(*faults)
+        got = f"more than {_POINTS_MAX:,} points"
+        raise AnswerError(*faults, Problem(place="--over", got=got, wanted="fewer"))
     scenarios = _load(scenario, axes, sets, seed, faults)
-    first = scenarios[0].seed if scenarios else 0
-    if first + replications - 1 > _SEED_MAX:
-        faults.append(
-            Problem(
-                place="--replications",
-                got=f"{replications} from seed {first}",
-                wanted="seeds below 2^63",
-            )
-        )
+    faults += _too_large_seeds(scenarios, replications)
     if faults:
         raise AnswerError(*dict.fromkeys(faults))
     keys = tuple(key for axis in axes for key in axis.keys)
     tasks = _tasks(scenarios, keys, replications, engine)
     _refuse_repeats(tasks, keys)
     asked = {
-        "over": _texts_of(grid) if isinstance(over, Mapping) else list(over),
-        "zip": _texts_of(other[:1]) if isinstance(zipped, Mapping) else list(zipped),
+        "over": _asked(over, grid),
+        "zip": _asked(zipped, other[:1]),
         "list": [dict(point) for point in points] or (list_file and str(list_file)),
         "set": [_set_text(item) for item in sets],
     }
@@ -202,6 +183,29 @@ def plan_sweep(
         replications,
         asked,
     )
+
+
+def _too_few_runs(replications: int) -> list[Problem]:
+    if replications >= 1:
+        return []
+    wanted = "a number of at least 1"
+    return [Problem(place="--replications", got=str(replications), wanted=wanted)]
+
+
+def _too_large_seeds(scenarios: Sequence[Scenario], replications: int) -> list[Problem]:
+    """Return the problem of replications whose seeds are too large. All points have the same seeds."""
+    first = scenarios[0].seed if scenarios else 0
+    if first + replications - 1 <= _SEED_MAX:
+        return []
+    got = f"{replications} from seed {first}"
+    return [Problem(place="--replications", got=got, wanted="seeds below 2^63")]
+
+
+def _asked(
+    values: Mapping[str, Sequence[Any]] | Sequence[str], axes: Sequence[_Axis]
+) -> list[str]:
+    """Return values of keys as the texts that the command line takes."""
+    return _texts_of(axes) if isinstance(values, Mapping) else list(values)
 
 
 def _grid(

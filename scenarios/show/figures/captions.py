@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import polars as pl
 
-from stripesim.scenarios.schema.units import format_size, number_text
+from stripesim.scenarios.schema.units import number_text, size_text
 
 PATTERN_WORDS: Final[Mapping[str, str]] = MappingProxyType(
     {"seq": "Sequential", "rand": "Random"}
@@ -188,7 +188,7 @@ def _listed(parts: Sequence[str]) -> str:
 
 
 def _range(rows: pl.DataFrame) -> str:
-    sizes = [format_size(size) for size in block_sizes(rows)]
+    sizes = [size_text(size) for size in block_sizes(rows)]
     return " to ".join(dict.fromkeys((sizes[0], sizes[-1])))
 
 

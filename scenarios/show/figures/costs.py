@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from stripesim.scenarios.schema.units import format_size, number_text
+from stripesim.scenarios.schema.units import number_text, size_text
 from stripesim.scenarios.show.figures.captions import (
     STEP_LOOKS,
     kind_words,
@@ -165,7 +165,7 @@ def _group_names(
         mark="text",
         x=[(bars[0] + bars[-1]) / 2 for bars in groups.values()],
         y=[1.0] * len(groups),
-        texts=[format_size(size) for size in groups if size is not None],
+        texts=[size_text(size) for size in groups if size is not None],
         style={"lift": (0, 2), "xycoords": ABOVE, "color": "#444444"},
     )
 
@@ -196,5 +196,5 @@ def _dominant_text(row: Mapping[str, Any]) -> str:
     text = f"{step} ({number_text(share)} %)"
     size = row["block_size_bytes"]
     if size is not None:
-        text += f" at {format_size(size)}"
+        text += f" at {size_text(size)}"
     return text

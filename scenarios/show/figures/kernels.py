@@ -11,7 +11,7 @@ from stripesim.calibration.kernels.store import default_table
 from stripesim.models.coding.parse import parse_scheme
 from stripesim.models.kernel.buffers import EncodeBufferModel
 from stripesim.models.problems import KernelError
-from stripesim.scenarios.schema.units import format_size, number_text
+from stripesim.scenarios.schema.units import number_text, size_text
 from stripesim.scenarios.show.figures.captions import scheme_label
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn
 from stripesim.scenarios.show.figures.specification import (
@@ -88,11 +88,11 @@ def draw_copies(
         groups = [
             list(_bars(pair, rows, ceph, scheme, size, buffers)) for pair in _PAIRS
         ]
-        panels.append(_size_panel(f"{format_size(size)} of data", groups))
+        panels.append(_size_panel(f"{size_text(size)} of data", groups))
         for (_, _, name), bars in zip(_PAIRS, groups, strict=True):
             error = _error(bars)
             if error is not None:
-                errors.append(f"{name} at {format_size(size)} {100 * error:+.0f} %")
+                errors.append(f"{name} at {size_text(size)} {100 * error:+.0f} %")
     caption = (
         f"One encode call of {scheme_label(scheme)}. The simulator charges the kernel without pyeclib's "
         "copies and, for ISA-L, a model of the buffers of Ceph's plugin, fitted to isa:cauchy. "

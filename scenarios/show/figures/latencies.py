@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from stripesim.scenarios.schema.units import format_size, number_text
+from stripesim.scenarios.schema.units import format_size, number_text, size_text
 from stripesim.scenarios.show.figures.captions import kind_words, scheme_label
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn
 from stripesim.scenarios.show.figures.specification import (
@@ -54,7 +54,7 @@ def _figure(
     kind: tuple[Any, ...], distributions: Sequence[Mapping[str, Any]]
 ) -> FigureSpec:
     op, pattern, block_bytes = kind
-    size = f" of {format_size(block_bytes)}" if block_bytes else ""
+    size = f" of {size_text(block_bytes)}" if block_bytes else ""
     title = f"{kind_words(op, pattern)}{size}"
     layers = [
         LayerSpec(

@@ -7,7 +7,7 @@ from typing import Any, Final
 import polars as pl
 
 from stripesim.models.problems import AnswerError, Problem
-from stripesim.scenarios.schema.units import format_size, number_text
+from stripesim.scenarios.schema.units import number_text, size_text
 from stripesim.scenarios.show.figures.captions import block_sizes, scheme_label
 from stripesim.scenarios.show.figures.specification import (
     AxisSpec,
@@ -192,13 +192,13 @@ def size_labels(sizes: Sequence[int]) -> list[str]:
     """Label block sizes [bytes] in KiB where all are whole KiB, else exactly."""
     if _all_kibibytes(sizes):
         return [f"{size // 1024}" for size in sizes]
-    return [format_size(size) for size in sizes]
+    return [size_text(size) for size in sizes]
 
 
 def size_axis_title(sizes: Sequence[int]) -> str:
     """Name the axis of block sizes [bytes], with the unit of its labels."""
     if len(sizes) == 1:
-        return f"block size {format_size(sizes[0])}"
+        return f"block size {size_text(sizes[0])}"
     if _all_kibibytes(sizes):
         return "block size [KiB]"
     return "block size"

@@ -23,7 +23,7 @@ from matplotlib.ticker import (
     NullLocator,
 )
 
-from stripesim.scenarios.schema.units import format_size
+from stripesim.scenarios.schema.units import size_text
 from stripesim.scenarios.show.figures.marks import MARKS
 from stripesim.scenarios.show.figures.specification import (
     AxisSpec,
@@ -257,7 +257,7 @@ def _set_ticks(axes: Axes, which: str, spec: AxisSpec) -> None:
 def tick_text(value: float, form: str) -> str:
     """Write the number at a tick."""
     if form == "size":
-        return format_size(int(value))
+        return size_text(int(value))
     if form == "KiB":
         return f"{value / 1024:g}"
     return format(value, form)

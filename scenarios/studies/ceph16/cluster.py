@@ -10,7 +10,7 @@ from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import RedundancyScheme, parse_scheme
 from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.generations import generation
-from stripesim.models.kernel.cost import KernelTable
+from stripesim.models.kernel.cost import KernelModel
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store.store import ObjectStoreModel
@@ -95,7 +95,7 @@ def crush_map() -> CrushMap:
     return parse_map(resource.read_text(encoding="utf-8"))
 
 
-def kernel_for(scheme: RedundancyScheme) -> KernelTable:
+def kernel_for(scheme: RedundancyScheme) -> KernelModel:
     """Return costs of encoding. A code that was not timed borrows those of `KERNEL_STAND_IN`."""
     table = named_table(KERNEL_TABLE)
     if scheme.kind != "erasure" or scheme.name in table.schemes():
