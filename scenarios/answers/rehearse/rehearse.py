@@ -464,9 +464,10 @@ def _log_warnings(
     is_stated = scenario.faults is not None and scenario.faults.object_writes
     if sample.by_log or is_stated or whole.group_objects > log_entries_count:
         return []
+    objects_count = round(whole.group_objects)
     return [
-        f"a placement group has {round(whole.group_objects)} objects and a log of {log_entries_count} or more "
-        "entries: if that holds all writes, it recovers by the log, not by backfill, and few groups at a time. "
+        f"a placement group has {objects_count} objects, and its log {log_entries_count} entries or more. If "
+        "that holds all writes, the group recovers by the log, not by backfill, and few groups do at a time. "
         "Then state faults.object_writes"
     ]
 
