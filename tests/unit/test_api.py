@@ -441,6 +441,7 @@ def test_benchmarks_and_documentation_use_the_public_names_only(path):
         "stripesim.cli.app": {"app"} if path.name == "commands.py" else set(),
         "stripesim.scenarios.answers.calibrate": {"EXAMPLE"},
         "stripesim.sim.observe.audit": {"CHECKS", "Check"},
+        "stripesim.notebooks.page_lessons": {"page_lessons", "write_pages"},
         "stripesim.scenarios.answers.engine_page.page": {"engine_page"},
         "stripesim.scenarios.answers.explain.play": {"Prediction", "play_page"},
         "stripesim.scenarios.answers.sweep.explorer": {

@@ -50,7 +50,7 @@ from stripesim.scenarios.answers.rehearse.variants import (
 from stripesim.scenarios.cells.build import build_pool, check_schemes
 from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.notes import kernel_warnings, made_from, warnings_of
+from stripesim.scenarios.cells.notes import kernel_warnings, made_from, outside_of
 from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.scenarios.schema.units import duration_text, number_text
@@ -576,7 +576,5 @@ def _provenance(scenario: Scenario) -> dict[str, Any]:
 
 def _range_warnings(scenario: Scenario) -> list[str]:
     """Return warnings where the scenario is outside the calibrated range."""
-    outside = [
-        f"outside the calibrated range: {line}" for line in warnings_of(scenario)
-    ]
+    outside = [f"outside the calibrated range: {line}" for line in outside_of(scenario)]
     return outside + kernel_warnings(scenario)
