@@ -12,8 +12,8 @@ import pytest
 
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.generations import generation
-from stripesim.models.problems import ClusterImportError
-from stripesim.scenarios.answers.cluster import sections_of
+from stripesim.models.problems import AnswerError
+from stripesim.scenarios.answers.cluster import answer_of_cluster, sections_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.clusters.capacity import capacity_of
 from stripesim.scenarios.clusters.cluster import import_cluster
@@ -423,7 +423,7 @@ def test_without_counters_of_the_pool_those_of_all_pools_count_and_else_4_kib_ar
     cluster = imported()
     load = load_of(cluster, cluster.pools[0])
     assert (load.measured, load.read_bytes, load.write_bytes) == (False, 4096, 4096)
-    assert any("assumed" in line for line in load.lines)
+    assert any("assumed" in line for line in map(str, load.derivations))
 
 
 @pytest.mark.parametrize(
@@ -469,7 +469,7 @@ def test_a_pool_that_cannot_heal_shows_no_bytes_with_a_domain_lost(imported):
     wide, _ = answer(imported())
     texts = []
     for document in (narrow, wide):
-        (table,) = sections_of(document)[1].tables
+        (table,) = sections_of(document, ())[1].tables
         (row,) = table.body
         texts.append(row[table.columns.index("usable, one domain lost")].text)
     assert texts[0] == "cannot heal"
@@ -537,7 +537,7 @@ def test_import_and_page_hold_the_same_bytes_at_the_ratios_of_the_cluster(import
 
 
 def test_plan_and_growth_exclude_each_other(imported):
-    with pytest.raises(ClusterImportError, match="--plan"):
+    with pytest.raises(AnswerError, match="--plan"):
         answer(imported(), plan=True, grow="hosts=+1")
 
 
@@ -573,3 +573,12 @@ def test_the_largest_pool_counts_unless_it_is_the_managers(tmp_path):
         import_cluster([write_report(tmp_path, document)]), path=Path("s.toml")
     )
     assert found["scenarios"][0]["pool"] == "data"
+
+
+def test_an_import_begins_with_the_cluster_and_the_room_of_its_pool(imported):
+    document, scenarios = answer(imported())
+    (room,) = document["capacity"]["pools"]
+    first = answer_of_cluster(document, scenarios).sentence
+    raw = bytes_text(RAW_BYTES)
+    assert first.startswith(f"24 OSDs on 6 hosts, {raw} raw: pool ")
+    assert f" takes {bytes_text(room['more_bytes'])} more" in first

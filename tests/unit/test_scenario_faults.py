@@ -65,7 +65,7 @@ patterns = ["zig"]
         ("drive = 3", "text in quotes"),
         ('drive = ""', "text that is not empty"),
         ("drive = 1979-05-27", "text in quotes"),
-        ('failure_domain_erasure = "rak"', '"osd", "host" or "rack"'),
+        ('failure_domain_erasure = "rak"', '"osd", "host", "rack" or "site"'),
         ('object_bytes = "0k"', "a size of 1 byte or more"),
         ("stripe_unit_bytes = '8MiB'", "at most cluster.object_bytes (4MiB)"),
         ("racks = 3", "a divisor of cluster.hosts (4)"),
@@ -273,7 +273,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_errors_can_be_rebuilt() -> None:
-    error = ScenarioError("a\nb")
+    error = ScenarioError("a", "b")
     assert pickle.loads(pickle.dumps(error)).faults == ["a", "b"]
 
 

@@ -164,7 +164,7 @@ def calibrate(
 
     Raises
     ------
-    MeasuredError, ScenarioError, MeasuredError
+    MeasuredError, ScenarioError
         If the measurements cannot be used, with a line for each problem.
     RefusedError
         If the audit refuses the run of a row that the factors are fitted to.

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
-from stripesim.models.coding import parse_scheme, stored_bytes
+from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import recovery_model
 from stripesim.models.recovery import SECOND_NS, RecoveryModel
 from stripesim.scenarios.cells.build import build_pool
@@ -15,7 +15,7 @@ from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.files import cached_by_content
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import drive_reads, made_from, repair_warning
-from stripesim.scenarios.forms.capacity import drives_of
+from stripesim.scenarios.forms.capacity import drives_of, stored_per_client_byte
 from stripesim.scenarios.forms.rebuild import (
     Rebuild,
     RebuildRate,
@@ -239,18 +239,12 @@ def described_system(
         groups = cluster.acting.astype(np.int32)
         drives = len(cluster.osd_hosts)
         units["host"] = cluster.osd_hosts.astype(np.int32)
-        names = scenario.cluster.rack_names
-        if names is not None and scenario.cluster.crush_map is None:
-            _, racks = np.unique(names, return_inverse=True)
-            units["rack"] = racks.astype(np.int32)[units["host"]]
-        per_client_byte = stored_bytes(
-            pool.scheme, pool.geometry, pool.object_bytes, policy=models.ec
-        )
+        units |= _buckets(scenario, units["host"])
         stored = _stored(
             scenario,
             drives_of(scenario, models).osd_bytes,
             drives,
-            per_client_byte / pool.object_bytes,
+            stored_per_client_byte(scenario, pool),
         )
         if code.repair_reads < code.k:
             unit_bytes = scenario.cluster.stripe_unit_bytes
@@ -291,6 +285,20 @@ def described_system(
     if warning is not None:
         notes.append(f"{warning}.")
     return DescribedSystem(system, notes, rate.words)
+
+
+def _buckets(scenario: Scenario, osd_hosts: Ints) -> dict[str, Ints]:
+    """Return the rack and the site of each drive, for a cluster that has them and no CRUSH map."""
+    cluster = scenario.cluster
+    if cluster.crush_map is not None:
+        return {}
+    names = {"rack": cluster.rack_names, "site": cluster.site_names}
+    numbers = {
+        unit: np.unique(of_hosts, return_inverse=True)[1].astype(np.int32)
+        for unit, of_hosts in names.items()
+        if of_hosts is not None
+    }
+    return {unit: of_hosts[osd_hosts] for unit, of_hosts in numbers.items()}
 
 
 def _stored(
