@@ -87,10 +87,9 @@ def _site_warnings(scenario: Scenario) -> list[str]:
     """Warn that no measurement confirms the effect of sites."""
     if scenario.cluster.site_rtt_ms is None:
         return []
-    where = scenario.where("cluster", "site_rtt_ms")
     return [
-        f"{where}: no cluster with sites was measured: each message between sites takes half the stated "
-        "round trip longer, and limits of TCP over distance (windows, lost packets) are not modelled"
+        "cluster.site_rtt_ms: no cluster with sites was measured: each message between sites takes half the "
+        "stated round trip longer, and limits of TCP over distance (windows, lost packets) are not modelled"
     ]
 
 
