@@ -30,7 +30,6 @@ from stripesim.models.placement.osdmap import (
 from stripesim.models.placement.outages import PoolOutages
 from stripesim.models.placement.pg_sets import OsdMap, PgSets, PlacedPool, pg_sets
 from stripesim.models.placement.upmaps import balanced_osd_map, changed_osd_map
-from stripesim.models.problems import PlacementError
 
 __all__ = [
     "NONE",
@@ -44,7 +43,6 @@ __all__ = [
     "OsdWeights",
     "PgSets",
     "PlacedPool",
-    "PlacementError",
     "PoolOutages",
     "Reweights",
     "Rule",

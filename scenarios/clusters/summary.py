@@ -1,13 +1,14 @@
 """Answer `import ceph-report`: one JSON document, and the scenarios to write."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from stripesim.models.problems import ClusterImportError
+from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.clusters.capacity import capacity_of, pg_choices
 from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
-from stripesim.scenarios.clusters.counted_scenario import plan_of, range_warnings
+from stripesim.scenarios.clusters.counted_scenario import outside_of_pool, plan_of
 from stripesim.scenarios.clusters.growth import grown_cluster, parse_growth
 from stripesim.scenarios.clusters.scenario import (
     ImportedScenario,
@@ -51,12 +52,16 @@ def answer(
 
     Raises
     ------
-    ClusterImportError
-        If a pool is unknown or cannot be simulated, or if both `plan` and `grow` are given.
+    MeasuredError
+        If a pool is unknown or cannot be simulated.
+    AnswerError
+        If both `plan` and `grow` are given.
     """
     if plan and grow:
         wanted = "only one: a plan already varies the number of hosts"
-        raise ClusterImportError(f"--plan: got also --grow {grow}, wanted {wanted}")
+        raise AnswerError(
+            Problem(place="--plan", got=f"also --grow {grow}", wanted=wanted)
+        )
     imported = chosen_pools(cluster, pools)
     if grow:
         cluster = grown_cluster(cluster, imported[0], parse_growth(grow))
@@ -65,13 +70,16 @@ def answer(
     scenarios: dict[Path, ImportedScenario] = {}
     for pool in imported:
         file = path if len(imported) == 1 else _file_of(path, pool, set(scenarios))
-        if plan:
-            scenarios[file] = plan_of(cluster, pool)
-        else:
-            scenarios[file] = scenario_of(cluster, pool, f"{file.stem}.crush.txt")
+        scenario = (
+            plan_of(cluster, pool)
+            if plan
+            else scenario_of(cluster, pool, f"{file.stem}.crush.txt")
+        )
+        outside = outside_of_pool(describe_pool(cluster, pool))
+        scenarios[file] = replace(scenario, outside=tuple(outside))
     described = describe_pool(cluster, imported[0])
     first = next(iter(scenarios.values()))
-    outside = range_warnings(described)
+    outside_lines = list(map(str, first.outside))
     warnings = [*cluster.warnings, *described.hardware.warnings, *first.notes]
     more = len(cluster.pools) - len(imported)
     if more and not pools:
@@ -89,10 +97,10 @@ def answer(
         "scenarios": [
             {"pool": each.pool, **each.tables} for each in scenarios.values()
         ],
-        "hardware": list(first.lines),
+        "hardware": list(map(str, first.derivations)),
         "processors": list(described.hardware.processors),
-        "outside_calibrated_range": outside,
-        "warnings": [*warnings, *outside],
+        "outside_calibrated_range": outside_lines,
+        "warnings": [*warnings, *outside_lines],
     }
     if failures is not None:
         document |= failures(cluster)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import RedundancyScheme, parse_scheme, stored_bytes
+from stripesim.models.documents import Documented
 from stripesim.models.drive import (
     SECONDS_PER_DAY,
     DriveCapacity,
@@ -41,7 +42,6 @@ from stripesim.sim.ceph.cluster import NO_OSD, Models
 from stripesim.sim.ceph.kinds import kind_of
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.graph import IntArray
-from stripesim.sim.observe.documents import Documented
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -361,7 +361,7 @@ def capacity_of(
     scheme = parse_scheme(scheme_name)
     fill = drives.fill
     pool = build_pool(scenario, scheme, models)
-    stored = _stored_per_client_byte(scenario, pool)
+    stored = stored_per_client_byte(scenario, pool)
     overhead = scheme.storage_overhead
     # Images consist of full objects. The sizes of objects in buckets decide how much padding takes.
     taken = stored if scenario.workload.is_s3 else overhead
@@ -415,7 +415,7 @@ def capacity_of(
     )
 
 
-def _stored_per_client_byte(scenario: Scenario, pool: Pool) -> float:
+def stored_per_client_byte(scenario: Scenario, pool: Pool) -> float:
     """Return the bytes on all drives for a byte of an image's objects, or of the objects in buckets."""
     models = pool.cluster.models
     load = scenario.workload

@@ -237,9 +237,11 @@ def _drawn(scenario: Scenario, drawn: DrawnSpec) -> Iterator[KeyProblem]:
 
 def _overlaps(cluster: ClusterSpec, faults: FaultsSpec) -> Iterator[KeyProblem]:
     """Report OSDs that fail while they are down already, and drives that are slow already."""
-    from stripesim.models.problems import FaultError
     from stripesim.scenarios.schema.topology import Topology
-    from stripesim.sim.ceph.failures.plan import check_failures, check_slow_drives
+    from stripesim.sim.ceph.failures.plan import (
+        problems_of_failures,
+        problems_of_slow_drives,
+    )
 
     topology = Topology.of(cluster)
     osds_count = len(topology.osd_hosts)
@@ -247,18 +249,17 @@ def _overlaps(cluster: ClusterSpec, faults: FaultsSpec) -> Iterator[KeyProblem]:
     slow = faults.numbered_events(slow=True)
     if any(event.factor is None for _, event in slow):
         return
-    numbers: list[int] = []
-    try:
-        numbers = [number for number, _ in failing]
-        failures = [topology.failure(event) for _, event in failing]
-        check_failures(failures, osds_count, cluster.host_count)
-        numbers = [number for number, _ in slow]
-        check_slow_drives(
-            [topology.slow_drives(event) for _, event in slow], osds_count
-        )
-    except FaultError as error:
-        where = f"faults.events.{numbers[error.event]}.at_s"
-        yield problem(where, error.got, error.wanted, *_COUNTS)
+    failures = [topology.failure(event) for _, event in failing]
+    slow_drives = [topology.slow_drives(event) for _, event in slow]
+    for events, wrong in (
+        (failing, problems_of_failures(failures, osds_count, cluster.host_count)),
+        (slow, problems_of_slow_drives(slow_drives, osds_count)),
+    ):
+        for one in wrong:
+            number, _ = events[one.event]
+            where = f"faults.events.{number}.at_s"
+            yield problem(where, one.got, one.wanted, *_COUNTS)
+            return
 
 
 def _room(

@@ -7,13 +7,14 @@ several keys.
 
 import contextlib
 import hashlib
-import json
 from collections.abc import Iterator
+from math import ceil
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
 from pydantic import Discriminator, Field, PrivateAttr, Tag, model_validator
 
+from stripesim.models.documents import canonical_json
 from stripesim.models.problems import Problem, ScenarioError
 from stripesim.scenarios.schema.tables import (
     CHANGES_MAX,
@@ -61,6 +62,9 @@ OBJECT_SIZES_MAX: Final = 100
 SITES_MAX: Final = 16
 #: Index shards of all buckets, each of which has locks of its own.
 INDEX_SHARDS_MAX: Final = 100_000
+#: Data of a RADOS object of an object in a bucket at most (rgw_obj_stripe_size), and an allocation unit [B].
+RGW_CHUNK_BYTES: Final = 4 << 20
+ALLOCATION_BYTES: Final = 4096
 #: Operations of an S3 load that names none.
 S3_DEFAULT_OPS: Final = ("put", "get")
 
@@ -580,6 +584,16 @@ class WorkloadSpec(ScenarioTable):
         weighed = zip(self.object_sizes_bytes, shares, strict=True)
         return sum(size * share for size, share in weighed) / sum(shares)
 
+    @property
+    def rados_object_bytes(self) -> int:
+        """Mean size of the RADOS objects of objects in buckets, in whole allocation units [bytes]."""
+        shares = self.size_shares or (1.0,) * len(self.object_sizes_bytes)
+        counts = [ceil(size / RGW_CHUNK_BYTES) for size in self.object_sizes_bytes]
+        weighed = zip(counts, shares, strict=True)
+        mean_count = sum(count * share for count, share in weighed) / sum(shares)
+        units = ceil(self.mean_object_bytes / mean_count / ALLOCATION_BYTES)
+        return units * ALLOCATION_BYTES
+
     def at_rate(self, rate_per_s: float, *, requests: int | None = None) -> Self:
         """Return the workload with Poisson arrivals, as long as it was or for a number of requests."""
         kind = "s3" if self.is_s3 else "open"
@@ -777,6 +791,12 @@ class Scenario(ScenarioTable):
         """Return the scenario with some keys of `[cluster]` replaced."""
         return self.replaced(cluster=self.cluster.replaced(**keys))
 
+    def with_recovered_objects(self) -> Self:
+        """Return the scenario with images whose objects have the size of the RADOS objects of its buckets."""
+        if not self.workload.is_s3:
+            return self
+        return self.with_cluster(object_bytes=self.workload.rados_object_bytes)
+
     def with_workload(self, **keys: Any) -> Self:
         """Return the scenario with some keys of `[workload]` replaced."""
         return self.replaced(workload=self.workload.replaced(**keys))
@@ -947,8 +967,15 @@ class Scenario(ScenarioTable):
         }
         if not self.changes:
             left_out["changes"] = True
-        elif all(change.copy_parallel is None for change in self.changes):
-            left_out["changes"] = {"__all__": {"copy_parallel"}}
+        else:
+            late = ("copy_parallel", "command_s", "norebalance")
+            left_out["changes"] = {
+                "__all__": {
+                    key
+                    for key in late
+                    if all(getattr(change, key) is None for change in self.changes)
+                }
+            }
         if not self.codes:
             left_out["codes"] = True
         # Scenarios without these keys keep the hash that they had before the keys existed.
@@ -973,12 +1000,7 @@ class Scenario(ScenarioTable):
             number: S3_KEYS - load.model_fields_set
             for number, load in enumerate(self.workloads)
         }
-        canonical = json.dumps(
-            self.model_dump(mode="json", exclude=left_out),
-            sort_keys=True,
-            separators=(",", ":"),
-            ensure_ascii=False,
-        )
+        canonical = canonical_json(self.model_dump(mode="json", exclude=left_out))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
 
@@ -1044,12 +1066,12 @@ def load_cell(scheme: str, load: WorkloadSpec) -> Cell:
     return Cell(scheme, op, load.patterns[0], load.block_sizes_bytes[0])
 
 
-def schema_json() -> str:
+def scenario_schema() -> dict[str, Any]:
     """Return the JSON schema of scenario files, for editors."""
     schema: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     schema |= _unwrapped(Scenario.model_json_schema())
     schema["title"] = "stripesim scenario"
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    return schema
 
 
 def _unwrapped(value: Any) -> Any:

@@ -179,13 +179,14 @@ class FaultsSpec(Throttles):
 
 ChangeKind = Literal["out", "in", "weight", "add", "remove", "scheme", "restart"]
 
+_OF_COMMANDS: Final = {"command_s", "norebalance"}
 #: Keys that each kind of change needs, and those that it may have.
 CHANGE_KEYS: Final[dict[str, tuple[set[str], set[str]]]] = {
-    "out": ({"osds"}, set()),
-    "in": ({"osds"}, set()),
-    "weight": ({"osds", "weight"}, set()),
-    "add": ({"hosts"}, {"osds_per_host", "weight"}),
-    "remove": ({"hosts"}, set()),
+    "out": ({"osds"}, _OF_COMMANDS),
+    "in": ({"osds"}, _OF_COMMANDS),
+    "weight": ({"osds", "weight"}, _OF_COMMANDS),
+    "add": ({"hosts"}, {"osds_per_host", "weight", *_OF_COMMANDS}),
+    "remove": ({"hosts"}, _OF_COMMANDS),
     "scheme": ({"scheme"}, {"crush_rule", "copy_parallel"}),
     "restart": (set(), {"hosts", "downtime_s", "noout"}),
 }
@@ -243,6 +244,13 @@ class ChangeSpec(ScenarioTable):
     """For restart, True if no OSD is marked out meanwhile (ceph osd set noout)."""
     at_s: TimeS | None = None
     """Simulated time of the change [s]. Default: once the cluster is clean after the previous changes."""
+    command_s: TimeS | None = None
+    """Time until the operator has given a command [s], for out, in, weight, add and remove. Commands follow
+    one another: one in all for out and in, one for each OSD otherwise, two more with norebalance. They are a
+    part of the duration. Default: 0 s, all at once."""
+    norebalance: bool | None = None
+    """True if the operator sets the flag norebalance before the commands and ends it after them: backfills of
+    data that only moves wait until then. Default: true for add, false for out, in, weight and remove."""
 
 
 # Failure and repair of drives, for `stripesim durability`.
@@ -447,6 +455,9 @@ class PlanSpec(ScenarioTable):
     them (drives, networks) and their power do."""
     replications: Annotated[int, Field(ge=2, le=50)] = 3
     """Runs of each candidate, with different seeds, for confidence intervals [count]."""
+    interval_percent: Annotated[float, Field(gt=0, le=100)] | None = None
+    """Largest half of the 95 % intervals of rate and latency, of their means [%]. Each candidate runs under
+    further seeds until its intervals are that narrow: at least 5 and at most 50. Default: `replications`."""
     simulated_max: Annotated[int, Field(ge=1, le=500)] = 12
     """Maximum number of candidates to simulate, cheapest first [count]."""
     wall_s_max: PositiveFloat = 600.0

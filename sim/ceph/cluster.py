@@ -67,7 +67,12 @@ _MAP_KINDS = ("map.lock", "map.exec", "map.pipeline")
 # The same for each shard of a bucket index.
 _INDEX_KINDS = ("index.lock", "index.exec", "index.pipeline")
 # Resource kinds of each gateway, the last ones only on a machine of its own.
-_GATEWAY_KINDS = ("gateway.thread", "gateway.messenger", "gateway.serial")
+_GATEWAY_KINDS = (
+    "gateway.thread",
+    "gateway.messenger",
+    "gateway.serial",
+    "gateway.budget",
+)
 _GATEWAY_MACHINE_KINDS = ("gateway.cpu", "gateway.tx", "gateway.rx")
 # Prefixes of kinds that names of resources leave out, because they begin with the owner.
 _OWNED_PREFIXES = ("osd.", "pg.", "map.", "index.", "gateway.")
@@ -379,6 +384,7 @@ class Cluster:
             *locks,
             "gateway.thread",
             "gateway.messenger",
+            "gateway.budget",
         )
         gates = ("pg.pipeline", "map.pipeline", "index.pipeline")
         disciplines = {
@@ -443,6 +449,11 @@ class Cluster:
             **of_clients,
             "gateway.thread": gateways.workers_count if gateways else 1,
             "gateway.messenger": gateway.messenger_threads_count if gateway else 1,
+            "gateway.budget": (
+                gateway.operations_in_flight(gateways.unit_bytes)
+                if gateway and gateways
+                else 1
+            ),
             "gateway.cpu": gateways.cores_count if gateways else 1,
             "deferred": deferral.room_count if deferral else 1,
             "throttle": throttle.client_requests_max_count if throttle else 1,
@@ -560,6 +571,7 @@ class Cluster:
             (service.THREAD, "gateway.thread"),
             (service.MESSENGER, "gateway.messenger"),
             (service.SERIAL, "gateway.serial"),
+            (service.BUDGET, "gateway.budget"),
         ):
             place = self._gateway_kinds.index(kind)
             own = first + numbers * len(self._gateway_kinds) + place

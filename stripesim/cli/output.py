@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,21 +14,25 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from stripesim.models.problems import Problem
     from stripesim.scenarios.show.answer import Answer
 
 
-def write_json(target: str | None, document: dict[str, Any]) -> bool:
-    """Write a JSON document if requested. Return True if it went to standard output."""
+def write_json(target: str | None, document: Mapping[str, Any] | Iterable[str]) -> bool:
+    """Write a document, or the parts of its text, if requested. Return True if it went to standard output."""
     if target is None:
         return False
-    from stripesim.scenarios.show.files import json_text
+    from stripesim.models.documents import json_text
 
-    text = json_text(document, is_ascii=True)
+    parts = document
+    if isinstance(document, Mapping):
+        parts = [json_text(document, is_ascii=True)]
     if target == "-":
-        print(text, end="")
+        sys.stdout.writelines(parts)
         return True
     try:
-        Path(target).write_text(text, encoding="utf-8")
+        with Path(target).open("w", encoding="utf-8") as file:
+            file.writelines(parts)
     except OSError as error:
         reason = error.strerror or error
         raise ValueError(
@@ -100,7 +104,7 @@ def destination(
         If the folder is a file, a report has no folder, or a width is wrong.
     """
     from stripesim.cli.options import width_inch
-    from stripesim.models.problems import AnswerError, Problem, problems_of
+    from stripesim.models.problems import AnswerError, problems_of
 
     report_folder = None
     paper_width_inch = None
@@ -150,8 +154,9 @@ def _print(answer: Answer, to: Destination) -> None:
     from stripesim.scenarios.show.tables import Table, terminal_table
 
     warn_outside(answer.outside, page=to.page)
+    outside = set(map(str, answer.outside))
     for line in answer.warnings:
-        if line not in answer.outside:
+        if line not in outside:
             print(f"warning: {line}", file=sys.stderr)
     for part in answer.shown:
         if isinstance(part, str):
@@ -201,17 +206,19 @@ def _first_picture(paths: Sequence[Path]) -> Path | None:
 REPORT: Final = "report.html"
 
 
-def warn_outside(warnings: Sequence[str], *, page: Path | None = None) -> None:
+def warn_outside(outside: Sequence[Problem], *, page: Path | None = None) -> None:
     """Warn in one line about values outside the calibrated range and name the page with the details."""
-    if not warnings:
+    if not outside:
         return
-    if len(warnings) == 1:
-        print(f"warning: outside the calibrated range: {warnings[0]}", file=sys.stderr)
+    if len(outside) == 1:
+        print(f"warning: outside the calibrated range: {outside[0]}", file=sys.stderr)
         return
-    named = ", ".join(dict.fromkeys(line.split(":")[0] for line in warnings))
+    named = ", ".join(
+        dict.fromkeys(problem.key or problem.place for problem in outside)
+    )
     where = page or "--out DIR --report, or --json -"
     print(
-        f"warning: outside the calibrated range in {len(warnings)} respects: {named}; in full: {where}",
+        f"warning: outside the calibrated range in {len(outside)} respects: {named}; in full: {where}",
         file=sys.stderr,
     )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from stripesim.models.coding import parse_scheme
+from stripesim.models.documents import toml_text
 from stripesim.models.problems import first_problem
 from stripesim.scenarios.answers.durability.durability import DETECTION_S
 from stripesim.scenarios.answers.explain.request import explain
@@ -12,7 +13,7 @@ from stripesim.scenarios.answers.plan.candidates import candidate_scenario
 from stripesim.scenarios.answers.plan.plan import nines_of
 from stripesim.scenarios.cells.bound import Bound, bounds_of
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.notes import warnings_of
+from stripesim.scenarios.cells.notes import outside_of
 from stripesim.scenarios.forms.capacity import (
     Capacity,
     Drives,
@@ -21,7 +22,6 @@ from stripesim.scenarios.forms.capacity import (
     storage_warnings,
 )
 from stripesim.scenarios.schema.keys import Scenario
-from stripesim.scenarios.schema.toml import toml_document
 from stripesim.scenarios.schema.units import bytes_text, number_text
 from stripesim.sim.ceph.cluster import Models
 from stripesim.web.controls import BY_DEPTH, controls
@@ -142,7 +142,7 @@ def option_of(
         return PlanOption(values, problems=problems_of_scenario(error, controls()))
     if answers.missing:
         risks = [*risks, answers.missing]
-    warnings = tuple(warnings_of(scenario))
+    warnings = tuple(map(str, outside_of(scenario)))
     return PlanOption(values, scenario, answers, risks=tuple(risks), warnings=warnings)
 
 
@@ -444,7 +444,7 @@ def toml_of(scenario: Scenario) -> str:
         # Only those of uploads are absolute paths.
         if cluster.get(key, "").startswith("/"):
             cluster[key] = OWN_PARAMETERS
-    return toml_document(values)
+    return toml_text(values)
 
 
 def difference(first: float | None, second: float | None) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from stripesim.models.coding import parse_scheme
+from stripesim.models.hdd import HddModel
 from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.cells.bound import bounds_of_cell
@@ -19,6 +21,7 @@ from stripesim.scenarios.forms.capacity import (
     drives_of,
     stored_object_bytes,
 )
+from stripesim.scenarios.forms.rebuild import idle_rebuild
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.sim.engine.graph import GraphBuilder
@@ -273,6 +276,49 @@ def test_one_gateway_limits_the_rate_by_what_its_requests_share() -> None:
     assert first.iops == pytest.approx(most_per_s, rel=1e-6)
 
 
+def test_the_data_that_a_gateway_has_in_flight_limits_the_rate() -> None:
+    one = scenario(
+        'ops = ["get"]\nobject_sizes_bytes = ["4MiB"]',
+        cluster="[cluster.gateways]\ncount = 1",
+        requests=400,
+        queue_depth=60,
+    )
+    models = build_models(one)
+    gateway = gateway_of(one)
+    # 100 MiB are 25 operations of 4 MiB, and 100 of 1 MiB.
+    assert gateway.operations_in_flight(4 * MIB) == 25
+    assert gateway.operations_in_flight(MIB) == 100
+    tight = replace(models, gateway=replace(gateway, budget_bytes=4 * MIB))
+    # With one operation in flight, transfers from the drive and over the wire follow one another.
+    wire_ns = 4 * MIB * 8 / one.cluster.public_gbit_per_s
+    alone_ns = models.ssd.link_ns_per_byte * 4 * MIB + wire_ns
+    (cell,) = cells(one)
+    assert run_cell(one, cell, "compiled", tight).row.iops < 1e9 / alone_ns
+    assert ran(one).row.iops > 1e9 / alone_ns
+
+
+def test_deferred_data_of_new_objects_are_written_to_a_disk_side_by_side() -> None:
+    one = scenario(
+        'ops = ["put"]\nobject_sizes_bytes = ["16k"]',
+        cluster='drive = "hdd-7200-nvme-db"',
+    )
+    result = ran(one)
+    models = build_models(one)
+    assert isinstance(models.ssd, HddModel)
+    assert models.deferral is not None
+    disk = models.ssd
+    position_ns = disk.write_mean_seek_ns + disk.rotation_ns / 2
+    each_ns = (
+        position_ns / models.deferral.deferred_batch_count
+        + disk.write_ns_per_byte * 16 * KIB
+    )
+    arms = built(one).pool.cluster.resources.numbered_kinds.are("ssd")
+    # 60 objects have 180 copies. Times vary by seek and rotation.
+    assert result.engine_run.busy_ns[arms].sum() == pytest.approx(
+        180 * each_ns, rel=0.15
+    )
+
+
 def test_gateways_of_their_own_have_cores_and_networks() -> None:
     workload = 'ops = ["get"]\nobject_sizes_bytes = ["4MiB"]'
     apart = '[cluster.gateways]\ncount = 2\nplace = "own"\ncores = 8'
@@ -329,6 +375,36 @@ def test_wrong_keys_of_a_load_on_buckets_are_named(text, says) -> None:
     with pytest.raises(ScenarioError) as caught:
         scenario(text)
     assert states(str(caught.value), says)
+
+
+def test_the_refusal_of_failures_states_images_that_recover_the_same() -> None:
+    load = 'object_sizes_bytes = ["10MiB"]\nobjects = 1000\nclients = 4'
+    with pytest.raises(ScenarioError) as caught:
+        scenario(f"{load}\n[repair]\nlost_osds = [3]")
+    # 10 MiB are RADOS objects of 4, 4 and 2 MiB, on average 3.333 MiB, in units of 4 KiB 3,497,984 B. A
+    # quarter of 10,485,760,000 B is nearest to 749 of them.
+    image_bytes = 749 * 3_497_984
+    says = f"[repair] ... closed ... {image_bytes}, cluster.object_bytes = 3497984 ... [degraded]"
+    assert states(str(caught.value), says)
+    alternative = parse_scenario(
+        'schemes = ["rep:3"]\n'
+        + CLUSTER
+        + "object_bytes = 3497984\n[workload]\nclients = 4\nrequests = 20\n"
+        f"image_bytes = {image_bytes}\n[repair]\nlost_osds = [3]"
+    )
+    objects = alternative.images_bytes // alternative.cluster.object_bytes
+    assert objects == pytest.approx(3000, rel=0.01)
+
+
+def test_rebuilds_move_objects_of_the_size_of_those_in_buckets() -> None:
+    sizes = 'object_sizes_bytes = ["64k"]'
+    small = idle_rebuild(scenario(sizes), "rep:3", sample_objects=40)
+    large = idle_rebuild(
+        scenario('object_sizes_bytes = ["8MiB"]'), "rep:3", sample_objects=40
+    )
+    assert small.lost_bytes == small.objects * 64 * KIB
+    # Heads and tails of 4 MiB.
+    assert large.lost_bytes == large.objects * 4 * MIB
 
 
 def test_a_report_and_a_sweep_show_objects(tmp_path, command) -> None:

@@ -16,8 +16,8 @@ import pytest
 from stripesim.__main__ import main
 from stripesim.models.coding import parse_scheme
 from stripesim.models.placement import NONE, PlacedPool, pg_sets
-from stripesim.models.problems import ClusterImportError
-from stripesim.scenarios.answers.cluster import report_of_cluster
+from stripesim.models.problems import MeasuredError
+from stripesim.scenarios.answers.cluster import answer_of_cluster
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import osd_domains, up_sets
 from stripesim.scenarios.clusters.capacity import capacity_of
@@ -235,7 +235,7 @@ def test_the_scenario_loads_and_maps_by_the_rule_of_the_pool(cluster, tmp_path):
     scenario = load_scenario(str(tmp_path / "s.toml"))
     assert scenario.schemes == ("rs:2,1",) and scenario.generation == "pacific"
     assert scenario.cluster.crush_rule == "ec21"
-    with pytest.raises(ClusterImportError, match="--pool: got 'gone'"):
+    with pytest.raises(MeasuredError, match="--pool: got 'gone'"):
         chosen_pools(cluster, ["gone"])
 
 
@@ -255,7 +255,7 @@ def test_the_scenario_loads_and_maps_by_the_rule_of_the_pool(cluster, tmp_path):
 def test_invalid_reports_are_refused_in_one_line(tmp_path, text, said):
     path = tmp_path / "r.json"
     path.write_text(text)
-    with pytest.raises(ClusterImportError) as caught:
+    with pytest.raises(MeasuredError) as caught:
         import_cluster([path])
     (line,) = str(caught.value).splitlines()
     assert said in line and "r.json" in line
@@ -335,7 +335,7 @@ def test_a_fio_job_is_a_workload_with_its_measurements(tmp_path):
     )
     assert import_cbt(tmp_path)[0]["file"] == "json_output.0"
     (tmp_path / "other").write_text("{}")
-    with pytest.raises(ClusterImportError, match="no fio results"):
+    with pytest.raises(MeasuredError, match="no fio results"):
         import_fio(tmp_path / "other")
 
 
@@ -352,9 +352,9 @@ def test_a_report_of_a_cluster_of_others():
 def test_the_page_has_every_number_of_the_document_and_its_assumptions(
     cluster, tmp_path
 ):
-    document, _ = answer(cluster)
+    document, scenarios = answer(cluster)
     document["warnings"].append("<script>alert(1)</script>")
-    page = report_of_cluster(document)
+    page = answer_of_cluster(document, scenarios).page()
     assert "<script" not in page and "&lt;script&gt;" in page
     assert "http" not in page.replace("http-equiv", "")
     capacity = document["capacity"]

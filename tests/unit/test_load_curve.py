@@ -6,11 +6,16 @@ from math import exp, factorial, log
 import pytest
 
 from stripesim.scenarios.answers.load.analysis import knee_of, rate_within
+from stripesim.scenarios.answers.load.answer import answer_of_load
 from stripesim.scenarios.answers.load.curve_builder import (
     BuilderSettings,
     CurveBuilder,
 )
-from stripesim.scenarios.answers.load.curves import load_curves
+from stripesim.scenarios.answers.load.curves import (
+    curve_builders,
+    load_curves,
+    new_points,
+)
 from stripesim.scenarios.answers.load.rate_runs import (
     RateMeasurement,
     RateRun,
@@ -20,6 +25,7 @@ from stripesim.scenarios.answers.load.words import sentence_of
 from stripesim.scenarios.cells.notes import client_notes
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
+from support.messages import states
 
 # One drive that serves one read at a time, each in exactly 1 ms: M/D/1 with Poisson arrivals.
 ONE_DRIVE = """\
@@ -49,6 +55,43 @@ def queue_curve():
     """The load curve of the drive, with bounds of 2 and 5 ms."""
     scenario = parse_scenario(ONE_DRIVE)
     return load_curves(scenario, jobs=1, p99_bounds_s=[0.002, 0.005])[0]
+
+
+def half_fraction(interval):
+    return (interval.high - interval.low) / 2 / interval.mean
+
+
+def test_points_run_until_their_intervals_are_as_narrow_as_asked(queue_curve):
+    # Given five runs of each point, which leave the 99th percentile near saturation wider than ± 10 %.
+    steady = [one for one in queue_curve.points if one.latency_p99_ns.low is not None]
+    assert max(half_fraction(one.latency_p99_ns) for one in steady) > 0.10
+
+    scenario = parse_scenario(ONE_DRIVE, sets=["plan.interval_percent=10"])
+    curve = load_curves(scenario, jobs=1, p99_bounds_s=[0.002, 0.005])[0]
+
+    steady = [one for one in curve.points if one.latency_p99_ns.low is not None]
+    # The first seeds choose the same rates.
+    assert [one.offered_iops for one in steady] == pytest.approx(
+        [one.offered_iops for one in queue_curve.points[: len(steady)]], rel=0.05
+    )
+    assert 5 < curve.replications <= 50
+    for point in steady:
+        assert half_fraction(point.latency_p99_ns) <= 0.10
+        assert half_fraction(point.latency_mean_ns) <= 0.10
+    assert curve.knee_iops.low < curve.knee_iops.mean < curve.knee_iops.high
+    assert not answer_of_load(scenario, [curve], engine="compiled").warnings
+
+
+def test_points_with_intervals_wider_than_asked_are_counted(queue_curve):
+    steady = [one for one in queue_curve.points if one.latency_p99_ns.low is not None]
+    wide = [one for one in steady if half_fraction(one.latency_p99_ns) > 0.10]
+    assert wide
+
+    scenario = parse_scenario(ONE_DRIVE, sets=["plan.interval_percent=10"])
+    answer = answer_of_load(scenario, [queue_curve], engine="compiled")
+
+    (line,) = (line for line in answer.warnings if "interval_percent" in line)
+    assert states(line, f"{len(wide)} of {len(steady)} ... plan.interval_percent (10)")
 
 
 def waits_at_most(rate, wait):
@@ -308,7 +351,6 @@ def misjudged_curve(text, capacity_per_s):
         replications=2,
         requests=1000,
         points_max=12,
-        on_point=lambda curve, point: None,
     )
     builder = CurveBuilder(scenario, cells(scenario)[0], settings)
     batches = builder.runs()
@@ -374,21 +416,16 @@ def test_too_many_curves_are_refused():
 
 
 def test_points_come_one_by_one_until_the_caller_stops():
-    # Given a caller that stops after three points.
+    # Given a caller that stops after three points
     scenario = load_scenario("quickstart", sets=["workload.ops=read", "schemes=rep:3"])
     points = []
+    (builder,) = curve_builders(scenario, replications=2, requests=500)
 
-    curves = load_curves(
-        scenario,
-        jobs=1,
-        replications=2,
-        requests=500,
-        on_point=lambda curve, point: points.append(point),
-        should_stop=lambda: len(points) >= 3,
-    )
+    for new in new_points([builder], jobs=1, should_stop=lambda: len(points) >= 3):
+        points.append(new.point)
 
     assert len(points) == 3
-    assert curves[0].points == tuple(points)
+    assert builder.curve().points == tuple(points)
 
 
 def test_the_pool_answers_items_that_are_appended_while_it_works():

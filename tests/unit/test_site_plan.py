@@ -90,7 +90,7 @@ def test_a_plan_recommends_a_pool_that_outlives_a_site_with_its_unavailability()
             "durability.bursts=[{name='away', unit='site', per_year=1, lost_fraction=0, down_s=3600}]",
         ],
     )
-    document = make_plan(scenario)
+    document = make_plan(scenario).document
     best = document["recommended"]
     assert (best["scheme"], best["sites"]) == ("rep:3", 3)
     # Within an hour a year, a few drives of 16 at the other sites may be away: far less than the whole hour.

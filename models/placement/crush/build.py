@@ -12,7 +12,7 @@ from stripesim.models.placement.crush.elements import (
     StepOp,
 )
 from stripesim.models.placement.crush.map import CrushMap
-from stripesim.models.problems import PlacementError
+from stripesim.models.problems import ProblemsError
 
 _OSDS_MAX = 100_000
 # Most shards of a group that a rule of a built map places at each site.
@@ -35,7 +35,7 @@ def build_map(*, hosts: int, osds_per_host: int, racks: int | None = None) -> Cr
 
     Raises
     ------
-    PlacementError
+    ProblemsError
         If a number is out of range.
 
     Notes
@@ -50,14 +50,14 @@ def build_map(*, hosts: int, osds_per_host: int, racks: int | None = None) -> Cr
         ("racks", racks),
     ):
         if count is not None and count < 1:
-            raise PlacementError(f"{name}: got {count}, wanted at least 1")
+            raise ProblemsError(f"{name}: got {count}, wanted at least 1")
     osds = hosts * osds_per_host
     if osds > _OSDS_MAX:
-        raise PlacementError(
+        raise ProblemsError(
             f"hosts × osds_per_host: got {osds}, wanted at most {_OSDS_MAX}"
         )
     if racks is not None and hosts % racks:
-        raise PlacementError(
+        raise ProblemsError(
             f"racks: got {racks} for {hosts} hosts, wanted a divisor of the number of hosts"
         )
     if racks is None:

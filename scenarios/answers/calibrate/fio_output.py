@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from stripesim.calibration.measured.rows import METRICS
 from stripesim.calibration.parameters.sets import ParameterSet
+from stripesim.models.documents import document_in
 from stripesim.models.problems import MeasuredError, Problem, one_line
 from stripesim.scenarios.answers.calibrate.rows import (
     CalibrationRow,
@@ -251,41 +251,26 @@ def _row(path: Path, schemes: Sequence[str]) -> CalibrationRow:
     )
 
 
-def read_document(path: Path, wanted: str) -> dict[str, Any]:
-    """Read a JSON object before which a tool may have printed messages.
+def read_output(path: Path, wanted: str) -> dict[str, Any]:
+    """Read the JSON document in the output of a program.
 
     Raises
     ------
     MeasuredError
-        If the file cannot be read or holds no such object. `wanted` says what it should hold.
+        If there is none. The message states what is `wanted`.
     """
     try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        document: dict[str, Any] = document_in(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
         raise MeasuredError(
             Problem(place=str(path), got=one_line(error), wanted=wanted)
         ) from None
-    return document_in(text, path, wanted)
-
-
-def document_in(text: str, path: Path, wanted: str) -> dict[str, Any]:
-    """Return the JSON object in the text of a file. See `read_document`."""
-    start = text.find("{")
-    try:
-        document = json.loads(text[start:]) if start >= 0 else None
-    except (ValueError, RecursionError) as error:
-        raise MeasuredError(
-            Problem(place=str(path), got=one_line(error), wanted=wanted)
-        ) from None
-    if not isinstance(document, dict):
-        got = "no JSON object" if text.strip() else "an empty file"
-        raise MeasuredError(Problem(place=str(path), got=got, wanted=wanted))
     return document
 
 
 def _read(path: Path) -> _FioOutput:
     wanted = "the JSON that fio writes with --output-format=json"
-    document = read_document(path, wanted)
+    document = read_output(path, wanted)
     try:
         return _FioOutput.model_validate(document)
     except ValidationError as error:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from stripesim.calibration.ledger.model_errors import COVERAGE, STUDY
+from stripesim.models.documents import json_value
 from stripesim.scenarios.answers.check.causes import limits_clients
 from stripesim.scenarios.answers.check.check import (
     EXPLAINED,
@@ -16,12 +17,11 @@ from stripesim.scenarios.answers.check.check import (
 )
 from stripesim.scenarios.answers.predict.answer import value_text
 from stripesim.scenarios.answers.predict.register import name_of
-from stripesim.scenarios.cells.notes import client_notes, warnings_of
+from stripesim.scenarios.cells.notes import client_notes, outside_of
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.quantities import QUANTITIES, rows_frame
 from stripesim.scenarios.show.tables import Table
-from stripesim.sim.observe.documents import json_value
 
 if TYPE_CHECKING:
     from stripesim.scenarios.show.figures.renderer import CaptionedFigure
@@ -47,7 +47,7 @@ def answer_of_check(check: LoadCheck) -> Answer:
         document=document,
         rows=rows_frame([check.row]),
         shown=list(_parts(check, document)),
-        outside=document["warnings"],
+        outside=outside_of(check.measurement.scenario),
         saved_as="check.json",
         figures=figures,
     )
@@ -68,7 +68,7 @@ def document_of(check: LoadCheck) -> dict[str, Any]:
         "values": json_value(check.values),
         "causes": json_value(check.explanations),
         "assumptions": assumptions_of(check),
-        "warnings": warnings_of(subject),
+        "warnings": list(map(str, outside_of(subject))),
     }
 
 

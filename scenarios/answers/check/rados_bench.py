@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from stripesim.models.documents import document_in
 from stripesim.models.problems import MeasuredError, Problem
-from stripesim.scenarios.answers.calibrate.fio_output import FioLoad, document_in
+from stripesim.scenarios.answers.calibrate.fio_output import FioLoad
 
 #: Sign of each form: a key of the JSON document, a line of the text.
 _JSON_SIGN: Final = "total_time_run"
@@ -64,7 +65,12 @@ def _numbers(path: Path, text: str) -> dict[str, float]:
     """Return the numbers of the output by name, in lower case."""
     if _TEXT_SIGN.search(text):
         return _numbers_of_text(text)
-    document = document_in(text, path, "the output of rados bench")
+    try:
+        document = document_in(text)
+    except (ValueError, RecursionError) as error:
+        raise MeasuredError(
+            Problem(place=str(path), got=str(error), wanted="the output of rados bench")
+        ) from None
     numbers = {
         key.replace("_", " ").rstrip(": "): number
         for key, value in document.items()

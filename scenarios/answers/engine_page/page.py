@@ -8,21 +8,22 @@ its first event, with all requests planned. Programs share most arrays, so the p
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
-from unittest import mock
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from jinja2.utils import htmlsafe_json_dumps
 
 from stripesim.models.jit.prebuilt import FOLDER, MANIFEST, WASM
 from stripesim.models.problems import AnswerError, Problem
-from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.run import run_cells
+from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.show.words import RESOURCE_WORDS
 from stripesim.sim.engine.compiled import world as layout
@@ -31,6 +32,7 @@ from stripesim.sim.engine.compiled.world import World
 from stripesim.sim.engine.draws import seed_state
 from stripesim.sim.engine.program import Program
 from stripesim.sim.kernels import empty_program
+from stripesim.sim.run import planned_program
 
 PARTS = Path(__file__).resolve().parent
 SCENARIO = "quickstart"
@@ -73,10 +75,8 @@ ROOM = frozenset({
 })  # fmt: skip
 
 
-class _ProgramReadyError(Exception):
-    def __init__(self, program: Program) -> None:
-        super().__init__()
-        self.program = program
+#: A comment in a page, in place of a file.
+_EMBEDDED: Final = re.compile(r"/\* ([\w.]+\.(?:js|css)) \*/")
 
 
 def sets_of(choice: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,19 +86,23 @@ def sets_of(choice: Mapping[str, Any]) -> dict[str, Any]:
     return sets | dict.fromkeys(NETWORK, rate)
 
 
-def program_of(sets: Mapping[str, Any], seed: int) -> Program:
-    """Return the program that the engine gets for the first cell of the scenario."""
-    scenario = load_scenario(SCENARIO, sets=sets, seed=seed)
-
-    def stop(program: Program) -> NoReturn:
-        raise _ProgramReadyError(program)
-
-    with mock.patch("stripesim.sim.run.engine_named", return_value=stop):
-        try:
-            list(run_cells(scenario, "compiled", build_models(scenario)))
-        except _ProgramReadyError as ready:
-            return ready.program
-    raise AssertionError("the scenario has a cell")
+def program_of(
+    sets: Mapping[str, Any], seed: int, *, scenario: str = SCENARIO
+) -> Program:
+    """Return the program that the engine gets for the first cell of a scenario."""
+    loaded = load_scenario(scenario, sets=sets, seed=seed)
+    inputs = build_cell(loaded, cells(loaded)[0])
+    if inputs.faults is not None:
+        raise AnswerError(Problem(place=scenario, got="faults", wanted="none"))
+    return planned_program(
+        inputs.pool,
+        inputs.workload,
+        seed=loaded.seed,
+        prefilled=inputs.prefilled,
+        until_ns=inputs.until_ns,
+        newest_only=inputs.newest_only,
+        timeout_ns=inputs.timeout_ns,
+    )
 
 
 def planned_world(program: Program) -> World:
@@ -115,7 +119,7 @@ def planned_world(program: Program) -> World:
     return state.world
 
 
-class _Arrays:
+class Arrays:
     """Different arrays of bytes and shape, each once."""
 
     def __init__(self) -> None:
@@ -132,24 +136,26 @@ class _Arrays:
         return number
 
 
-class _StoredProgram(NamedTuple):
-    """A program in the page: the number of each array of its world, and the kinds of resources in words."""
+class StoredProgram(NamedTuple):
+    """A program in the page."""
 
-    arrays: list[int]
-    kinds: tuple[str, ...]
+    arrays: list[int]  #: Number of each array of its world
+    kinds: tuple[str, ...]  #: Kinds of resources in words
+    requests: int  #: Planned requests
 
 
-def _stored(arrays: _Arrays, sets: Mapping[str, Any], seed: int) -> _StoredProgram:
-    program = program_of(sets, seed)
+def stored_program(arrays: Arrays, program: Program) -> StoredProgram:
+    """Store the arrays of a program with one stream of requests."""
     if len(program.streams) != 1:
         got = f"{len(program.streams)} streams"
-        raise AnswerError(Problem(place=SCENARIO, got=got, wanted="one"))
+        raise AnswerError(Problem(place="program", got=got, wanted="one"))
+    world = planned_world(program)
     numbered = [
         arrays.number(array, only_shape=name in ROOM)
-        for name, array in planned_world(program)._asdict().items()
+        for name, array in world._asdict().items()
     ]
-    kinds = program.resources.kind_names
-    return _StoredProgram(numbered, tuple(RESOURCE_WORDS.get(n, n) for n in kinds))
+    kinds = tuple(RESOURCE_WORDS.get(n, n) for n in program.resources.kind_names)
+    return StoredProgram(numbered, kinds, int(world.streams["planned"][0]))
 
 
 def _choices(
@@ -171,7 +177,7 @@ def programs(
 
     `arrays` are all arrays, `programs` their numbers by load, hardware, kind of arrival and seed.
     """
-    arrays = _Arrays()
+    arrays = Arrays()
     stored: dict[str, Any] = {}
     kinds: dict[str, tuple[str, ...]] = {}
     for load, load_sets in _choices(loads):
@@ -180,7 +186,7 @@ def programs(
             sets["workload.requests"] = REQUESTS
             for loop, more in enumerate(ARRIVALS.values()):
                 for seed in SEEDS:
-                    program = _stored(arrays, {**sets, **more}, seed)
+                    program = stored_program(arrays, program_of({**sets, **more}, seed))
                     stored[f"{load}{machine}{loop}{seed}"] = program.arrays
                     kinds[f"{machine}{loop}"] = program.kinds
     return {"arrays": arrays.stored, "programs": stored, "kinds": kinds}
@@ -213,7 +219,7 @@ def described() -> dict[str, Any]:
         "root": layout.ROOT,
         "status": {
             name: getattr(layout, name)
-            for name in ("DONE", "MORE_SLOTS", "MORE_LOG", "MORE_PINS")
+            for name in ("DONE", "MORE_SLOTS", "MORE_LOG", "MORE_PINS", "MORE_PARKED")
         },
     }
 
@@ -244,8 +250,6 @@ def engine_page() -> str:
     data = {
         "scenario": SCENARIO,
         "requests": REQUESTS,
-        "described": described(),
-        "wasm": b64encode(wasm()).decode(),
         # Pairs, because JavaScript sorts keys that look like numbers.
         "loads": {key: list(values.items()) for key, values in LOADS.items()},
         "hardware": {key: list(values.items()) for key, values in HARDWARE.items()},
@@ -257,8 +261,20 @@ def engine_page() -> str:
         },
         **programs(LOADS, HARDWARE),
     }
-    text = (PARTS / "page.html").read_text("utf-8")
-    script = (PARTS / "engine.js").read_text("utf-8")
-    # "</" would end the script.
-    stored = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
-    return text.replace("/* engine.js */", script).replace("/* data */ null", stored)
+    return with_engine(PARTS / "page.html", data)
+
+
+def with_engine(template: Path, data: Mapping[str, Any]) -> str:
+    """Return a page with the engine, its data and the files that the template names in comments.
+
+    A comment is ``/* engine.js */``. Files of the template's own folder come first.
+    """
+    text = template.read_text("utf-8")
+    for name in _EMBEDDED.findall(text):
+        path = template.parent / name
+        if not path.exists():
+            path = PARTS / name
+        text = text.replace(f"/* {name} */", path.read_text("utf-8"))
+    engine = {"described": described(), "wasm": b64encode(wasm()).decode()}
+    stored = htmlsafe_json_dumps({**engine, **data}, separators=(",", ":"))
+    return text.replace("/* data */ null", stored)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from stripesim.models.problems import Problem
 from stripesim.scenarios.answers.load.rate_runs import RateRun, scenario_of
 from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint, RateWithin
 from stripesim.scenarios.cells.bound import resource_words
 from stripesim.scenarios.cells.notes import (
-    warnings_of,
+    outside_of,
 )
-from stripesim.scenarios.schema.keys import Cell, Scenario, cells
-from stripesim.scenarios.schema.units import duration_text, number_text, size_text
-from stripesim.scenarios.show.figures.captions import (
-    OBJECT_OPS,
-    kind_words,
-    scheme_label,
-)
+from stripesim.scenarios.schema.keys import Scenario, cells
+from stripesim.scenarios.schema.units import duration_text, number_text
 from stripesim.scenarios.show.tables import Table
+from stripesim.scenarios.show.words import cell_words
 from stripesim.sim.observe.audit import failed_check
 from stripesim.sim.observe.intervals import Interval
 
@@ -35,10 +32,12 @@ _PAST: Final = "past saturation"
 
 def table_of(curve: LoadCurve) -> Table:
     """Return the table of the simulated points of a curve."""
-    return Table.of(curve_title(curve), rows_of(curve), words=(5,), caption_shown=True)
+    return Table.of(
+        cell_words(curve.cell), rows_of(curve), words=(5,), caption_shown=True
+    )
 
 
-def load_warnings(scenario: Scenario) -> list[str]:
+def outside_of_load(scenario: Scenario) -> list[Problem]:
     """List the values outside the calibrated range, with the Poisson arrivals of load curves."""
     loads = len(scenario.loads)
     # Any rate will do, because the range holds none.
@@ -50,18 +49,7 @@ def load_warnings(scenario: Scenario) -> list[str]:
         requests=loads,
         engine="compiled",
     )
-    return warnings_of(scenario_of(arrivals))
-
-
-def request_kind(cell: Cell) -> str:
-    """Name the kind of request of a curve.
-
-    >>> request_kind(Cell("rep:3", "write", "rand", 4096))
-    'Random writes of 4 KiB'
-    """
-    if cell.block_size_bytes is None:
-        return "All workloads"
-    return f"{kind_words(cell.op, cell.pattern)} of {size_text(cell.block_size_bytes)}"
+    return outside_of(scenario_of(arrivals))
 
 
 def sentence_of(curve: LoadCurve) -> str:
@@ -75,7 +63,7 @@ def sentence_of(curve: LoadCurve) -> str:
         saturated += f", limited by {resource}"
     parts.append(saturated)
     parts += [within_words(within, curve.points) for within in curve.within]
-    return f"{curve_title(curve)}: {'; '.join(parts)}"
+    return f"{cell_words(curve.cell)}: {'; '.join(parts)}"
 
 
 def within_words(within: RateWithin, points: Sequence[LoadPoint]) -> str:
@@ -111,19 +99,6 @@ def rounded_rate(per_s: float) -> str:
     return number_text(float(f"{per_s:.3g}"))
 
 
-def curve_title(curve: LoadCurve) -> str:
-    """Name a curve.
-
-    >>> from types import SimpleNamespace
-    >>> curve_title(SimpleNamespace(cell=Cell("rs:4,2", "read", "rand", 4096)))
-    'RS(4,2), random reads of 4 KiB'
-    """
-    kind = request_kind(curve.cell)
-    if curve.cell.op not in OBJECT_OPS:
-        kind = f"{kind[0].lower()}{kind[1:]}"
-    return f"{scheme_label(curve.cell.scheme)}, {kind}"
-
-
 def rows_of(curve: LoadCurve) -> list[dict[str, str]]:
     """Return the points of a curve as texts by heading."""
     saturation = curve.saturation_iops.mean
@@ -149,6 +124,30 @@ def _milliseconds(latency_ns: Interval) -> str:
     if half_ns < _SHOWN_HALF * latency_ns.mean:
         return text
     return f"{text} ± {number_text(half_ns, 1e-6, digits=2)}"
+
+
+def wide_intervals(scenario: Scenario, curves: Sequence[LoadCurve]) -> Iterator[str]:
+    """Yield a warning for each curve with points whose intervals are wider than the plan asks."""
+    plan = scenario.plan
+    if plan is None or plan.interval_percent is None:
+        return
+    for curve in curves:
+        steady = [point for point in curve.points if point.is_steady]
+        latencies = [(one.latency_mean_ns, one.latency_p99_ns) for one in steady]
+        halves = [max(map(_half_percent, each)) for each in latencies]
+        wide = [half for half in halves if half > plan.interval_percent]
+        if wide:
+            yield (
+                f"{cell_words(curve.cell)}: intervals of {len(wide)} of {len(steady)} points are wider than "
+                f"plan.interval_percent ({plan.interval_percent:g}), up to ± {max(wide):.2g} % after "
+                f"{curve.replications} runs: more requests in each run narrow them (--requests)"
+            )
+
+
+def _half_percent(interval: Interval) -> float:
+    if interval.low is None or interval.high is None:
+        return 0.0
+    return 50 * (interval.high - interval.low) / interval.mean
 
 
 def _refused_row(point: LoadPoint) -> dict[str, str]:

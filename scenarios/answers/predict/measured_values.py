@@ -13,8 +13,8 @@ from stripesim.calibration.measured.tables import CsvRow, read_rows
 from stripesim.models.problems import MeasuredError, Problem
 from stripesim.scenarios.answers.calibrate.fio_output import (
     FioLoad,
-    read_document,
     read_fio,
+    read_output,
     scheme_of,
 )
 from stripesim.scenarios.schema.units import parse_size_bytes
@@ -115,9 +115,8 @@ def read_measured_file(path: Path, schemes: Sequence[str]) -> MeasuredFile:
     """
     if path.suffix == ".csv":
         return MeasuredFile(values=tuple(_read_table(path)))
-    document = read_document(
-        path, "a .csv table, fio's JSON, or a document of run --json"
-    )
+    wanted = "a .csv table, fio's JSON, or a document of run --json"
+    document = read_output(path, wanted)
     if "rows" in document:
         return MeasuredFile(values=tuple(_values_of_run(path, document["rows"])))
     load = read_fio(path)

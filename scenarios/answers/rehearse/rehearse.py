@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from stripesim.calibration.ledger.duration_errors import duration_interval
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.answers.rehearse.backfill_schedule import (
     backfill_spans,
@@ -49,16 +50,19 @@ from stripesim.scenarios.answers.rehearse.variants import (
 from stripesim.scenarios.cells.build import build_pool, check_schemes
 from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.notes import kernel_warnings, made_from, warnings_of
+from stripesim.scenarios.cells.notes import kernel_warnings, made_from, outside_of
 from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.scenarios.schema.units import duration_text, number_text
+from stripesim.sim.ceph.failures.results.change_results import DURATION_PARTS
 from stripesim.sim.ceph.kinds import kind_of
 from stripesim.sim.observe.audit import collecting_refusals
 from stripesim.sim.observe.progress import OnStep, silent
 
 #: Most shards, counted once per PG, of changes that are also rehearsed with larger ``osd_max_backfills``.
 BACKFILLS_SHARDS_MAX: Final = 500
+# Interval of the duration within the simulation alone, by which settings are compared.
+SIMULATED_ENDS: Final = ("simulated_low_s", "simulated_high_s")
 # Field of the result → column of a simulated change. As in Ceph's counters, messages between OSDs on one host
 # count as sent. The last field counts only traffic between hosts.
 _MOVED: Final = {
@@ -186,6 +190,7 @@ def _rehearsed(scenario: Scenario, engine: str, progress: OnStep) -> dict[str, A
         "warnings": [
             *_fill_warnings(rows),
             *_warnings(movements, first, whole),
+            *_log_warnings(scenario, first, whole, limits.log_entries_min_count),
             *_unfinished_warnings(runs[:profiles_count]),
             *_queue_warnings(runs[:profiles_count]),
             *_client_warnings(scenario),
@@ -314,7 +319,7 @@ def _row(
         "shards_moved": shards_count,
         "bytes_moved": round(shards_count * whole.group_objects * whole.shard_bytes),
         **_bytes(index, sample, whole),
-        **{name: profiles[0][name] for name in DURATIONS},
+        **{name: profiles[0][name] for name in (*DURATIONS, *DURATION_PARTS)},
         **_fill(index, sample),
         "profiles": profiles,
     }
@@ -347,7 +352,7 @@ def _profile(
         # The cluster never became clean after the previous change.
         return {
             **settings,
-            **dict.fromkeys(DURATIONS),
+            **dict.fromkeys((*DURATIONS, *SIMULATED_ENDS, *DURATION_PARTS)),
             **NO_CLIENTS,
             "before": dict(NO_CLIENTS),
             "after": dict(NO_CLIENTS),
@@ -363,6 +368,7 @@ def _profile(
     return {
         **settings,
         **durations,
+        **_parts_s(simulated, durations["duration_s"]),
         **clients_during(sample, index, duration_s),
         "before": clients_between(sample, before_s or 0.0, simulated["at_s"]),
         "after": clients_between(sample, clean_s, end_s),
@@ -377,7 +383,8 @@ def _durations_s(
     Add the extra time for full-size PGs under the same reservations to the sample's duration.
     """
     sampled_s: float | None = simulated["duration_s"]
-    durations: dict[str, float | None] = dict.fromkeys(DURATIONS)
+    names = (*DURATIONS, *SIMULATED_ENDS)
+    durations: dict[str, float | None] = dict.fromkeys(names)
     object_s = object_time(simulated["backfills"])
     durations["duration_s"] = sampled_s
     if sampled_s is None or object_s is None:
@@ -393,11 +400,25 @@ def _durations_s(
         left_count = whole.group_objects - run.sample.group_objects_count
     mean_s = sampled_s + turns * left_count * object_s.mean
     durations["duration_s"] = mean_s
+    half_s = 0.0
     if object_s.low is not None and object_s.high is not None:
         half_s = turns * whole.group_objects * (object_s.high - object_s.low) / 2
-        durations["duration_low_s"] = max(0.0, mean_s - half_s)
-        durations["duration_high_s"] = mean_s + half_s
+        durations["simulated_low_s"] = max(0.0, mean_s - half_s)
+        durations["simulated_high_s"] = mean_s + half_s
+    low_s, high_s = duration_interval(mean_s, half=half_s / mean_s)
+    durations["duration_low_s"] = low_s
+    durations["duration_high_s"] = high_s
     return durations
+
+
+def _parts_s(
+    simulated: Mapping[str, Any], duration_s: float | None
+) -> dict[str, float | None]:
+    """Return the parts of the duration of a change with all objects [s]."""
+    parts_s = {name: simulated[name] for name in DURATION_PARTS}
+    if duration_s is not None and parts_s["movement_s"] is not None:
+        parts_s["movement_s"] += duration_s - simulated["duration_s"]
+    return parts_s
 
 
 def _fill(index: int, sample: Sample) -> dict[str, Any]:
@@ -434,6 +455,21 @@ def _warnings(
             "the fill of OSDs is not known without cluster.drive_bytes, their capacity"
         )
     return warnings
+
+
+def _log_warnings(
+    scenario: Scenario, sample: Sample, whole: _Whole, log_entries_count: int
+) -> list[str]:
+    """Return a warning if PGs are backfilled whose logs may hold a write of every object."""
+    is_stated = scenario.faults is not None and scenario.faults.object_writes
+    if sample.by_log or is_stated or whole.group_objects > log_entries_count:
+        return []
+    objects_count = round(whole.group_objects)
+    return [
+        f"a placement group has {objects_count} objects, and its log {log_entries_count} entries or more. If "
+        "that holds all writes, the group recovers by the log, not by backfill, and few groups do at a time. "
+        "Then state faults.object_writes"
+    ]
 
 
 def _fill_warnings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -540,7 +576,5 @@ def _provenance(scenario: Scenario) -> dict[str, Any]:
 
 def _range_warnings(scenario: Scenario) -> list[str]:
     """Return warnings where the scenario is outside the calibrated range."""
-    outside = [
-        f"outside the calibrated range: {line}" for line in warnings_of(scenario)
-    ]
+    outside = [f"outside the calibrated range: {line}" for line in outside_of(scenario)]
     return outside + kernel_warnings(scenario)

@@ -79,6 +79,8 @@ class ClusterMap:
         self.epoch = 1
         self.up = set(range(osds))
         self.out: set[int] = set()
+        # When the flag ``norebalance`` ends [ns].
+        self.norebalance_until_ns = 0
         # Those of them that are in again when they come up (mon_osd_auto_mark_auto_out_in).
         self._auto_out: set[int] = set()
         # CRUSH weights that differ from those of the first map.

@@ -25,7 +25,7 @@ from stripesim.sim.ceph.failures.stretch import ServingRule
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.planner import Foreground
 from stripesim.sim.ceph.pool import Book, Pool
-from stripesim.sim.engine.program import Action, EngineRun, Progress, Report
+from stripesim.sim.engine.program import Action, EngineRun, Report, RunView
 from stripesim.sim.observe.client_requests import ClientRequests
 
 
@@ -116,9 +116,9 @@ class FaultDirector:
 
     # The engine calls these.
 
-    def begin(self, progress: Progress) -> None:
+    def begin(self, view: RunView) -> None:
         """Take the engine's view of the run."""
-        self._writes.begin(progress)
+        self._writes.begin(view)
 
     def next_ns(self) -> int | None:
         """Return the next moment at which something happens [ns]."""

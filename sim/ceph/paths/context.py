@@ -42,6 +42,8 @@ class PathContext:
     catching_up: frozenset[int] = frozenset()
     #: True if requests begin where the previous ones of their disks have ended
     continues: bool = False
+    #: True if the store puts the data of successive writes next to each other, as of new objects
+    allocates: bool = False
     #: Attributes that each write sets, beyond those of an RBD object [B]
     attributes_bytes: int = 0
     #: True if each write carries an allocation hint, which every shard applies
