@@ -1,6 +1,8 @@
 """Wall time of sweeps on one worker, on two, and on Dask with two, for the same rows.
 
-Start-up is included, except that of the Dask cluster.
+Start-up is included, except that of the Dask cluster. Other programs lengthen wall times, and
+those of two workers most. On Linux, the processor times of all processes bound the speed-up that is possible:
+a quiet machine takes as long as the command and then its slowest worker, or as two busy processors.
 
 Run: ``python benchmarks/bench_sweep.py``. It runs 20 cells of 20,000 requests and 1,000 cells of 200.
 ``--small`` runs 40 cells of 200 instead. Dask takes part if it is installed.
@@ -19,12 +21,15 @@ from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 #: Queue depths, network rates and requests per cell. Two schemes, reads and writes: four cells per point.
 SWEEPS = ((5, 1, 20_000), (25, 10, 200))
 SWEEPS_SMALL = ((5, 2, 200),)
 ROUNDS = 3
 PATIENCE_S = 60
+WORKERS = 2
+LOOK_EVERY_S = 0.01
 
 # An installed package has its byte code on disk, so the first run writes that of a checkout.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -42,8 +47,11 @@ def arguments(depth_count: int, rate_count: int, requests: int) -> list[str]:
 
 
 @contextmanager
-def dask(folder: Path) -> Iterator[str]:
-    """Start a scheduler and two workers of one thread, as on a cluster, and yield the scheduler's file."""
+def dask(folder: Path) -> Iterator[tuple[str, list[int]]]:
+    """Start a scheduler and two workers of one thread, as on a cluster.
+
+    Yield the scheduler's file and the processes.
+    """
     file = folder / "scheduler.json"
     common = ["--scheduler-file", str(file), "--no-dashboard"]
     worker = [
@@ -72,68 +80,149 @@ def dask(folder: Path) -> Iterator[str]:
         while not file.exists() and time.monotonic() < end:
             time.sleep(0.05)
     try:
-        yield str(file)
+        yield str(file), [process.pid for process in started]
     finally:
         for process in started:
             process.kill()
             process.wait()
 
 
-def measure(sweep: tuple[int, int, int], *workers: str) -> tuple[float, list[str]]:
-    """Run the sweep, and return its wall time [s] and the fingerprint of each row."""
+class Measured(NamedTuple):
+    """Times of one sweep, and its rows."""
+
+    wall_s: float
+    command_s: float  # Processor time of the command.
+    others_s: list[float]  # Processor time of each further process.
+    rows: list[str]  # Fingerprint of each row.
+
+    @property
+    def processor_s(self) -> float:
+        """Processor time of all processes [s]."""
+        return self.command_s + sum(self.others_s)
+
+    @property
+    def quiet_s(self) -> float:
+        """Lower bound of the wall time on a quiet machine [s]."""
+        if not self.others_s:
+            return self.command_s
+        return max(self.command_s + max(self.others_s), self.processor_s / WORKERS)
+
+
+def measure(
+    sweep: tuple[int, int, int], *workers: str, cluster: list[int] | None = None
+) -> Measured:
+    """Run the sweep on workers of its own or on those of a cluster."""
+    cluster = cluster or []
+    before_s = {pid: processor_s(pid) for pid in cluster}
+    seen_s: dict[int, float] = {}
     begun = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-m", "stripesim", *arguments(*sweep), *workers, "--json", "-"],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
-    taken_s = time.monotonic() - begun
-    return taken_s, [
-        row["completions_sha256"] for row in json.loads(done.stdout)["rows"]
-    ]
+    with tempfile.TemporaryFile("w+") as output:
+        command = subprocess.Popen(
+            [sys.executable, "-m", "stripesim", *arguments(*sweep), *workers, "--json", "-"],
+            stdout=output, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        while command.poll() is None:
+            for pid in (*descendants(command.pid), *cluster):
+                seen_s[pid] = max(seen_s.get(pid, 0.0), processor_s(pid))
+            time.sleep(LOOK_EVERY_S)
+        wall_s = time.monotonic() - begun
+        assert command.returncode == 0, f"exit status {command.returncode}"
+        output.seek(0)
+        rows = [row["completions_sha256"] for row in json.load(output)["rows"]]
+    command_s = seen_s.pop(command.pid, 0.0)
+    others_s = [own_s - before_s.get(pid, 0.0) for pid, own_s in seen_s.items()]
+    return Measured(wall_s, command_s, others_s, rows)
+
+
+def processor_s(pid: int) -> float:
+    """Return the processor time of a process until now [s], 0 if it has ended or the system does not say."""
+    try:
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+        texts = [(thread / "schedstat").read_text() for thread in threads]
+    except OSError:
+        return 0.0
+    return sum(int(text.split()[0]) for text in texts) / 1e9
+
+
+def descendants(pid: int) -> list[int]:
+    """Return a process and all that it started, directly or not."""
+    found = [pid]
+    for parent in found:
+        for children in Path(f"/proc/{parent}/task").glob("*/children"):
+            try:
+                found += map(int, children.read_text().split())
+            except OSError:
+                continue
+    return found
 
 
 def main(small: bool) -> None:
     """Print wall time, cells per second and the ratio to one worker of each sweep."""
     # Run once outside the measurement, to load the compiled engine from its cache.
     measure((1, 1, 200), "--jobs", "1")
-    parties = {"1 worker": ("--jobs", "1"), "2 workers": ("--jobs", "2")}
+    parties = {"1 worker": ("--jobs", "1"), "2 workers": ("--jobs", str(WORKERS))}
+    cluster: list[int] = []
     with ExitStack() as stack:
         if find_spec("distributed") is None:
             print("Dask is not installed (pip install 'stripesim[cluster]'): skipped")
         else:
             folder = stack.enter_context(tempfile.TemporaryDirectory())
-            scheduler = stack.enter_context(dask(Path(folder)))
+            scheduler, cluster = stack.enter_context(dask(Path(folder)))
             parties["Dask, 2 workers"] = ("--dask", scheduler)
             # A cluster is up before a sweep comes, so this loads the engine on its workers.
             measure((1, 1, 200), "--dask", scheduler)
         for sweep in SWEEPS_SMALL if small else SWEEPS:
-            compare(sweep, parties, rounds=1 if small else ROUNDS)
+            compare(sweep, parties, cluster, rounds=1 if small else ROUNDS)
 
 
 def compare(
-    sweep: tuple[int, int, int], parties: dict[str, tuple[str, ...]], rounds: int
+    sweep: tuple[int, int, int],
+    parties: dict[str, tuple[str, ...]],
+    cluster: list[int],
+    rounds: int,
 ) -> None:
-    """Print the numbers of one sweep: medians over rounds, in which all parties take turns."""
-    times_s: dict[str, list[float]] = {name: [] for name in parties}
+    """Print the numbers of one sweep: medians over rounds, in which all parties take turns.
+
+    Processor times are the least of all rounds, which other programs disturb least.
+    """
+    runs: dict[str, list[Measured]] = {name: [] for name in parties}
     rows: list[str] = []
     for number in range(rounds):
         for name, workers in parties.items():
             # Dask would return the rows of an earlier round with the same seed.
-            taken_s, own = measure(sweep, *workers, "--seed", str(number))
-            times_s[name].append(taken_s)
+            own = measure(
+                sweep,
+                *workers,
+                "--seed",
+                str(number),
+                cluster=cluster if "--dask" in workers else None,
+            )
+            runs[name].append(own)
             if name == "1 worker":
-                rows = own
-            assert own == rows, "not the same rows"
+                rows = own.rows
+            assert own.rows == rows, "not the same rows"
     print(
         f"Sweep of {len(rows):,} cells of {sweep[2]:,} requests, the same rows to the bit"
     )
-    for name, own_s in times_s.items():
-        taken_s = median(own_s)
+    alone = runs["1 worker"]
+    alone_s = min(own.quiet_s for own in alone)
+    for name, every in runs.items():
+        wall_s = median(own.wall_s for own in every)
         ratio = median(
-            base / own for base, own in zip(times_s["1 worker"], own_s, strict=True)
+            base.wall_s / own.wall_s for base, own in zip(alone, every, strict=True)
         )
         print(
-            f"  {name:16} {taken_s:7.1f} s  {len(rows) / taken_s:7.1f} cells/s   × 1 worker: {ratio:.2f}"
+            f"  {name:16} {wall_s:7.1f} s  {len(rows) / wall_s:7.1f} cells/s   × 1 worker: {ratio:.2f}"
+        )
+        if not alone_s:
+            # The system does not tell processor times.
+            continue
+        best = min(every, key=lambda own: own.quiet_s)
+        others = " + ".join(f"{own_s:.2f}" for own_s in best.others_s)
+        print(
+            f"    processor time {best.command_s:.2f} s"
+            + (f" + {others} s" if others else "")
+            + f"; on a quiet machine at most × 1 worker: {alone_s / best.quiet_s:.2f}"
         )
 
 

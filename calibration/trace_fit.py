@@ -7,8 +7,8 @@ from stripesim.calibration.ssd.result import Operation, Quantity, ServiceFit
 from stripesim.calibration.ssd.time_fit import fit_times
 from stripesim.calibration.survival import State, SurvivalFit, fit_survival
 from stripesim.calibration.workload.model_fit import WorkloadFit, fit_workload
+from stripesim.models.documents import Documented
 from stripesim.models.problems import TraceError
-from stripesim.sim.observe.documents import Documented
 from stripesim.traces import BlockTrace
 from stripesim.traces.failures.columns import FailureTrace
 

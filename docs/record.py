@@ -22,7 +22,12 @@ from generate.ran import rewrite_pages
 from generate.readme import README, rewritten
 from generate.trust import CALIBRATION, FOLDER, scored_registers
 from stripesim import __version__, studies, study, sweep
-from stripesim.calibration.ledger import model_errors
+from stripesim.calibration.ledger import duration_errors, model_errors
+from stripesim.calibration.ledger.duration_errors import (
+    DurationError,
+    coverage,
+    duration_errors_text,
+)
 from stripesim.calibration.ledger.model_errors import (
     KIND_OF_METRIC,
     KINDS,
@@ -57,6 +62,9 @@ def recorded(name: str) -> dict[str, Any]:
     result = study(name)
     if name == STUDY:
         record_errors(result)
+    intervals = {}
+    if name == duration_errors.STUDY:
+        intervals = {"intervals": record_duration_errors(result)}
     ledger = result.ledger.to_json()
     claims = [{key: _short(claim[key]) for key in KEPT} for claim in ledger["claims"]]
     return {
@@ -64,10 +72,27 @@ def recorded(name: str) -> dict[str, Any]:
         "version": __version__,
         "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
         "summary": ledger["summary"],
+        **intervals,
         "not_right": [
             c for c in claims if c["role"] == "held-out" and c["verdict"] != "right"
         ],
     }
+
+
+def record_duration_errors(result: StudyResult) -> dict[str, dict[str, int]]:
+    """Write the errors of durations, which give rehearsals their intervals, and return what those hold."""
+    errors = []
+    for entry in result.ledger.entries:
+        claim, simulated = entry.claim, entry.simulated
+        if claim.op != "timed change" or not isinstance(simulated, float):
+            continue
+        assert isinstance(claim.published, float), claim.id
+        ratio = claim.published / simulated
+        errors.append(DurationError(claim.id, claim.role, ratio))
+    path = Path(duration_errors.__file__).with_name(duration_errors.FILE)
+    path.write_text(duration_errors_text(errors), encoding="utf-8")
+    print(f"wrote {path}")
+    return coverage(errors)
 
 
 def record_errors(result: StudyResult) -> None:

@@ -165,6 +165,15 @@ class HddModel(MeasuredModel):
         seek_ns = self.write_track_seek_ns + stroke_ns * root
         return seek_ns + self.continued_write_ns(size_bytes)
 
+    def adjacent_write_ns(self, size_bytes: int, batch_count: int) -> float:
+        """Return the mean time of one of `batch_count` deferred writes that are next to each other [ns].
+
+        The disk positions its head once for all of them.
+        """
+        position_ns = self.write_mean_seek_ns + self.rotation_ns / 2
+        transfer_ns = self.write_ns_per_byte * self.blocks_bytes(size_bytes)
+        return position_ns / max(1, batch_count) + transfer_ns
+
     def sync_ns(self, size_bytes: int) -> float:
         """Return the mean time to write `size_bytes` and flush, as in a commit [ns]."""
         return self.write_ns(size_bytes) + self.flush_base_ns

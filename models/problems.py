@@ -1,5 +1,7 @@
 """Every error that a user can cause, in one tree. Each message has a line for each problem.
 
+A class below `ProblemsError` exists where a caller catches it apart from others.
+
 A line reads ``place: key: got …, wanted …``, as far as the parts are known.
 """
 
@@ -109,59 +111,12 @@ class KernelError(ProblemsError):
     """Kernels that cannot be built or called, or whose costs cannot be measured, read or found."""
 
 
-class PlacementError(ProblemsError):
-    """An impossible placement, or an invalid CRUSH map. The message states the value and the valid ones."""
-
-
 class ParameterSetError(ProblemsError):
     """A missing or invalid parameter set. The message names file and key."""
 
 
-class ProgramError(ProblemsError):
-    """An engine's program, or a system that makes one, that contradicts itself."""
-
-
 class StepsError(ProblemsError):
-    """A graph with more steps than an engine accepts.
-
-    Attributes
-    ----------
-    name
-        Name of the graph.
-    steps, most
-        Its steps, and the most that an engine accepts [count].
-    """
-
-    def __init__(self, name: str, steps: int, most: int) -> None:
-        super().__init__(
-            Problem(place=name, got=f"{steps} steps", wanted=f"at most {most}")
-        )
-        self.args = (name, steps, most)
-        self.name = name
-        self.steps = steps
-        self.most = most
-
-
-class FaultError(ProblemsError):
-    """A plan of faults that contradicts itself or the cluster.
-
-    Attributes
-    ----------
-    event
-        Number of the event, from 0.
-    key
-        Key of the event that is wrong, empty if it is the event as a whole.
-    got, wanted
-        The value, and the valid ones.
-    """
-
-    def __init__(self, event: int, got: str, wanted: str, key: str = "") -> None:
-        super().__init__(Problem(place=f"fault {event}", got=got, wanted=wanted))
-        self.args = (event, got, wanted, key)
-        self.event = event
-        self.got = got
-        self.wanted = wanted
-        self.key = key
+    """A graph with more steps than an engine accepts. Its problem has the graph's name as place."""
 
 
 class UnavailableError(ProblemsError):
@@ -173,7 +128,7 @@ class TraceError(ProblemsError):
 
 
 class MeasuredError(ProblemsError):
-    """Measurements that cannot be used, with one line for each problem."""
+    """Files about a real cluster that cannot be used: measured or published rows, or a report to import."""
 
 
 class ScenarioError(ProblemsError):
@@ -181,10 +136,6 @@ class ScenarioError(ProblemsError):
 
     The place is ``file:line`` or, for overrides, ``--set``.
     """
-
-
-class ClusterImportError(ProblemsError):
-    """A file that cannot be imported, with a line ``file: key: got …, wanted …`` for each problem."""
 
 
 class RefusedError(ProblemsError):
@@ -197,16 +148,8 @@ class AnswerError(ProblemsError):
     """A question that cannot be answered, or an answer that cannot be shown or stored."""
 
 
-class StudyError(ProblemsError):
-    """A study that cannot run, or whose claims or parameters are invalid, with one line per problem."""
-
-
-class NotComputedError(Exception):
-    """A claim without a value. The text is the reason; if empty, the file's ``not_computed`` has it."""
-
-
-class SweepError(ProblemsError):
-    """A sweep that cannot run, with one line per problem."""
+class NotComputedError(ProblemsError):
+    """A published number for which a study has no value, with the reason if the study states none."""
 
 
 class WorkError(ProblemsError):

@@ -210,6 +210,10 @@ class SsdModel(MeasuredModel):
         """Return the mean time of one of a batch of writes [ns]."""
         return self.write_ns(size_bytes)
 
+    def adjacent_write_ns(self, size_bytes: int, batch_count: int) -> float:
+        """Return the mean time of one of a batch of writes side by side [ns]. A drive has no position."""
+        return self.write_ns(size_bytes)
+
     def write_ns(self, size_bytes: int) -> float:
         """Return the mean time to write `size_bytes` [ns], by equation (1) with the steady-state factor."""
         fresh_ns = self.write_base_ns + self.write_ns_per_byte * self.blocks_bytes(

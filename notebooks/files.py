@@ -10,13 +10,13 @@ A lesson is a Markdown file with fenced Python code, a format that jupytext read
 
 import contextlib
 import itertools
-import json
 import re
 import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from stripesim.models.documents import json_text
 from stripesim.notebooks.teach import Lesson
 
 #: Time limit for a cell [s].
@@ -77,8 +77,7 @@ def write_all() -> list[Path]:
     for lesson in lessons():
         path = lesson.with_suffix(".ipynb")
         document = notebook_of(lesson.read_text(encoding="utf-8"))
-        text = json.dumps(document, indent=1, ensure_ascii=False)
-        path.write_text(f"{text}\n", encoding="utf-8")
+        path.write_text(json_text(document), encoding="utf-8")
         written.append(path)
     return written
 

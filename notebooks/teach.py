@@ -6,7 +6,6 @@ Start with `open_lesson`. The questions of a lesson live in `stripesim.notebooks
 import hashlib
 import hmac
 import html
-import json
 import math
 import sys
 from base64 import b64encode
@@ -21,6 +20,7 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from stripesim._version import __version__
+from stripesim.models.documents import canonical_json, json_text
 from stripesim.scenarios.show.tables import Table
 
 __all__ = [
@@ -279,7 +279,7 @@ class Lesson:
         }
         document["signature"] = signature(document, key)
         path = Path(path)
-        path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        path.write_text(json_text(document, is_ascii=True), encoding="utf-8")
         return path
 
     def sheet(self) -> str:
@@ -340,7 +340,7 @@ def open_lesson(name: str, *, seed: int | str = 1) -> Lesson:
 
 def signature(document: Mapping[str, Any], key: str) -> str:
     """Return the signature of what a student hands in."""
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    text = canonical_json(document, is_ascii=True)
     return hmac.new(f"stripesim {key}".encode(), text.encode(), "sha256").hexdigest()
 
 

@@ -483,6 +483,23 @@ def simulate(
     return _result_under_faults(prepared, execute(_program(prepared)))
 
 
+def planned_program(
+    pool: Pool, workload: AnyWorkload | Sequence[AnyWorkload], **settings: Any
+) -> Program:
+    """Return the program that `simulate` gives an engine in a run without faults or further streams.
+
+    Parameters
+    ----------
+    pool, workload
+        As for `simulate`.
+    **settings
+        Attributes of `RunSettings`.
+    """
+    loads = list(workload) if isinstance(workload, Sequence) else [workload]
+    streams = _CustomStreams(foreground=None, background=())
+    return _program(_prepared(pool, loads, RunSettings(**settings), {}, streams))
+
+
 class _CustomStreams(NamedTuple):
     """Constructors of the streams of a run without faults, as `simulate` gets them."""
 

@@ -19,15 +19,13 @@ from stripesim.arguments import citing_arguments
 from stripesim.models.coding import RedundancyScheme, parse_scheme
 from stripesim.models.problems import (
     AnswerError,
-    ClusterImportError,
+    MeasuredError,
     OwnCodeError,
     ParameterSetError,
     Problem,
     RefusedError,
     ScenarioError,
     SchemeError,
-    StudyError,
-    SweepError,
     TraceError,
     UnavailableError,
     WorkError,
@@ -98,11 +96,11 @@ __all__ = [
     "CaptionedFigure",
     "Claim",
     "Cluster",
-    "ClusterImportError",
     "FailureTrace",
     "Ledger",
     "LoadCurve",
     "LoadPoint",
+    "MeasuredError",
     "OwnCodeError",
     "ParameterSetError",
     "Pool",
@@ -113,9 +111,7 @@ __all__ = [
     "ScenarioError",
     "ScenarioResult",
     "SchemeError",
-    "StudyError",
     "StudyResult",
-    "SweepError",
     "SweepResult",
     "Timeline",
     "TraceError",
@@ -233,21 +229,21 @@ class Scenario(_Scenario, metaclass=_Checked):
             self,
             *,
             schemes: Sequence[str],
-            name: str = ...,
-            description: str = ...,
-            generation: GenerationName = ...,
-            codes: Sequence[str | Path | type] = ...,
-            seed: int = ...,
-            cluster: ClusterSpec | Mapping[str, Any] = ...,
-            workload: WorkloadSpec | Mapping[str, Any] = ...,
-            workloads: Sequence[LoadSpec | Mapping[str, Any]] = ...,
-            client: ClientSpec | Mapping[str, Any] = ...,
-            repair: RepairSpec | Mapping[str, Any] | None = ...,
-            degraded: DegradedSpec | Mapping[str, Any] | None = ...,
-            faults: FaultsSpec | Mapping[str, Any] | None = ...,
-            changes: Sequence[ChangeSpec | Mapping[str, Any]] = ...,
-            durability: DurabilitySpec | Mapping[str, Any] | None = ...,
-            plan: PlanSpec | Mapping[str, Any] | None = ...,
+            name: str = "scenario",
+            description: str = "",
+            generation: GenerationName = "reef",
+            codes: Sequence[str | Path | type] = (),
+            seed: int = 1,
+            cluster: ClusterSpec | Mapping[str, Any] = {},  # noqa: B006 - never called
+            workload: WorkloadSpec | Mapping[str, Any] = {},  # noqa: B006 - never called
+            workloads: Sequence[LoadSpec | Mapping[str, Any]] = (),
+            client: ClientSpec | Mapping[str, Any] = {},  # noqa: B006 - never called
+            repair: RepairSpec | Mapping[str, Any] | None = None,
+            degraded: DegradedSpec | Mapping[str, Any] | None = None,
+            faults: FaultsSpec | Mapping[str, Any] | None = None,
+            changes: Sequence[ChangeSpec | Mapping[str, Any]] = (),
+            durability: DurabilitySpec | Mapping[str, Any] | None = None,
+            plan: PlanSpec | Mapping[str, Any] | None = None,
         ) -> None: ...
 
 
@@ -354,7 +350,7 @@ def sweep(
 
     Raises
     ------
-    SweepError
+    AnswerError
         If the scenario or any point is invalid, or options contradict each other. The message lists all
         problems, one per line.
     WorkError
@@ -362,7 +358,7 @@ def sweep(
     """
     from contextlib import ExitStack
 
-    from stripesim.scenarios.answers.sweep.answer import INTERRUPTED
+    from stripesim.scenarios.answers.sweep.ended import INTERRUPTED
     from stripesim.scenarios.answers.sweep.plan import plan_sweep
     from stripesim.scenarios.answers.sweep.run import run_sweep
     from stripesim.scenarios.work.store import PartStore
@@ -401,13 +397,13 @@ def _check_sweep(
 ) -> None:
     """Raise if options of a sweep contradict each other."""
     if jobs is not None and jobs < 1:
-        raise SweepError(Problem(key="jobs", got=str(jobs), wanted="at least 1"))
+        raise AnswerError(Problem(key="jobs", got=str(jobs), wanted="at least 1"))
     if jobs is not None and dask is not None:
         wanted = "only one of them: a Dask cluster has its own workers"
-        raise SweepError(Problem(key="dask", got="jobs too", wanted=wanted))
+        raise AnswerError(Problem(key="dask", got="jobs too", wanted=wanted))
     if resume and out is None:
         wanted = "the folder of the sweep to continue"
-        raise SweepError(Problem(key="resume", got="no out", wanted=wanted))
+        raise AnswerError(Problem(key="resume", got="no out", wanted=wanted))
 
 
 @citing_arguments

@@ -18,7 +18,7 @@ from stripesim.models.coding import (
 from stripesim.models.placement import build_map, map_to_text
 from stripesim.models.problems import KernelError
 from stripesim.models.provenance import KINDS, unit_of
-from stripesim.scenarios.schema.keys import schema_json
+from stripesim.scenarios.schema.keys import scenario_schema
 from stripesim.scenarios.show.quantities import QUANTITIES
 from stripesim.sim.ceph.planner import RequestPlanner
 from stripesim.sim.ceph.pool import Book

@@ -29,7 +29,7 @@ from stripesim.sim.ceph.paths import PathContext
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.ceph.roles import role_count
 from stripesim.sim.engine.graph import COUNTERS, Template
-from stripesim.sim.engine.program import FIFO, Progress
+from stripesim.sim.engine.program import FIFO, RunView
 from support.engines import engine_compiled, program, single
 from support.koh_cluster import KOH_CLUSTER
 from support.random_programs import KINDS
@@ -212,9 +212,9 @@ def directors(monkeypatch: pytest.MonkeyPatch) -> list[FaultDirector]:
     begun: list[FaultDirector] = []
     begin = FaultDirector.begin
 
-    def begin_and_note(self: FaultDirector, progress: Progress) -> None:
+    def begin_and_note(self: FaultDirector, view: RunView) -> None:
         begun.append(self)
-        begin(self, progress)
+        begin(self, view)
 
     monkeypatch.setattr(FaultDirector, "begin", begin_and_note)
     return begun

@@ -52,7 +52,7 @@ class ConvertedLayout:
             log.unit = "row"
             parts = self._parquet_rows(source.path)
         else:
-            parts = self._csv_rows(source, log)
+            parts = self._text_rows(source, log)
         needed = pl.all_horizontal(pl.col(name).is_not_null() for name in self.needed)
         for part in parts:
             mask = part.select((needed & self.sound).fill_null(False)).to_series()
@@ -61,7 +61,7 @@ class ConvertedLayout:
             log.add_lines(zip(odd[ORDER_COLUMN], texts, strict=True), self._explain)
             yield part.filter(mask).select(ORDER_COLUMN, *self.schema)
 
-    def _csv_rows(self, source: TraceSource, log: FaultLog) -> Iterator[pl.DataFrame]:
+    def _text_rows(self, source: TraceSource, log: FaultLog) -> Iterator[pl.DataFrame]:
         """Yield typed rows. A cell of another type makes the row's first column null and the row invalid."""
         typed = {name: _typed(name, dtype) for name, dtype in self.schema.items()}
         spoiled = pl.any_horizontal(

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import polars as pl
 
@@ -93,38 +93,37 @@ def with_cells(
 def _with_quoted_cells(
     lines: pl.DataFrame, columns: tuple[str, ...], separator: str
 ) -> pl.DataFrame:
-    table = _clean_cells(lines["text"], columns, separator)
+    data = "\n".join(lines["text"]).encode()
+    kinds = dict.fromkeys(columns, pl.String())
+    table = clean_cells(data, kinds, separator, quoted=True)
     whole = pl.lit(True)
-    if table is None:
+    # A line with too few cells lacks its last one.
+    if table is None or table.height != lines.height or table[columns[-1]].null_count():
         cells = [cells_of(text, separator, quoted=True) for text in lines["text"]]
         right = [len(row) == len(columns) for row in cells]
         nothing = [None] * len(columns)
         rows = [row if ok else nothing for row, ok in zip(cells, right, strict=True)]
-        schema = dict.fromkeys(columns, pl.String())
-        table = pl.DataFrame(rows, schema=schema, orient="row")
+        table = pl.DataFrame(rows, schema=kinds, orient="row")
         whole = pl.lit(pl.Series(right, dtype=pl.Boolean))
     stripped = pl.col(columns).str.strip_chars()
     filled = table.with_columns(pl.when(stripped != "").then(stripped))
     return lines.hstack(filled).with_columns(whole=whole)
 
 
-def _clean_cells(
-    texts: pl.Series, columns: tuple[str, ...], separator: str
+def clean_cells(
+    data: bytes, kinds: Mapping[str, pl.DataType], separator: str, *, quoted: bool
 ) -> pl.DataFrame | None:
-    """Parse with the CSV reader. Return None for any irregular line, which needs separate parsing."""
+    """Parse lines into columns of these types. Return None if the CSV reader rejects a line."""
     try:
-        table = pl.read_csv(
-            io.BytesIO("\n".join(texts).encode()),
+        return pl.read_csv(
+            io.BytesIO(data),
             has_header=False,
-            schema=dict.fromkeys(columns, pl.String()),
+            schema=kinds,
             separator=separator,
+            quote_char='"' if quoted else None,
         )
     except pl.exceptions.PolarsError:
         return None
-    # A line with too few cells lacks its last one.
-    if table.height != len(texts) or table[columns[-1]].null_count():
-        return None
-    return table
 
 
 def sound_rows(

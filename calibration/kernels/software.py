@@ -25,6 +25,7 @@ import numpy.typing as npt
 from stripesim.calibration.kernels import isal as kernel_raw
 from stripesim.calibration.kernels.timing import Case, repeated, sample
 from stripesim.models.coding.galois import PRODUCTS
+from stripesim.models.documents import json_text
 
 Bytes = npt.NDArray[np.uint8]
 Bits = npt.NDArray[np.uint8]
@@ -297,7 +298,7 @@ def main(arguments: Sequence[str]) -> None:
     """Measure, and print one JSON document."""
     plain = "--plain" in arguments
     timings = measure_codes() if plain else measure_codes_apart()
-    sys.stdout.write(json.dumps(timings, indent=1) + "\n")
+    sys.stdout.write(json_text(timings, is_ascii=True))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from stripesim.models.kernel.cost import KernelTable
 from stripesim.models.kernel.documents import (
     load_table,
     merge_tables,
-    table_from_json,
+    parse_table,
     table_to_json,
 )
 from stripesim.models.problems import KernelError
@@ -158,7 +158,7 @@ def shipped_table(name: str) -> KernelTable:
     text = (
         resources.files("stripesim.calibration.kernels.tables") / f"{name}.json"
     ).read_text(encoding="utf-8")
-    return table_from_json(text, where=f"{name}.json")
+    return parse_table(text, where=f"{name}.json")
 
 
 def default_table() -> KernelTable:

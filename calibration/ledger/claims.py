@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from stripesim.models.problems import Problem, StudyError
+from stripesim.models.problems import MeasuredError, Problem
 
 Numbers = float | tuple[float, ...] | None
 
@@ -82,7 +82,7 @@ def load_claims(
 
     Raises
     ------
-    StudyError
+    MeasuredError
         If a file is invalid, with one line per problem: ``file:line: column: got …, wanted …``.
     """
     faults: list[str] = []
@@ -100,7 +100,7 @@ def load_claims(
     for line, row in rows:
         try:
             claim = _parse_claim(row, doubts.get(row["id"]))
-        except StudyError as fault:
+        except MeasuredError as fault:
             faults.append(f"{source.name}:{line}: {fault}")
             continue
         if claim.id in claims:
@@ -109,7 +109,7 @@ def load_claims(
             )
         claims[claim.id] = claim
     if faults:
-        raise StudyError("\n".join(faults))
+        raise MeasuredError("\n".join(faults))
     return tuple(claims.values())
 
 
@@ -119,15 +119,15 @@ def _read_table(
     try:
         lines = source.read_text(encoding="utf-8").splitlines()
     except OSError as error:
-        raise StudyError(f"{source}: cannot be read: {error.strerror}") from error
+        raise MeasuredError(f"{source}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise StudyError(
+        raise MeasuredError(
             f"{source.name}: byte {error.start}: got bytes that are not UTF-8"
         ) from error
     reader = csv.DictReader(lines)
     absent = [name for name in columns if name not in (reader.fieldnames or ())]
     if absent:
-        raise StudyError(
+        raise MeasuredError(
             Problem(
                 place=f"{source.name}:1",
                 got=f"no column {', '.join(absent)}",
@@ -137,7 +137,7 @@ def _read_table(
     table = []
     for row in reader:
         if None in row or None in row.values():
-            raise StudyError(
+            raise MeasuredError(
                 Problem(
                     place=f"{source.name}:{reader.line_num}",
                     got="a row of another length than the header's",
@@ -155,13 +155,13 @@ def _parse_claim(row: Mapping[str, str], disputed: str | None) -> Claim:
     compare = row["compare"]
     text = row["value"]
     if not row["id"]:
-        raise StudyError(Problem(key="id", got="nothing", wanted="an id"))
+        raise MeasuredError(Problem(key="id", got="nothing", wanted="an id"))
     if role not in ROLES:
-        raise StudyError(
+        raise MeasuredError(
             Problem(key="role", got=f"{role!r}", wanted=f"one of {', '.join(ROLES)}")
         )
     if compare not in COMPARISONS:
-        raise StudyError(
+        raise MeasuredError(
             Problem(
                 key="compare",
                 got=f"{compare!r}",
@@ -170,7 +170,7 @@ def _parse_claim(row: Mapping[str, str], disputed: str | None) -> Claim:
         )
     percent = _to_float(row["tolerance_percent"])
     if percent is None and (row["tolerance_percent"] or role in COUNTED_ROLES):
-        raise StudyError(
+        raise MeasuredError(
             Problem(
                 key="tolerance_percent",
                 got=f"{row['tolerance_percent']!r}",
@@ -178,7 +178,7 @@ def _parse_claim(row: Mapping[str, str], disputed: str | None) -> Claim:
             )
         )
     if percent is not None and percent <= 0:
-        raise StudyError(
+        raise MeasuredError(
             Problem(key="tolerance_percent", got=str(percent), wanted="more than 0")
         )
     copied = {name for name in COLUMNS if name not in ("value", "tolerance_percent")}
@@ -205,7 +205,7 @@ def _parse_published(text: str, compare: str) -> Numbers:
         match = _RANGE.fullmatch(text)
         ends = (float(match[1]), float(match[2])) if match else None
         if ends is None or ends[0] > ends[1]:
-            raise StudyError(
+            raise MeasuredError(
                 Problem(
                     key="value",
                     got=f"{text!r}",
@@ -215,7 +215,7 @@ def _parse_published(text: str, compare: str) -> Numbers:
         return ends
     number = _to_float(text.removeprefix("<") if compare == "at-most" else text)
     if number is None:
-        raise StudyError(
+        raise MeasuredError(
             Problem(
                 key="value",
                 got=f"{text!r}",

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final, Literal
 
-from stripesim.sim.observe.documents import Documented
+from stripesim.models.documents import Documented
 
 Kind = Literal["rate", "mean", "p99"]
 

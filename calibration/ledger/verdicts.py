@@ -29,16 +29,16 @@ from stripesim.calibration.ledger.claims import (
     Numbers,
     load_claims,
 )
-from stripesim.models.problems import StudyError
-from stripesim.sim.observe.documents import Documented
+from stripesim.models.documents import Documented
+from stripesim.models.problems import MeasuredError
 
 __all__ = [
     "Claim",
     "Entry",
     "Ledger",
+    "MeasuredError",
     "Observation",
     "Simulated",
-    "StudyError",
     "judge",
     "load_claims",
 ]
@@ -127,7 +127,7 @@ def judge(
 
     Raises
     ------
-    StudyError
+    MeasuredError
         If a value or parameter is invalid, with one line per problem.
 
     Notes
@@ -159,7 +159,7 @@ def judge(
         )
         try:
             entries.append(_judge_one(claim, simulated.get(claim.id), reason))
-        except StudyError as fault:
+        except MeasuredError as fault:
             faults.append(f"{claim.id}: {fault}")
     rows = tuple(dict(parameter) for parameter in parameters)
     for row in rows:
@@ -171,7 +171,7 @@ def judge(
                 f"parameter {row.get('name', '?')}: got no {', '.join(absent)}"
             )
     if faults:
-        raise StudyError("\n".join(faults))
+        raise MeasuredError("\n".join(faults))
     return Ledger(entries=tuple(entries), parameters=rows, groups=dict(groups or {}))
 
 
@@ -186,7 +186,7 @@ def _judge_one(claim: Claim, simulated: Simulated, reason: str) -> Entry:
         verdict, why = _verdict(claim, right, None, None, claim.tolerance)
         return Entry(claim, numbers, text, None, None, claim.tolerance, verdict, why)
     if claim.published is None or numbers is None or holds is not None:
-        raise StudyError(
+        raise MeasuredError(
             f"got {simulated!r}, wanted a number for the comparison {claim.compare}"
         )
     error, kind = _error(claim, numbers)
@@ -262,10 +262,12 @@ def _split(
     if isinstance(simulated, Real):
         return _finite(simulated), None, None
     if not isinstance(simulated, Iterable):
-        raise StudyError(f"got {simulated!r}, wanted a number, an array, words or None")
+        raise MeasuredError(
+            f"got {simulated!r}, wanted a number, an array, words or None"
+        )
     numbers = tuple(_finite(x) for x in simulated)
     if not numbers:
-        raise StudyError("got an empty array, wanted numbers or None")
+        raise MeasuredError("got an empty array, wanted numbers or None")
     return numbers, None, None
 
 
@@ -275,7 +277,7 @@ def _finite(number: Any) -> float:
         or not isinstance(number, Real)
         or not math.isfinite(float(number))
     ):
-        raise StudyError(f"got {number!r}, wanted a finite number")
+        raise MeasuredError(f"got {number!r}, wanted a finite number")
     return float(number)
 
 
@@ -296,7 +298,7 @@ def _error(claim: Claim, numbers: float | tuple[float, ...]) -> tuple[float, Err
             return 0.0, "relative"
         return _difference(numbers, low if numbers < low else high)
     if published is None or isinstance(numbers, tuple):
-        raise StudyError(
+        raise MeasuredError(
             f"got {numbers}, wanted one number for the comparison {claim.compare}"
         )
     return _difference(numbers, published)

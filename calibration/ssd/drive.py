@@ -1,6 +1,5 @@
 """Write a drive's parameter set from fitted service times, for use as ``cluster.drive``."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,6 +10,7 @@ import scipy
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.calibration.ssd.result import Floats, ServiceFit
 from stripesim.calibration.ssd.time_fit import sample_of
+from stripesim.models.documents import toml_lines
 from stripesim.models.problems import TraceError
 from stripesim.models.ssd import PART_BYTES, TRANSFER_MAX_BYTES, SsdModel
 from stripesim.traces import BlockTrace
@@ -141,12 +141,7 @@ def _heading(fits: Sequence[ServiceFit], like: str) -> list[str]:
 def _toml_lines(entries: _Entries) -> list[str]:
     lines = []
     for key, entry in entries.items():
-        lines += ["", f"[ssd.{key}]"]
-        # TOML and JSON write strings, numbers and lists of numbers in the same way.
-        lines += [
-            f"{name} = {json.dumps(value, ensure_ascii=False)}"
-            for name, value in entry.items()
-        ]
+        lines += ["", f"[ssd.{key}]", *toml_lines(entry)]
     return lines
 
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import scipy
 
 from stripesim.calibration.ssd.concurrency import Concurrency
-from stripesim.sim.observe.documents import Documented
+from stripesim.models.documents import Documented
 
 Floats = npt.NDArray[np.float64]
 Operation = Literal["read", "write"]

@@ -15,8 +15,8 @@ from stripesim.calibration.workload.model import (
     synthesise,
 )
 from stripesim.calibration.workload.score import WorkloadScore, score_workload
+from stripesim.models.documents import Documented
 from stripesim.models.problems import TraceError
-from stripesim.sim.observe.documents import Documented
 from stripesim.traces import BlockTrace
 from stripesim.traces.locality import first_touch, stack_distances
 from stripesim.traces.statistics import follows_before

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 import scipy
 
-from stripesim.sim.observe.documents import Documented
+from stripesim.models.documents import Documented
 from stripesim.traces import BlockTrace
 from stripesim.traces.locality import reuse
 from stripesim.traces.statistics import (

@@ -8,7 +8,7 @@ from typing import Any
 
 from generate.markdown import code, table
 from stripesim import format_size
-from stripesim.blocks import schema_json
+from stripesim.blocks import scenario_schema
 
 INTRODUCTION = """\
 # Scenario keys
@@ -28,12 +28,6 @@ in the remaining memory (of the machine, of `ulimit -v` and `ulimit -d`, of its 
 starts, with the key that needs most and the value that fits. Estimates are for the compiled engine.
 
 """
-
-
-def schema() -> dict[str, Any]:
-    """Return the JSON schema of scenarios."""
-    document: dict[str, Any] = json.loads(schema_json())
-    return document
 
 
 def _resolved(
@@ -66,7 +60,7 @@ def all_keys(
 
     A key inside a list of tables has ``[]`` after the list's name.
     """
-    root = schema()
+    root = scenario_schema()
     definitions = root.get("$defs", {})
     for name, value in (root if node is None else node)["properties"].items():
         resolved = _resolved(value, definitions)
@@ -137,7 +131,7 @@ def default(schema: Mapping[str, Any], takes: str = "") -> str:
 
 def page(version: str) -> str:
     """Return the page of all keys: one table for each table of a scenario."""
-    definitions = schema().get("$defs", {})
+    definitions = scenario_schema().get("$defs", {})
     parts = [INTRODUCTION.format(version=version)]
     sections: dict[str, list[tuple[str, str, str, str]]] = {"": []}
     notes: dict[str, str] = {}

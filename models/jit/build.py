@@ -6,7 +6,6 @@ errors and count no references. Numba's own ahead-of-time compiler is deprecated
 """
 
 import importlib.util
-import json
 import os
 import re
 import shutil
@@ -25,6 +24,7 @@ import llvmlite
 import llvmlite.binding as llvm
 import numba
 
+from stripesim.models.documents import json_text
 from stripesim.models.jit import CompiledKernel
 from stripesim.models.jit.compiler import program_of
 from stripesim.models.jit.origin import origin_of
@@ -200,7 +200,7 @@ def link_native(
             for kernel in kernels
         },
     }
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
+    (folder / MANIFEST).write_text(json_text(manifest, is_ascii=True), "utf-8")
 
 
 def wasm_object(kernel: Intermediate) -> bytes:

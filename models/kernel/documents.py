@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from stripesim.models.documents import json_lines
 from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelTable
 from stripesim.models.problems import KernelError, problems_at
 
@@ -19,15 +20,11 @@ _NAMES_OF_PARTS = tuple(field.name for field in fields(AffineKnee))
 def table_to_json(table: KernelTable) -> str:
     """Return the table as a JSON document, with an infinite knee as null."""
     head = {"format": FORMAT, "name": table.name, "provenance": dict(table.provenance)}
-    # One line per cost keeps a large table readable and its diffs small.
-    lines = ",\n  ".join(
-        json.dumps(_finite(asdict(cost)), allow_nan=False) for cost in table.costs
-    )
-    opened = json.dumps(head, indent=1, allow_nan=False).removesuffix("\n}")
-    return f'{opened},\n "costs": [\n  {lines}\n ]\n}}\n'
+    costs = (_finite(asdict(cost)) for cost in table.costs)
+    return "".join(json_lines(head, "costs", costs))
 
 
-def table_from_json(text: str, *, where: str = "kernel table") -> KernelTable:
+def parse_table(text: str, *, where: str = "kernel table") -> KernelTable:
     """Parse a table written by `table_to_json`.
 
     Parameters
@@ -73,7 +70,7 @@ def load_table(path: Path) -> KernelTable:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise KernelError(f"{path}: cannot read: {error}") from None
-    return table_from_json(text, where=str(path))
+    return parse_table(text, where=str(path))
 
 
 def merge_tables(name: str, tables: Iterable[KernelTable]) -> KernelTable:

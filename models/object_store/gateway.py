@@ -51,6 +51,7 @@ class GatewayModel(MeasuredModel):
         "chunk_bytes",
         "put_window_bytes",
         "get_window_bytes",
+        "budget_bytes",
         "list_keys_max_count",
         "list_readahead_count",
     )
@@ -107,6 +108,8 @@ class GatewayModel(MeasuredModel):
     chunk_bytes: int
     put_window_bytes: int  #: Writes of tail objects of one PUT in flight, at most [B]
     get_window_bytes: int  #: Reads of tail objects of one GET in flight, at most [B]
+    #: Data of reads and writes of one gateway in flight, at most [B] (objecter_inflight_op_bytes)
+    budget_bytes: int
 
     def layout(self, size_bytes: int, alignment_bytes: int = 1) -> ObjectLayout:
         """Return the RADOS objects of an object.
@@ -149,6 +152,10 @@ class GatewayModel(MeasuredModel):
             return wanted
         spread = math.sqrt(2 * wanted * math.log(shards) / shards)
         return max(_LISTED_MIN, 1 + int(wanted // shards + spread))
+
+    def operations_in_flight(self, size_bytes: int) -> int:
+        """Return the operations of a size [B] that one gateway has in flight at most [count]."""
+        return max(1, self.budget_bytes // size_bytes)
 
     def aligned_chunk_bytes(self, alignment_bytes: int) -> int:
         """Return the chunk of a pool with an alignment [B]: whole stripes, at least one."""

@@ -3,7 +3,7 @@
 Start with `CrushMap`, then read `pg_mappings`. Numba loads with the first mapping.
 """
 
-from stripesim.models.placement.crush.build import build_map, map_of_hosts
+from stripesim.models.placement.crush.build import build_map, map_of_hosts, rule_name
 from stripesim.models.placement.crush.dump import map_from_dump
 from stripesim.models.placement.crush.elements import (
     NONE,
@@ -30,7 +30,6 @@ from stripesim.models.placement.osdmap import (
 from stripesim.models.placement.outages import PoolOutages
 from stripesim.models.placement.pg_sets import OsdMap, PgSets, PlacedPool, pg_sets
 from stripesim.models.placement.upmaps import balanced_osd_map, changed_osd_map
-from stripesim.models.problems import PlacementError
 
 __all__ = [
     "NONE",
@@ -44,7 +43,6 @@ __all__ = [
     "OsdWeights",
     "PgSets",
     "PlacedPool",
-    "PlacementError",
     "PoolOutages",
     "Reweights",
     "Rule",
@@ -64,6 +62,7 @@ __all__ = [
     "pgs_of_objects",
     "placement_seeds",
     "reweighted",
+    "rule_name",
     "stable_mod",
     "with_new_hosts",
 ]

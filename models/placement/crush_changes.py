@@ -11,7 +11,7 @@ from itertools import count
 from stripesim.models.placement.crush.elements import Alg, Bucket, BucketArgs, Device
 from stripesim.models.placement.crush.map import CrushMap
 from stripesim.models.placement.crush.shadow import shadow_name
-from stripesim.models.problems import PlacementError
+from stripesim.models.problems import ProblemsError
 
 # Weights of a bucket's items, one row for each position in a result.
 _Rows = list[list[int]]
@@ -37,7 +37,7 @@ def reweighted(crush: CrushMap, weights: Mapping[int, int]) -> CrushMap:
 
     Raises
     ------
-    PlacementError
+    ProblemsError
         If no bucket holds one of the OSDs.
     """
     if not weights:
@@ -114,7 +114,7 @@ class _WeightTrees:
     def set(self, osd: int, weight: int) -> None:
         """Set the weight of an OSD wherever it is."""
         if osd not in self._parents:
-            raise PlacementError(f"weights: got OSD {osd}, wanted one of the map's")
+            raise ProblemsError(f"weights: got OSD {osd}, wanted one of the map's")
         for bucket_id in self._parents[osd]:
             self._set_in(self._own, bucket_id, osd, weight)
             for rows_of in self._sets:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from stripesim.models.placement.crush.map import CrushMap, Reweights, whole_numbers
 from stripesim.models.placement.crush.rjenkins import Word, hash_byte_rows, hash_pair
-from stripesim.models.problems import PlacementError
+from stripesim.models.problems import ProblemsError
 
 _INDEX_DIGITS = 16
 # Names to hash at a time [count]. Each takes some hundred bytes meanwhile.
@@ -36,7 +36,7 @@ def stable_mod(values: Word, count: int) -> Word:
 
     Raises
     ------
-    PlacementError
+    ProblemsError
         If `count` is out of range.
 
     Examples
@@ -72,12 +72,12 @@ def pgs_of_objects(
 
     Raises
     ------
-    PlacementError
+    ProblemsError
         If an argument is out of range.
     """
     numbers = whole_numbers("indices", indices)
     if numbers.size > 0 and int(numbers.min()) < 0:
-        raise PlacementError(f"indices: got {numbers.min()}, wanted at least 0")
+        raise ProblemsError(f"indices: got {numbers.min()}, wanted at least 0")
     parts = [
         stable_mod(_hashes_of_names(prefix, numbers[first : first + _NAMES]), pg_num)
         for first in range(0, numbers.size, _NAMES)
@@ -153,7 +153,7 @@ def pg_mappings(
 
     Raises
     ------
-    PlacementError
+    ProblemsError
         If an argument is out of range.
 
     Notes
@@ -171,6 +171,6 @@ def pg_mappings(
 
 def _check_count(name: str, count: int) -> None:
     if not 1 <= count <= _PG_NUM_MAX:
-        raise PlacementError(
+        raise ProblemsError(
             f"{name}: got {count}, wanted a whole number from 1 to {_PG_NUM_MAX}"
         )

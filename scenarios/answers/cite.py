@@ -19,11 +19,11 @@ from typing import Any, ClassVar, Final, Literal
 
 from stripesim._version import __version__
 from stripesim.calibration.parameters.sets import ParameterSet, names
+from stripesim.models.documents import Documented
 from stripesim.models.generations import generations
 from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.latex import LATEX_SIGNS
-from stripesim.sim.observe.documents import Documented
 
 Role = Literal["tool", "parameters", "code", "source"]
 

@@ -73,8 +73,9 @@ def answer_of_cluster(
 def _shown(document: Row) -> Iterator[str | Table]:
     """Yield what the terminal shows: the failures if they were asked for, else the cluster."""
     if "failures" not in document:
-        yield from _printed_tables(document)
+        yield _sum_of_cluster(document)
         yield from _sentences(document)
+        yield from _printed_tables(document)
         yield from document["hardware"]
         return
     from stripesim.scenarios.answers.failures.answer import (
@@ -96,6 +97,25 @@ def _printed_tables(document: Row) -> Iterator[Table]:
     for section in (_waterfall(capacity), _pools(document), _balance(document)):
         for table in section.tables:
             yield replace(table, caption_shown=True)
+
+
+def _sum_of_cluster(document: Row) -> str:
+    """Return one sentence: the cluster's size, and how much more the scenario's pool takes."""
+    capacity = document["capacity"]
+    raw = bytes_text(sum(row["raw_bytes"] for row in capacity["classes"]))
+    osds = document["osds"]
+    hosts = {osd["host"] for osd in osds}
+    pool = document["scenarios"][0]["pool"]
+    room = next(row for row in capacity["pools"] if row["name"] == pool)
+    return (
+        f"{_count(len(osds), 'OSD')} on {_count(len(hosts), 'host')}, {raw} raw: pool {pool} "
+        f"({scheme_label(room['scheme'])}) holds {bytes_text(room['stored_bytes'])} and takes "
+        f"{bytes_text(room['more_bytes'])} more until its first OSD is full"
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _sentences(document: Row) -> Iterator[str]:

@@ -21,9 +21,10 @@ from stripesim.calibration.kernels.store import (
     table_of_this_machine,
 )
 from stripesim.calibration.measured.kernels import ceph_kernels
+from stripesim.models.documents import json_text
 from stripesim.scenarios.schema.units import format_size
 from stripesim.scenarios.show.answer import Answer
-from stripesim.scenarios.show.files import csv_text, json_text
+from stripesim.scenarios.show.files import csv_text
 from stripesim.scenarios.show.tables import Table
 from stripesim.sim.observe.progress import OnStep, silent
 

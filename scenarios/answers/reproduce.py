@@ -13,9 +13,9 @@ from typing import Any, Final
 import polars as pl
 
 from stripesim._version import __version__
+from stripesim.models.documents import canonical_json
 from stripesim.models.problems import AnswerError, Problem
-from stripesim.scenarios.schema.keys import Scenario
-from stripesim.scenarios.schema.loader import scenario_from
+from stripesim.scenarios.schema.loader import scenario_from, validated
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.files import csv_text
 
@@ -114,7 +114,7 @@ def _simulated(provenance: Mapping[str, Any], stored: Lines) -> pl.DataFrame:
 
     # Rules refuse some keys that a run does not use, so keys with their defaults are left out.
     try:
-        known = Scenario.model_validate_json(json.dumps(provenance["configuration"]))
+        known = validated(provenance["configuration"])
     except ValueError:
         got = f"a configuration of stripesim {provenance['stripesim']} that cannot be read"
         wanted = f"that of stripesim {__version__}"
@@ -152,7 +152,7 @@ def _lines(text: str) -> Lines:
 
 
 def _sha256(rows: Lines) -> str:
-    text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+    text = canonical_json(rows, is_sorted=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

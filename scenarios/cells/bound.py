@@ -70,6 +70,7 @@ _WORDS: Final[Mapping[str, _Words]] = {
     "ssd.write": _Words("drives", "writes in service on all drives"),
     "gateway.thread": _Words("gateways", "threads of gateways"),
     "gateway.messenger": _Words("gateways (messenger threads)", "messenger threads"),
+    "gateway.budget": _Words("gateways (data in flight)", "operations in flight"),
     "gateway.serial": _Words("gateways (shared state)", "gateways"),
     "gateway.cpu": _Words("processors of gateways", "cores"),
     "gateway.tx": _Words("network of gateways", "interfaces that send"),

@@ -29,10 +29,12 @@ from stripesim.scenarios.cells.placement import (
     acting_sets,
     host_values,
     padded_osd_hosts,
+    sites_of,
     unreachable_osds,
     up_sets,
 )
 from stripesim.scenarios.schema.keys import (
+    LOCAL_READS,
     Cell,
     Scenario,
     WorkloadSpec,
@@ -234,7 +236,7 @@ def _check_scheme(
     is_erasure = scheme.kind == "erasure"
     if models.ec.optimised and is_erasure:
         check_optimised(scheme, scenario)
-    if models.extra_reads:
+    if models.extra_reads or models.local_reads:
         _check_read_policy(scheme, scenario, models.extra_reads)
     views = build_pool(scenario, scheme, models, down=down).contexts
     if is_erasure and _encodes(scenario, down):
@@ -275,6 +277,10 @@ def _check_read_policy(
         raise scenario.problem(key, f'"{policy}" with direct_reads', '"needed"')
     if scenario.workload.is_s3:
         raise scenario.problem(key, f'"{policy}" with kind s3', '"needed"')
+    if policy == LOCAL_READS and scheme.kind != "replicated":
+        raise scenario.problem(
+            key, got, 'a replicated pool, such as rep:3, or "needed"'
+        )
     if scheme.failures_tolerated < scheme.m:
         wanted = (
             'a code any k of whose shards hold the data, such as rs:k,m, or "needed"'
@@ -412,6 +418,7 @@ def _cluster(
     """Build the scenario's cluster with the placement groups of a scheme."""
     spec = scenario.cluster
     hosts = padded_osd_hosts(scenario)
+    client_hosts = _client_hosts(scenario, int(hosts.max()) + 1)
     host_cores = None
     if not isinstance(spec.hosts, int):
         host_cores = np.array(host_values(scenario, "cores"))
@@ -419,11 +426,12 @@ def _cluster(
         osd_hosts=hosts,
         acting=acting_sets(scenario, scheme, len(hosts), down),
         models=models,
-        client_hosts=_client_hosts(scenario, int(hosts.max()) + 1),
+        client_hosts=client_hosts,
         clients_on_osd_hosts=scenario.client.place == "osd-hosts",
         unlimited_clients=bool(scenario.client.unlimited),
         one_network=spec.networks == 1,
         host_cores=host_cores,
         cores_per_osd=spec.cores_per_osd,
         cpu_limit_per_osd=spec.cpu_limit_per_osd,
+        sites=sites_of(scenario, hosts, client_hosts),
     )

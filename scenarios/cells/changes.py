@@ -1,6 +1,7 @@
 """From the planned changes of a scenario to changes of the map."""
 
 import difflib
+from dataclasses import replace
 
 import numpy as np
 
@@ -39,10 +40,38 @@ def planned_changes(
         _check(scenario, index, osd_hosts)
         time_ns = None if change.at_s is None else nanoseconds(change.at_s)
         map_changes = _map_changes(scenario, index, osd_hosts)
-        planned.append(
-            PlannedChange(kind=change.kind, changes=map_changes, time_ns=time_ns)
+        planned_change = PlannedChange(
+            kind=change.kind, changes=map_changes, time_ns=time_ns
         )
+        planned.append(_typed(change, planned_change))
     return tuple(planned)
+
+
+def sets_norebalance(change: ChangeSpec) -> bool:
+    """Return True if the commands of a change begin and end with the flag ``norebalance``."""
+    if change.norebalance is None:
+        return change.kind == "add"
+    return change.norebalance
+
+
+def _typed(change: ChangeSpec, planned: PlannedChange) -> PlannedChange:
+    """Return a change with the times at which the operator has given its commands."""
+    if not change.command_s:
+        return planned
+    command_ns = nanoseconds(change.command_s)
+    # The flag is the first command.
+    first = 1 + sets_norebalance(change)
+    numbers = range(first, first + len(planned.changes))
+    if change.kind in ("out", "in"):
+        numbers = range(first, first + 1)
+    delays_ns = tuple(number * command_ns for number in numbers)
+    norebalance_ns = 0
+    if sets_norebalance(change):
+        norebalance_ns = delays_ns[-1] + command_ns
+    if change.kind in ("out", "in"):
+        # One command names all OSDs.
+        delays_ns *= len(planned.changes)
+    return replace(planned, delays_ns=delays_ns, norebalance_ns=norebalance_ns)
 
 
 def _map_changes(

@@ -9,7 +9,7 @@ import numpy as np
 
 from stripesim.models.generations import recovery_model
 from stripesim.models.placement import OsdWeights
-from stripesim.models.problems import FaultError, ScenarioError, problems_at
+from stripesim.models.problems import ScenarioError, problems_at
 from stripesim.models.recovery import RecoveryModel
 from stripesim.scenarios.cells.changes import planned_changes
 from stripesim.scenarios.cells.files import cached_by_content
@@ -24,7 +24,7 @@ from stripesim.scenarios.schema.toml import KeyPath
 from stripesim.scenarios.schema.topology import Topology, nanoseconds
 from stripesim.scenarios.schema.units import duration_text, number_text
 from stripesim.sim.ceph.failures import Corruption, Failure, FaultPlan
-from stripesim.sim.ceph.failures.plan import FailureKind
+from stripesim.sim.ceph.failures.plan import FailureKind, FaultProblem
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.result_row import ResultRow
@@ -76,10 +76,7 @@ def plan_of(
 ) -> FaultPlan:
     """Return the plan of a scenario with failures or planned changes."""
     faults = scenario.faults or FaultsSpec()
-    topology = Topology(
-        osd_hosts,
-        scenario.cluster.rack_names if scenario.cluster.crush_map is None else None,
-    )
+    topology = _topology(scenario, osd_hosts)
     failures = [
         topology.failure(event) for _, event in faults.numbered_events(slow=False)
     ]
@@ -103,21 +100,28 @@ def plan_of(
         up_sets=up_sets,
         **_stored_objects(scenario),
         model=limits_of(scenario, rotational=rotational),
-        osd_racks=topology.osd_racks,
+        osd_racks=topology.osd_sites if topology.racks is None else topology.osd_racks,
+        stretch_sites=topology.osd_sites if scenario.cluster.stretch else None,
         seed=scenario.seed,
         object_writes_count=faults.object_writes,
         # Scrubs repeat without end, so the run needs a duration.
         scrubs=faults.scrub_interval_s is not None and scenario.duration_s is not None,
         series_ns=nanoseconds(faults.series_s),
     )
-    try:
-        plan.check(osd_hosts)
-    except FaultError as error:
-        key = _key_of(faults, error, len(failures))
+    for problem in plan.problems(osd_hosts):
+        key = _key_of(faults, problem, len(failures))
         raise ScenarioError(
-            scenario.located(*key, got=error.got, wanted=error.wanted)
-        ) from error
+            scenario.located(*key, got=problem.got, wanted=problem.wanted)
+        )
     return plan
+
+
+def _topology(scenario: Scenario, osd_hosts: IntArray) -> Topology:
+    """Return the racks and sites of hosts, those of the scenario's counts alone."""
+    cluster = scenario.cluster
+    if cluster.crush_map is not None:
+        return Topology(osd_hosts, None)
+    return Topology(osd_hosts, cluster.rack_names, cluster.site_names)
 
 
 def _stored_objects(scenario: Scenario) -> dict[str, Any]:
@@ -238,25 +242,25 @@ def recovery_warnings(scenario: Scenario, scheme: str, row: ResultRow) -> list[s
     return warnings
 
 
-def _key_of(faults: FaultsSpec, error: FaultError, failures: int) -> KeyPath:
-    """Return the scenario key that caused an error of a plan with a number of failures."""
+def _key_of(faults: FaultsSpec, problem: FaultProblem, failures: int) -> KeyPath:
+    """Return the scenario key of a problem of a plan with a number of failures."""
     slow = faults.numbered_events(slow=True)
     first_corruption = failures + len(slow)
     first_change = first_corruption + len(faults.corruptions)
-    if error.event >= first_change:
-        return ("changes", error.event - first_change)
-    if error.event >= first_corruption:
-        return ("faults", "corruptions", error.event - first_corruption, "osd")
-    if error.event >= failures:
-        number, _ = slow[error.event - failures]
+    if problem.event >= first_change:
+        return ("changes", problem.event - first_change)
+    if problem.event >= first_corruption:
+        return ("faults", "corruptions", problem.event - first_corruption, "osd")
+    if problem.event >= failures:
+        number, _ = slow[problem.event - failures]
     elif faults.drawn is not None:
         return ("faults", "drawn")
     elif faults.replay is not None:
         return ("faults", "replay")
     else:
-        number, _ = faults.numbered_events(slow=False)[error.event]
+        number, _ = faults.numbered_events(slow=False)[problem.event]
     where: KeyPath = ("faults", "events", number)
-    return (*where, error.key) if error.key else where
+    return (*where, problem.key) if problem.key else where
 
 
 # Failures drawn from lifetimes.

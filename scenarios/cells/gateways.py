@@ -34,6 +34,7 @@ def with_gateways(
 
     `index_sets` are complete acting sets of the pool that holds the bucket indexes, shape (sets, replicas).
     """
+    assert models.gateway is not None
     load = scenario.workload
     spec = scenario.cluster.gateways
     hosts = pool.cluster.hosts
@@ -43,6 +44,7 @@ def with_gateways(
     scheme = parse_scheme(spec.index_scheme)
     shards = np.arange(load.buckets * load.index_shards, dtype=np.int64)
     groups = np.asarray(pgs_of_objects(_INDEX_PREFIX, shards, len(index_sets)))
+    largest_bytes = max(load.object_sizes_bytes)
     gateways = Gateways(
         hosts=machines % hosts if on_osd_hosts else machines,
         on_osd_hosts=on_osd_hosts,
@@ -55,6 +57,7 @@ def with_gateways(
         lists="list" in load.used_ops,
         tails=_tails(scenario, pool, models),
         width=pool.scheme.width,
+        unit_bytes=min(models.gateway.chunk_bytes, largest_bytes),
     )
     return replace(pool, cluster=replace(pool.cluster, gateways=gateways))
 

@@ -7,7 +7,7 @@ from itertools import count
 
 from stripesim.models.placement import CrushMap, with_new_hosts
 from stripesim.models.placement.crush.elements import Bucket
-from stripesim.models.problems import PlacementError
+from stripesim.models.problems import ProblemsError
 from stripesim.scenarios.schema.tables import ChangeSpec
 
 
@@ -34,7 +34,7 @@ def grown_map(crush: CrushMap, changes: Sequence[ChangeSpec]) -> GrownMap:
 
     Raises
     ------
-    PlacementError
+    ProblemsError
         If the map has no host to take as an example.
     """
     return _grown(crush, tuple(changes))
@@ -57,7 +57,7 @@ def _with_hosts(
 ) -> tuple[CrushMap, list[list[int]]]:
     hosts = _hosts(crush)
     if not hosts:
-        raise PlacementError(
+        raise ProblemsError(
             "add: got a CRUSH map without hosts, wanted one to take as an example"
         )
     last = hosts[-1]
@@ -68,7 +68,7 @@ def _with_hosts(
         if any(host.id in bucket.items for host in hosts)
     }
     if not hosts_of_parent:
-        raise PlacementError(
+        raise ProblemsError(
             "add: got a CRUSH map whose hosts are in no bucket, wanted a root"
         )
     parents = []

@@ -32,6 +32,7 @@ from stripesim.models.qos import Device
 from stripesim.models.threads import ThreadModel
 from stripesim.scenarios.cells.kernel_costs import kernel_table
 from stripesim.scenarios.schema.keys import (
+    LOCAL_READS,
     ClusterSpec,
     Scenario,
     names_file,
@@ -77,12 +78,13 @@ def build_models(scenario: Scenario) -> Models:
         deferral=release.deferral(_device_kind(drive)),
         gateway=_gateway(scenario, chosen),
         extra_reads=_extra_reads(cluster.read_policy),
+        local_reads=cluster.read_policy == LOCAL_READS,
     )
 
 
 def _extra_reads(policy: str) -> int:
     """Return the shards, or copies, that a read asks for beyond those it needs: at most all there are."""
-    if policy == "needed":
+    if policy in ("needed", LOCAL_READS):
         return 0
     count = policy.removeprefix("speculative:")
     return SHARDS_MAX if policy == "fastest:k" else int(count)

@@ -77,7 +77,21 @@ def warnings_of(scenario: Scenario) -> list[str]:
         asked["workload"].pop("kind")
     if workload.is_open or (workload.kind == "trace" and workload.replay == "recorded"):
         asked["workload"].pop("queue_depth")
-    return calibrated_range(cluster_set(scenario)).warnings(asked)
+    return [
+        *calibrated_range(cluster_set(scenario)).warnings(asked),
+        *_site_warnings(scenario),
+    ]
+
+
+def _site_warnings(scenario: Scenario) -> list[str]:
+    """Warn that no measurement confirms the effect of sites."""
+    if scenario.cluster.site_rtt_ms is None:
+        return []
+    where = scenario.where("cluster", "site_rtt_ms")
+    return [
+        f"{where}: no cluster with sites was measured: each message between sites takes half the stated "
+        "round trip longer, and limits of TCP over distance (windows, lost packets) are not modelled"
+    ]
 
 
 def warnings_of_all(scenarios: Iterable[Scenario]) -> list[str]:

@@ -1,9 +1,9 @@
-"""Place a scenario's data: CRUSH maps, up sets, hosts and failure domains of OSDs."""
+"""Place a scenario's data: CRUSH maps, up sets, hosts, failure domains and sites of OSDs."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from stripesim.models.placement import (
     load_map,
     map_of_hosts,
     pg_sets,
+    rule_name,
 )
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.scenarios.cells.files import cached_by_content
@@ -31,6 +32,7 @@ from stripesim.scenarios.schema.geometry import (
     domain_count,
     domains_of_osds,
     failure_domain,
+    shards_per_domain,
 )
 from stripesim.scenarios.schema.keys import (
     ClusterSpec,
@@ -39,6 +41,7 @@ from stripesim.scenarios.schema.keys import (
 from stripesim.scenarios.schema.topology import Topology
 from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.cluster import NO_OSD
+from stripesim.sim.ceph.sites import Sites
 from stripesim.sim.engine.graph import IntArray
 
 if TYPE_CHECKING:
@@ -128,6 +131,12 @@ def unreachable_osds(scenario: Scenario) -> list[int]:
     return sorted({*scenario.lost_osds, *scenario.missing_osds})
 
 
+#: Type of the CRUSH bucket of a failure domain, if it has another name.
+CRUSH_TYPES: Final = {"site": "datacenter"}
+
+#: Types of CRUSH buckets that are sites. The first that a map has counts.
+_SITE_TYPES: Final = ("datacenter", "zone", "region")
+
 _map_of_file = cached_by_content(maxsize=4)(load_map)
 
 
@@ -142,7 +151,7 @@ def _map_of(cluster: ClusterSpec, weights: tuple[int, ...]) -> CrushMap:
         for group, weight in zip(cluster.host_groups, weights, strict=True)
         for _ in range(group.count)
     ]
-    return map_of_hosts(of_hosts, cluster.rack_names)
+    return map_of_hosts(of_hosts, cluster.rack_names, cluster.site_names)
 
 
 def _group_weights(scenario: Scenario) -> tuple[int, ...]:
@@ -185,9 +194,11 @@ def grown_map_of(scenario: Scenario) -> GrownMap:
 def crush_rule(scenario: Scenario, scheme: RedundancyScheme) -> str:
     """Return the name of the CRUSH rule that places a scheme."""
     domain, _ = failure_domain(scenario, scheme)
-    kind = "rep" if scheme.kind == "replicated" else "ec"
-    return scenario.cluster.crush_rule or kind + (
-        "" if domain == "host" else f"_{domain}"
+    kind: Literal["replicated", "erasure"] = "replicated"
+    if scheme.kind != "replicated":
+        kind = "erasure"
+    return scenario.cluster.crush_rule or rule_name(
+        kind, domain, shards_per_domain(scenario, scheme)
     )
 
 
@@ -323,5 +334,80 @@ def osd_domains(scenario: Scenario, scheme: RedundancyScheme) -> dict[int, int |
     )
     if is_listed:
         return dict(zip(osds, domains_of_osds(scenario, domain), strict=True))
-    named = crush_of(scenario).domains(domain)
+    named = crush_of(scenario).domains(CRUSH_TYPES.get(domain, domain))
     return {osd: named.get(osd, osd) for osd in osds}
+
+
+def sites_of(
+    scenario: Scenario, osd_hosts: IntArray, client_hosts: IntArray
+) -> Sites | None:
+    """Return the sites of a cluster, or None if the scenario states no time between sites.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    osd_hosts
+        Host of each OSD, shape (OSDs,).
+    client_hosts
+        Machine of each client, shape (clients,).
+    """
+    rtt_ms = scenario.cluster.site_rtt_ms
+    if rtt_ms is None:
+        return None
+    host_sites = _sites_of_hosts(scenario, osd_hosts)
+    count = int(host_sites.max()) + 1
+    return Sites(
+        host_sites=host_sites,
+        client_sites=_sites_of_clients(scenario, client_hosts, host_sites),
+        one_way_ns=_one_way_ns(scenario, count),
+    )
+
+
+def _sites_of_hosts(scenario: Scenario, osd_hosts: IntArray) -> IntArray:
+    """Return the site of each host, numbered in the order of their first hosts, shape (hosts,)."""
+    crush = crush_of(scenario)
+    known = (crush.domains(name) for name in _SITE_TYPES)
+    of_osds = next((names for names in known if names), {})
+    osds = [device.id for device in crush.devices]
+    stray = [osd for osd in osds if osd not in of_osds]
+    if stray:
+        wanted = f"a map whose OSDs are all in buckets of type {_SITE_TYPES[0]}"
+        got = f"osd.{stray[0]} in none, with cluster.site_rtt_ms"
+        raise scenario.problem("cluster.crush_map", got, wanted)
+    of_hosts = {int(osd_hosts[osd]): of_osds[osd] for osd in osds}
+    names = [of_hosts[host] for host in sorted(of_hosts)]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return np.array([numbers[name] for name in names], dtype=np.int64)
+
+
+def _sites_of_clients(
+    scenario: Scenario, client_hosts: IntArray, host_sites: IntArray
+) -> IntArray:
+    """Return the site of each client, shape (clients,)."""
+    if scenario.client.place == "osd-hosts":
+        return host_sites[client_hosts]
+    sites = client_hosts % (int(host_sites.max()) + 1)
+    first = 0
+    for load in scenario.loads:
+        if load.client_site is not None:
+            sites[first : first + load.clients] = load.client_site
+        first += load.clients
+    return sites
+
+
+def _one_way_ns(scenario: Scenario, count: int) -> IntArray:
+    """Return the time of a message from site to site [ns], shape (sites, sites)."""
+    rtt_ms = scenario.cluster.site_rtt_ms
+    assert rtt_ms is not None
+    if isinstance(rtt_ms, float | int):
+        rtts_ms = np.full((count, count), float(rtt_ms))
+        np.fill_diagonal(rtts_ms, 0.0)
+    else:
+        rtts_ms = np.array(rtt_ms, dtype=np.float64)
+    if rtts_ms.shape != (count, count):
+        got = f"{len(rtts_ms)} rows"
+        wanted = f"{count} rows of {count} times, one for each site"
+        raise scenario.problem("cluster.site_rtt_ms", got, wanted)
+    one_way_ns: IntArray = np.rint(rtts_ms * 1e6 / 2).astype(np.int64)
+    return one_way_ns

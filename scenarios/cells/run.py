@@ -219,15 +219,16 @@ def _check_clients_meet_faults(
 
 def steps_problem(scenario: Scenario, scheme: str, error: StepsError) -> ValueError:
     """Return the error for a scheme with too many shards, or objects too large, for one graph."""
+    (graph,) = error.problems
+    taken = f"{scheme}, which takes {graph.got} ({graph.place})"
     if scenario.workload.is_s3:
         largest = format_size(max(scenario.workload.object_sizes_bytes))
-        got = f"{largest} with {scheme}, which takes {error.steps} steps ({error.name})"
+        got = f"{largest} with {taken}"
         wanted = f"smaller objects: a request has at most {STEPS_MAX} steps"
         return scenario.problem("workload.object_sizes_bytes", got, wanted)
     key = f"schemes.{scenario.schemes.index(scheme)}"
-    got = f"{scheme}, which takes {error.steps} steps ({error.name})"
     wanted = f"a scheme of fewer shards: an operation has at most {STEPS_MAX} steps"
-    return scenario.problem(key, got, wanted)
+    return scenario.problem(key, taken, wanted)
 
 
 def row_of(scenario: Scenario, cell: Cell, result: RunResult) -> CellRow:

@@ -19,7 +19,7 @@ from stripesim.models.placement import (
     pg_sets,
 )
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
-from stripesim.models.problems import ClusterImportError, PlacementError, SchemeError
+from stripesim.models.problems import MeasuredError, ProblemsError, SchemeError
 from stripesim.models.recovery import min_size
 from stripesim.scenarios.clusters.documents import (
     Documents,
@@ -220,8 +220,8 @@ def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
     osds = _osds(documents, osd_map, warnings)
     try:
         sets = {pool.id: pg_sets(osd_map, pool) for pool in osd_map.pools}
-    except PlacementError as error:
-        raise ClusterImportError(
+    except ProblemsError as error:
+        raise MeasuredError(
             f"{documents.crush_file}: crushmap.rules: {error}"
         ) from None
     counts = computed_counts(osd_map, sets)
@@ -345,14 +345,14 @@ def _scheme(
     known = profile or ErasureProfile()
     k = known.k or row.stripe_width // _STRIPE_UNIT_BYTES or placed.size - 1
     if not 1 <= k < placed.size:
-        raise ClusterImportError(
+        raise MeasuredError(
             f"{key}.size: got {placed.size} with {k} data shards (erasure_code_profile "
             f"{row.erasure_code_profile!r}), wanted more than k"
         )
     unit = row.stripe_width // k or _STRIPE_UNIT_BYTES
     if unit > _STRIPE_UNIT_MAX or (row.stripe_width and unit * k != row.stripe_width):
         wanted = f"{k} times a stripe unit of at most {_STRIPE_UNIT_MAX}"
-        raise ClusterImportError(
+        raise MeasuredError(
             f"{key}.stripe_width: got {row.stripe_width}, wanted {wanted}"
         )
     where = f"pool {placed.name}"
@@ -418,7 +418,7 @@ def _osds(
         osds.append(imported)
     if not osds:
         wanted = "at least one existing OSD"
-        raise ClusterImportError(
+        raise MeasuredError(
             f"{documents.osd_map_file}: osdmap.osds: got none, wanted {wanted}"
         )
     if weighed:

@@ -10,7 +10,7 @@ from stripesim.calibration.parameters.calibrated_range import (
     calibrated_range,
 )
 from stripesim.calibration.parameters.sets import ParameterSet
-from stripesim.models.problems import ClusterImportError, ScenarioError, problems_at
+from stripesim.models.problems import MeasuredError, ScenarioError, problems_at
 from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
 from stripesim.scenarios.clusters.pool_workload import common_keys
 from stripesim.scenarios.clusters.scenario import (
@@ -58,7 +58,7 @@ def scenario_without_map(
 
     Raises
     ------
-    ClusterImportError
+    MeasuredError
         If the pool cannot be simulated.
     """
     described = describe_pool(cluster, pool)
@@ -93,7 +93,7 @@ def scenario_without_map(
     try:
         scenario_from(tables)
     except ScenarioError as error:
-        raise ClusterImportError(problems_at(pool.key, error)[0]) from None
+        raise MeasuredError(problems_at(pool.key, error)[0]) from None
     return scenario
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from stripesim.models.problems import ClusterImportError
+from stripesim.models.problems import MeasuredError
 from stripesim.scenarios.clusters.report_schema import (
     CephDf,
     CephReport,
@@ -73,16 +73,16 @@ class Documents:
 
 
 def load_documents(paths: Iterable[Path]) -> Documents:
-    """Read files. A `ClusterImportError` lists the problems of all of them."""
+    """Read files. A `MeasuredError` lists the problems of all of them."""
     documents = Documents()
     problems = []
     for path in paths:
         try:
             _add(documents, str(path), _decode(path))
-        except ClusterImportError as problem:
+        except MeasuredError as problem:
             problems.append(str(problem))
     if problems:
-        raise ClusterImportError("\n".join(problems))
+        raise MeasuredError("\n".join(problems))
     return documents
 
 
@@ -94,7 +94,7 @@ def _decode(path: Path) -> Any:
         content = "an empty file"
         if text.strip():
             content = f"text that begins {text.strip()[:40]!r}"
-        raise ClusterImportError(
+        raise MeasuredError(
             f"{path}: got {content}, wanted JSON (add `-f json` to the ceph command)"
         )
     try:
@@ -103,23 +103,23 @@ def _decode(path: Path) -> Any:
         content = f"broken JSON ({error.msg})"
         if not text[error.pos :].strip() or "Unterminated" in error.msg:
             content = "JSON that ends too early (a truncated file)"
-        raise ClusterImportError(
+        raise MeasuredError(
             f"{path}:{error.lineno}: got {content}, wanted a whole document"
         ) from None
     except RecursionError:
-        raise ClusterImportError(
+        raise MeasuredError(
             f"{path}: got JSON nested too deeply, wanted the output of ceph"
         ) from None
     except ValueError:
         # Python does not convert integers of more than 4,300 digits.
-        raise ClusterImportError(
+        raise MeasuredError(
             f"{path}: got a number of thousands of digits, wanted the output of ceph"
         ) from None
     rest = text[end:].strip()
     # Ceph names its output on the terminal (`report 3484926453`, `dumped all`).
     if rest and not re.fullmatch(r"(\w[\w ]{0,60}\n?){1,3}", rest):
         line = text.count("\n", 0, end) + 1
-        raise ClusterImportError(
+        raise MeasuredError(
             f"{path}:{line}: got {rest[:40]!r} after the document, wanted its end"
         )
     return document
@@ -129,16 +129,16 @@ def _text_of(path: Path) -> str:
     try:
         size = path.stat().st_size
         if size > _BYTES_MAX:
-            raise ClusterImportError(
+            raise MeasuredError(
                 f"{path}: got {size:,} bytes, wanted at most {_BYTES_MAX:,}"
             )
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise ClusterImportError(
+        raise MeasuredError(
             f"{path}: got {error.strerror}, wanted a readable file"
         ) from None
     except UnicodeDecodeError:
-        raise ClusterImportError(
+        raise MeasuredError(
             f"{path}: got a binary file, wanted JSON (ceph … -f json)"
         ) from None
 
@@ -164,7 +164,7 @@ def _add(documents: Documents, file: str, document: Any) -> None:
     held = f"a {type(document).__name__}"
     if isinstance(document, dict):
         held = printable(", ".join(list(document)[:_LISTED])) or "nothing in it"
-    raise ClusterImportError(
+    raise MeasuredError(
         f"{file}: got a document with {held}, wanted the JSON of ceph report, osd dump, osd crush dump, "
         "osd metadata, osd df, osd tree, pg dump, osd pool stats, df or status"
     )
@@ -264,7 +264,7 @@ def _add_metadata_rows(
     for number, row in enumerate(rows):
         if row.id in documents.metadata:
             path = ".".join(filter(None, (key, str(number), "id")))
-            raise ClusterImportError(
+            raise MeasuredError(
                 f"{file}: {path}: got {row.id} twice, wanted each OSD once"
             )
         documents.metadata[row.id] = row

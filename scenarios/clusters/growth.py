@@ -19,7 +19,7 @@ from stripesim.models.placement import (
 )
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.models.placement.crush.shadow import shadow_name
-from stripesim.models.problems import ClusterImportError
+from stripesim.models.problems import MeasuredError
 from stripesim.scenarios.clusters.cluster import (
     ImportedCluster,
     ImportedOsd,
@@ -57,7 +57,7 @@ def parse_growth(text: str) -> int:
     asked = re.fullmatch(r"hosts=\+([0-9]{1,6})", text.strip())
     hosts = int(asked[1]) if asked else 0
     if not 1 <= hosts <= _HOSTS_MAX:
-        raise ClusterImportError(
+        raise MeasuredError(
             f"--grow: got {text!r}, wanted hosts=+N with N from 1 to {_HOSTS_MAX:,}"
         )
     return hosts
@@ -87,7 +87,7 @@ def grown_cluster(
 
     Raises
     ------
-    ClusterImportError
+    MeasuredError
         If the pool's OSDs are in no hosts, or if there would be more than a million OSDs.
     """
     added = _added_hosts(cluster, pool, hosts)
@@ -128,7 +128,7 @@ def _added_hosts(
     next_osd = max(osd.id for osd in cluster.osds) + 1
     next_osd = max(next_osd, crush.max_devices)
     if next_osd + hosts * len(template) > OSDS_MAX:
-        raise ClusterImportError(
+        raise MeasuredError(
             f"--grow: got {hosts} hosts, wanted at most {OSDS_MAX:,} OSDs in all"
         )
     names = {bucket.name for bucket in crush.buckets} | {
@@ -174,7 +174,7 @@ def _parents_of_hosts(
     placed = {host: holders for host, holders in parents.items() if holders}
     if not placed:
         wanted = "OSDs in buckets of type host, below another bucket"
-        raise ClusterImportError(
+        raise MeasuredError(
             f"--grow: got pool {pool.placed.name}, wanted a pool with {wanted}"
         )
     return placed

@@ -8,7 +8,7 @@ import numpy as np
 
 from stripesim.models.placement import CrushMap, OsdMap, PlacedPool, map_from_dump
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
-from stripesim.models.problems import ClusterImportError, PlacementError, problems_of
+from stripesim.models.problems import MeasuredError, ProblemsError, problems_of
 from stripesim.scenarios.clusters.documents import Documents
 from stripesim.scenarios.clusters.pool_crush import with_safe_names
 from stripesim.scenarios.clusters.report_schema import (
@@ -52,7 +52,7 @@ class _Problems:
 
     def raise_lines(self) -> None:
         if self.lines:
-            raise ClusterImportError("\n".join(dict.fromkeys(self.lines)))
+            raise MeasuredError("\n".join(dict.fromkeys(self.lines)))
 
 
 def read_osd_map(documents: Documents) -> tuple[OsdMap, list[str]]:
@@ -61,10 +61,10 @@ def read_osd_map(documents: Documents) -> tuple[OsdMap, list[str]]:
     file = documents.osd_map_file or documents.files[0]
     if dump is None:
         wanted = "a report or the output of `ceph osd dump`"
-        raise ClusterImportError(f"{file}: osdmap: got nothing, wanted {wanted}")
+        raise MeasuredError(f"{file}: osdmap: got nothing, wanted {wanted}")
     if documents.crush is None:
         wanted = "a report, or the output of `ceph osd crush dump` as a further file"
-        raise ClusterImportError(f"{file}: crushmap: got nothing, wanted {wanted}")
+        raise MeasuredError(f"{file}: crushmap: got nothing, wanted {wanted}")
     crush, warnings = _read_crush(documents.crush, documents.crush_file)
     problems = _Problems(file)
     problems.add_repeats("osdmap.osds.{}.osd", [row.osd for row in dump.osds])
@@ -139,8 +139,8 @@ def _read_crush(dump: CrushDump, file: str) -> tuple[CrushMap, list[str]]:
         crush = map_from_dump(
             dump.model_dump(by_alias=True, exclude_none=True), source=file
         )
-    except PlacementError as error:
-        raise ClusterImportError(*problems_of(error)) from None
+    except ProblemsError as error:
+        raise MeasuredError(*problems_of(error)) from None
     return with_safe_names(crush)
 
 

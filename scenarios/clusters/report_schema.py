@@ -21,7 +21,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from stripesim.models.problems import ClusterImportError
+from stripesim.models.problems import MeasuredError
 
 #: Ids become array indices, so the limit keeps a corrupt id from allocating gigabytes.
 OSDS_MAX: Final = 1_000_000
@@ -621,7 +621,7 @@ def checked(kind: type[PartT], document: object, file: str, key: str = "") -> Pa
 
     Raises
     ------
-    ClusterImportError
+    MeasuredError
         If a key that imports read has a wrong type or value. Lists the first 20 problems.
     """
     try:
@@ -631,7 +631,7 @@ def checked(kind: type[PartT], document: object, file: str, key: str = "") -> Pa
     lines = [_line(detail, file, key) for detail in details[:_LINES_MAX]]
     if len(details) > _LINES_MAX:
         lines.append(f"{file}: and {len(details) - _LINES_MAX} problems more")
-    raise ClusterImportError("\n".join(dict.fromkeys(lines)))
+    raise MeasuredError("\n".join(dict.fromkeys(lines)))
 
 
 def checked_rows(kind: type[PartT], rows: Sequence[object], file: str) -> list[PartT]:

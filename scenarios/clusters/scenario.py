@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from stripesim.models.documents import toml_value
 from stripesim.models.placement import (
     NONE,
     CrushMap,
@@ -16,8 +17,8 @@ from stripesim.models.placement import (
 )
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.models.problems import (
-    ClusterImportError,
-    PlacementError,
+    MeasuredError,
+    ProblemsError,
     ScenarioError,
     first_problem,
     problems_at,
@@ -35,7 +36,6 @@ from stripesim.scenarios.clusters.report_schema import escaped, printable
 from stripesim.scenarios.clusters.usage import data_by_osd
 from stripesim.scenarios.schema.keys import FULL_RATIO, NEARFULL_RATIO
 from stripesim.scenarios.schema.loader import load_scenario
-from stripesim.scenarios.schema.toml import toml_value
 from stripesim.scenarios.show.files import write_files
 
 # Reports print ratios as 0.94999998807907104.
@@ -172,7 +172,7 @@ def size_key(size_bytes: float) -> int | str:
 def chosen_pools(cluster: ImportedCluster, names: Sequence[str]) -> list[ImportedPool]:
     """Return the named pools, or else the pool with most data among those that can be simulated."""
     if not cluster.pools:
-        raise ClusterImportError(
+        raise MeasuredError(
             f"{cluster.file}: osdmap.pools: got none, wanted at least one pool"
         )
     by_name = {pool.placed.name: pool for pool in cluster.pools}
@@ -184,13 +184,13 @@ def chosen_pools(cluster: ImportedCluster, names: Sequence[str]) -> list[Importe
         if name not in by_name
     ]
     if unknown:
-        raise ClusterImportError("\n".join(unknown))
+        raise MeasuredError("\n".join(unknown))
     if asked:
         return [by_name[name] for name in asked]
     problems = {pool.placed.name: problem_of(cluster, pool) for pool in cluster.pools}
     usable = [pool for pool in cluster.pools if problems[pool.placed.name] is None]
     if not usable:
-        raise ClusterImportError("\n".join(filter(None, problems.values())))
+        raise MeasuredError("\n".join(filter(None, problems.values())))
     # Pools of the manager hold statistics. They count only if there is no other.
     of_clients = [pool for pool in usable if pool.placed.name not in _MANAGER_POOLS]
     return [max(of_clients or usable, key=_importance)]
@@ -223,7 +223,7 @@ def describe_pool(cluster: ImportedCluster, pool: ImportedPool) -> PoolDescripti
     """Collect the parts that all scenarios of a pool share."""
     problem = problem_of(cluster, pool)
     if problem:
-        raise ClusterImportError(problem)
+        raise MeasuredError(problem)
     release = cluster.release or _RELEASE_UNKNOWN
     generation = next(name for least, name in _GENERATIONS if release >= least)
     line = f"generation: Ceph {cluster.version or 'of unknown release'}"
@@ -385,13 +385,13 @@ def _map_of(cluster: ImportedCluster, pool: ImportedPool) -> tuple[CrushMap, str
         rows = pg_mappings(
             read, pool.rule_name, pool.placed.id, pool.placed.pg_num, width
         )
-    except PlacementError as error:
-        raise ClusterImportError(
+    except ProblemsError as error:
+        raise MeasuredError(
             f"{key}: got a map that `run` refuses: {first_problem(error)}"
         ) from None
     placed = (rows != NONE).sum(axis=1).max()
     if placed < width:
-        raise ClusterImportError(
+        raise MeasuredError(
             f"{key}: got rule {pool.rule_name}, which places at most {placed} of {width} shards on OSDs that "
             "are in, wanted one that places all"
         )
@@ -454,10 +454,10 @@ def check_written(scenario: ImportedScenario, path: Path) -> None:
 
     Raises
     ------
-    ClusterImportError
+    MeasuredError
         If the scenario cannot run.
     """
     try:
         load_scenario(str(path))
     except ScenarioError as error:
-        raise ClusterImportError(*problems_at(f"pool {scenario.pool}", error)) from None
+        raise MeasuredError(*problems_at(f"pool {scenario.pool}", error)) from None

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stripesim.models.problems import ClusterImportError
+from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.clusters.capacity import capacity_of, pg_choices
 from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
 from stripesim.scenarios.clusters.counted_scenario import plan_of, range_warnings
@@ -51,12 +51,16 @@ def answer(
 
     Raises
     ------
-    ClusterImportError
-        If a pool is unknown or cannot be simulated, or if both `plan` and `grow` are given.
+    MeasuredError
+        If a pool is unknown or cannot be simulated.
+    AnswerError
+        If both `plan` and `grow` are given.
     """
     if plan and grow:
         wanted = "only one: a plan already varies the number of hosts"
-        raise ClusterImportError(f"--plan: got also --grow {grow}, wanted {wanted}")
+        raise AnswerError(
+            Problem(place="--plan", got=f"also --grow {grow}", wanted=wanted)
+        )
     imported = chosen_pools(cluster, pools)
     if grow:
         cluster = grown_cluster(cluster, imported[0], parse_growth(grow))

@@ -1,12 +1,12 @@
 """Read workloads from fio's JSON, or from a result folder of CBT (the Ceph benchmarking tool)."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from stripesim.models.problems import ClusterImportError
+from stripesim.models.documents import document_in
+from stripesim.models.problems import MeasuredError
 
 _NS_PER_US = 1000.0
 _FILES_MAX = 10_000
@@ -22,24 +22,23 @@ def import_fio(path: Path) -> list[dict[str, Any]]:
             if path.stat().st_size <= _BYTES_MAX
             else ""
         )
-        # fio prints messages to the same stream before the document.
-        document = json.loads(text[text.index("{") :])
+        document = document_in(text)
         jobs = document["jobs"]
         rows = [row for job in jobs for row in _job(document, job)]
     except OSError as error:
-        raise ClusterImportError(
+        raise MeasuredError(
             f"{path}: got {error.strerror}, wanted a readable file"
         ) from None
     except UnicodeDecodeError:
-        raise ClusterImportError(
+        raise MeasuredError(
             f"{path}: got a binary file, wanted the JSON of fio"
         ) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise ClusterImportError(
+        raise MeasuredError(
             f"{path}: got no fio results, wanted the output of `fio --output-format=json`"
         ) from None
     if not rows:
-        raise ClusterImportError(
+        raise MeasuredError(
             f"{path}: jobs: got none that moved data, wanted one at least"
         )
     return rows
@@ -48,9 +47,7 @@ def import_fio(path: Path) -> list[dict[str, Any]]:
 def import_cbt(folder: Path) -> list[dict[str, Any]]:
     """Read all fio JSON files of a CBT result folder. Each row names its file."""
     if not folder.is_dir():
-        raise ClusterImportError(
-            f"{folder}: got no folder, wanted the result folder of CBT"
-        )
+        raise MeasuredError(f"{folder}: got no folder, wanted the result folder of CBT")
     files = [
         p
         for p in sorted(folder.rglob("*"))
@@ -63,11 +60,11 @@ def import_cbt(folder: Path) -> list[dict[str, Any]]:
                 {"file": str(file.relative_to(folder)), **row}
                 for row in import_fio(file)
             ]
-        except ClusterImportError:
+        except MeasuredError:
             # CBT keeps other JSON in the folder, too: its configuration and outputs of ceph.
             continue
     if not rows:
-        raise ClusterImportError(
+        raise MeasuredError(
             f"{folder}: got no fio results in {len(files)} files, wanted json_output.*"
         )
     return rows

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import RedundancyScheme, parse_scheme, stored_bytes
+from stripesim.models.documents import Documented
 from stripesim.models.drive import (
     SECONDS_PER_DAY,
     DriveCapacity,
@@ -39,7 +40,6 @@ from stripesim.sim.ceph.cluster import NO_OSD, Models
 from stripesim.sim.ceph.kinds import kind_of
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.graph import IntArray
-from stripesim.sim.observe.documents import Documented
 
 FloatArray = npt.NDArray[np.float64]
 

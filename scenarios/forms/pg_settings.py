@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from stripesim.models.coding import parse_scheme
+from stripesim.models.documents import Documented
 from stripesim.models.placement import pg_autoscale
 from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.cells.models import build_models
@@ -58,7 +59,7 @@ class PgOption:
 
 
 @dataclass(frozen=True)
-class PgChoice:
+class PgChoice(Documented):
     """The settings of a pool, compared."""
 
     pool: str
@@ -66,6 +67,15 @@ class PgChoice:
     options: Sequence[PgOption]  # The present one first.
     #: Words for settings without a deviation.
     plain_words: str = "no balancer"
+
+    in_document = (
+        "pool",
+        "autoscaled_pg_num",
+        "options",
+        ("recommended", "recommended_number"),
+        "sentence",
+        "commands",
+    )
 
     @property
     def present(self) -> PgOption:
@@ -78,6 +88,11 @@ class PgChoice:
         most_bytes = max(option.usable_bytes for option in self.options)
         enough = GOOD_ENOUGH * most_bytes
         return next(option for option in self.options if option.usable_bytes >= enough)
+
+    @property
+    def recommended_number(self) -> int:
+        """Place of the recommended option in `options`, from 0."""
+        return self.options.index(self.recommended)
 
     def commands(self) -> list[str]:
         """Return the commands that set what is recommended. Nothing to type where it is set."""
@@ -110,17 +125,6 @@ class PgChoice:
         if now.iops and then.iops:
             words += f", at most {rate_text(then.iops)} requests/s instead of {rate_text(now.iops)}"
         return f"{words}."
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields of the JSON document."""
-        return {
-            "pool": self.pool,
-            "autoscaled_pg_num": self.autoscaled_pg_num,
-            "options": [dict(vars(option)) for option in self.options],
-            "recommended": self.options.index(self.recommended),
-            "sentence": self.sentence(),
-            "commands": self.commands(),
-        }
 
 
 def balancer_commands(max_deviation: int) -> list[str]:

@@ -206,11 +206,11 @@ def _failing_osds(scenario: Scenario, events: Sequence[EventSpec]) -> int:
     per_host = max(group.osds or 0 for group in cluster.host_groups)
     racks = len(set(cluster.rack_names or ())) or cluster.racks or 1
     per_rack = -(-osds // racks)
+    per_site = -(-osds // cluster.site_count)
     failing = 0
     for event in events:
-        failing += (
-            len(event.osds) + len(event.hosts) * per_host + len(event.racks) * per_rack
-        )
+        failing += len(event.osds) + len(event.hosts) * per_host
+        failing += len(event.racks) * per_rack + len(event.sites) * per_site
     return failing
 
 

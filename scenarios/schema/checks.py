@@ -17,10 +17,12 @@ from stripesim.scenarios.schema.geometry import (
     domain_loss,
     failure_domain,
     loads_with_keys,
+    shards_per_domain,
 )
 from stripesim.scenarios.schema.keys import (
     FULL_RATIO,
     INDEX_SHARDS_MAX,
+    LOCAL_READS,
     NEARFULL_RATIO,
     S3_KEYS,
     ClusterSpec,
@@ -36,8 +38,10 @@ _GEOMETRY: Final = (
     "cluster.hosts",
     "cluster.osds_per_host",
     "cluster.racks",
+    "cluster.sites",
     "cluster.crush_map",
 )
+_DOMAINS: Final = ("osd", "host", "rack", "site")
 _PINNED: Final = "cluster.cores_per_osd"
 _ONE: Final = "only one of them"
 S3_OPS: Final = frozenset({"put", "get", "head", "list", "delete"})
@@ -66,6 +70,7 @@ def cross_check(
         _plan,
         _groups,
         _map,
+        _sites,
         change_rules,
     )
     return [
@@ -434,10 +439,118 @@ def _groups(scenario: Scenario) -> Iterator[KeyProblem]:
     if cluster.racks is not None:
         wanted = "cluster.hosts.rack, because hosts are groups"
         yield problem("cluster.racks", cluster.racks, wanted, "cluster.hosts")
-    named = [group.rack is not None for group in cluster.hosts]
-    if any(named) and not all(named):
-        wanted = "a rack in every group, or in none"
-        yield problem(f"cluster.hosts.{named.index(False)}", "no rack", wanted)
+    if cluster.sites is not None:
+        wanted = "cluster.hosts.site, because hosts are groups"
+        yield problem("cluster.sites", cluster.sites, wanted, "cluster.hosts")
+    for key in ("rack", "site"):
+        named = [getattr(group, key) is not None for group in cluster.hosts]
+        if any(named) and not all(named):
+            place = f"cluster.hosts.{named.index(False)}"
+            yield problem(place, f"no {key}", f"a {key} in every group, or in none")
+
+
+def _sites(scenario: Scenario) -> Iterator[KeyProblem]:
+    """Check that sites have times between them, and that keys of sites have sites."""
+    cluster = scenario.cluster
+    key = "cluster.site_rtt_ms"
+    states_sites = cluster.sites is not None or cluster.site_names is not None
+    if cluster.site_rtt_ms is None:
+        if states_sites:
+            yield problem("cluster.sites", cluster.sites, f"{key}, too", key)
+        if cluster.stretch:
+            yield problem("cluster.stretch", "no sites", "cluster.sites, too", key)
+        if cluster.read_policy == LOCAL_READS:
+            got = f'"{LOCAL_READS}" without sites'
+            yield problem("cluster.read_policy", got, '"needed"', key)
+    for place, load in loads_with_keys(scenario):
+        yield from _client_site(scenario, place, load)
+    if cluster.site_rtt_ms is None:
+        return
+    if scenario.workload.is_s3:
+        wanted = "another kind: gateways at sites are not simulated"
+        yield problem("workload.kind", '"s3" with site_rtt_ms', wanted, key)
+    if cluster.crush_map is None and not states_sites:
+        yield problem(key, "no sites", "cluster.sites, too", "cluster.sites")
+        return
+    yield from _divided_racks(cluster)
+    yield from _stretch(scenario)
+    if not isinstance(cluster.site_rtt_ms, int | float):
+        yield from _rtt_rows(cluster, cluster.site_rtt_ms)
+
+
+def _stretch(scenario: Scenario) -> Iterator[KeyProblem]:
+    """Check that stretch mode has two sites and four copies, two at each."""
+    cluster = scenario.cluster
+    if not cluster.stretch:
+        return
+    key = "cluster.stretch"
+    if cluster.crush_map is not None:
+        wanted = "cluster.sites: stretch mode of a CRUSH map is not simulated"
+        yield problem(key, "true with crush_map", wanted, "cluster.crush_map")
+    elif cluster.site_count != 2:
+        wanted = "2, and a tiebreaker elsewhere, which holds no data"
+        yield problem("cluster.sites", cluster.site_count, wanted, key)
+    if cluster.failure_domain_replicated != "site":
+        got = f'"{cluster.failure_domain_replicated}" with stretch'
+        yield problem("cluster.failure_domain_replicated", got, '"site"', key)
+    for index, scheme in enumerate(scenario.schemes):
+        if scheme != "rep:4":
+            yield problem(f"schemes.{index}", scheme, "rep:4, with stretch", key)
+
+
+def _client_site(
+    scenario: Scenario, place: str, load: WorkloadSpec
+) -> Iterator[KeyProblem]:
+    """Check that the site of clients exists."""
+    cluster = scenario.cluster
+    site = load.client_site
+    if site is None:
+        return
+    key = f"{place}.client_site"
+    if cluster.site_rtt_ms is None:
+        yield problem(key, site, "no such key without cluster.site_rtt_ms")
+    elif scenario.client.place == "osd-hosts":
+        wanted = 'no such key with client.place = "osd-hosts": clients are at the sites of their hosts'
+        yield problem(key, site, wanted, "client.place")
+    elif cluster.crush_map is None and site >= cluster.site_count:
+        wanted = f"a site from 0 to {cluster.site_count - 1}"
+        yield problem(key, site, wanted, "cluster.sites")
+
+
+def _divided_racks(cluster: ClusterSpec) -> Iterator[KeyProblem]:
+    """Check that each rack is at one site."""
+    sites_of: dict[str, set[str]] = {}
+    racks = cluster.rack_names or ()
+    for rack, site in zip(racks, cluster.site_names or (), strict=False):
+        sites_of.setdefault(rack, set()).add(site)
+    for rack, sites in sites_of.items():
+        if len(sites) > 1:
+            got = f"{rack} at {len(sites)} sites"
+            wanted = "whole racks at each site"
+            yield problem("cluster.racks", got, wanted, "cluster.sites")
+            return
+
+
+def _rtt_rows(
+    cluster: ClusterSpec, rtt_ms: Sequence[Sequence[float]]
+) -> Iterator[KeyProblem]:
+    """Check that times between sites are a symmetric square with a diagonal of 0."""
+    key = "cluster.site_rtt_ms"
+    count = len(rtt_ms) if cluster.crush_map else cluster.site_count
+    lengths = {len(rtt_ms), *map(len, rtt_ms)}
+    if lengths != {count}:
+        wanted = f"{count} lists of {count} times, or one number"
+        yield problem(key, f"{len(rtt_ms)} lists", wanted, "cluster.sites")
+        return
+    for row, times_ms in enumerate(rtt_ms):
+        if times_ms[row]:
+            got = f"{times_ms[row]:g} ms from site {row} to itself"
+            yield problem(key, got, "0")
+        for column in range(row):
+            other_ms = rtt_ms[column][row]
+            if times_ms[column] != other_ms:
+                got = f"{times_ms[column]:g} ms from site {row} to {column}"
+                yield problem(key, got, f"{other_ms:g}, as in the other direction")
 
 
 def _map(scenario: Scenario) -> Iterator[KeyProblem]:
@@ -470,7 +583,7 @@ def _map(scenario: Scenario) -> Iterator[KeyProblem]:
 
 def _replaced_by_map(cluster: ClusterSpec) -> list[str]:
     """Return the keys of `[cluster]` that have no effect with its CRUSH map."""
-    keys = ["racks"]
+    keys = ["racks", "sites"]
     groups = () if isinstance(cluster.hosts, int) else cluster.hosts
     if not groups:
         keys.append("hosts")
@@ -494,19 +607,41 @@ def _layout(
         yield problem(
             "cluster.racks", cluster.racks, wanted, "cluster.hosts", "cluster.crush_map"
         )
-    counts = {
-        domain: domain_count(scenario, domain) for domain in ("osd", "host", "rack")
-    }
-    rackless = set()
+    if cluster.sites is not None and cluster.site_names is None:
+        wanted = f"a divisor of cluster.hosts ({cluster.host_count}), for sites of equal size"
+        yield problem("cluster.sites", cluster.sites, wanted, "cluster.hosts")
+        return
+    counts = {domain: domain_count(scenario, domain) for domain in _DOMAINS}
+    uncounted = set()
     for item in schemes:
         domain, key = failure_domain(scenario, item.scheme)
-        if domain == "rack" and not counts[domain] and item.scheme.width > 1:
-            rackless.add(key)
+        if domain in ("rack", "site") and not counts[domain] and item.scheme.width > 1:
+            uncounted.add((key, domain))
+        elif domain == "site":
+            yield from _too_few_hosts_at_sites(scenario, item)
         elif item.scheme.width > max(1, counts[domain]):
             yield _too_wide(item, domain, key, counts)
-    for key in sorted(rackless):
-        wanted = "cluster.racks, too: the number of racks is missing"
-        yield problem(key, '"rack"', wanted, *_GEOMETRY, key)
+    for key, domain in sorted(uncounted):
+        wanted = f"cluster.{domain}s, too: the number of {domain}s is missing"
+        yield problem(key, f'"{domain}"', wanted, *_GEOMETRY, key)
+
+
+def _too_few_hosts_at_sites(
+    scenario: Scenario, item: NumberedScheme
+) -> Iterator[KeyProblem]:
+    """Check that each site has a host for each of its shards, and that no balancer moves them."""
+    cluster = scenario.cluster
+    each = shards_per_domain(scenario, item.scheme)
+    names = cluster.site_names or ()
+    hosts = min(map(names.count, set(names)), default=0)
+    if hosts < each:
+        got = f"{hosts} hosts at a site, where {item.text} has {each} shards"
+        wanted = f"at least {each} hosts at each site"
+        yield problem("cluster.hosts", got, wanted, "cluster.sites")
+    if each > 1 and cluster.upmap_max_deviation is not None:
+        got = f"{cluster.upmap_max_deviation} with {each} shards at each site"
+        wanted = "no such key: the balancer does not know how many a site holds"
+        yield problem("cluster.upmap_max_deviation", got, wanted)
 
 
 def _domains_are_checked_elsewhere(scenario: Scenario) -> bool:
@@ -605,13 +740,13 @@ def _losses(
     scenario: Scenario, schemes: Sequence[NumberedScheme], dead: set[int], key: str
 ) -> Iterator[KeyProblem]:
     """Check that each scheme tolerates the OSDs that are down."""
-    losses = {
-        domain: domain_loss(scenario, domain, dead)
-        for domain in ("osd", "host", "rack")
-    }
+    losses = {domain: domain_loss(scenario, domain, dead) for domain in _DOMAINS}
     for item in schemes:
         domain, domain_key = failure_domain(scenario, item.scheme)
         loss = losses[domain]
+        if shards_per_domain(scenario, item.scheme) > 1:
+            # CRUSH decides which shards of a site are lost.
+            loss = None
         if loss is not None:
             yield from _tolerance(item, loss, domain, key, domain_key)
 

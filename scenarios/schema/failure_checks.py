@@ -162,8 +162,8 @@ def _targets(scenario: Scenario, faults: FaultsSpec) -> Iterator[KeyProblem]:
     cluster = scenario.cluster
     for index, event in enumerate(faults.events):
         where = f"faults.events.{index}"
-        if not (event.osds or event.hosts or event.racks):
-            yield problem(where, "no target", "osds, hosts or racks that fail")
+        if not (event.osds or event.hosts or event.racks or event.sites):
+            yield problem(where, "no target", "osds, hosts, racks or sites that fail")
         yield from _keys_of_event(where, event)
         if event.return_s is not None and event.return_s <= event.at_s:
             wanted = f"a time after at_s ({event.at_s:g})"
@@ -171,9 +171,10 @@ def _targets(scenario: Scenario, faults: FaultsSpec) -> Iterator[KeyProblem]:
             yield problem(f"{where}.return_s", got, wanted, f"{where}.at_s")
         if cluster.crush_map is None:
             yield from _numbers_of_event(scenario, where, event)
-        elif event.racks:
-            got = "racks with cluster.crush_map"
-            yield problem(f"{where}.racks", got, "osds or hosts")
+        elif event.racks or event.sites:
+            key = "racks" if event.racks else "sites"
+            got = f"{key} with cluster.crush_map"
+            yield problem(f"{where}.{key}", got, "osds or hosts")
     for index, corruption in enumerate(faults.corruptions):
         if cluster.crush_map is None and corruption.osd >= cluster.osd_count:
             wanted = f"an OSD from 0 to {cluster.osd_count - 1}"
@@ -189,9 +190,10 @@ def _numbers_of_event(
         "osds": (scenario.cluster.osd_count, "an OSD"),
         "hosts": (scenario.cluster.host_count, "a host"),
         "racks": (domain_count(scenario, "rack"), "a rack"),
+        "sites": (domain_count(scenario, "site"), "a site"),
     }
     for key, (count, name) in counts.items():
-        wanted = f"{name} from 0 to {count - 1}" if count else "cluster.racks, too"
+        wanted = f"{name} from 0 to {count - 1}" if count else f"cluster.{key}, too"
         for place, number in enumerate(getattr(event, key)):
             if number >= count:
                 yield problem(f"{where}.{key}.{place}", number, wanted, *_COUNTS)
@@ -235,9 +237,11 @@ def _drawn(scenario: Scenario, drawn: DrawnSpec) -> Iterator[KeyProblem]:
 
 def _overlaps(cluster: ClusterSpec, faults: FaultsSpec) -> Iterator[KeyProblem]:
     """Report OSDs that fail while they are down already, and drives that are slow already."""
-    from stripesim.models.problems import FaultError
     from stripesim.scenarios.schema.topology import Topology
-    from stripesim.sim.ceph.failures.plan import check_failures, check_slow_drives
+    from stripesim.sim.ceph.failures.plan import (
+        problems_of_failures,
+        problems_of_slow_drives,
+    )
 
     topology = Topology.of(cluster)
     osds_count = len(topology.osd_hosts)
@@ -245,18 +249,17 @@ def _overlaps(cluster: ClusterSpec, faults: FaultsSpec) -> Iterator[KeyProblem]:
     slow = faults.numbered_events(slow=True)
     if any(event.factor is None for _, event in slow):
         return
-    numbers: list[int] = []
-    try:
-        numbers = [number for number, _ in failing]
-        failures = [topology.failure(event) for _, event in failing]
-        check_failures(failures, osds_count, cluster.host_count)
-        numbers = [number for number, _ in slow]
-        check_slow_drives(
-            [topology.slow_drives(event) for _, event in slow], osds_count
-        )
-    except FaultError as error:
-        where = f"faults.events.{numbers[error.event]}.at_s"
-        yield problem(where, error.got, error.wanted, *_COUNTS)
+    failures = [topology.failure(event) for _, event in failing]
+    slow_drives = [topology.slow_drives(event) for _, event in slow]
+    for events, wrong in (
+        (failing, problems_of_failures(failures, osds_count, cluster.host_count)),
+        (slow, problems_of_slow_drives(slow_drives, osds_count)),
+    ):
+        for one in wrong:
+            number, _ = events[one.event]
+            where = f"faults.events.{number}.at_s"
+            yield problem(where, one.got, one.wanted, *_COUNTS)
+            return
 
 
 def _room(
@@ -278,11 +281,14 @@ def _room(
     }
     losses = {
         domain: domain_loss(scenario, domain, away)
-        for domain in ("osd", "host", "rack")
+        for domain in ("osd", "host", "rack", "site")
     }
     for item in schemes:
         domain, key = failure_domain(scenario, item.scheme)
         loss = losses[domain]
+        if domain == "site":
+            # Placement groups serve without the lost site, and are rebuilt when it returns.
+            continue
         width = item.scheme.width
         if loss is not None and loss.left < width <= domain_count(scenario, domain):
             got = f"{loss.left} {domain}s left with an OSD up, permanently"
@@ -403,6 +409,10 @@ def _lifetime(spec: AgeingSpec) -> Iterator[KeyProblem]:
 def _bursts(scenario: Scenario, spec: DurabilitySpec) -> Iterator[KeyProblem]:
     cluster = scenario.cluster
     crush = spec.placement == "crush"
+    named: dict[str, list[str] | None] = {
+        "rack": cluster.rack_names,
+        "site": cluster.site_names,
+    }
     for index, burst in enumerate(spec.bursts):
         key = f"durability.bursts.{index}"
         unit = burst.unit
@@ -412,9 +422,9 @@ def _bursts(scenario: Scenario, spec: DurabilitySpec) -> Iterator[KeyProblem]:
         elif crush and cluster.crush_map is not None:
             # The code that reads the map checks this, because the map defines the number.
             continue
-        elif unit == "rack" and cluster.rack_names is None:
-            wanted = "cluster.racks, too: the number of racks is missing"
-            yield problem(f"{key}.unit", '"rack"', wanted)
+        elif unit in named and named[unit] is None:
+            wanted = f"cluster.{unit}s, too: the number of {unit}s is missing"
+            yield problem(f"{key}.unit", f'"{unit}"', wanted)
         else:
             count = spec.drives
             if crush:

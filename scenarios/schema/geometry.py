@@ -57,6 +57,14 @@ def failure_domain(scenario: Scenario, scheme: RedundancyScheme) -> tuple[str, s
     return getattr(scenario.cluster, key), f"cluster.{key}"
 
 
+def shards_per_domain(scenario: Scenario, scheme: RedundancyScheme) -> int:
+    """Return the most shards of a group in one failure domain: 1, or those that each site holds."""
+    domain, _ = failure_domain(scenario, scheme)
+    if domain != "site":
+        return 1
+    return -(-scheme.width // max(1, domain_count(scenario, domain)))
+
+
 def domains_of_osds(scenario: Scenario, domain: str) -> list[int | str]:
     """Return the failure domain of each OSD, for a cluster without a CRUSH map."""
     cluster = scenario.cluster
@@ -65,6 +73,8 @@ def domains_of_osds(scenario: Scenario, domain: str) -> list[int | str]:
     names: Sequence[int | str] = range(cluster.host_count)
     if domain == "rack":
         names = cluster.rack_names or ()
+    if domain == "site":
+        names = cluster.site_names or ()
     return [
         name
         for name, osds in zip(names, cluster.of_hosts("osds"), strict=True)
@@ -73,8 +83,10 @@ def domains_of_osds(scenario: Scenario, domain: str) -> list[int | str]:
 
 
 def domain_count(scenario: Scenario, domain: str) -> int:
-    """Return the number of OSDs, hosts or racks."""
+    """Return the number of OSDs, hosts, racks or sites."""
     cluster = scenario.cluster
+    if domain == "site":
+        return len(set(cluster.site_names or ())) or cluster.sites or 0
     if domain == "rack":
         return len(set(cluster.rack_names or ())) or cluster.racks or 0
     return cluster.osd_count if domain == "osd" else cluster.host_count
@@ -88,8 +100,9 @@ class DomainLoss(NamedTuple):
 
 
 def domain_loss(scenario: Scenario, domain: str, dead: set[int]) -> DomainLoss | None:
-    """Count the domains with a dead OSD and with a live one, or return None if racks are unknown."""
-    if domain == "rack" and scenario.cluster.rack_names is None:
+    """Count the domains with a dead OSD and with a live one, or return None if racks or sites are unknown."""
+    names = {"rack": scenario.cluster.rack_names, "site": scenario.cluster.site_names}
+    if domain in names and names[domain] is None:
         return None
     of_osds = domains_of_osds(scenario, domain)
     hit = {of_osds[osd] for osd in dead}

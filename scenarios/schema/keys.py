@@ -7,13 +7,13 @@ several keys.
 
 import contextlib
 import hashlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
 from pydantic import Discriminator, Field, PrivateAttr, Tag, model_validator
 
+from stripesim.models.documents import canonical_json
 from stripesim.models.problems import Problem, ScenarioError
 from stripesim.scenarios.schema.tables import (
     CHANGES_MAX,
@@ -37,6 +37,7 @@ from stripesim.scenarios.schema.types import (
     PositiveFloat,
     PositiveInt,
     ReadPolicy,
+    RttMs,
     ScenarioTable,
     SchemeText,
     SizeBytes,
@@ -57,6 +58,7 @@ WORKLOADS_MAX: Final = 1000
 HOST_GROUPS_MAX: Final = 4000
 CODE_FILES_MAX: Final = 100
 OBJECT_SIZES_MAX: Final = 100
+SITES_MAX: Final = 16
 #: Index shards of all buckets, each of which has locks of its own.
 INDEX_SHARDS_MAX: Final = 100_000
 #: Operations of an S3 load that names none.
@@ -147,6 +149,8 @@ class HostGroup(ScenarioTable):
     """CPU cores of each host [count]. Default: cluster.cores_per_host."""
     rack: str | None = Field(default=None, min_length=1, max_length=64)
     """Rack of these hosts. Either all groups name a rack or none does."""
+    site: str | None = Field(default=None, min_length=1, max_length=64)
+    """Site of these hosts. Either all groups name a site or none does."""
 
 
 def _number_or_groups(value: object) -> str:
@@ -162,6 +166,21 @@ Hosts = Annotated[
         Tag("=groups"),
     ],
     Discriminator(_number_or_groups),
+]
+
+
+def _number_or_rows(value: object) -> str:
+    return "=rows" if isinstance(value, list | tuple) else "=number"
+
+
+SiteRtts = Annotated[
+    Annotated[RttMs, Tag("=number")]
+    | Annotated[
+        tuple[Annotated[tuple[RttMs, ...], Field(max_length=SITES_MAX)], ...],
+        Field(min_length=1, max_length=SITES_MAX),
+        Tag("=rows"),
+    ],
+    Discriminator(_number_or_rows),
 ]
 
 
@@ -198,6 +217,16 @@ class ClusterSpec(ScenarioTable):
     """OSDs on each host [count]."""
     racks: Count | None = None
     """Racks of equal size [count]. Default: no racks."""
+    sites: Annotated[int, Field(ge=1, le=SITES_MAX)] | None = None
+    """Sites (data centres, availability zones) of equal size [count], which hold hosts / sites hosts each, in
+    order, and whole racks. Default: one. With crush_map, sites are its buckets of type datacenter or zone."""
+    site_rtt_ms: SiteRtts | None = None
+    """Round-trip time between hosts of different sites, beyond that within a site [ms]: one number for all
+    pairs, or for each site a list of its times to all sites. Required with sites."""
+    stretch: bool = False
+    """Ceph's stretch mode: two sites, and a tiebreaker monitor elsewhere. Placement groups have two copies at
+    each site (rep:4, failure domain site) and serve clients with min_size 2 and a member at each site, or
+    with one member while no OSD of the other site is up."""
     pg_num: Count = 1024
     """Placement groups of the pool [count]."""
     pool_id: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1
@@ -298,7 +327,8 @@ class ClusterSpec(ScenarioTable):
     and 1 more (up to m more), of which the first k to answer are used. fastest:k: all k + m, as with Ceph's
     fast_read, of which the first k are used. Of replicas (k is 1), the client asks for further copies and
     uses the first answer. Late answers use resources as others do. Only for codes any k of whose shards
-    hold the data."""
+    hold the data. local: of replicas, the one at the client's site (rbd_read_from_replica_policy =
+    localize), else the primary's."""
     pg_lock_scope: Literal["commit", "coded", "dispatch", "none"] | None = None
     """Point up to which a request holds its PG's lock. Default: the generation's."""
     op_queue: Literal["fifo", "wpq", "mclock_scheduler"] = "fifo"
@@ -318,7 +348,7 @@ class ClusterSpec(ScenarioTable):
 
     @property
     def host_groups(self) -> tuple[HostGroup, ...]:
-        """Groups of identical hosts, at least one, with defaults for all keys but the rack."""
+        """Groups of identical hosts, at least one, with defaults for all keys but rack and site."""
         groups = self.hosts
         if isinstance(groups, int):
             groups = (HostGroup(count=groups),)
@@ -366,7 +396,24 @@ class ClusterSpec(ScenarioTable):
         each = self.hosts // self.racks
         return [f"rack{host // each}" for host in range(self.hosts)]
 
+    @property
+    def site_names(self) -> list[str] | None:
+        """Site of each host, or None without sites or if sites do not divide the hosts evenly."""
+        if not isinstance(self.hosts, int):
+            return None if self.hosts[0].site is None else self.of_hosts("site")
+        if self.sites is None or self.hosts % self.sites:
+            return None
+        each = self.hosts // self.sites
+        return [f"site{host // each}" for host in range(self.hosts)]
 
+    @property
+    def site_count(self) -> int:
+        """Sites that the scenario states, 1 without any [count]."""
+        return len(set(self.site_names or ())) or self.sites or 1
+
+
+#: Read policy of clients that read the copy at their site.
+LOCAL_READS: Final = "local"
 #: Features of an RBD image.
 ImageFeature = Literal[
     "layering",
@@ -422,6 +469,9 @@ class WorkloadSpec(ScenarioTable):
     """Clients [count], each with its own submission threads, network and image."""
     clients_per_host: Count = 1
     """Clients per machine [count]. They share its network."""
+    client_site: Annotated[int, Field(ge=0, lt=SITES_MAX)] | None = None
+    """Site of all clients, from 0. Default: their machines are assigned to the sites in turn, so a single
+    client is at site 0."""
     queue_depth: Count = 256
     """Requests that each client keeps in flight [count]. Ignored for Poisson arrivals and for traces
     replayed at recorded times."""
@@ -897,8 +947,15 @@ class Scenario(ScenarioTable):
         }
         if not self.changes:
             left_out["changes"] = True
-        elif all(change.copy_parallel is None for change in self.changes):
-            left_out["changes"] = {"__all__": {"copy_parallel"}}
+        else:
+            late = ("copy_parallel", "command_s", "norebalance")
+            left_out["changes"] = {
+                "__all__": {
+                    key
+                    for key in late
+                    if all(getattr(change, key) is None for change in self.changes)
+                }
+            }
         if not self.codes:
             left_out["codes"] = True
         # Scenarios without these keys keep the hash that they had before the keys existed.
@@ -923,12 +980,7 @@ class Scenario(ScenarioTable):
             number: S3_KEYS - load.model_fields_set
             for number, load in enumerate(self.workloads)
         }
-        canonical = json.dumps(
-            self.model_dump(mode="json", exclude=left_out),
-            sort_keys=True,
-            separators=(",", ":"),
-            ensure_ascii=False,
-        )
+        canonical = canonical_json(self.model_dump(mode="json", exclude=left_out))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
 
@@ -994,12 +1046,12 @@ def load_cell(scheme: str, load: WorkloadSpec) -> Cell:
     return Cell(scheme, op, load.patterns[0], load.block_sizes_bytes[0])
 
 
-def schema_json() -> str:
+def scenario_schema() -> dict[str, Any]:
     """Return the JSON schema of scenario files, for editors."""
     schema: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     schema |= _unwrapped(Scenario.model_json_schema())
     schema["title"] = "stripesim scenario"
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    return schema
 
 
 def _unwrapped(value: Any) -> Any:

@@ -3,7 +3,6 @@
 import contextlib
 import copy
 import difflib
-import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from stripesim.models.documents import json_line
 from stripesim.models.problems import Problem, ScenarioError
 from stripesim.scenarios.schema.checks import cross_check
 from stripesim.scenarios.schema.geometry import NumberedScheme
@@ -497,10 +497,21 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float) and small else {"": None}
 
 
+def validated(values: Mapping[str, Any]) -> Scenario:
+    """Return the scenario of plain values, in which lists stand for tuples, as in TOML and JSON.
+
+    Raises
+    ------
+    ValidationError
+        If a key has a wrong value.
+    """
+    return Scenario.model_validate_json(json_line(values))
+
+
 def _validate(document: _Document) -> Scenario:
     """Validate all keys, then fall back to defaults for invalid ones so that later rules can run."""
     try:
-        return Scenario.model_validate_json(json.dumps(_plain(document.values)))
+        return validated(_plain(document.values))
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False)
     for detail in details:
@@ -516,7 +527,7 @@ def _validate(document: _Document) -> Scenario:
         # Any scheme will do here, because the rules read the schemes from the document.
         repaired["schemes"] = ["none"]
     try:
-        return Scenario.model_validate_json(json.dumps(_plain(repaired)))
+        return validated(_plain(repaired))
     except ValidationError:
         document.raise_problems()
         raise AssertionError(

@@ -38,7 +38,7 @@ _EVENT_KIND = (
 
 
 class EventSpec(ScenarioTable):
-    """A failure: OSDs, hosts or racks that stop, or whose drives become slow, at a given time."""
+    """A failure: OSDs, hosts, racks or sites that stop, or whose drives become slow, at a given time."""
 
     osds: tuple[OsdId, ...] = ()
     """Numbers of the OSDs that stop or have slow drives."""
@@ -47,6 +47,8 @@ class EventSpec(ScenarioTable):
     are slow."""
     racks: tuple[OsdId, ...] = ()
     """Numbers of the racks whose hosts fail."""
+    sites: tuple[OsdId, ...] = ()
+    """Numbers of the sites whose hosts fail."""
     at_s: TimeS
     """Simulated time of the failure [s]."""
     return_s: TimeS | None = None
@@ -177,13 +179,14 @@ class FaultsSpec(Throttles):
 
 ChangeKind = Literal["out", "in", "weight", "add", "remove", "scheme", "restart"]
 
+_OF_COMMANDS: Final = {"command_s", "norebalance"}
 #: Keys that each kind of change needs, and those that it may have.
 CHANGE_KEYS: Final[dict[str, tuple[set[str], set[str]]]] = {
-    "out": ({"osds"}, set()),
-    "in": ({"osds"}, set()),
-    "weight": ({"osds", "weight"}, set()),
-    "add": ({"hosts"}, {"osds_per_host", "weight"}),
-    "remove": ({"hosts"}, set()),
+    "out": ({"osds"}, _OF_COMMANDS),
+    "in": ({"osds"}, _OF_COMMANDS),
+    "weight": ({"osds", "weight"}, _OF_COMMANDS),
+    "add": ({"hosts"}, {"osds_per_host", "weight", *_OF_COMMANDS}),
+    "remove": ({"hosts"}, _OF_COMMANDS),
     "scheme": ({"scheme"}, {"crush_rule", "copy_parallel"}),
     "restart": (set(), {"hosts", "downtime_s", "noout"}),
 }
@@ -241,6 +244,13 @@ class ChangeSpec(ScenarioTable):
     """For restart, True if no OSD is marked out meanwhile (ceph osd set noout)."""
     at_s: TimeS | None = None
     """Simulated time of the change [s]. Default: once the cluster is clean after the previous changes."""
+    command_s: TimeS | None = None
+    """Time until the operator has given a command [s], for out, in, weight, add and remove. Commands follow
+    one another: one in all for out and in, one for each OSD otherwise, two more with norebalance. They are a
+    part of the duration. Default: 0 s, all at once."""
+    norebalance: bool | None = None
+    """True if the operator sets the flag norebalance before the commands and ends it after them: backfills of
+    data that only moves wait until then. Default: true for add, false for out, in, weight and remove."""
 
 
 # Failure and repair of drives, for `stripesim durability`.
@@ -271,11 +281,11 @@ class AgeingSpec(ScenarioTable):
 
 
 class BurstSpec(ScenarioTable):
-    """Correlated failures, such as a power cut, the loss of a rack or a failed upgrade."""
+    """Correlated failures, such as a power cut, the loss of a rack or a site, or a failed upgrade."""
 
     name: str = Field(min_length=1)
     """Name of the burst in results."""
-    unit: Literal["drive", "host", "rack"] = "host"
+    unit: Literal["drive", "host", "rack", "site"] = "host"
     """Unit that a burst hits, chosen at random."""
     units: PositiveInt = 1
     """Units that one burst hits [count]."""

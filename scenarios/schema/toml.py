@@ -1,12 +1,10 @@
 """Find the line of each key in a TOML document, and write values as TOML."""
 
-import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 #: A path of table names, keys and list indices: ``("schemes", 1)`` is the second scheme.
 KeyPath = tuple[str | int, ...]
@@ -231,42 +229,3 @@ class KeyPlaces:
     def text(self, path: KeyPath) -> str:
         """Write ``place: key``, or only the key if there is no document."""
         return ": ".join(part for part in (self.place(path), key_text(path)) if part)
-
-
-def toml_value(value: Any) -> str:
-    """Write a value as inline TOML, without None.
-
-    >>> toml_value({"hosts": 8, "drive": "nvme-tlc", "ratios": [0.5, None]})
-    '{"hosts" = 8, "drive" = "nvme-tlc", "ratios" = [0.5]}'
-    """
-    if isinstance(value, Mapping):
-        parts = (
-            f"{json.dumps(str(key))} = {toml_value(v)}"
-            for key, v in value.items()
-            if v is not None
-        )
-        return f"{{{', '.join(parts)}}}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(toml_value(part) for part in value if part is not None)}]"
-    return json.dumps(
-        str(value) if isinstance(value, Path) else value, ensure_ascii=False
-    )
-
-
-def toml_document(values: Mapping[str, Any]) -> str:
-    """Write a TOML document, plain keys first, without None and empty lists."""
-    shown = {key: value for key, value in values.items() if value not in (None, [])}
-    tables = {key: value for key, value in shown.items() if isinstance(value, Mapping)}
-    lines = [
-        f"{key} = {toml_value(value)}"
-        for key, value in shown.items()
-        if key not in tables
-    ]
-    for name, table in tables.items():
-        lines += ["", f"[{name}]"]
-        lines += [
-            f"{key} = {toml_value(value)}"
-            for key, value in table.items()
-            if value not in (None, [])
-        ]
-    return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""Map OSDs to hosts and racks, and events of a scenario to the OSDs that they stop."""
+"""Map OSDs to hosts, racks and sites, and events of a scenario to the OSDs that they stop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stripesim.sim.engine.program import SLOWDOWN_UNIT
 
 @dataclass(frozen=True)
 class Topology:
-    """Hosts and racks of OSDs. Racks are numbered in the order of their hosts.
+    """Hosts, racks and sites of OSDs. Racks and sites are numbered in the order of their hosts.
 
     Parameters
     ----------
@@ -24,23 +24,35 @@ class Topology:
         Host of each OSD, int64 of shape (OSDs,).
     racks
         Name of the rack of each host, or None without racks.
+    sites
+        Name of the site of each host, or None without sites.
     """
 
     osd_hosts: IntArray
     racks: Sequence[str] | None
+    sites: Sequence[str] | None = None
 
     @classmethod
     def of(cls, cluster: ClusterSpec) -> Topology:
         """Return the topology of a cluster without a CRUSH map."""
         hosts = np.arange(cluster.host_count, dtype=np.int64)
-        return cls(np.repeat(hosts, cluster.of_hosts("osds")), cluster.rack_names)
+        osd_hosts = np.repeat(hosts, cluster.of_hosts("osds"))
+        return cls(osd_hosts, cluster.rack_names, cluster.site_names)
 
     @property
     def osd_racks(self) -> IntArray | None:
         """Rack of each OSD, int64 of shape (OSDs,), or None without racks."""
-        if self.racks is None:
+        return self._numbers(self.racks)
+
+    @property
+    def osd_sites(self) -> IntArray | None:
+        """Site of each OSD, int64 of shape (OSDs,), or None without sites."""
+        return self._numbers(self.sites)
+
+    def _numbers(self, names: Sequence[str] | None) -> IntArray | None:
+        if names is None:
             return None
-        _, numbers = np.unique(list(self.racks), return_inverse=True)
+        _, numbers = np.unique(list(names), return_inverse=True)
         return numbers.astype(np.int64)[self.osd_hosts]
 
     def count(self, kind: str) -> int:
@@ -56,11 +68,11 @@ class Topology:
 
     def hosts_of_racks(self, racks: Sequence[int]) -> list[int]:
         """Return the hosts of the given racks."""
-        if not racks or self.racks is None:
-            return []
-        names = list(dict.fromkeys(self.racks))
-        wanted = {names[rack] for rack in racks}
-        return [host for host, name in enumerate(self.racks) if name in wanted]
+        return _hosts_of(racks, self.racks)
+
+    def hosts_of_sites(self, sites: Sequence[int]) -> list[int]:
+        """Return the hosts of the given sites."""
+        return _hosts_of(sites, self.sites)
 
     def failure(self, event: EventSpec) -> Failure:
         """Return the failure that an event of the scenario causes, which stops its OSDs."""
@@ -89,8 +101,18 @@ class Topology:
         return tuple(sorted(osds))
 
     def _hosts_of(self, event: EventSpec) -> tuple[int, ...]:
-        hosts = {*event.hosts, *self.hosts_of_racks(event.racks)}
-        return tuple(sorted(hosts))
+        of_racks = self.hosts_of_racks(event.racks)
+        of_sites = self.hosts_of_sites(event.sites)
+        return tuple(sorted({*event.hosts, *of_racks, *of_sites}))
+
+
+def _hosts_of(numbers: Sequence[int], names: Sequence[str] | None) -> list[int]:
+    """Return the hosts in racks or sites, numbered in the order of their hosts."""
+    if not numbers or names is None:
+        return []
+    in_order = list(dict.fromkeys(names))
+    wanted = {in_order[number] for number in numbers}
+    return [host for host, name in enumerate(names) if name in wanted]
 
 
 def _end_ns(event: EventSpec) -> int | None:

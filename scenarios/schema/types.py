@@ -43,14 +43,12 @@ def _size(value: object) -> object:
     return size_bytes
 
 
-_READ_POLICY = re.compile(r"^(needed|fastest:k|speculative:[1-9][0-9]{0,2})$")
+_READ_POLICY = re.compile(r"^(needed|local|fastest:k|speculative:[1-9][0-9]{0,2})$")
 
 
 def _read_policy(value: object) -> object:
     if isinstance(value, str) and not _READ_POLICY.match(value):
-        wanted = (
-            '"needed", "fastest:k", or "speculative:1" with any number of extra reads'
-        )
+        wanted = '"needed", "local", "fastest:k", or "speculative:1" with any number of extra reads'
         raise PydanticCustomError("wanted", "{wanted}", {"wanted": wanted})
     return value
 
@@ -133,7 +131,9 @@ IntervalS = Annotated[float, Field(ge=1e-3, le=1e9)]
 #: Network rate [10⁹ bit/s], from a megabit to a petabit.
 GbitPerS = Annotated[float, Field(ge=1e-3, le=1e6)]
 OsdId = Annotated[int, Field(ge=0, le=INT_MAX)]
-FailureDomain = Literal["osd", "host", "rack"]
+#: Round-trip time between two sites [ms], at most once around the Earth and back ten times.
+RttMs = Annotated[float, Field(ge=0, le=10_000)]
+FailureDomain = Literal["osd", "host", "rack", "site"]
 # The names in models/generations/generations.toml. A test compares the two.
 GenerationName = Literal[
     "kraken",

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import polars as pl
 
-from stripesim.scenarios.show.files import json_text, write_files
+from stripesim.models.documents import json_text
+from stripesim.scenarios.show.files import write_files
 from stripesim.scenarios.show.tables import Table, TerminalPart
 
 if TYPE_CHECKING:

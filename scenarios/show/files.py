@@ -1,15 +1,14 @@
 """Write the files of answers: tables as Parquet and CSV, provenance as JSON, all atomically."""
 
-import json
 import secrets
 from collections.abc import Iterable, Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
+from stripesim.models.documents import json_text
 from stripesim.models.problems import AnswerError, Problem, first_problem
 from stripesim.scenarios.show.quantities import IDENTITY
 
@@ -67,45 +66,6 @@ def result_files(
             Problem(key="provenance", got=first_problem(error), wanted="JSON values")
         ) from None
     return contents
-
-
-def json_text(
-    document: object, *, indent: int | None = 1, is_ascii: bool = False
-) -> str:
-    """Write a document as JSON that ends in a newline. NumPy values and paths become JSON values.
-
-    Parameters
-    ----------
-    document
-        The document.
-    indent
-        Spaces of each level. None writes one line.
-    is_ascii
-        True to escape all other characters, for a terminal that may not show them.
-
-    Raises
-    ------
-    TypeError
-        If a value has no form in JSON.
-    ValueError
-        If a number is not finite.
-    """
-    text = json.dumps(
-        document,
-        indent=indent,
-        ensure_ascii=is_ascii,
-        allow_nan=False,
-        default=_json_value,
-    )
-    return text + "\n"
-
-
-def _json_value(value: object) -> object:
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    if isinstance(value, Path):
-        return str(value)
-    raise TypeError(f"a {type(value).__name__}")
 
 
 def csv_text(rows: pl.DataFrame | Iterable[Mapping[str, object]]) -> str:

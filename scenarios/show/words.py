@@ -6,8 +6,13 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
+from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.units import number_text, size_text
-from stripesim.scenarios.show.figures.captions import kind_words
+from stripesim.scenarios.show.figures.captions import (
+    OBJECT_OPS,
+    kind_words,
+    scheme_label,
+)
 
 #: Names of resource classes for readers.
 RESOURCE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
@@ -33,6 +38,7 @@ RESOURCE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
         "pg.pipeline": "write pipeline of a placement group",
         "gateway.thread": "threads of a gateway",
         "gateway.messenger": "messenger threads of a gateway",
+        "gateway.budget": "data that a gateway has in flight at most",
         "gateway.serial": "state that requests of a gateway share",
         "gateway.cpu": "cores of a gateway",
         "gateway.tx": "network of a gateway, sending",
@@ -148,3 +154,27 @@ def row_words(row: Mapping[str, Any]) -> str:
     """Name the kind and size of request of a result row."""
     size = row["block_size_bytes"]
     return request_words(row["op"], row["pattern"], [] if size is None else [size])
+
+
+def request_kind(cell: Cell) -> str:
+    """Name the requests of a cell.
+
+    >>> request_kind(Cell("rep:3", "write", "rand", 4096))
+    'Random writes of 4 KiB'
+    """
+    if cell.block_size_bytes is None:
+        return "All workloads"
+    return f"{kind_words(cell.op, cell.pattern)} of {size_text(cell.block_size_bytes)}"
+
+
+def cell_words(cell: Cell) -> str:
+    """Name the scheme and the requests of a cell.
+
+    >>> cell_words(Cell("rs:4,2", "read", "rand", 4096))
+    'RS(4,2), random reads of 4 KiB'
+    """
+    kind = request_kind(cell)
+    # GET and PUT keep their capitals.
+    if cell.op not in OBJECT_OPS:
+        kind = f"{kind[0].lower()}{kind[1:]}"
+    return f"{scheme_label(cell.scheme)}, {kind}"

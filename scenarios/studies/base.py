@@ -24,11 +24,11 @@ import polars.selectors as cs
 
 from stripesim._version import __version__
 from stripesim.calibration.ledger.verdicts import Claim, Entry, Ledger, judge
-from stripesim.models.problems import Problem, StudyError
+from stripesim.models.documents import toml_value
+from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.cells.notes import where_and_when
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario
-from stripesim.scenarios.schema.toml import toml_value
 from stripesim.scenarios.show.answer import NOTEBOOK_ROWS_MAX, Answer, left_out_html
 from stripesim.scenarios.show.files import csv_text, result_files
 from stripesim.scenarios.show.quantities import rows_frame
@@ -370,7 +370,7 @@ class Study:
 
         Raises
         ------
-        StudyError
+        AnswerError
             If keys or values are wrong, with one line for each.
         """
         if not sets:
@@ -397,7 +397,7 @@ class Study:
             else:
                 problems.append(self._unknown_key(key, names))
         if problems:
-            raise StudyError(*problems)
+            raise AnswerError(*problems)
         if scenario and self.description.scenario is not None:
             required = self.description.scenario_sets
             load_scenario(self.description.scenario, sets={**required, **scenario})
@@ -423,12 +423,12 @@ class Study:
 
         Raises
         ------
-        StudyError
+        AnswerError
             If the rows of the study are not those of one measured run each.
         """
         got = "a study without such rows"
         wanted = "one that predicts measured rows, such as nvme"
-        raise StudyError(Problem(place=f"study {self.name}", got=got, wanted=wanted))
+        raise AnswerError(Problem(place=f"study {self.name}", got=got, wanted=wanted))
 
     def save(
         self, result: StudyResult, out: Path, *, width_inch: float | None = None

@@ -12,6 +12,7 @@ import polars as pl
 from stripesim.calibration.kernels.codec import library_versions
 from stripesim.calibration.kernels.store import cpu_description
 from stripesim.calibration.measured.kernels import read_kernels
+from stripesim.models.documents import json_text
 from stripesim.models.kernel.cost import AffineKnee, KernelTable
 from stripesim.scenarios.show.files import csv_text
 from stripesim.scenarios.studies.description import study_folder
@@ -59,7 +60,7 @@ def write(
     """Write the two files that ship, ``measured.csv`` and ``measured.json``."""
     write_rows(folder / "measured.csv", rows, shipped(study).columns)
     (folder / "measured.json").write_text(
-        json.dumps(provenance, indent=1) + "\n", encoding="utf-8"
+        json_text(provenance, is_ascii=True), encoding="utf-8"
     )
 
 

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from stripesim.models.problems import StudyError, problems_at
+from stripesim.models.problems import ParameterSetError, problems_at
 from stripesim.models.provenance import MeasuredModel, Provenance, unit_of
 from stripesim.scenarios.studies.description import shipped_toml
 
@@ -130,7 +130,7 @@ def model_from(
 
     Raises
     ------
-    StudyError
+    ParameterSetError
         If a number is missing or refused.
     """
     values = {}
@@ -144,7 +144,7 @@ def model_from(
             )
         return kind(provenance=provenance, **values, **(further or {}))
     except (KeyError, TypeError, ValueError) as error:
-        raise StudyError(*problems_at(where, error)) from None
+        raise ParameterSetError(*problems_at(where, error)) from None
 
 
 @dataclass(frozen=True)

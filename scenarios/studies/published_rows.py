@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TypeVar
 
-from stripesim.models.problems import Problem, StudyError, one_line
+from stripesim.models.problems import MeasuredError, Problem, one_line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,13 +45,13 @@ def read_text(path: Path) -> str:
 
     Raises
     ------
-    StudyError
+    MeasuredError
         If the file cannot be read.
     """
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(
+        raise MeasuredError(
             Problem(place=str(path), got=one_line(error), wanted="a table of rows")
         ) from None
 
@@ -79,7 +79,7 @@ def rows_of(
 
     Raises
     ------
-    StudyError
+    MeasuredError
         If columns are missing or values are invalid, with a problem for each.
     """
     reader = csv.DictReader(io.StringIO(text))
@@ -87,7 +87,7 @@ def rows_of(
     missing = [name for name in columns if name not in (reader.fieldnames or ())]
     if missing:
         got = f"no {', '.join(missing)}"
-        raise StudyError(Problem(place=f"{place}:1", got=got, wanted="all columns"))
+        raise MeasuredError(Problem(place=f"{place}:1", got=got, wanted="all columns"))
     rows = []
     problems = []
     for line, row in enumerate(reader, start=2):
@@ -98,7 +98,7 @@ def rows_of(
         where = f"{place}:{line}"
         problems.append(Problem(place=where, key="value", got=got, wanted=wanted))
     if problems:
-        raise StudyError(*problems)
+        raise MeasuredError(*problems)
     return tuple(rows)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from stripesim.models.problems import Problem, RefusedError, StudyError, problems_at
+from stripesim.models.problems import AnswerError, Problem, RefusedError, problems_at
 from stripesim.scenarios.studies.parameters import Changes, apply_changes
 from stripesim.scenarios.work.pool import Death, cores_usable, run_pool
 from stripesim.sim.observe.audit import collecting_refusals
@@ -121,7 +121,7 @@ def run_tasks(
 
     Raises
     ------
-    StudyError
+    AnswerError
         If tasks cannot run, with one line for each.
     """
     items = [
@@ -140,7 +140,7 @@ def run_tasks(
                 refused[item.position] = outcome.refusal
         progress(item.task.words, len(items))
     if problems:
-        raise StudyError(*(one for at in sorted(problems) for one in problems[at]))
+        raise AnswerError(*(one for at in sorted(problems) for one in problems[at]))
     return TaskRows(
         [rows[item.position] for item in items],
         tuple(refused[at] for at in sorted(refused)),

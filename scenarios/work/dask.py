@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from stripesim.models.problems import Problem, SweepError, WorkError, first_problem
+from stripesim.models.problems import AnswerError, Problem, WorkError, first_problem
 from stripesim.scenarios.work.task import (
     Batch,
     Batches,
@@ -106,7 +106,7 @@ def map_dask(
 
     Raises
     ------
-    SweepError
+    AnswerError
         If the cluster cannot be reached, or has no workers of this version.
     WorkError
         If the cluster goes away.
@@ -145,7 +145,7 @@ def _distributed() -> Any:
         # Imported by name, so that type checkers do not require an optional dependency.
         return importlib.import_module("distributed")
     except ImportError:
-        raise SweepError(
+        raise AnswerError(
             Problem(
                 place="--dask",
                 got="no dask.distributed in this Python",
@@ -198,7 +198,7 @@ def _connect(distributed: Any, address: str) -> Any:
     scheme, separator, _ = address.partition("://")
     if separator and scheme not in _SCHEMES:
         # The client also refuses it, but then takes most of a minute to close the connection.
-        raise SweepError(
+        raise AnswerError(
             Problem(
                 place="--dask", key=address, got=f"the scheme {scheme}", wanted=wanted
             )
@@ -208,7 +208,7 @@ def _connect(distributed: Any, address: str) -> Any:
         option = "scheduler_file"
         if not _is_scheduler_file(Path(address)):
             # The client would retry for most of a minute.
-            raise SweepError(
+            raise AnswerError(
                 Problem(
                     place="--dask",
                     key=address,
@@ -221,7 +221,7 @@ def _connect(distributed: Any, address: str) -> Any:
             **{option: address}, timeout=_CONNECT_TIMEOUT_S, set_as_default=False
         )
     except (OSError, ValueError) as error:
-        raise SweepError(
+        raise AnswerError(
             Problem(
                 place="--dask", key=address, got=first_problem(error), wanted=wanted
             )
@@ -244,7 +244,7 @@ def _check_workers(client: Any, address: str) -> None:
         client.run(importlib.import_module, "stripesim.scenarios.work.preload")
         code_of_workers = client.run(code_sha256)
     except TimeoutError:
-        raise SweepError(
+        raise AnswerError(
             Problem(
                 place="--dask",
                 key=address,
@@ -254,7 +254,7 @@ def _check_workers(client: Any, address: str) -> None:
         ) from None
     except ImportError as error:
         reason = first_problem(error)
-        raise SweepError(
+        raise AnswerError(
             Problem(
                 place="--dask",
                 key=address,
@@ -267,7 +267,7 @@ def _check_workers(client: Any, address: str) -> None:
         worker for worker, code in code_of_workers.items() if code != own_code
     )
     if differing:
-        raise SweepError(
+        raise AnswerError(
             Problem(
                 place="--dask",
                 key=address,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import os
 from collections.abc import Iterable, Mapping
 from io import BytesIO
@@ -13,7 +12,8 @@ from typing import Any, Final
 
 import polars as pl
 
-from stripesim.models.problems import Problem, SweepError
+from stripesim.models.documents import json_line
+from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.show.files import write_files
 from stripesim.scenarios.show.quantities import rows_frame
 from stripesim.scenarios.work.task import SweepTask
@@ -43,7 +43,7 @@ class PartStore:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(self._folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
-            raise SweepError(
+            raise AnswerError(
                 Problem(
                     place="--out",
                     key=str(out_dir),
@@ -65,7 +65,7 @@ class PartStore:
 
     def add(self, task: SweepTask, row: Mapping[str, Any]) -> None:
         """Store the row of a task."""
-        values = {_TASK: task.task_id, _SWEPT: json.dumps(dict(task.swept)), **row}
+        values = {_TASK: task.task_id, _SWEPT: json_line(dict(task.swept)), **row}
         self._write(task.task_id, [values])
         self.rows[task.task_id] = dict(row)
         self._singles += 1
@@ -78,7 +78,7 @@ class PartStore:
             # The system releases the lock whenever the process ends.
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise SweepError(
+            raise AnswerError(
                 Problem(
                     place="--out",
                     key=str(out_dir),
@@ -88,7 +88,7 @@ class PartStore:
             ) from None
         files = self._files()
         if files and not resume:
-            raise SweepError(
+            raise AnswerError(
                 Problem(
                     place="--out",
                     key=str(out_dir),

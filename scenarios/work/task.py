@@ -4,7 +4,6 @@ A task has a name that covers all inputs of its row, so that rows can be reused.
 """
 
 import hashlib
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from stripesim._version import __version__
 from stripesim.models.coding import parse_scheme
+from stripesim.models.documents import canonical_json
 from stripesim.models.kernel.cost import KernelTable
 from stripesim.models.problems import first_problem
 from stripesim.scenarios.cells.files import file_sha256
@@ -171,7 +171,7 @@ def make_task(
         "models": models,
         "files": files,
     }
-    text = json.dumps(named, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    text = canonical_json(named)
     return SweepTask(
         task_id=hashlib.sha256(text.encode()).hexdigest(),
         scenario=narrowed,
@@ -350,7 +350,7 @@ def _models_sha256(key: _ModelsKey) -> str:
     parameters = [
         list(model.parameters(f"{name}.")) for name, model in models.described().items()
     ]
-    text = json.dumps(parameters, sort_keys=True, default=_plain)
+    text = canonical_json(parameters)
     kernel = _kernel_text(models.kernel)
     return hashlib.sha256(f"{text}\n{kernel}".encode()).hexdigest()
 

@@ -28,6 +28,7 @@ from stripesim.sim.ceph.gateway import service
 from stripesim.sim.ceph.gateway.service import Gateways
 from stripesim.sim.ceph.object_maps import ObjectMaps
 from stripesim.sim.ceph.qos import OpQueue
+from stripesim.sim.ceph.sites import Sites
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.kinds import Kinds, Members, Names, kinds_of
 from stripesim.sim.engine.program import (
@@ -66,7 +67,12 @@ _MAP_KINDS = ("map.lock", "map.exec", "map.pipeline")
 # The same for each shard of a bucket index.
 _INDEX_KINDS = ("index.lock", "index.exec", "index.pipeline")
 # Resource kinds of each gateway, the last ones only on a machine of its own.
-_GATEWAY_KINDS = ("gateway.thread", "gateway.messenger", "gateway.serial")
+_GATEWAY_KINDS = (
+    "gateway.thread",
+    "gateway.messenger",
+    "gateway.serial",
+    "gateway.budget",
+)
 _GATEWAY_MACHINE_KINDS = ("gateway.cpu", "gateway.tx", "gateway.rx")
 # Prefixes of kinds that names of resources leave out, because they begin with the owner.
 _OWNED_PREFIXES = ("osd.", "pg.", "map.", "index.", "gateway.")
@@ -110,6 +116,8 @@ class Models:
 
     `extent_cache` keeps pages of recent writes at the primaries of optimised pools, by default none.
 
+    `local_reads` is True if clients read the copy at their own site, of pools with copies there.
+
     `extra_reads` counts the shards, or copies, that a read asks for beyond those it needs. Pools with fewer
     spare ones ask for all they have.
     """
@@ -134,6 +142,7 @@ class Models:
     gateway: GatewayModel | None = None
     extent_cache: ExtentCacheModel | None = None
     extra_reads: int = 0
+    local_reads: bool = False
 
     def described(self) -> dict[str, MeasuredModel]:
         """Return the models that record the provenance of their numbers, by name."""
@@ -241,6 +250,8 @@ class Cluster:
     #: True if clients send an allocation hint with each write, as librbd does to images without an object
     #: map. In optimised pools every shard then gets a transaction
     hinted_writes: bool = False
+    #: Sites of hosts and clients, or None if all are at one
+    sites: Sites | None = None
 
     def __repr__(self) -> str:
         groups = len(self.acting)
@@ -287,7 +298,7 @@ class Cluster:
     @property
     def one_client(self) -> bool:
         """True if there is a single client on a separate machine, so that every binding row can name it."""
-        if self.gateways is not None:
+        if self.gateways is not None or self.sites is not None:
             return False
         return self.clients == 1 and not self.clients_on_osd_hosts
 
@@ -327,8 +338,30 @@ class Cluster:
         """Number of roles that binding rows bind."""
         if self.gateways is not None:
             return self.gateways.roles.count
-        replicas = self.object_maps.scheme.width if self.object_maps else 0
-        return roles.role_count(self.width, replicas)
+        count = self.member_roles(self.width)
+        if self.object_maps is not None:
+            count += self.member_roles(self.object_maps.scheme.width)
+        return count
+
+    def member_roles(self, width: int) -> int:
+        """Return the number of roles of a pool with `width` shards, without those of object maps."""
+        count = roles.role_count(width)
+        if self.sites is not None:
+            count += self.sites.delays.role_count(width)
+        return count
+
+    def role_name(self, role: int) -> str:
+        """Return the name of a role for figures and messages."""
+        data = self.member_roles(self.width)
+        if role >= data and self.object_maps is not None:
+            width = self.object_maps.scheme.width
+            return f"map.{self._member_role_name(role - data, width)}"
+        return self._member_role_name(role, self.width)
+
+    def _member_role_name(self, role: int, width: int) -> str:
+        if self.sites is not None and role >= roles.role_count(width):
+            return self.sites.delays.role_name(role, width)
+        return roles.role_name(role)
 
     @cached_property
     def resources(self) -> Resources:
@@ -351,6 +384,7 @@ class Cluster:
             *locks,
             "gateway.thread",
             "gateway.messenger",
+            "gateway.budget",
         )
         gates = ("pg.pipeline", "map.pipeline", "index.pipeline")
         disciplines = {
@@ -415,6 +449,11 @@ class Cluster:
             **of_clients,
             "gateway.thread": gateways.workers_count if gateways else 1,
             "gateway.messenger": gateway.messenger_threads_count if gateway else 1,
+            "gateway.budget": (
+                gateway.operations_in_flight(gateways.unit_bytes)
+                if gateway and gateways
+                else 1
+            ),
             "gateway.cpu": gateways.cores_count if gateways else 1,
             "deferred": deferral.room_count if deferral else 1,
             "throttle": throttle.client_requests_max_count if throttle else 1,
@@ -501,10 +540,24 @@ class Cluster:
         images = np.arange(maps.images, dtype=np.int64)
         rows = rows[images % self.clients]
         # Locks of maps follow those of placement groups.
-        rows[:, roles.role_count(self.width) :] = self.members_rows(
+        of_maps = self.members_rows(
             maps.acting, np.zeros_like(images), self.groups + images
         )
+        if self.sites is not None:
+            self._enable_client_delays(of_maps, maps.scheme.width, self.sites)
+        rows[:, self.member_roles(self.width) :] = of_maps
         return rows
+
+    def _enable_client_delays(
+        self, of_maps: Bindings, width: int, sites: Sites
+    ) -> None:
+        """Bind the delays between the client and the OSDs of its image's map."""
+        images = np.arange(len(of_maps), dtype=np.int64)
+        far = np.tile(sites.client_rows()[images % self.clients], 1 + width)
+        first = roles.role_count(width)
+        delays = of_maps[:, first : first + far.shape[1]]
+        asks = delays == BY_CLIENT
+        delays[asks] = np.where(far[asks], 0, UNBOUND)
 
     def _with_gateways(self, of_clients: Bindings, gateways: Gateways) -> Bindings:
         """Bind each client to the gateways that it uses, shape (clients × gateways of each, roles)."""
@@ -518,6 +571,7 @@ class Cluster:
             (service.THREAD, "gateway.thread"),
             (service.MESSENGER, "gateway.messenger"),
             (service.SERIAL, "gateway.serial"),
+            (service.BUDGET, "gateway.budget"),
         ):
             place = self._gateway_kinds.index(kind)
             own = first + numbers * len(self._gateway_kinds) + place
@@ -562,6 +616,10 @@ class Cluster:
         if self.one_client:
             # The rows of placement groups bind its roles.
             return rows
+        if self.sites is not None:
+            far = np.tile(self.sites.client_rows(), 1 + self.width)
+            first = roles.role_count(self.width)
+            rows[:, first : first + far.shape[1]] = np.where(far, 0, UNBOUND)
         rows[:, roles.CLIENT_SUBMIT] = np.arange(self.clients)
         if self.clients_on_osd_hosts:
             rows[:, roles.CLIENT_TX] = self.host_resource(
@@ -697,7 +755,30 @@ class Cluster:
         rows[:, roles.PG_PIPELINE] = self.group_resource(groups, "pg.pipeline")
         shards = self._shard_rows(acting, home[:, None], groups[:, None])
         rows[:, roles.FIXED_ROLES :] = shards.reshape(len(rows), -1)
-        return rows
+        if self.sites is None:
+            return rows
+        delays = self._site_rows(self.sites, acting, primary)
+        return np.concatenate([rows, delays], axis=1)
+
+    def _site_rows(self, sites: Sites, acting: IntArray, primary: IntArray) -> Bindings:
+        present = acting != NO_OSD
+        hosts = self.osd_hosts[np.where(present, acting, 0)]
+        return sites.member_rows(self.osd_hosts[primary], hosts, present)
+
+    def delay_shares(self, primary_shards: IntArray) -> npt.NDArray[np.float64]:
+        """Return the mean share of requests that each role's delay takes part in, shape (roles,).
+
+        All but those between sites always do.
+        """
+        shares = np.ones(self.roles)
+        if self.sites is None:
+            return shares
+        primary = self.acting[np.arange(self.groups), primary_shards]
+        rows = self._site_rows(self.sites, self.acting, primary)
+        first = roles.role_count(self.width)
+        of_delays = self.sites.delay_shares(rows, self.width)
+        shares[first : first + len(of_delays)] = of_delays
+        return shares
 
     def _shard_rows(self, acting: IntArray, home: IntArray, groups: IntArray) -> Ints:
         """Bind the roles of each shard, shape (groups, shards, roles of a shard)."""

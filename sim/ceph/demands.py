@@ -273,10 +273,11 @@ class _S3Mix:
         planner = S3Planner(pool, book, load.start())
         kinds = load.kinds()
         chunk = planner.plan(kinds.requests)
-        self._by_role = np.zeros(pool.cluster.roles)
+        roles = pool.cluster.roles
+        self._by_role = np.zeros(roles)
         owners = planner.newest.owners.tolist()
         for owner, template in zip(owners, chunk.templates, strict=True):
-            own = _role_demands(book, np.array([template]), False)
+            own = _role_demands(book, np.array([template]), np.ones(roles), False)
             self._by_role += kinds.shares[owner] * own
         rows = planner.places.rows_of(np.arange(load.slots, dtype=np.int64))
         self._rows = book.bindings[rows]
@@ -308,9 +309,10 @@ class _PlannedSample:
         views = pool.views[chunk.groups]
         self._pool = pool
         self._client_rows = pool.book().bindings
+        shares = pool.cluster.delay_shares(pool.primaries)
         self._by_view = {
             view: _role_demands(
-                book, chunk.templates[views == view], mix.stripes_in_flight
+                book, chunk.templates[views == view], shares, mix.stripes_in_flight
             )
             / requests
             for view in np.unique(views).tolist()
@@ -393,14 +395,20 @@ class _PlannedSample:
 
 
 def _role_demands(
-    book: Book, templates: IntArray, stripes_in_flight: bool
+    book: Book,
+    templates: IntArray,
+    delay_shares: FloatArray,
+    stripes_in_flight: bool,
 ) -> FloatArray:
-    """Sum the demands by role of requests on these templates [ns]."""
+    """Sum the demands by role of requests on these templates [ns].
+
+    `delay_shares` are the shares of requests that the delay of each role takes part in.
+    """
     total_ns = np.zeros(book.bindings.shape[1])
     indices, counts = np.unique(templates, return_counts=True)
     for index, count in zip(indices.tolist(), counts.tolist(), strict=True):
         for template in _with_spawned(book.templates[index]):
-            _add_demands(total_ns, template, count, stripes_in_flight)
+            _add_demands(total_ns, template, count, delay_shares, stripes_in_flight)
     return total_ns
 
 
@@ -416,10 +424,14 @@ def _with_spawned(template: Template) -> Iterator[Template]:
 
 
 def _add_demands(
-    total_ns: FloatArray, template: Template, count: int, stripes_in_flight: bool
+    total_ns: FloatArray,
+    template: Template,
+    count: int,
+    delay_shares: FloatArray,
+    stripes_in_flight: bool,
 ) -> None:
     """Add the demands by role of requests on one template [ns]."""
-    ends_ns = _ends_without_waits(template, stripes_in_flight)
+    ends_ns = _ends_without_waits(template, delay_shares, stripes_in_flight)
     for step, word in enumerate(template.words.tolist()):
         end_ns = ends_ns[step]
         role = template.roles[step]
@@ -435,7 +447,7 @@ def _add_demands(
 
 
 def _ends_without_waits(
-    template: Template, stripes_in_flight: bool
+    template: Template, delay_shares: FloatArray, stripes_in_flight: bool
 ) -> list[float | None]:
     """Return the completion time of each step without queueing [ns], or None for steps that do not run."""
     # Completion times of the predecessors that have run.
@@ -445,13 +457,22 @@ def _ends_without_waits(
     for step in range(template.steps):
         end_ns = _start_ns(template, step, arrivals_ns[step])
         if end_ns is not None and template.words[step] in (USE, DELAY):
-            end_ns += float(template.demands_ns[step])
+            end_ns += _mean_duration_ns(template, step, delay_shares)
         ends_ns.append(end_ns)
         if end_ns is None:
             continue
         for successor in _successors(template, step, ends_ns, stripes_in_flight):
             arrivals_ns[successor].append(end_ns)
     return ends_ns
+
+
+def _mean_duration_ns(template: Template, step: int, delay_shares: FloatArray) -> float:
+    """Return the demand of a step, of a delay that some requests skip their mean [ns]."""
+    demand_ns = float(template.demands_ns[step])
+    role = int(template.roles[step])
+    if template.words[step] == DELAY and role >= 0:
+        demand_ns *= float(delay_shares[role])
+    return demand_ns
 
 
 def _start_ns(

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.models.coding.protocol import SHARDS_MAX
 from stripesim.sim.ceph.clients.workload import Requests, SyntheticLoops, Workload
 from stripesim.sim.ceph.kinds import (
     ObjectRequests,
@@ -29,6 +30,8 @@ from stripesim.sim.engine.program import RequestChunk, RequestSource
 
 # Exceeds the number of objects of any image [count].
 _IMAGE_STRIDE = np.int64(1) << 40
+#: In place of the shard that a client reads: it reads through the primary.
+NO_READER = -1
 
 
 @dataclass(frozen=True)
@@ -81,8 +84,8 @@ class PoolGraphs:
         self._object_map_update = pool.object_map_update
         self._shapes: list[RequestShape] = []
         self._shape_numbers: dict[tuple[Any, ...], int] = {}
-        # Template by view and shape, and by view and key of the plan.
-        self._templates: dict[tuple[int, int], int] = {}
+        # Template by view, shape and reader, and by view, reader and key of the plan.
+        self._templates: dict[tuple[int, int, int], int] = {}
         self._by_plan: dict[Hashable, int] = {}
         self._compiled: CompiledGraphs = {} if compiled is None else compiled
 
@@ -90,16 +93,22 @@ class PoolGraphs:
         """Return the number of each shape, identified by its fields."""
         return np.array([self._number(fields) for fields in shapes], dtype=np.int64)
 
-    def templates_of(self, views: IntArray, shapes: IntArray) -> IntArray:
-        """Return the template of each request for its shape and the state of its placement group."""
-        pairs = views * len(self._shapes) + shapes
-        _, first, inverse = np.unique(pairs, return_index=True, return_inverse=True)
+    def templates_of(
+        self, views: IntArray, shapes: IntArray, readers: IntArray
+    ) -> IntArray:
+        """Return the template of each request for its shape, its reader and the state of its placement group.
+
+        Readers are shards whose copies clients read, `NO_READER` for the primary's.
+        """
+        # No scheme has so many shards.
+        triples = (views * len(self._shapes) + shapes) * (SHARDS_MAX + 1) + readers
+        _, first, inverse = np.unique(triples, return_index=True, return_inverse=True)
         templates = np.zeros(len(first), dtype=np.int64)
         # Templates are numbered in the order in which requests need them.
         for position in np.argsort(first):
             request = first[position]
             templates[position] = self._template(
-                int(views[request]), int(shapes[request])
+                int(views[request]), int(shapes[request]), int(readers[request])
             )
         return templates[inverse]
 
@@ -111,18 +120,20 @@ class PoolGraphs:
             self._shapes.append(RequestShape(*fields))
         return number
 
-    def _template(self, view: int, number: int) -> int:
-        template = self._templates.get((view, number))
+    def _template(self, view: int, number: int, reader: int) -> int:
+        template = self._templates.get((view, number, reader))
         if template is None:
-            template = self._planned(view, self._shapes[number])
-            self._templates[view, number] = template
+            template = self._planned(view, self._shapes[number], reader)
+            self._templates[view, number, reader] = template
         return template
 
-    def _planned(self, view: int, shape: RequestShape) -> int:
+    def _planned(self, view: int, shape: RequestShape, reader: int) -> int:
         """Return the template of a new shape, which several shapes may share."""
         context = self.layout.contexts[view]
+        if reader != NO_READER:
+            context = context.read_at(reader)
         plan = self.kind.plan(context, shape)
-        key = (view, shape.is_write, shape.creates, shape.continues, plan.key)
+        key = (view, reader, shape.is_write, shape.creates, shape.continues, plan.key)
         if key not in self._by_plan:
             if key not in self._compiled:
                 self._compiled[key] = self._compile(plan, shape)
@@ -313,10 +324,37 @@ class RequestPlanner(PlanRecorder):
         if self._engine_groups is not None:
             groups = self._engine_groups.of_clients(groups, planned.is_write)
         return RequestChunk(
-            templates=graphs.templates_of(views, planned.shapes),
+            templates=graphs.templates_of(
+                views, planned.shapes, self._readers(planned, views, rows)
+            ),
             bindings=self.pool.binding_of(rows, planned.clients, planned.images),
             groups=groups,
         )
+
+    def _readers(self, planned: Planned, views: IntArray, rows: IntArray) -> IntArray:
+        """Return the shard whose copy each request reads, `NO_READER` for writes and the primary's copy.
+
+        A client reads the copy at its site: the primary's if it is there, else the first one.
+        """
+        readers = np.full(len(views), NO_READER, dtype=np.int64)
+        cluster = self.pool.cluster
+        if not cluster.models.local_reads or cluster.sites is None:
+            return readers
+        graphs = self._graphs
+        reads = np.flatnonzero(~planned.is_write)
+        bound = graphs.book.bindings[rows[reads]]
+        width = self.pool.scheme.width
+        is_far = cluster.sites.far_members(bound, planned.clients[reads], width)
+        contexts = [graphs.layout.contexts[view] for view in views[reads].tolist()]
+        for place, (read, context) in enumerate(zip(reads, contexts, strict=True)):
+            near = [
+                shard
+                for shard in range(width)
+                if shard not in context.missing and not is_far[place, 1 + shard]
+            ]
+            if near and context.primary not in near:
+                readers[read] = near[0]
+        return readers
 
 
 def _continues(owners: IntArray) -> npt.NDArray[np.bool_]:

@@ -17,6 +17,7 @@ from stripesim.models.placement import pgs_of_objects
 from stripesim.models.problems import UnavailableError
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster
 from stripesim.sim.ceph.paths import PathContext, object_map_path
+from stripesim.sim.ceph.sites import SiteDelays
 from stripesim.sim.engine.graph import IntArray, Template
 from stripesim.sim.engine.program import AnyIntArray, Bindings, with_client
 
@@ -77,7 +78,13 @@ class Pool:
             recovery_chunk_bytes=self.cluster.recovery_chunk_bytes,
             catching_up=catching_up,
             hinted_writes=self.cluster.hinted_writes,
+            site_delays=self._site_delays,
         )
+
+    @property
+    def _site_delays(self) -> SiteDelays | None:
+        sites = self.cluster.sites
+        return None if sites is None else sites.delays
 
     @cached_property
     def _views(self) -> tuple[list[PathContext], IntArray]:
@@ -149,8 +156,10 @@ class Pool:
             models=self.cluster.models,
             scheme=maps.scheme,
             geometry=maps.scheme.geometry(self.geometry.stripe_unit_bytes),
+            site_delays=self._site_delays,
         )
-        return object_map_path(context, maps, data_width=self.scheme.width)
+        data_roles = self.cluster.member_roles(self.scheme.width)
+        return object_map_path(context, maps, data_roles=data_roles)
 
     def groups_of(self, images: IntArray, objects: IntArray) -> IntArray:
         """Return the placement group of each object of each image, shape (n,)."""

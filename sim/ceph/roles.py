@@ -94,37 +94,29 @@ def shard_role(shard: int, part: int) -> int:
     return FIXED_ROLES + shard * SHARD_ROLES + part
 
 
-def role_count(width: int, map_width: int = 0) -> int:
-    """Number of roles of a scheme with `width` shards, and of object maps with `map_width` replicas."""
-    count = FIXED_ROLES + width * SHARD_ROLES
-    if map_width:
-        count += FIXED_ROLES + map_width * SHARD_ROLES
-    return count
+def role_count(width: int) -> int:
+    """Return the number of roles of a scheme with `width` shards, without delays between sites."""
+    return FIXED_ROLES + width * SHARD_ROLES
 
 
 #: Roles of the client, which are the same for a request and for an update of the object map.
 CLIENT_ROLES = (CLIENT_SUBMIT, CLIENT_TX, CLIENT_RX, CLIENT_CPU, CLIENT_THREAD)
 
 
-def of_map(own: IntArray, width: int) -> IntArray:
+def of_map(own: IntArray, data_roles: int) -> IntArray:
     """Return the roles of an update of the object map, given those of a write to the pool of the maps.
 
-    The roles of the map's OSDs follow those of the data's `width` shards.
+    The roles of the map's OSDs follow the `data_roles` of the data's pool.
     """
     is_clients = (own < 0) | np.isin(own, CLIENT_ROLES)
-    shifted: IntArray = np.where(is_clients, own, own + role_count(width))
+    shifted: IntArray = np.where(is_clients, own, own + data_roles)
     return shifted
 
 
-def role_name(role: int, width: int | None = None) -> str:
-    """Return the name of a role for figures and messages.
-
-    `width` is the number of data shards, where requests may update object maps.
-    """
+def role_name(role: int) -> str:
+    """Return the name of a role for figures and messages."""
     if role < 0:
         return ""
-    if width is not None and role >= role_count(width):
-        return f"map.{role_name(role - role_count(width))}"
     if role < FIXED_ROLES:
         return _FIXED[role]
     shard, part = divmod(role - FIXED_ROLES, SHARD_ROLES)

@@ -6,6 +6,8 @@ from itertools import groupby
 from math import comb, expm1, isinf, log10
 from typing import Any, Final, Literal, NamedTuple
 
+import numpy as np
+
 from stripesim.sim.durability import draws
 from stripesim.sim.durability.bursts import BurstLoss, loss_of_burst
 from stripesim.sim.durability.chain import (
@@ -348,27 +350,59 @@ def unavailability(system: System) -> float | None:
     -----
     Independent failures contribute the chain's part for pools of a clustered placement. Elsewhere the part
     is binomial, with each shard away for the detection and half the rebuild. Bursts contribute their rate,
-    times the time that struck units are down, times the mean part of groups hit beyond `missing_allowed`.
-    Lost data counts as available.
+    times the time that struck units are down, times the mean part of groups that miss more than
+    `missing_allowed`: shards on struck units and, if a burst strikes a single one, shards that are away by
+    themselves. Lost data counts as available.
     """
     if not system.lifetime.constant:
         return None
     allowed = system.missing_allowed
+    away = 0.0
     if system.placement == "clustered":
         share = chain_of(system).share_of_time(allowed)
     else:
         width = system.code.width
         away_s = system.repair.detection_s + system.transfer_s / 2
         away = away_s / (away_s + 1 / system.lifetime.rate_per_s)
-        share = sum(
-            comb(width, i) * away**i * (1 - away) ** (width - i)
-            for i in range(allowed + 1, width + 1)
-        )
+        share = _more_away(width, allowed, away)
     for burst in system.bursts:
         if burst.down_s:
-            loss = loss_of_burst(system, burst)
-            share += min(1.0, burst.rate_per_s * burst.down_s) * loss.unavailable
+            while_down = _unavailable_by(system, burst, away)
+            share += min(1.0, burst.rate_per_s * burst.down_s) * while_down
     return min(1.0, share)
+
+
+def _more_away(shards: int, allowed: int, away: float) -> float:
+    """Return the probability that more than the allowed number of shards are away."""
+    return sum(
+        comb(shards, i) * away**i * (1 - away) ** (shards - i)
+        for i in range(max(0, allowed + 1), shards + 1)
+    )
+
+
+def _unavailable_by(system: System, burst: Burst, away: float) -> float:
+    """Return the part of groups that serve no clients because units are down.
+
+    `away` is the part of time for which a shard is away by itself.
+    """
+    units = system.units.get(burst.unit)
+    if burst.units != 1 or units is None:
+        return loss_of_burst(system, burst).unavailable
+    members = system.layout
+    present = (members >= 0) & (members < system.drives)
+    of_shards = np.where(present, units[np.where(present, members, 0)], -1)
+    width = system.code.width
+    allowed = system.missing_allowed
+    # For each shard, the shards of its group on the same unit.
+    together = (of_shards[:, :, None] == of_shards[:, None, :]).sum(axis=2)
+    together[of_shards < 0] = 0
+    alone = _more_away(width, allowed, away)
+    share = 0.0
+    for hit in range(1, width + 1):
+        hit_units = float((together == hit).sum()) / hit / len(members)
+        probability = hit_units / (int(units.max()) + 1)
+        share += probability * (_more_away(width - hit, allowed - hit, away) - alone)
+    return share
 
 
 def path_text(path: tuple[int, ...], system: System) -> str:

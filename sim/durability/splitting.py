@@ -54,7 +54,7 @@ _PILOT_SEED: Final = 1 << 33
 _PLENTY: Final = 3.0
 
 _POLICY: Final = {"parallel": 0, "serial": 1, "shared": 2}
-_UNITS: Final = ("drive", "host", "rack")
+_UNITS: Final = ("drive", "host", "rack", "site")
 
 
 class Prepared(NamedTuple):
@@ -301,17 +301,17 @@ def _layout(system: System, drives: int, threats: Threats) -> GroupConstants:
     members = np.ascontiguousarray(groups)
     members = members.astype(np.int32, copy=False)
     held = shards_of_drives(members, drives)
-    unit_of = np.zeros((3, drives), dtype=np.int32)
+    unit_of = np.zeros((len(_UNITS), drives), dtype=np.int32)
     unit_of[0] = np.arange(drives)
-    counts = np.ones(3, dtype=np.int32)
+    counts = np.ones(len(_UNITS), dtype=np.int32)
     counts[0] = drives
     for index, unit in enumerate(_UNITS[1:], start=1):
         if unit in system.units and drives == system.drives:
             unit_of[index] = system.units[unit]
             counts[index] = int(system.units[unit].max()) + 1
     units_max = int(counts.max())
-    unit_first = np.zeros((3, units_max + 1), dtype=np.int32)
-    for kind in range(3):
+    unit_first = np.zeros((len(_UNITS), units_max + 1), dtype=np.int32)
+    for kind in range(len(_UNITS)):
         sizes = np.bincount(unit_of[kind], minlength=units_max)
         unit_first[kind, 1:] = np.cumsum(sizes)
     burst_units = [_UNITS.index(burst.unit) for burst in system.bursts]

@@ -18,7 +18,7 @@ from stripesim.models.coding.grouped import GroupedCode
 Ints = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 Placement = Literal["crush", "clustered", "declustered"]
-Unit = Literal["drive", "host", "rack"]
+Unit = Literal["drive", "host", "rack", "site"]
 Policy = Literal["parallel", "serial", "shared"]
 
 #: A Julian year [s].

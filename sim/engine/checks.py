@@ -8,7 +8,7 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from stripesim.models.problems import ProgramError
+from stripesim.models.problems import ProblemsError
 from stripesim.sim.engine import program as machine
 from stripesim.sim.engine.conditions import ALONE, IDLE, KEY_RANGES
 from stripesim.sim.engine.graph import (
@@ -44,7 +44,7 @@ def check_program(program: Program) -> None:
 
     Raises
     ------
-    ProgramError
+    ProblemsError
         If followed requests are not ascending, a stream index or a bound resource does not
         exist, or a stream does not suit a run with a director.
     """
@@ -52,29 +52,29 @@ def check_program(program: Program) -> None:
     if len(program.followed) and (
         program.followed[0] < 0 or (np.diff(program.followed) <= 0).any()
     ):
-        raise ProgramError("followed requests: wanted ascending numbers from 0")
+        raise ProblemsError("followed requests: wanted ascending numbers from 0")
     for index in sorted(program.newest_only):
         if not 0 <= index < len(program.streams):
-            raise ProgramError(
+            raise ProblemsError(
                 f"newest only: got stream {index}, wanted below {len(program.streams)}"
             )
     if program.director is None:
         return
     if program.newest_only:
-        raise ProgramError(
+        raise ProblemsError(
             "got a director and newest-only clients, wanted at most one of them"
         )
     for index, stream in enumerate(program.streams):
         if not isinstance(stream, machine.DirectedSource):
-            raise ProgramError(
+            raise ProblemsError(
                 f"stream {index}: got a source without replan, wanted a DirectedSource"
             )
         if stream.feed and not stream.depth:
-            raise ProgramError(
+            raise ProblemsError(
                 f"stream {index}: got a feed with arrival times, wanted one with a depth"
             )
         if stream.timeout_ns < 0:
-            raise ProgramError(
+            raise ProblemsError(
                 f"stream {index}: got a timeout of {stream.timeout_ns} ns, wanted at least 0"
             )
 
@@ -84,16 +84,16 @@ def _check_bindings(program: Program) -> None:
     bindings = program.book.bindings
     if not isinstance(bindings, np.ndarray) or bindings.ndim != 2:
         shape = np.shape(bindings)
-        raise ProgramError(
+        raise ProblemsError(
             f"bindings: got shape {shape}, wanted an array of shape (rows, roles)"
         )
     if bindings.dtype.kind not in "iu":
-        raise ProgramError(f"bindings: got {bindings.dtype} values, wanted integers")
+        raise ProblemsError(f"bindings: got {bindings.dtype} values, wanted integers")
     if not bindings.size:
         return
     last = len(program.resources) - 1
     if bindings.min() < BY_CLIENT or bindings.max() > last:
-        raise ProgramError(
+        raise ProblemsError(
             f"bindings: got resources {bindings.min()} to {bindings.max()}, wanted 0 to {last}, "
             f"or {UNBOUND} for none"
         )
@@ -108,7 +108,7 @@ def _check_roles(where: str, program: Program, used: Sequence[Template]) -> None
         for path in _paths(template):
             highest = int(path.roles.max())
             if highest >= width:
-                raise ProgramError(
+                raise ProblemsError(
                     f"{where}: template '{path.name}': got role {highest}, wanted below {width}, "
                     "the number of columns of a binding row"
                 )
@@ -130,7 +130,7 @@ def _check_classes(where: str, program: Program, used: Sequence[Template]) -> No
         for path in _paths(template):
             highest = path.dynamics.classes.max() if path.dynamics else 0
             if highest >= known:
-                raise ProgramError(
+                raise ProblemsError(
                     f"{where}: {path.name}: got class {highest}, wanted below {known}"
                 )
 
@@ -153,7 +153,7 @@ def check_chunk(
 
     Raises
     ------
-    ProgramError
+    ProblemsError
         If an index, shape, key range, class or discipline does not fit the program, or
         arrivals of an open stream are missing or not ascending.
     """
@@ -163,11 +163,11 @@ def check_chunk(
     if program.streams[stream].depth:
         return
     if chunk.arrivals_ns is None:
-        raise ProgramError(
+        raise ProblemsError(
             f"{where}: got no arrival times, wanted one per request of an open stream"
         )
     if chunk.arrivals_ns[0] < after_ns or (np.diff(chunk.arrivals_ns) < 0).any():
-        raise ProgramError(
+        raise ProblemsError(
             f"{where}: got decreasing arrival times, wanted ascending ones"
         )
 
@@ -178,18 +178,18 @@ def _check_parts(where: str, chunk: RequestChunk) -> None:
     if continues is None:
         return
     if continues.shape != (len(chunk),):
-        raise ProgramError(
+        raise ProblemsError(
             f"{where}: got continues of shape {continues.shape}, wanted {(len(chunk),)}"
         )
     if continues[0]:
-        raise ProgramError(
+        raise ProblemsError(
             f"{where}: got a chunk that begins within a request, wanted whole requests"
         )
     if (
         chunk.arrivals_ns is not None
         and np.diff(chunk.arrivals_ns)[continues[1:]].any()
     ):
-        raise ProgramError(
+        raise ProblemsError(
             f"{where}: got parts of a request that arrive at several times, wanted one"
         )
 
@@ -212,7 +212,7 @@ def check_replanned(
 
     Raises
     ------
-    ProgramError
+    ProblemsError
         If an index, shape, key range, class or discipline does not fit the program.
     """
     _check_plan(
@@ -226,7 +226,7 @@ def _check_plan(where: str, program: Program, chunk: RequestChunk) -> None:
     shape = (len(chunk),)
     if chunk.templates.shape != shape or chunk.bindings.shape != shape:
         shapes = f"{chunk.templates.shape} and {chunk.bindings.shape}"
-        raise ProgramError(
+        raise ProblemsError(
             f"{where}: got templates and bindings of shape {shapes}, wanted {shape}"
         )
     rows, clients = machine.rows_of(chunk.bindings)
@@ -237,7 +237,7 @@ def _check_plan(where: str, program: Program, chunk: RequestChunk) -> None:
         ("group", chunk.groups, program.groups),
     ):
         if indices.min() < 0 or indices.max() >= count:
-            raise ProgramError(
+            raise ProblemsError(
                 f"{where}: got {name} {indices.min()} to {indices.max()}, wanted 0 to {count - 1}"
             )
     present = np.flatnonzero(np.bincount(chunk.templates))
@@ -254,19 +254,19 @@ def _check_keys(where: str, chunk: RequestChunk, used: Sequence[Template]) -> No
     if keys is None:
         for template in used:
             if template.keyed:
-                raise ProgramError(
+                raise ProblemsError(
                     f"{where}: got no keys, wanted them for template '{template.name}'"
                 )
         return
     shape = (len(chunk), KEY_RANGES, 2)
     if keys.shape != shape:
-        raise ProgramError(f"{where}: got keys of shape {keys.shape}, wanted {shape}")
+        raise ProblemsError(f"{where}: got keys of shape {keys.shape}, wanted {shape}")
     if (
         keys.min() < 0
         or keys.max() >= machine.KEY_MAX
         or (keys[:, :, 0] > keys[:, :, 1]).any()
     ):
-        raise ProgramError(
+        raise ProblemsError(
             f"{where}: got invalid key ranges, wanted 0 <= first <= stop < 2**60"
         )
 
@@ -283,7 +283,7 @@ def _check_spawned(where: str, program: Program, used: Sequence[Template]) -> No
         assert template.dynamics is not None
         for spawned in template.dynamics.spawned:
             if id(spawned) not in known:
-                raise ProgramError(
+                raise ProblemsError(
                     f"{where}: template '{template.name}' spawns '{spawned.name}', wanted it in the book"
                 )
             if spawned.dynamics:
@@ -375,7 +375,7 @@ def _check_path(where: str, program: Program, path: Template, rows: IntArray) ->
                 for one in range(len(machine.DISCIPLINES))
                 if wanted >> one & 1
             )
-            raise ProgramError(
+            raise ProblemsError(
                 f"{where}: {path.name}: role {role} is '{name}', a {kind}, wanted {text}"
             )
 
@@ -407,7 +407,7 @@ class Consulted:
         with planning(self._run):
             next_ns = self._director.next_ns()
         if next_ns is not None and next_ns < now_ns:
-            raise ProgramError(
+            raise ProblemsError(
                 f"director: got {next_ns} ns as its next moment, wanted at least {now_ns}"
             )
         return next_ns
@@ -428,7 +428,7 @@ class Consulted:
             case machine.Wake(stream):
                 _check_index("stream", (stream,), len(program.streams))
                 if not cast(machine.DirectedSource, program.streams[stream]).feed:
-                    raise ProgramError(
+                    raise ProblemsError(
                         f"director: got stream {stream} to wake, wanted a feed"
                     )
             case machine.Slow(resources, slowdown):
@@ -444,15 +444,17 @@ def _check_slowdown(program: Program, resources: Sequence[int], slowdown: int) -
         if discipline not in (machine.FIFO, machine.BATCH):
             name = program.resources.names[resource]
             kind = machine.DISCIPLINES[discipline]
-            raise ProgramError(
+            raise ProblemsError(
                 f"director: got '{name}' to slow down, a {kind}, wanted fifo or batch"
             )
     if not machine.SLOWDOWN_UNIT <= slowdown <= machine.SLOWDOWN_MAX:
         wanted = f"{machine.SLOWDOWN_UNIT} to {machine.SLOWDOWN_MAX}"
-        raise ProgramError(f"director: got slowdown {slowdown}, wanted {wanted}")
+        raise ProblemsError(f"director: got slowdown {slowdown}, wanted {wanted}")
 
 
 def _check_index(name: str, indices: Iterable[int], count: int) -> None:
     for index in indices:
         if not 0 <= index < count:
-            raise ProgramError(f"director: got {name} {index}, wanted 0 to {count - 1}")
+            raise ProblemsError(
+                f"director: got {name} {index}, wanted 0 to {count - 1}"
+            )

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from stripesim.models.problems import ProgramError
+from stripesim.models.problems import ProblemsError
 
 # Kinds of test. ENGINE.md in this folder defines when each holds.
 NO_TEST, ALWAYS, PINNED, ALONE, IDLE, COMPLETED = range(6)
@@ -106,12 +106,12 @@ def all_of(conditions: Iterable[Condition]) -> Condition:
 
     Raises
     ------
-    ProgramError
+    ProblemsError
         If two predecessors are on opposite sides of a branch.
     """
     answers: Condition = frozenset().union(*conditions)
     if len({branch for branch, _ in answers}) < len(answers):
-        raise ProgramError(
+        raise ProblemsError(
             "got predecessors on both sides of a branch, wanted a merge of them"
         )
     return answers
@@ -127,7 +127,7 @@ def any_of(conditions: Iterable[Condition]) -> Condition:
 
     Raises
     ------
-    ProgramError
+    ProblemsError
         If the result is not a single conjunction.
 
     Examples
@@ -145,7 +145,7 @@ def any_of(conditions: Iterable[Condition]) -> Condition:
             continue
         opposed = next(filter(_opposed, combinations(left, 2)), None)
         if opposed is None:
-            raise ProgramError(
+            raise ProblemsError(
                 "got sides of different branches, wanted each branch merged separately first"
             )
         left -= set(opposed)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.models.clock import round_ns
-from stripesim.models.problems import ProgramError, StepsError
+from stripesim.models.problems import Problem, ProblemsError, StepsError
 from stripesim.sim.engine.conditions import (
     ALONE,
     COMPLETED,
@@ -267,6 +267,11 @@ class Template:
         return totals
 
 
+def _steps_error(name: str, steps: int) -> StepsError:
+    wanted = f"at most {STEPS_MAX}"
+    return StepsError(Problem(place=name, got=f"{steps} steps", wanted=wanted))
+
+
 def chained(first: Template, second: Template, *, name: str) -> Template:
     """Compile a path that begins with the reply of another path.
 
@@ -286,7 +291,7 @@ def chained(first: Template, second: Template, *, name: str) -> Template:
     """
     steps = first.steps + second.steps
     if steps > STEPS_MAX:
-        raise StepsError(name, steps, STEPS_MAX)
+        raise _steps_error(name, steps)
     # The issue of the second path follows the reply of the first.
     link = int(first.successor_starts[first.reply + 1])
     successors = np.insert(first.successors, link, first.steps)
@@ -893,7 +898,7 @@ class GraphBuilder:
         """
         steps = len(self.words)
         if steps > STEPS_MAX:
-            raise StepsError(self.name, steps, STEPS_MAX)
+            raise _steps_error(self.name, steps)
         self._check(reply)
         # Like a predecessor, a successor is numbered with the side of the branch that leads to it.
         following: list[list[int]] = [[] for _ in range(steps)]
@@ -1059,7 +1064,7 @@ class GraphBuilder:
             try:
                 combined = any_of if step in self.merges else all_of
                 conditions.append(combined(earlier))
-            except ProgramError as error:
+            except ProblemsError as error:
                 raise ValueError(f"{self.name}: {self.labels[step]}: {error}") from None
         return conditions
 

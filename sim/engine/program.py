@@ -440,7 +440,7 @@ class Begun(NamedTuple):
     steps: npt.NDArray[np.bool_]
 
 
-class Progress(Protocol):
+class RunView(Protocol):
     """The view of a run that an engine gives to a director."""
 
     def completed_ns(self, stream: int) -> IntArray:
@@ -453,7 +453,7 @@ class Progress(Protocol):
 class Director(Protocol):
     """Decides what fails and recovers during a run. ENGINE.md in this folder defines when it acts."""
 
-    def begin(self, progress: Progress) -> None:
+    def begin(self, view: RunView) -> None:
         """Receive the engine's view of the run. Called once, before anything else."""
 
     def next_ns(self) -> int | None:

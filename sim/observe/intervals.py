@@ -61,13 +61,15 @@ def mser5(values: npt.ArrayLike) -> int:
 
 
 @cache
-def student_quantile(freedom: int) -> float:
-    r"""Return the 97.5 % quantile of Student's t distribution.
+def student_quantile(freedom: int, *, coverage: float = 0.95) -> float:
+    r"""Return the quantile of Student's t distribution with `coverage` between its two signs.
 
     Parameters
     ----------
     freedom
         Degrees of freedom, at least 1.
+    coverage
+        Probability within plus and minus the quantile, 0 to 1. 0.95 gives the 97.5 % quantile.
 
     Returns
     -------
@@ -77,8 +79,8 @@ def student_quantile(freedom: int) -> float:
     Notes
     -----
     With :math:`\nu` degrees of freedom, :math:`P(|T| < t)` is a finite sum over powers of
-    :math:`\cos\theta`, which Newton's method solves for 0.95. It starts at the normal quantile, which is
-    smaller, and the sum is concave. So each step stays below the solution. Loading SciPy for this
+    :math:`\cos\theta`, which Newton's method solves for `coverage`. It starts at the normal quantile, which
+    is smaller, and the sum is concave. So each step stays below the solution. Loading SciPy for this
     function takes longer than a small run.
 
     References
@@ -87,13 +89,13 @@ def student_quantile(freedom: int) -> float:
 
     Examples
     --------
-    >>> round(student_quantile(4), 3)
-    2.776
+    >>> round(student_quantile(4), 3), round(student_quantile(7, coverage=0.8), 3)
+    (2.776, 1.415)
     """
     slope = 2 * exp(lgamma((freedom + 1) / 2) - lgamma(freedom / 2)) / sqrt(pi)
-    angle = atan(NormalDist().inv_cdf(0.975) / sqrt(freedom))
+    angle = atan(NormalDist().inv_cdf((1 + coverage) / 2) / sqrt(freedom))
     while True:
-        missing = 0.95 - _probability_within(angle, freedom)
+        missing = coverage - _probability_within(angle, freedom)
         step = missing / (slope * cos(angle) ** (freedom - 1))
         if step < 1e-15:
             return sqrt(freedom) * tan(angle)

@@ -1,12 +1,10 @@
 """`stripesim crush`: map inputs to OSDs as crushtool does, streaming any range in chunks."""
 
-import json
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 import typer
 import typer.core
@@ -63,11 +61,12 @@ def crush(
     if json_to is None:
         for x, osds in mappings:
             print(f"CRUSH rule {number} x {x} [{','.join(map(str, osds))}]")
-    elif json_to == "-":
-        _write_document(sys.stdout, mappings)
-    else:
-        with Path(json_to).open("w", encoding="utf-8") as file:
-            _write_document(file, mappings)
+        return
+    from stripesim.cli.output import write_json
+    from stripesim.models.documents import json_lines
+
+    # The range may not fit in memory.
+    write_json(json_to, json_lines({}, "mappings", mappings))
 
 
 def _mappings(
@@ -104,15 +103,6 @@ def _mappings(
     # Map the first chunk eagerly, so that bad options fail before any output.
     first = chunk(starts[0])
     return number, chain(first, chain.from_iterable(map(chunk, starts[1:])))
-
-
-def _write_document(file: TextIO, mappings: Iterator[Mapping]) -> None:
-    """Stream ``{"mappings": [[x, [osd, ...]], ...]}``, because the range may not fit in memory."""
-    separator = '{"mappings": [\n'
-    for x, osds in mappings:
-        file.write(f"{separator}{json.dumps([x, osds])}")
-        separator = ",\n"
-    file.write("\n]}\n")
 
 
 def _weight(text: str) -> tuple[int, float]:

@@ -9,7 +9,6 @@ import typer
 from stripesim.cli import options, output
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint
     from stripesim.scenarios.schema.keys import Scenario
     from stripesim.scenarios.show.answer import Answer
 
@@ -60,7 +59,6 @@ def load(
     bounds_s = [_bound_s(text) for text in p99 or ()]
     from stripesim.scenarios.answers.load.answer import answer_of_load
     from stripesim.scenarios.answers.load.curves import POINTS_MAX, load_curves
-    from stripesim.scenarios.answers.load.words import rounded_rate
     from stripesim.scenarios.schema.keys import cells
     from stripesim.scenarios.schema.loader import load_scenario
 
@@ -71,17 +69,13 @@ def load(
         return
     total = POINTS_MAX * len(cells(loaded))
     with output.progress(loaded.name, total) as step:
-
-        def show(curve: LoadCurve, point: LoadPoint) -> None:
-            step(f"{curve.cell.scheme} at {rounded_rate(point.offered_iops)}/s")
-
         curves = load_curves(
             loaded,
             engine=engine,
             p99_bounds_s=bounds_s,
             requests=requests,
             jobs=jobs,
-            on_point=show,
+            progress=step,
             unchecked=unchecked,
         )
     output.deliver(
@@ -95,7 +89,7 @@ def _answer_of_vms(
     """Find how many virtual machines keep the only latency bound."""
     from stripesim.scenarios.answers.load.vm_answer import answer_of_vms
     from stripesim.scenarios.answers.load.vms import REPLICATIONS, vms_within
-    from stripesim.scenarios.schema.keys import Cell, cells
+    from stripesim.scenarios.schema.keys import cells
 
     if not bounds_s and scenario.plan is not None and scenario.plan.p99_ms is not None:
         bounds_s = [scenario.plan.p99_ms / 1e3]
@@ -103,12 +97,8 @@ def _answer_of_vms(
         got = f"{len(bounds_s)} bounds"
         raise ValueError(f"--p99: got {got}, wanted one, such as 5ms, with --vms")
     with output.progress(scenario.name, _VMS_TRIED * len(cells(scenario))) as step:
-
-        def show(cell: Cell, number: int) -> None:
-            step(f"{cell.scheme}, {number:,} virtual machines")
-
         found = vms_within(
-            scenario, p99_bound_s=bounds_s[0], engine=engine, jobs=jobs, on_vms=show
+            scenario, p99_bound_s=bounds_s[0], engine=engine, jobs=jobs, progress=step
         )
     return answer_of_vms(scenario, found, engine=engine, replications=REPLICATIONS)
 

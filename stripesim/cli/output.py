@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,18 +17,21 @@ if TYPE_CHECKING:
     from stripesim.scenarios.show.answer import Answer
 
 
-def write_json(target: str | None, document: dict[str, Any]) -> bool:
-    """Write a JSON document if requested. Return True if it went to standard output."""
+def write_json(target: str | None, document: Mapping[str, Any] | Iterable[str]) -> bool:
+    """Write a document, or the parts of its text, if requested. Return True if it went to standard output."""
     if target is None:
         return False
-    from stripesim.scenarios.show.files import json_text
+    from stripesim.models.documents import json_text
 
-    text = json_text(document, is_ascii=True)
+    parts = document
+    if isinstance(document, Mapping):
+        parts = [json_text(document, is_ascii=True)]
     if target == "-":
-        print(text, end="")
+        sys.stdout.writelines(parts)
         return True
     try:
-        Path(target).write_text(text, encoding="utf-8")
+        with Path(target).open("w", encoding="utf-8") as file:
+            file.writelines(parts)
     except OSError as error:
         reason = error.strerror or error
         raise ValueError(
@@ -245,6 +248,8 @@ class progress:  # noqa: N801 - used as a function in `with`
             TimeRemainingColumn,
         )
 
+        from stripesim.models.jit.prebuilt import has_library
+
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -254,10 +259,9 @@ class progress:  # noqa: N801 - used as a function in `with`
             disable=not sys.stderr.isatty(),
         )
         self._title = title
-        # Nothing is done yet, so the engine may be compiling, which takes a minute the first time.
-        self._task = self._bar.add_task(
-            f"{title}: a first run compiles the engine", total=total
-        )
+        # Without the built kernels, a first run compiles them for a minute before its first step.
+        first = "starting" if has_library() else "a first run compiles the engine"
+        self._task = self._bar.add_task(f"{title}: {first}", total=total)
 
     def __enter__(self) -> progress:
         self._bar.start()

@@ -40,7 +40,7 @@ def predict(
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     with output.progress(loaded.name, len(cells(loaded))) as step:
         prediction = registers.predict(loaded, engine=engine, progress=step)
-    document = prediction.to_json()
+    document = registers.register_of(prediction)
     if register is not None:
         registers.write_register(register, document)
     file = "" if register is None else str(register)

@@ -185,5 +185,5 @@ def _load_curves(scenario: Scenario, engine: str) -> list[LoadCurve]:
         return load_curves(
             scenario,
             engine=engine,
-            on_point=lambda curve, point: step(curve.cell.scheme),
+            progress=step,
         )

@@ -70,7 +70,7 @@ def sweep(
     json_to: options.JsonOption = None,
 ) -> None:
     """Simulate a scenario at each point of a grid or list on all cores, saving each row as it finishes."""
-    from stripesim.models.problems import Problem, SweepError, problems_of
+    from stripesim.models.problems import AnswerError, Problem, problems_of
     from stripesim.scenarios.work.pool import cores_usable, prepare_workers
 
     problems: list[Problem | str] = [
@@ -98,14 +98,14 @@ def sweep(
             engine=engine,
         )
     except ValueError as error:
-        raise SweepError(*problems, *problems_of(error)) from None
+        raise AnswerError(*problems, *problems_of(error)) from None
     if problems:
-        raise SweepError(*problems)
-    from stripesim.scenarios.work.store import PartStore
-
+        raise AnswerError(*problems)
     with ExitStack() as stack:
         store = None
         if out is not None:
+            from stripesim.scenarios.work.store import PartStore
+
             store = stack.enter_context(PartStore(out, resume=resume))
         result = _run(
             plan, store, jobs, dask, dask_timeout_s, unchecked=unchecked, metric=metric

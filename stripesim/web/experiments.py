@@ -1,24 +1,23 @@
 """Simulate one option in a worker process: its required load, load curve, a failure, and added hosts.
 
-Each experiment is a function of a scenario and its settings. It emits dictionaries as it goes, which
+Each experiment is a function of a scenario and its settings. It yields dictionaries as it goes, which
 `stripesim.web.jobs` collects and `stripesim.web.pictures` draws.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from stripesim.models.qos import mclock_defaults
-from stripesim.scenarios.answers.load.curves import load_curves
+from stripesim.scenarios.answers.load.curves import curve_builders, new_points
 from stripesim.scenarios.answers.load.rate_runs import RateRun, measure_rate
-from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint
 from stripesim.scenarios.answers.rehearse.rehearse import rehearse
 from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.cells.run import run_cells
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.loader import load_scenario, scenario_from
 
-Emit = Callable[[Mapping[str, Any]], None]
+Items = Iterator[Mapping[str, Any]]
 ShouldStop = Callable[[], bool]
 
 
@@ -63,21 +62,21 @@ _TIMELINE_IMAGES_BYTES: Final = 16 << 30
 
 
 def at_the_load(
-    scenario: Scenario, settings: Settings, emit: Emit, should_stop: ShouldStop
-) -> None:
+    scenario: Scenario, settings: Settings, should_stop: ShouldStop
+) -> Items:
     """Run the load of the form with several seeds."""
     for number in range(SEEDS):
         seeded = scenario.seeded(number)
         for _, result in run_cells(seeded, "compiled"):
-            emit({key: getattr(result.row, key) for key in _COLUMNS})
+            yield {key: getattr(result.row, key) for key in _COLUMNS}
         if should_stop():
             return
 
 
 def load_curve(
-    scenario: Scenario, settings: Settings, emit: Emit, should_stop: ShouldStop
-) -> None:
-    """Simulate latency over throughput, and emit each point with the saturation and knee known then.
+    scenario: Scenario, settings: Settings, should_stop: ShouldStop
+) -> Items:
+    """Simulate latency over throughput, and yield each point with the saturation and knee known then.
 
     A few points by single runs come first, because a large cluster takes long to saturate.
 
@@ -86,7 +85,7 @@ def load_curve(
     ValueError
         If time runs out before the curve is complete.
     """
-    _sketch_curve(scenario, emit, should_stop)
+    yield from _sketch_curve(scenario, should_stop)
     latest_s = time.monotonic() + CURVE_S_MAX
     ran_out = False
 
@@ -95,36 +94,29 @@ def load_curve(
         ran_out = time.monotonic() > latest_s
         return ran_out or should_stop()
 
-    def on_point(curve: LoadCurve, point: LoadPoint) -> None:
-        knee = curve.knee_iops
-        emit(
-            {
-                "offered_iops": point.offered_iops,
-                "iops": point.iops.mean,
-                "p50_ns": point.latency_p50_ns.mean,
-                "p99_ns": point.latency_p99_ns.mean,
-                "is_past_saturation": point.is_past_saturation,
-                "is_steady": point.is_steady,
-                "saturation_iops": curve.saturation_iops.mean,
-                "limited_by": curve.limited_by,
-                "knee_iops": knee.mean if knee else None,
-            }
-        )
-
-    load_curves(
-        scenario,
-        replications=_REPLICATIONS,
-        points_max=_POINTS_MAX,
-        jobs=1,
-        on_point=on_point,
-        should_stop=must_stop,
+    builders = curve_builders(
+        scenario, replications=_REPLICATIONS, points_max=_POINTS_MAX
     )
+    for curve, point in new_points(builders, jobs=1, should_stop=must_stop):
+        knee = curve.knee_iops
+        yield {
+            "offered_iops": point.offered_iops,
+            "iops": point.iops.mean,
+            "p50_ns": point.latency_p50_ns.mean,
+            "p99_ns": point.latency_p99_ns.mean,
+            "is_past_saturation": point.is_past_saturation,
+            "is_steady": point.is_steady,
+            "saturation_iops": curve.saturation_iops.mean,
+            "limited_by": curve.limited_by,
+            "knee_iops": knee.mean if knee else None,
+        }
+
     if ran_out:
         raise ValueError(f"not complete: stopped after {CURVE_S_MAX:g} s")
 
 
-def _sketch_curve(scenario: Scenario, emit: Emit, should_stop: ShouldStop) -> None:
-    """Emit points at parts of the lowest bound, each by one short run."""
+def _sketch_curve(scenario: Scenario, should_stop: ShouldStop) -> Items:
+    """Yield points at parts of the lowest bound, each by one short run."""
     (cell,) = cells(scenario)
     bounds = bounds_of(scenario, scenario.schemes[0])
     if not bounds:
@@ -141,25 +133,21 @@ def _sketch_curve(scenario: Scenario, emit: Emit, should_stop: ShouldStop) -> No
             engine="compiled",
         )
         measured = measure_rate(run)
-        emit(
-            {
-                "offered_iops": measured.offered_iops,
-                "iops": measured.iops,
-                "p50_ns": measured.latency_p50_ns,
-                "p99_ns": measured.latency_p99_ns,
-                "is_past_saturation": False,
-                "is_steady": True,
-                "saturation_iops": None,
-                "limited_by": None,
-                "knee_iops": None,
-            }
-        )
+        yield {
+            "offered_iops": measured.offered_iops,
+            "iops": measured.iops,
+            "p50_ns": measured.latency_p50_ns,
+            "p99_ns": measured.latency_p99_ns,
+            "is_past_saturation": False,
+            "is_steady": True,
+            "saturation_iops": None,
+            "limited_by": None,
+            "knee_iops": None,
+        }
 
 
-def failure(
-    scenario: Scenario, settings: Settings, emit: Emit, should_stop: ShouldStop
-) -> None:
-    """Lose a host or an OSD under load, and emit the timeline of clients and placement groups."""
+def failure(scenario: Scenario, settings: Settings, should_stop: ShouldStop) -> Items:
+    """Lose a host or an OSD under load, and yield the timeline of clients and placement groups."""
     rate_per_s = min(_rate_per_s(scenario), _TIMELINE_REQUESTS_MAX / _END_S)
     lost = {"hosts": [0]} if settings.failure == "host" else {"osds": [0]}
     keys = _with_load(scenario, rate_per_s, _END_S)
@@ -179,27 +167,25 @@ def failure(
         states = timeline["pg_states"]
         clean = states["active+clean"]
         pgs = scenario.cluster.pg_num
-        emit(
-            {
-                "time_s": timeline["foreground"]["time_s"],
-                "p99_ns": timeline["foreground"]["latency_p99_ns"],
-                "state_s": states["time_s"],
-                "not_clean": [1 - count / pgs for count in clean],
-                "events": [
-                    (event["time_s"], event["what"]) for event in timeline["events"]
-                ],
-                "end_s": timeline["end_s"],
-                "rate_per_s": rate_per_s,
-                "clean_after_s": numbers.failure_to_clean_s,
-                "blocked": sum(phase.blocked for phase in numbers.phases.values()),
-            }
-        )
+        yield {
+            "time_s": timeline["foreground"]["time_s"],
+            "p99_ns": timeline["foreground"]["latency_p99_ns"],
+            "state_s": states["time_s"],
+            "not_clean": [1 - count / pgs for count in clean],
+            "events": [
+                (event["time_s"], event["what"]) for event in timeline["events"]
+            ],
+            "end_s": timeline["end_s"],
+            "rate_per_s": rate_per_s,
+            "clean_after_s": numbers.failure_to_clean_s,
+            "blocked": sum(phase.blocked for phase in numbers.phases.values()),
+        }
 
 
 def added_hosts(
-    scenario: Scenario, settings: Settings, emit: Emit, should_stop: ShouldStop
-) -> None:
-    """Rehearse adding hosts, and emit the row of the change."""
+    scenario: Scenario, settings: Settings, should_stop: ShouldStop
+) -> Items:
+    """Rehearse adding hosts, and yield the row of the change."""
     rate_per_s = min(_rate_per_s(scenario), _REHEARSAL_PER_S_MAX)
     keys = _with_load(scenario, rate_per_s, duration_s=1.0)
     keys["changes"] = [{"kind": "add", "hosts": settings.added_hosts}]
@@ -210,18 +196,14 @@ def added_hosts(
         keys["cluster"].setdefault("mclock_profile", default)
     changed = _rebuilt(scenario, keys)
     document = rehearse(changed)
-    emit(
-        {
-            **document["changes"][0],
-            "rate_per_s": rate_per_s,
-            "warnings": document["warnings"],
-        }
-    )
+    yield {
+        **document["changes"][0],
+        "rate_per_s": rate_per_s,
+        "warnings": document["warnings"],
+    }
 
 
-EXPERIMENTS: Final[
-    Mapping[str, Callable[[Scenario, Settings, Emit, ShouldStop], None]]
-] = {
+EXPERIMENTS: Final[Mapping[str, Callable[[Scenario, Settings, ShouldStop], Items]]] = {
     "curve": load_curve,
     "load": at_the_load,
     "failure": failure,
@@ -234,11 +216,10 @@ def run_experiment(
     scenario: Scenario,
     settings: Settings,
     *,
-    emit: Emit,
     should_stop: ShouldStop,
-) -> None:
+) -> Items:
     """Run an experiment by its name."""
-    EXPERIMENTS[name](scenario, settings, emit, should_stop)
+    return EXPERIMENTS[name](scenario, settings, should_stop)
 
 
 def warm_up() -> None:

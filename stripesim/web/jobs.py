@@ -35,7 +35,7 @@ UNWATCHED_S_MAX: Final = 30.0
 # Time until the process of a stopped experiment is killed [s], because a new process takes seconds to start.
 _GRACE_S: Final = 3.0
 
-Step = tuple[str, str]  # Name of an experiment, and side.
+SideExperiment = tuple[str, str]  # Name of an experiment, and side.
 
 
 @dataclass(eq=False)
@@ -63,9 +63,9 @@ class Job:
     options: Mapping[str, PlanOption]
     settings: Settings
     id: str = ""
-    emitted: dict[Step, list[dict[str, Any]]] = field(default_factory=dict)
-    problems: dict[Step, str] = field(default_factory=dict)
-    ended: set[Step] = field(default_factory=set)
+    emitted: dict[SideExperiment, list[dict[str, Any]]] = field(default_factory=dict)
+    problems: dict[SideExperiment, str] = field(default_factory=dict)
+    ended: set[SideExperiment] = field(default_factory=set)
     state: str = "running"
     version: int = 0
     watched_s: float = field(default_factory=time.monotonic)
@@ -75,7 +75,7 @@ class Job:
         self.id = job_id(self.options, self.settings)
 
     @property
-    def steps(self) -> list[Step]:
+    def experiments(self) -> list[SideExperiment]:
         """Experiments in starting order."""
         return [(name, side) for name in EXPERIMENTS for side in self.options]
 
@@ -202,7 +202,7 @@ class JobBoard:
 
     async def _simulate(self, job: Job) -> None:
         """Run the experiments of a job, two at a time."""
-        waiting = deque(job.steps)
+        waiting = deque(job.experiments)
         lease = Lease(self._folder)
         with CancelScope() as scope:
             async with anyio.create_task_group() as tasks:
@@ -216,16 +216,20 @@ class JobBoard:
             job.state = "done"
             job.version += 1
 
-    async def _work_off(self, job: Job, waiting: deque[Step], lease: Lease) -> None:
+    async def _work_off(
+        self, job: Job, waiting: deque[SideExperiment], lease: Lease
+    ) -> None:
         while waiting and not job.over:
-            step = waiting.popleft()
+            experiment = waiting.popleft()
             async with self._limiter:
                 if not job.over:
-                    await self._experiment(job, step, lease)
+                    await self._experiment(job, experiment, lease)
 
-    async def _experiment(self, job: Job, step: Step, lease: Lease) -> None:
-        name, side = step
-        emitted = job.emitted.setdefault(step, [])
+    async def _experiment(
+        self, job: Job, experiment: SideExperiment, lease: Lease
+    ) -> None:
+        name, side = experiment
+        emitted = job.emitted.setdefault(experiment, [])
 
         def receive(item: dict[str, Any]) -> None:
             emitted.append(item)
@@ -243,8 +247,8 @@ class JobBoard:
             )
         except WorkError as error:
             if not job.over:
-                job.problems[step] = first_problem(error)
-        job.ended.add(step)
+                job.problems[experiment] = first_problem(error)
+        job.ended.add(experiment)
         job.version += 1
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from stripesim.models.coding import parse_scheme
+from stripesim.models.documents import toml_text
 from stripesim.models.problems import first_problem
 from stripesim.scenarios.answers.durability.durability import DETECTION_S
 from stripesim.scenarios.answers.explain.request import explain
@@ -21,7 +22,6 @@ from stripesim.scenarios.forms.capacity import (
     storage_warnings,
 )
 from stripesim.scenarios.schema.keys import Scenario
-from stripesim.scenarios.schema.toml import toml_document
 from stripesim.scenarios.schema.units import bytes_text, number_text
 from stripesim.sim.ceph.cluster import Models
 from stripesim.web.controls import BY_DEPTH, controls
@@ -444,7 +444,7 @@ def toml_of(scenario: Scenario) -> str:
         # Only those of uploads are absolute paths.
         if cluster.get(key, "").startswith("/"):
             cluster[key] = OWN_PARAMETERS
-    return toml_document(values)
+    return toml_text(values)
 
 
 def difference(first: float | None, second: float | None) -> str:

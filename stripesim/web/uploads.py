@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from stripesim.calibration.kernels.store import shipped_table_names
 from stripesim.calibration.parameters.sets import DEVICE_TABLES, ParameterSet, names
-from stripesim.models.problems import ClusterImportError, problems_of
+from stripesim.models.documents import toml_text
+from stripesim.models.problems import MeasuredError, problems_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.forms.equal_hosts import with_equal_hosts
 from stripesim.scenarios.schema.keys import Scenario, names_file
@@ -20,7 +21,6 @@ from stripesim.scenarios.schema.loader import (
     parse_scenario,
     scenario_from,
 )
-from stripesim.scenarios.schema.toml import toml_document
 from stripesim.scenarios.schema.toml_bounds import parse_toml
 from stripesim.web.controls import OwnSets
 
@@ -98,7 +98,7 @@ class Uploads:
 def packed(scenario: Scenario) -> str:
     """Return a name that holds a scenario, which `unpacked` reads."""
     values = scenario.model_dump(mode="json", exclude_unset=True)
-    compressed = zlib.compress(toml_document(values).encode(), level=9)
+    compressed = zlib.compress(toml_text(values).encode(), level=9)
     return PACKED + urlsafe_b64encode(compressed).decode().rstrip("=")
 
 
@@ -239,7 +239,7 @@ def read_report(content: bytes) -> Upload:
             pool = chosen_pools(cluster, [])[0]
             counted = scenario_without_map(cluster, pool)
         except ValueError as error:
-            shown = ClusterImportError(*problems_of(error))
+            shown = MeasuredError(*problems_of(error))
             # The path is the server's own.
             shown.rewrite(lambda text: text.replace(str(path), "report"))
             raise shown from None

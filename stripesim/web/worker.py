@@ -22,6 +22,7 @@ from typing import Any, Final, NamedTuple, TextIO, TypeVar
 import anyio
 from anyio import BrokenWorkerProcess, CapacityLimiter, to_process
 
+from stripesim.models.documents import json_line
 from stripesim.models.problems import WorkError
 
 R = TypeVar("R")
@@ -184,19 +185,19 @@ class Lease:
 
 
 async def stream(
-    function: Callable[..., None],
+    function: Callable[..., Iterator[Mapping[str, Any]]],
     *args: Any,
     receive: Callable[[dict[str, Any]], None],
     lease: Lease,
     wall_s: float,
 ) -> None:
-    """Call a function in a worker process, and receive what it emits while it runs.
+    """Call a function in a worker process, and receive what it yields while it runs.
 
     Parameters
     ----------
     function
-        A module-level function with keyword arguments `emit`, which takes dictionaries that JSON can hold,
-        and `should_stop`, which returns True once the lease has ended.
+        A module-level function that yields dictionaries that JSON can hold. Its keyword argument
+        `should_stop` returns True once the lease has ended.
     *args
         Its other arguments.
     receive
@@ -246,12 +247,11 @@ def _receive_lines(reports: TextIO, receive: Callable[[dict[str, Any]], None]) -
         receive(json.loads(line))
 
 
-def _report(function: Callable[..., None], path: str, *args: Any) -> None:
-    """Call a function and write what it emits as lines of JSON."""
+def _report(
+    function: Callable[..., Iterator[Mapping[str, Any]]], path: str, *args: Any
+) -> None:
+    """Call a function and write what it yields as lines of JSON."""
     with Path(path).open("a", encoding="utf-8") as reports:
-
-        def emit(item: Mapping[str, Any]) -> None:
-            reports.write(json.dumps(item) + "\n")
+        for item in function(*args, should_stop=lambda: not Path(path).exists()):
+            reports.write(json_line(item) + "\n")
             reports.flush()
-
-        function(*args, emit=emit, should_stop=lambda: not Path(path).exists())

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stripesim.cli.app import app
-from stripesim.models.problems import SweepError
+from stripesim.models.problems import AnswerError
 from stripesim.scenarios.answers.sweep.plan import plan_sweep
 from stripesim.scenarios.answers.sweep.run import run_sweep
 from stripesim.scenarios.work import task as sweep_task
@@ -85,7 +85,7 @@ def sweep(scenario: Path, *arguments: str, status: int = 0) -> dict[str, Any]:
 
 
 def refused(scenario: Path, *arguments: str) -> list[str]:
-    with pytest.raises(SweepError) as caught:
+    with pytest.raises(AnswerError) as caught:
         sweep(scenario, *arguments)
     return str(caught.value).splitlines()
 

@@ -40,7 +40,7 @@ def calls() -> None:
         sweep = stripesim.sweep(
             scenario, over={"workload.queue_depth": [16, 64]}, jobs=1
         )
-    except (stripesim.ScenarioError, stripesim.SweepError) as error:
+    except (stripesim.ScenarioError, stripesim.AnswerError) as error:
         print(error)
     timelines: list[stripesim.Timeline] = stripesim.explain("write", "rs:6,3")
     loaded = stripesim.load_scenario("quickstart", sets={"cluster.hosts": 8})

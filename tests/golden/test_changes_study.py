@@ -9,12 +9,14 @@ import pytest
 from stripesim.scenarios.studies.changes.measured import MeasuredPool
 from stripesim.scenarios.studies.changes.runs import POOLS, change_rows
 from stripesim.scenarios.studies.changes.timed import (
+    FILE,
     by_key,
     claim_id,
     claims_of_times,
     load_timed,
 )
 from stripesim.scenarios.studies.changes.timed_runs import clean_s, models_for
+from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.lookup import claims_of
 from stripesim.scenarios.studies.registry import study_named
 
@@ -66,6 +68,19 @@ def test_any_folder_of_the_same_form_can_be_judged(data):
     assert (summary["held_out"], summary["right"]) == (32, 32)
 
 
+def test_a_folder_may_have_times_alone(tmp_path):
+    """One of the shipped changes, as somebody else's row: all rows of a folder are held out."""
+    shipped = study_folder("changes") / "data" / FILE
+    header, first, *_ = shipped.read_text(encoding="utf-8").splitlines()
+    (tmp_path / FILE).write_text(f"{header}\n{first}\n", encoding="utf-8")
+    (entry,) = study_named("changes").run(data=tmp_path).ledger.entries
+    assert entry.claim.id == "timed20:rep:3:whole:balanced:drain"
+    assert entry.claim.role == "held-out"
+    assert entry.claim.published == pytest.approx(3.34)
+    # A map of the command 50 ms after it, up_thru 1 s later, and five or more objects, 30 ms apart.
+    assert 1.05 + 5 * 0.03 < entry.simulated < 3
+
+
 def test_a_folder_without_changes_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"--data: got .*, wanted .*change\.csv"):
         study_named("changes").run(data=tmp_path)
@@ -109,8 +124,14 @@ def test_groups_of_a_wide_code_recover_one_after_the_other():
     assert clean_s(change, "simpy") == found_s
 
 
-def test_the_flush_is_that_of_client_writes():
+def test_a_sync_takes_what_was_counted_during_the_calibration_changes():
     ssd = models_for(TIMED[OUT_OF_RS63][0]).ssd
-    # (1.67 + 0.99 + 1.10 + 1.05) ms / 4, less the write of a block.
-    assert ssd.flush_base_ns == pytest.approx(1.2e6 - ssd.write_base_ns, rel=0.03)
+    syncs_ms = (6.15, 7.42, 7.72, 4.61, 6.03, 8.32, 7.93, 10.67)
+    assert (
+        len(syncs_ms)
+        == Counter(claim.role for claim in claims_of_times(load_timed()))["calibration"]
+    )
+    # Their mean, less the write of a block.
+    expected_ns = sum(syncs_ms) / len(syncs_ms) * 1e6 - ssd.write_base_ns
+    assert ssd.flush_base_ns == pytest.approx(expected_ns, rel=0.01)
     assert ssd.provenance["flush_base_ns"].kind == "measured"

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from stripesim.models.coding import parse_scheme
-from stripesim.models.problems import MeasuredError, StudyError
+from stripesim.models.problems import MeasuredError, ParameterSetError
 from stripesim.scenarios.cells.build import build_pool
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
@@ -162,7 +162,7 @@ def test_a_wrong_profile_is_reported_in_one_line(text, says):
 
 
 def test_wrong_parameters_are_reported_with_their_key():
-    with pytest.raises(StudyError, match="here: 'source'"):
+    with pytest.raises(ParameterSetError, match="here: 'source'"):
         model_from(
             StudyModel, {"objects_count": {"value": 1, "provenance": "code"}}, "here"
         )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stripesim.models.problems import StudyError
+from stripesim.models.problems import ParameterSetError
 from stripesim.scenarios.show.quantities import rows_frame
 from stripesim.scenarios.studies.base import Setting
 from stripesim.scenarios.studies.claim_rules import claim_rules
@@ -252,7 +252,7 @@ def test_unknown_and_missing_experiments_are_refused():
 
 
 def test_a_wrong_parameter_file_is_reported_in_one_line():
-    with pytest.raises(StudyError, match=r"parameters\.toml: ") as caught:
+    with pytest.raises(ParameterSetError, match=r"parameters\.toml: ") as caught:
         model_from(
             SlaveDiskModel,
             {"disks_count": {"value": 1.0, "provenance": "assumed"}},

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from stripesim.models.problems import NotComputedError, StudyError
+from stripesim.models.problems import AnswerError, NotComputedError
 from stripesim.scenarios.studies.base import StudyResult
 from stripesim.scenarios.studies.claim_rules import simulate_claims
 from stripesim.scenarios.studies.koh2017 import ablations as what_if
@@ -124,7 +124,7 @@ def test_a_task_that_cannot_run_reports_the_reason():
         kind="cell", scheme="rs:6,3", op="read", pattern="rand", image="prefilled",
         size_bytes=4096, engine="no such engine",
     )  # fmt: skip
-    with pytest.raises(StudyError, match="no such engine"):
+    with pytest.raises(AnswerError, match="no such engine"):
         run_tasks([task], jobs=1)
 
 

@@ -18,7 +18,7 @@ from stripesim.models.placement import (
     reweighted,
 )
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
-from stripesim.models.problems import FaultError
+from stripesim.models.problems import ProblemsError
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.failures import (
     Corruption,
@@ -240,7 +240,7 @@ def played(story, models, change, make_pool, engine, until_ns=60_000 * MS):
     )
     try:
         plan.check(pool.cluster.osd_hosts)
-    except FaultError:
+    except ProblemsError:
         assume(False)
     result = simulate(
         pool,

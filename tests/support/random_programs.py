@@ -34,10 +34,10 @@ from stripesim.sim.engine.program import (
     UNBOUND,
     Action,
     Program,
-    Progress,
     Report,
     RequestChunk,
     Resources,
+    RunView,
     SetGroup,
     Slow,
     Start,
@@ -470,15 +470,15 @@ class RandomDirector:
         default_factory=list
     )
 
-    def begin(self, progress: Progress) -> None:
-        self.progress = progress
+    def begin(self, view: RunView) -> None:
+        self.view = view
 
     def next_ns(self) -> int | None:
         return self.moments[0] if self.moments else None
 
     def act(self, now_ns: int, reports: Sequence[Report]) -> Sequence[Action]:
         ended = [
-            int((self.progress.completed_ns(stream) != PENDING).sum())
+            int((self.view.completed_ns(stream) != PENDING).sum())
             for stream in range(self.streams)
         ]
         begun = sorted(self.begun(stream) for stream in range(self.streams))
@@ -521,7 +521,7 @@ class RandomDirector:
     def begun(self, stream: int) -> list[Any]:
         """Steps at servers, but those that wait for one of several."""
         found = []
-        for one in self.progress.begun(stream):
+        for one in self.view.begun(stream):
             template = self.templates[one.template]
             plain = template.words == USE
             if template.dynamics is not None:

@@ -11,24 +11,25 @@ from stripesim.web.options import option_of
 REQUESTS = 500
 
 
-def run_small_experiment(name, scenario, settings, *, emit, should_stop):
+def run_small_experiment(name, scenario, settings, *, should_stop):
     """Run an experiment of the page on small samples."""
     curves._REQUESTS_MIN = REQUESTS
     curves._REQUESTS_MAX = REQUESTS
     samples.SHARDS_MAX = 200
     experiments._TIMELINE_IMAGES_BYTES = 1 << 30
-    experiments.run_experiment(
-        name, scenario, settings, emit=emit, should_stop=should_stop
+    yield from experiments.run_experiment(
+        name, scenario, settings, should_stop=should_stop
     )
 
 
-def run_until_stopped(name, scenario, settings, *, emit, should_stop):
+def run_until_stopped(name, scenario, settings, *, should_stop):
     """Run without an end and without work."""
     while not should_stop():
         time.sleep(0.05)
+    yield from ()
 
 
-def run_no_experiment(name, scenario, settings, *, emit, should_stop):
+def run_no_experiment(name, scenario, settings, *, should_stop):
     """Report that nothing is simulated, as the page reports an experiment that failed."""
     raise ValueError("not simulated in this test")
 

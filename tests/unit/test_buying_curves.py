@@ -136,6 +136,25 @@ def test_the_step_with_most_requests_for_the_money_is_named(points):
     assert "+8,008 requests/s" in sentence
 
 
+def test_a_larger_step_within_the_interval_of_a_smaller_one_is_not_worth_naming():
+    cell = {
+        "scheme": "rep:3", "op": "write", "pattern": "rand", "block_size_bytes": 4096
+    }  # fmt: skip
+    steps = [(2, 22_638, 320), (4, 29_437, 400), (8, 29_535, 413), (16, 29_535, 413)]
+    points = [
+        cell
+        | {
+            "resource": "cores per OSD", "amount": amount, "is_own": False,
+            "iops_gain": gain, "iops_gain_low": gain - half, "iops_per_1000": None,
+        }
+        for amount, gain, half in steps
+    ]  # fmt: skip
+    (sentence,) = curves.buying_sentences(points)
+    assert sentence == (
+        "3-replication, random writes of 4 KiB: most requests: cores per OSD 4, +29,437 requests/s."
+    )
+
+
 def test_what_gains_nothing_has_no_requests_for_the_money(points):
     network = [point for point in points if point["resource"] == "network [Gbit/s]"]
     assert {point["iops_per_1000"] for point in network} == {None}

@@ -272,6 +272,18 @@ def test_values_of_a_refused_run_are_withheld_or_marked(calibrated):
         assert (row["id"], row["refused"]) == ("one:iops", REFUSED)
 
 
+def test_a_held_out_row_may_have_nothing_but_a_percentile(calibrated):
+    # Given a row that no factor could be fitted to, because only its p99 was measured
+    row = replace(
+        calibrated.rows[0], id="p99", role="held-out", measured={"latency_p99_ms": 8.0}
+    )
+    simulated = {"p99": SimulatedRow({"latency_p99_ms": 6.0}, refused=None)}
+    # When it is judged
+    (value,) = _judged([row], simulated, simulated, {"a": 0.5}, unchecked=False)
+    # Then it is compared, and no row of the fit
+    assert (value.measured, value.after, value.left_out) == (8.0, 6.0, None)
+
+
 def test_factors_are_not_fitted_to_a_refused_run(calibrated):
     fitted = [row for row in calibrated.rows if row.role == "calibration"]
     refused = {row.id: SimulatedRow({}, REFUSED) for row in fitted}

@@ -268,3 +268,16 @@ def test_check_on_the_command_line(command, files, tmp_path):
     (tmp_path / "bad.json").write_text("[]")
     status, _, said = command("check", str(scenario), str(tmp_path / "bad.json"))
     assert (status, "bad.json" in said) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "got"),
+    [
+        ("", "got an empty file"),
+        ("fio: no such file", "got no JSON object"),
+        ('{"total_time_run": ', "got Expecting value"),
+    ],
+)
+def test_a_file_without_a_document_is_refused_in_words(files, text, got):
+    with pytest.raises(MeasuredError, match=f"measured.json: {got}"):
+        read_measurement(*files("measured.json", text))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from stripesim.models.problems import StudyError
+from stripesim.models.problems import MeasuredError
 from stripesim.scenarios.studies.cores.fit import rows as fitted_rows
 from stripesim.scenarios.studies.cores.measured import CALIBRATION, load
 from stripesim.scenarios.studies.cores.runs import (
@@ -82,10 +82,10 @@ def test_a_row_that_states_too_little_says_what_is_missing(change, says) -> None
 
 
 def test_a_file_without_columns_is_refused(tmp_path) -> None:
-    with pytest.raises(StudyError, match=r"cores\.csv"):
+    with pytest.raises(MeasuredError, match=r"cores\.csv"):
         load(tmp_path)
     (tmp_path / "cores.csv").write_text("id,value\n1,2\n", encoding="utf-8")
-    with pytest.raises(StudyError, match="wanted all columns"):
+    with pytest.raises(MeasuredError, match="wanted all columns"):
         load(tmp_path)
 
 

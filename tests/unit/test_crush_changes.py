@@ -20,7 +20,7 @@ from stripesim.models.placement import (
     with_new_hosts,
 )
 from stripesim.models.placement.crush.elements import WEIGHT_ONE, BucketArgs
-from stripesim.models.problems import PlacementError
+from stripesim.models.problems import ProblemsError
 
 # Pools of the measured cluster: name → rule, id and width.
 POOLS = {"rep3": ("rep", 3, 3), "ec63": ("ec63", 4, 9)}
@@ -169,7 +169,7 @@ def test_the_set_of_the_pool_is_used_and_another_pool_has_the_set_for_all():
 
 
 def test_an_osd_that_the_map_does_not_have_is_refused():
-    with pytest.raises(PlacementError, match="OSD 9"):
+    with pytest.raises(ProblemsError, match="OSD 9"):
         reweighted(build_map(hosts=2, osds_per_host=2), {9: 0})
 
 

@@ -19,7 +19,7 @@ from stripesim.models.placement import (
     map_to_text,
     parse_map,
 )
-from stripesim.models.problems import PlacementError
+from stripesim.models.problems import ProblemsError
 from support.messages import states
 
 SOUND = """\
@@ -64,7 +64,7 @@ def line_of(text, part):
 
 
 def problems(text):
-    with pytest.raises(PlacementError) as caught:
+    with pytest.raises(ProblemsError) as caught:
         parse_map(text, source="m.txt")
     return caught.value.faults
 
@@ -224,7 +224,7 @@ def test_tries_without_end_are_refused(tunable, monkeypatch):
     monkeypatch.setattr(flat, "_BUDGET", 1_000_000)
     crush = build_map(hosts=2, osds_per_host=2)
     crush = replace(crush, tunables=replace(crush.tunables, **{tunable: 2**31 - 1}))
-    with pytest.raises(PlacementError, match=r"rule 'rep': got .*x = 5"):
+    with pytest.raises(ProblemsError, match=r"rule 'rep': got .*x = 5"):
         crush.mappings("rep", [5], 3)
 
 
@@ -257,7 +257,7 @@ def test_msr_rules_are_read_and_written():
 )
 def test_msr_rules_of_another_form_are_refused(line):
     crush = parse_map(SOUND + MSR.replace(line, ""))
-    with pytest.raises(PlacementError, match="rule 'msr': got steps"):
+    with pytest.raises(ProblemsError, match="rule 'msr': got steps"):
         crush.mappings("msr", range(4), 2)
 
 
@@ -272,16 +272,16 @@ def test_all_faults_are_reported_together_in_line_order():
 
 
 def test_the_error_can_be_rebuilt_from_its_arguments():
-    with pytest.raises(PlacementError) as caught:
+    with pytest.raises(ProblemsError) as caught:
         parse_map("nonsense", source="m.txt")
-    assert str(PlacementError(*caught.value.args)) == str(caught.value)
+    assert str(ProblemsError(*caught.value.args)) == str(caught.value)
 
 
 def test_files_that_cannot_be_read_are_reported(tmp_path):
-    with pytest.raises(PlacementError, match=r"none\.txt: got No such file"):
+    with pytest.raises(ProblemsError, match=r"none\.txt: got No such file"):
         load_map(tmp_path / "none.txt")
     (tmp_path / "compiled").write_bytes(b"\x00\x00\x01\x00\xff\xfe")
-    with pytest.raises(PlacementError, match="crushtool -d"):
+    with pytest.raises(ProblemsError, match="crushtool -d"):
         load_map(tmp_path / "compiled")
 
 
@@ -299,13 +299,13 @@ def test_files_that_cannot_be_read_are_reported(tmp_path):
     ],
 )
 def test_bad_questions_are_refused(arguments, message):
-    with pytest.raises(PlacementError, match=message):
+    with pytest.raises(ProblemsError, match=message):
         build_map(hosts=4, osds_per_host=6).map_many(*arguments)
 
 
 def test_maps_that_cannot_be_built_are_refused():
     for bad in ({"hosts": 0}, {"osds_per_host": -1}, {"racks": 3}, {"hosts": 10**6}):
-        with pytest.raises(PlacementError, match=r"got .*, wanted"):
+        with pytest.raises(ProblemsError, match=r"got .*, wanted"):
             build_map(**{"hosts": 4, "osds_per_host": 6} | bad)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stripesim.models.problems import ProgramError
+from stripesim.models.problems import ProblemsError
 from stripesim.sim.engine import conditions
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
 from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder, IntArray, Template
@@ -24,9 +24,9 @@ from stripesim.sim.engine.program import (
     Action,
     EngineRun,
     Program,
-    Progress,
     Report,
     RequestChunk,
+    RunView,
     SetGroup,
     Slow,
     Start,
@@ -44,8 +44,8 @@ class Script:
     heard: list[tuple[int, list[tuple[int, int]]]] = field(default_factory=list)
     answer: Callable[[int, Sequence[Report]], list[Action]] | None = None
 
-    def begin(self, progress: Progress) -> None:
-        self.progress = progress
+    def begin(self, view: RunView) -> None:
+        self.view = view
 
     def next_ns(self) -> int | None:
         return min(self.moments, default=None)
@@ -212,7 +212,7 @@ def test_a_server_that_restarts_is_still_slow(run: Run) -> None:
 @both
 def test_only_servers_can_be_slow(run: Run) -> None:
     director = Script({5: [Slow((1,), 2000)]})
-    with pytest.raises(ProgramError, match="got 'r1' to slow down, a pool"):
+    with pytest.raises(ProblemsError, match="got 'r1' to slow down, a pool"):
         run(
             directed(
                 [single(10)], [(FIFO, 1), (POOL, 1)], [Source(1, [0], [0])], director
@@ -581,7 +581,7 @@ def test_reports_come_immediately_and_before_later_entries_of_the_same_time(
 def test_an_action_that_cannot_be_is_refused(
     run: Run, action: Action, message: str
 ) -> None:
-    with pytest.raises(ProgramError, match=message):
+    with pytest.raises(ProblemsError, match=message):
         run(
             directed(
                 [single(10)], [(FIFO, 9)], [Source(1, [0], [0])], Script({5: [action]})
@@ -593,7 +593,7 @@ def test_an_action_that_cannot_be_is_refused(
 def test_a_moment_in_the_past_is_refused(run: Run) -> None:
     director = Script({5: [], 1: []})
     director.next_ns = lambda: 5 if 5 in director.moments else 1  # type: ignore[method-assign]
-    with pytest.raises(ProgramError, match=r"got 1 ns.*5\b"):
+    with pytest.raises(ProblemsError, match=r"got 1 ns.*5\b"):
         run(directed([single(10)], [(FIFO, 9)], [Source(1, [0], [0])], director))
 
 
@@ -602,7 +602,7 @@ def test_an_impossible_replan_is_refused(run: Run) -> None:
     source = Source(1, [0, 0], [0, 0])
     source.now = {0: (3, 0)}
     with pytest.raises(
-        ProgramError, match=r"planned again: got template 3 to 3.*0.*0\b"
+        ProblemsError, match=r"planned again: got template 3 to 3.*0.*0\b"
     ):
         run(
             directed(
@@ -624,8 +624,8 @@ def test_streams_that_cannot_replan_are_refused_with_a_director(
     asked = directed(
         [single(10)], [(FIFO, 9)], [Source(0, [], [], feed=True)], Script()
     )
-    with pytest.raises(ProgramError, match="wanted"):
+    with pytest.raises(ProblemsError, match="wanted"):
         run(asked)
     streams: Any = [Plain()]
-    with pytest.raises(ProgramError, match="without replan"):
+    with pytest.raises(ProblemsError, match="without replan"):
         run(replace(asked, streams=streams))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from stripesim.models.problems import ProgramError
+from stripesim.models.problems import ProblemsError
 from stripesim.sim.engine.program import FIFO, RequestChunk
 from support.engines import Run, both, completed, program, single
 
@@ -88,7 +88,7 @@ def test_the_parts_of_an_open_request_arrive_together(run: Run) -> None:
 def test_parts_that_arrive_at_several_times_are_refused(run: Run) -> None:
     stream = Parts([[TEN, TEN]], depth=0, arrivals_ns=[0, 7])
 
-    with pytest.raises(ProgramError):
+    with pytest.raises(ProblemsError):
         run(program(TEMPLATES, SERVERS, [stream]))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stripesim.models.problems import ProgramError
+from stripesim.models.problems import ProblemsError
 from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder
 from stripesim.sim.engine.program import (
     BATCH,
@@ -323,7 +323,7 @@ def test_two_locks_in_opposite_order_are_reported_as_a_deadlock(run: Run) -> Non
 def test_a_chunk_that_cannot_be_is_refused(
     run: Run, source: Source, message: str
 ) -> None:
-    with pytest.raises(ProgramError, match=message):
+    with pytest.raises(ProblemsError, match=message):
         run(program([single(1)], [(FIFO, 1)], [replace(source)]))
 
 
@@ -333,7 +333,7 @@ def test_a_role_needs_a_column_in_its_binding_row(run: Run, role: int) -> None:
     # Two resources make rows of two columns.
     machine = program([single(9, role)], [(FIFO, 1)] * 2, [closed(1, [0])])
     message = rf"'use {role} for 9 ns': got role {role}, wanted below 2\b.*columns"
-    with pytest.raises(ProgramError, match=message):
+    with pytest.raises(ProblemsError, match=message):
         run(machine)
 
 
@@ -344,7 +344,7 @@ def test_the_roles_of_a_spawned_template_need_columns(run: Run) -> None:
     step = graph.use(0, 5, after=[graph.issue], label="use")
     graph.spawn(behind, after=[step], label="spawn")
     machine = program([graph.finish(reply=step), behind], [(FIFO, 1)], [closed(1, [0])])
-    with pytest.raises(ProgramError, match=r"'use 7 for 9 ns': got role 7.*below 1\b"):
+    with pytest.raises(ProblemsError, match=r"'use 7 for 9 ns': got role 7.*below 1\b"):
         run(machine)
 
 
@@ -363,7 +363,7 @@ def test_bindings_that_cannot_be_are_refused(
 ) -> None:
     machine = program([single(1)], [(FIFO, 1)] * 2, [closed(1, [0])])
     book = replace(machine.book, bindings=np.array(bindings))
-    with pytest.raises(ProgramError, match=message):
+    with pytest.raises(ProblemsError, match=message):
         run(replace(machine, book=book))
 
 

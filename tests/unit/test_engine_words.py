@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stripesim.models.problems import ProgramError
+from stripesim.models.problems import ProblemsError
 from stripesim.sim.engine import compiled, conditions
 from stripesim.sim.engine import simpy as simpy_engine
 from stripesim.sim.engine.compiled import kernel
@@ -626,14 +626,14 @@ def test_keys_that_cannot_be_are_refused(
 ) -> None:
     stream = arrivals((0, 0, [(one[0], one[1]) for one in keys or []]))
     stream.without_keys = keys is None
-    with pytest.raises(ProgramError, match=message):
+    with pytest.raises(ProblemsError, match=message):
         run(program([pinning(0, 1)], stream))
 
 
 @both
 def test_a_spawned_template_has_to_be_in_the_book(run: Run) -> None:
     with pytest.raises(
-        ProgramError,
+        ProblemsError,
         match="'spawning' spawns 'background', wanted it in the book",
     ):
         run(program([spawning(background(1))], arrivals((0, 0))))
@@ -642,7 +642,7 @@ def test_a_spawned_template_has_to_be_in_the_book(run: Run) -> None:
 @both
 def test_a_role_must_be_bound_to_the_resource_kind_of_its_word(run: Run) -> None:
     rows = [[FREE, ONE, POOLS, OTHER_GATE, POOLS]]
-    with pytest.raises(ProgramError, match="role 2 is 'r4', a pool"):
+    with pytest.raises(ProblemsError, match="role 2 is 'r4', a pool"):
         run(program([pipelined(1)], arrivals((0, 0)), rows=rows))
 
 
@@ -703,7 +703,7 @@ def test_unseen_completions_are_pending_at_the_bound(run):
 @both
 def test_a_stream_that_is_not_there_cannot_wait(run):
     changed = replace(program([after(10)], Loop([0], 1)), newest_only=frozenset([1]))
-    with pytest.raises(ProgramError, match=r"newest.*: got stream 1.*1\b"):
+    with pytest.raises(ProblemsError, match=r"newest.*: got stream 1.*1\b"):
         run(changed)
 
 

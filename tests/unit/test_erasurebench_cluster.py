@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stripesim.models.coding import LRC
-from stripesim.models.problems import ProgramError
+from stripesim.models.problems import ProblemsError
 from stripesim.scenarios.studies.erasurebench2016 import parameters
 from stripesim.scenarios.studies.erasurebench2016.codes import (
     explanations,
@@ -133,12 +133,12 @@ def test_groups_with_two_local_parities_are_those_of_the_code():
 
 
 def test_clusters_that_cannot_be_are_refused():
-    with pytest.raises(ProgramError, match=r"nodes: got 30.*2.*20\b"):
+    with pytest.raises(ProblemsError, match=r"nodes: got 30.*2.*20\b"):
         cluster_of(nodes=30)
     full = cluster_of(nodes=20)
-    with pytest.raises(ProgramError, match=r"got node 20.*20\b"):
+    with pytest.raises(ProblemsError, match=r"got node 20.*20\b"):
         full.join()
     small = cluster_of(nodes=2)
     small.leave()
-    with pytest.raises(ProgramError, match="wanted"):
+    with pytest.raises(ProblemsError, match="wanted"):
         small.leave()

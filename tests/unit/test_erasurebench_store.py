@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripesim.models.problems import ProgramError
+from stripesim.models.problems import ProblemsError
 from stripesim.scenarios.studies.erasurebench2016 import parameters
 from stripesim.sim.systems.kv_proxy.costs import base64_bytes
 from stripesim.sim.systems.kv_proxy.plan import (
@@ -156,9 +156,9 @@ def test_more_nodes_make_a_request_slower_as_figure_3_shows():
 def test_wrong_runs_are_refused_in_one_line():
     system = parameters.system(3)
     operations = gets(system, np.array([3]), 10)
-    with pytest.raises(ProgramError, match=r"nodes: got 3 to 3.*0.*2\b"):
+    with pytest.raises(ProblemsError, match=r"nodes: got 3 to 3.*0.*2\b"):
         run_operations(system, operations)
-    with pytest.raises(ProgramError, match="got no operations"):
+    with pytest.raises(ProblemsError, match="got no operations"):
         run_operations(system, gets(system, np.zeros(0, dtype=np.int64), 10))
-    with pytest.raises(ProgramError, match="nodes: got 0"):
+    with pytest.raises(ProblemsError, match="nodes: got 0"):
         replace(system, nodes=0)

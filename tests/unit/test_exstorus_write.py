@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from stripesim.models.problems import ProgramError
+from stripesim.models.problems import ProblemsError
 from stripesim.models.provenance import Provenance
 from stripesim.sim.systems.striped_fs.costs import (
     SlaveDiskModel,
@@ -249,16 +249,16 @@ def test_all_blocks_of_a_stripe_are_on_different_servers():
     ],
 )
 def test_an_impossible_system_is_refused_with_the_reason(changed, words):
-    with pytest.raises(ProgramError, match=words):
+    with pytest.raises(ProblemsError, match=words):
         system(**changed)
 
 
 def test_bad_networks_files_geometries_and_numbers():
-    with pytest.raises(ProgramError, match="network: got 0"):
+    with pytest.raises(ProblemsError, match="network: got 0"):
         system(0.0)
-    with pytest.raises(ProgramError, match="file 0: got client 3"):
+    with pytest.raises(ProblemsError, match="file 0: got client 3"):
         system().bindings([FileStream(client=3)])
-    with pytest.raises(ProgramError, match="wanted"):
+    with pytest.raises(ProblemsError, match="wanted"):
         write_files(system(), [], record_bytes=1, records=1)
     with pytest.raises(ValueError, match="volume: k: got 0"):
         VolumeGeometry(k=0, m=1)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from stripesim.models.coding import parse_scheme
+from stripesim.models.hdd import HddModel
 from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.cells.bound import bounds_of_cell
@@ -271,6 +273,49 @@ def test_one_gateway_limits_the_rate_by_what_its_requests_share() -> None:
     assert result.row.bottleneck == "gateway.serial"
     first, *_ = bounds_of_cell(one, cells(one)[0], build_models(one))
     assert first.iops == pytest.approx(most_per_s, rel=1e-6)
+
+
+def test_the_data_that_a_gateway_has_in_flight_limits_the_rate() -> None:
+    one = scenario(
+        'ops = ["get"]\nobject_sizes_bytes = ["4MiB"]',
+        cluster="[cluster.gateways]\ncount = 1",
+        requests=400,
+        queue_depth=60,
+    )
+    models = build_models(one)
+    gateway = gateway_of(one)
+    # 100 MiB are 25 operations of 4 MiB, and 100 of 1 MiB.
+    assert gateway.operations_in_flight(4 * MIB) == 25
+    assert gateway.operations_in_flight(MIB) == 100
+    tight = replace(models, gateway=replace(gateway, budget_bytes=4 * MIB))
+    # With one operation in flight, transfers from the drive and over the wire follow one another.
+    wire_ns = 4 * MIB * 8 / one.cluster.public_gbit_per_s
+    alone_ns = models.ssd.link_ns_per_byte * 4 * MIB + wire_ns
+    (cell,) = cells(one)
+    assert run_cell(one, cell, "compiled", tight).row.iops < 1e9 / alone_ns
+    assert ran(one).row.iops > 1e9 / alone_ns
+
+
+def test_deferred_data_of_new_objects_are_written_to_a_disk_side_by_side() -> None:
+    one = scenario(
+        'ops = ["put"]\nobject_sizes_bytes = ["16k"]',
+        cluster='drive = "hdd-7200-nvme-db"',
+    )
+    result = ran(one)
+    models = build_models(one)
+    assert isinstance(models.ssd, HddModel)
+    assert models.deferral is not None
+    disk = models.ssd
+    position_ns = disk.write_mean_seek_ns + disk.rotation_ns / 2
+    each_ns = (
+        position_ns / models.deferral.deferred_batch_count
+        + disk.write_ns_per_byte * 16 * KIB
+    )
+    arms = built(one).pool.cluster.resources.numbered_kinds.are("ssd")
+    # 60 objects have 180 copies. Times vary by seek and rotation.
+    assert result.engine_run.busy_ns[arms].sum() == pytest.approx(
+        180 * each_ns, rel=0.15
+    )
 
 
 def test_gateways_of_their_own_have_cores_and_networks() -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.generations import generation
-from stripesim.models.problems import ClusterImportError
-from stripesim.scenarios.answers.cluster import sections_of
+from stripesim.models.problems import AnswerError
+from stripesim.scenarios.answers.cluster import answer_of_cluster, sections_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.clusters.capacity import capacity_of
 from stripesim.scenarios.clusters.cluster import import_cluster
@@ -537,7 +537,7 @@ def test_import_and_page_hold_the_same_bytes_at_the_ratios_of_the_cluster(import
 
 
 def test_plan_and_growth_exclude_each_other(imported):
-    with pytest.raises(ClusterImportError, match="--plan"):
+    with pytest.raises(AnswerError, match="--plan"):
         answer(imported(), plan=True, grow="hosts=+1")
 
 
@@ -573,3 +573,12 @@ def test_the_largest_pool_counts_unless_it_is_the_managers(tmp_path):
         import_cluster([write_report(tmp_path, document)]), path=Path("s.toml")
     )
     assert found["scenarios"][0]["pool"] == "data"
+
+
+def test_an_import_begins_with_the_cluster_and_the_room_of_its_pool(imported):
+    document, scenarios = answer(imported())
+    (room,) = document["capacity"]["pools"]
+    first = answer_of_cluster(document, scenarios).sentence
+    raw = bytes_text(RAW_BYTES)
+    assert first.startswith(f"24 OSDs on 6 hosts, {raw} raw: pool ")
+    assert f" takes {bytes_text(room['more_bytes'])} more" in first

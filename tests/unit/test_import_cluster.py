@@ -16,7 +16,7 @@ import pytest
 from stripesim.__main__ import main
 from stripesim.models.coding import parse_scheme
 from stripesim.models.placement import NONE, PlacedPool, pg_sets
-from stripesim.models.problems import ClusterImportError
+from stripesim.models.problems import MeasuredError
 from stripesim.scenarios.answers.cluster import report_of_cluster
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import osd_domains, up_sets
@@ -235,7 +235,7 @@ def test_the_scenario_loads_and_maps_by_the_rule_of_the_pool(cluster, tmp_path):
     scenario = load_scenario(str(tmp_path / "s.toml"))
     assert scenario.schemes == ("rs:2,1",) and scenario.generation == "pacific"
     assert scenario.cluster.crush_rule == "ec21"
-    with pytest.raises(ClusterImportError, match="--pool: got 'gone'"):
+    with pytest.raises(MeasuredError, match="--pool: got 'gone'"):
         chosen_pools(cluster, ["gone"])
 
 
@@ -255,7 +255,7 @@ def test_the_scenario_loads_and_maps_by_the_rule_of_the_pool(cluster, tmp_path):
 def test_invalid_reports_are_refused_in_one_line(tmp_path, text, said):
     path = tmp_path / "r.json"
     path.write_text(text)
-    with pytest.raises(ClusterImportError) as caught:
+    with pytest.raises(MeasuredError) as caught:
         import_cluster([path])
     (line,) = str(caught.value).splitlines()
     assert said in line and "r.json" in line
@@ -335,7 +335,7 @@ def test_a_fio_job_is_a_workload_with_its_measurements(tmp_path):
     )
     assert import_cbt(tmp_path)[0]["file"] == "json_output.0"
     (tmp_path / "other").write_text("{}")
-    with pytest.raises(ClusterImportError, match="no fio results"):
+    with pytest.raises(MeasuredError, match="no fio results"):
         import_fio(tmp_path / "other")
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from stripesim.models.placement import NONE, map_to_text, parse_map
-from stripesim.models.problems import ClusterImportError
+from stripesim.models.problems import MeasuredError
 from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import osd_hosts
@@ -170,5 +170,5 @@ def test_the_most_common_host_is_the_model(tmp_path):
     ],
 )
 def test_other_growth_is_refused(text):
-    with pytest.raises(ClusterImportError, match="--grow: got "):
+    with pytest.raises(MeasuredError, match="--grow: got "):
         parse_growth(text)

@@ -14,7 +14,7 @@ import pytest
 
 from stripesim.__main__ import main
 from stripesim.models.placement import load_map
-from stripesim.models.problems import ClusterImportError
+from stripesim.models.problems import MeasuredError
 from stripesim.scenarios.answers.cluster import report_of_cluster
 from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.models import build_models
@@ -93,7 +93,7 @@ def test_a_mutated_report_is_imported_or_refused_with_file_and_key(
             found, scenarios = answer(
                 import_cluster([path]), path=tmp_path / "s.toml", plan=seed % 3 == 0
             )
-        except ClusterImportError as refusal:
+        except MeasuredError as refusal:
             outcomes["refused"] += 1
             for line in str(refusal).splitlines():
                 assert re.search(
@@ -249,7 +249,7 @@ def test_each_wrong_type_is_named_with_its_key(tmp_path, change, key):
     document = report()
     change(document)
     with pytest.raises(
-        ClusterImportError,
+        MeasuredError,
         match=rf"^{re.escape(str(tmp_path))}/r\.json: {re.escape(key)}: got ",
     ):
         answer(import_cluster([write_report(tmp_path, document)]))
@@ -258,7 +258,7 @@ def test_each_wrong_type_is_named_with_its_key(tmp_path, change, key):
 def test_numbers_of_thousands_of_digits_are_refused(tmp_path):
     path = tmp_path / "r.json"
     path.write_text('{"osdmap": {"epoch": ' + "9" * 5000 + "}}")
-    with pytest.raises(ClusterImportError, match=r"r\.json: got "):
+    with pytest.raises(MeasuredError, match=r"r\.json: got "):
         import_cluster([path])
 
 

@@ -10,7 +10,7 @@ from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelTable
 from stripesim.models.kernel.documents import (
     load_table,
     merge_tables,
-    table_from_json,
+    parse_table,
     table_to_json,
 )
 from stripesim.models.problems import KernelError
@@ -113,7 +113,7 @@ def test_json_round_trip_keeps_everything() -> None:
         cost("decode", 1, copy=None, net=None),
         cost("reconstruct", 1, total=AffineKnee(1.0, 2.0)),
     )
-    back = table_from_json(table_to_json(t))
+    back = parse_table(table_to_json(t))
     assert back == t
     assert math.isinf(back.costs[2].total.knee_bytes)
 
@@ -153,7 +153,7 @@ def test_merge_lets_the_first_table_win() -> None:
 )
 def test_broken_documents_give_one_clear_line(break_it: Any, wanted: str) -> None:
     with pytest.raises(KernelError, match=wanted) as caught:
-        table_from_json(break_it(table_to_json(table(cost()))), where="x.json")
+        parse_table(break_it(table_to_json(table(cost()))), where="x.json")
     assert str(caught.value).startswith("x.json")
     assert "\n" not in str(caught.value)
 

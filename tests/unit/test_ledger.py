@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from stripesim.calibration.ledger.verdicts import Claim, Observation, judge
-from stripesim.models.problems import StudyError
+from stripesim.models.problems import MeasuredError
 from support.messages import states
 
 
@@ -206,12 +206,12 @@ def test_a_row_without_tolerance_is_shown_not_judged():
     ],
 )
 def test_values_that_do_not_fit_are_refused(one, simulated):
-    with pytest.raises(StudyError, match=r"^a: got "):
+    with pytest.raises(MeasuredError, match=r"^a: got "):
         only(one, simulated)
 
 
 def test_unknown_ids_and_incomplete_parameters_are_refused_together():
-    with pytest.raises(StudyError) as caught:
+    with pytest.raises(MeasuredError) as caught:
         judge(
             [claim("a")],
             {"z": 1.0},

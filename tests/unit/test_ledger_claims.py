@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stripesim.calibration.ledger.verdicts import load_claims
-from stripesim.models.problems import StudyError
+from stripesim.models.problems import MeasuredError
 from support.messages import states
 
 HEADER = (
@@ -77,7 +77,7 @@ def test_published_values(tmp_path, value, compare, published):
     ],
 )
 def test_bad_rows_are_named_by_line(tmp_path, bad, message):
-    with pytest.raises(StudyError) as caught:
+    with pytest.raises(MeasuredError) as caught:
         load_claims(write(tmp_path, row(key="k-0"), bad))
     assert str(caught.value).startswith("claims.csv:3: ")
     assert states(str(caught.value), message)
@@ -85,7 +85,7 @@ def test_bad_rows_are_named_by_line(tmp_path, bad, message):
 
 def test_all_faults_are_reported_together(tmp_path):
     path = write(tmp_path, row(role="guess"), row(key="k-2"), row(key="k-2"))
-    with pytest.raises(StudyError) as caught:
+    with pytest.raises(MeasuredError) as caught:
         load_claims(path)
     assert [line.split(": ")[0] for line in str(caught.value).splitlines()] == [
         "claims.csv:2",
@@ -94,9 +94,9 @@ def test_all_faults_are_reported_together(tmp_path):
 
 
 def test_missing_file_and_missing_column(tmp_path):
-    with pytest.raises(StudyError, match="cannot be read"):
+    with pytest.raises(MeasuredError, match="cannot be read"):
         load_claims(tmp_path / "none.csv")
-    with pytest.raises(StudyError, match="got no column note"):
+    with pytest.raises(MeasuredError, match="got no column note"):
         load_claims(write(tmp_path, header=HEADER.removesuffix(",note")))
 
 
@@ -113,7 +113,7 @@ def test_disputes_mark_rows_and_must_name_them(tmp_path):
     assert load_claims(claims, disputed=good)[0].disputed == "contradicts table 2"
     assert load_claims(claims, disputed=tmp_path / "absent.csv")[0].disputed is None
     bad = write(tmp_path, "k-9,unknown", "k-1,", header="id,reason", name="bad.csv")
-    with pytest.raises(StudyError) as caught:
+    with pytest.raises(MeasuredError) as caught:
         load_claims(claims, disputed=bad)
     assert [line.split(": ")[0] for line in str(caught.value).splitlines()] == [
         "bad.csv:2",

@@ -10,7 +10,11 @@ from stripesim.scenarios.answers.load.curve_builder import (
     BuilderSettings,
     CurveBuilder,
 )
-from stripesim.scenarios.answers.load.curves import load_curves
+from stripesim.scenarios.answers.load.curves import (
+    curve_builders,
+    load_curves,
+    new_points,
+)
 from stripesim.scenarios.answers.load.rate_runs import (
     RateMeasurement,
     RateRun,
@@ -308,7 +312,6 @@ def misjudged_curve(text, capacity_per_s):
         replications=2,
         requests=1000,
         points_max=12,
-        on_point=lambda curve, point: None,
     )
     builder = CurveBuilder(scenario, cells(scenario)[0], settings)
     batches = builder.runs()
@@ -374,21 +377,16 @@ def test_too_many_curves_are_refused():
 
 
 def test_points_come_one_by_one_until_the_caller_stops():
-    # Given a caller that stops after three points.
+    # Given a caller that stops after three points
     scenario = load_scenario("quickstart", sets=["workload.ops=read", "schemes=rep:3"])
     points = []
+    (builder,) = curve_builders(scenario, replications=2, requests=500)
 
-    curves = load_curves(
-        scenario,
-        jobs=1,
-        replications=2,
-        requests=500,
-        on_point=lambda curve, point: points.append(point),
-        should_stop=lambda: len(points) >= 3,
-    )
+    for new in new_points([builder], jobs=1, should_stop=lambda: len(points) >= 3):
+        points.append(new.point)
 
     assert len(points) == 3
-    assert curves[0].points == tuple(points)
+    assert builder.curve().points == tuple(points)
 
 
 def test_the_pool_answers_items_that_are_appended_while_it_works():

@@ -169,3 +169,9 @@ def test_one_bare_disk_is_the_disk_alone():
     (row,) = run_scenario(found).rows.to_dicts()
     mean_ns = ParameterSet("hdd-7200").device().read_ns(4096)
     assert row["latency_mean_ns"] == pytest.approx(mean_ns, rel=0.07)
+
+
+def test_writes_side_by_side_share_one_seek():
+    found = disk(write_mean_seek_ns=90.0, rotation_ns=10.0, write_ns_per_byte=2.0)
+    # (90 + 10 / 2) / 5 for the position, then the transfer.
+    assert found.adjacent_write_ns(512, 5) == 19 + 2 * 512

@@ -11,7 +11,7 @@ from stripesim.models.placement import (
     stable_mod,
 )
 from stripesim.models.placement.crush.rjenkins import hash_byte_rows, hash_pair
-from stripesim.models.problems import PlacementError
+from stripesim.models.problems import ProblemsError
 
 
 def object_hash(name: str) -> int:
@@ -84,9 +84,9 @@ def test_each_pg_is_mapped_with_a_separate_seed():
 
 def test_bad_questions_are_refused():
     crush = build_map(hosts=4, osds_per_host=6)
-    with pytest.raises(PlacementError, match="pg_num: got 0"):
+    with pytest.raises(ProblemsError, match="pg_num: got 0"):
         pg_mappings(crush, "rep", 1, 0, 3)
-    with pytest.raises(PlacementError, match="indices: got -1"):
+    with pytest.raises(ProblemsError, match="indices: got -1"):
         pgs_of_objects("rbd_data.1", [-1], 8)
-    with pytest.raises(PlacementError, match=r"indices: got .*float64"):
+    with pytest.raises(ProblemsError, match=r"indices: got .*float64"):
         pgs_of_objects("rbd_data.1", [0.5], 8)

@@ -346,17 +346,48 @@ def test_norebalance_holds_backfills_of_data_that_only_moves(models, make_pool):
             make_pool,
             "rep:3",
             [[0, 1, 2]],
-            [change("out", 1, at_s=1)],
+            [replace(change("out", 1, at_s=1), norebalance_ns=(end_s - 1) * SECOND_NS)],
             osds=5,
-            norebalance_ns=(SECOND_NS, end_s * SECOND_NS),
         ).timeline["changes"]
         return row["clean_s"]
 
-    free_s = clean_s(0)
+    free_s = clean_s(1)
     # Backfill begins two maps after that of the change: pg_temp, up_thru. It is over within a second.
     assert 5 < free_s < 8
     # The end of pg_temp and the last up_thru follow after the objects.
     assert 30 + 1 < clean_s(30) < 30 + 4
+
+
+def test_the_commands_of_a_change_are_a_part_of_its_duration(models, make_pool):
+    """Two OSDs marked out by two commands: the second one begins its PG's movement 7 s after the first."""
+
+    def row_of(delays_s):
+        planned = replace(
+            change("out", 1, 2, at_s=1),
+            delays_ns=tuple(delay * SECOND_NS for delay in delays_s),
+        )
+        (row,) = play(
+            models, make_pool, "rep:2", [[0, 1], [3, 2]], [planned], osds=5
+        ).timeline["changes"]
+        return row
+
+    at_once = row_of(())
+    typed = row_of((2, 9))
+    # The shards of both commands count as one change.
+    assert at_once["shards_moved"] == typed["shards_moved"] == 2
+    assert typed["map_s"] == pytest.approx(1 + 2 + at_once["map_s"] - 1)
+    # A map 50 ms after the second command, and four more for pg_temp and up_thru, each 1 s after the last.
+    assert typed["duration_s"] == pytest.approx(9 + 0.05 + 4)
+    for row in (at_once, typed):
+        parts_s = [row[f"{part}_s"] for part in ("commands", "peering", "movement")]
+        assert sum(parts_s) == pytest.approx(row["duration_s"])
+        assert min(parts_s) >= 0
+    assert at_once["commands_s"] == 0
+    # The first PG has moved its objects by the second command: that time is movement, not commands.
+    (first_s, _) = np.subtract(
+        typed["backfills"]["end_s"], typed["backfills"]["start_s"]
+    )
+    assert typed["commands_s"] == pytest.approx(9 - first_s)
 
 
 def test_a_plan_may_state_the_objects_of_each_pg(models, make_pool, directors):

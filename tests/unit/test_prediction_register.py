@@ -10,6 +10,7 @@ from stripesim.scenarios.answers.predict.measured_values import read_measured_fi
 from stripesim.scenarios.answers.predict.register import (
     predict,
     read_register,
+    register_of,
     sealed,
     write_register,
 )
@@ -86,7 +87,7 @@ def scored(tmp_path, table, document=None, name="measured.csv"):
 
 
 def test_each_row_has_its_numbers_with_intervals_that_hold_them(prediction):
-    rows = prediction.to_json()["rows"]
+    rows = register_of(prediction)["rows"]
     assert [row["id"] for row in rows] == [
         "rep:3 read rand 4KiB",
         "rs:2,1 read rand 4KiB",
@@ -124,21 +125,21 @@ def test_utilisation_is_that_of_the_busiest_resource_of_the_row(prediction):
 
 
 def test_the_register_names_what_the_numbers_depend_on(prediction):
-    document = prediction.to_json()
-    again = predict(parse_scenario(SCENARIO)).to_json()
+    document = register_of(prediction)
+    again = register_of(predict(parse_scenario(SCENARIO)))
     assert document["seed"] == 1
     assert document["configuration"]["cluster"]["hosts"] == 4
     assert document["parameters"] == again["parameters"]
     other = SCENARIO.replace("[workload]", "networks = 1\n[workload]")
     assert other != SCENARIO
-    changed = predict(parse_scenario(other)).to_json()
+    changed = register_of(predict(parse_scenario(other)))
     assert changed["scenario_sha256"] != document["scenario_sha256"]
 
 
 def test_a_row_that_the_audit_refuses_predicts_nothing():
     # 100 requests of 8 in flight are too few for a steady rate of a bounded run.
     short = SCENARIO.replace("requests = 1000", "duration_s = 0.0005")
-    document = predict(parse_scenario(short)).to_json()
+    document = register_of(predict(parse_scenario(short)))
     assert document["refusals"]
     assert document["rows"][0]["values"] == []
 
@@ -148,7 +149,7 @@ def test_a_row_that_the_audit_refuses_predicts_nothing():
 
 def test_a_register_is_read_back_and_never_replaced(prediction, tmp_path):
     file = tmp_path / "register.json"
-    document = prediction.to_json()
+    document = register_of(prediction)
     write_register(file, document)
     assert read_register(file) == document
     with pytest.raises(AnswerError, match="never replaced"):

@@ -21,7 +21,10 @@ from stripesim.scenarios.answers.rehearse.backfill_schedule import (
 from stripesim.scenarios.answers.rehearse.commands import commands_of
 from stripesim.scenarios.answers.rehearse.exact_movement import exact_movements
 from stripesim.scenarios.answers.rehearse.rehearse import rehearse
-from stripesim.scenarios.answers.rehearse.tables import table_of_settings
+from stripesim.scenarios.answers.rehearse.tables import (
+    table_of_durations,
+    table_of_settings,
+)
 from stripesim.scenarios.answers.rehearse.timeline import time_scale
 from stripesim.scenarios.answers.rehearse.variants import (
     more_backfills,
@@ -521,6 +524,54 @@ def test_time_is_stretched_only_where_objects_move():
 )
 def test_commands_are_those_that_an_operator_types(changes, commands):
     assert commands_of(scenario(changes), 0) == commands
+
+
+WEIGHTED = """
+[[changes]]
+kind = "weight"
+osds = [2, 3]
+weight = 0.0
+command_s = 1.5
+norebalance = true
+"""
+
+
+def test_the_flag_norebalance_is_a_command_before_and_after():
+    first, *_, last = commands_of(scenario(WEIGHTED), 0)
+    assert (first, last) == (
+        "ceph osd set norebalance",
+        "ceph osd unset norebalance",
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "delays_s", "held_s"),
+    [
+        # The flag, an OSD, the other OSD, the end of the flag: 1.5 s each.
+        (WEIGHTED, (3.0, 4.5), 6.0),
+        (WEIGHTED.replace("true", "false"), (1.5, 3.0), 0.0),
+        # One command for both OSDs.
+        ('[[changes]]\nkind = "out"\nosds = [2, 3]\ncommand_s = 2\n', (2.0, 2.0), 0.0),
+        # Without a time, all at once.
+        (WEIGHTED.replace("command_s = 1.5", ""), (), 0.0),
+    ],
+)
+def test_commands_follow_one_another(changes, delays_s, held_s):
+    planned = build_cell(scenario(changes), cells(scenario(changes))[0]).faults.changes
+    assert planned[0].delays_ns == tuple(round(delay * 1e9) for delay in delays_s)
+    assert planned[0].norebalance_ns == round(held_s * 1e9)
+
+
+def test_a_rehearsal_says_what_its_time_consists_of():
+    document = rehearse(scenario(WEIGHTED))
+    (change,) = document["changes"]
+    parts_s = [change[f"{part}_s"] for part in ("commands", "peering", "movement")]
+    assert sum(parts_s) == pytest.approx(change["duration_s"])
+    # Nothing moves before the flag ends. Maps follow afterwards, 1 s apart: fewer than ten.
+    assert change["commands_s"] == pytest.approx(6)
+    assert 1 <= change["peering_s"] <= 10
+    (row,) = table_of_durations(document)
+    assert row["commands"] == "6 s"
 
 
 def test_the_page_has_warnings_first_then_commands_and_figures(tmp_path):

@@ -1,7 +1,6 @@
 """Scenarios that ship, overrides, cells, hash and JSON schema."""
 
 import inspect
-import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,9 @@ import pydantic
 import pytest
 
 import stripesim
+from stripesim.models.documents import json_text
 from stripesim.models.problems import ScenarioError
-from stripesim.scenarios.schema.keys import Cell, cells, schema_json
+from stripesim.scenarios.schema.keys import Cell, cells, scenario_schema
 from stripesim.scenarios.schema.loader import (
     load_scenario,
     parse_scenario,
@@ -47,12 +47,14 @@ def test_koh2017_is_the_cluster_of_section_iii() -> None:
 
 
 def test_json_schema_in_the_repository_is_the_one_generated() -> None:
-    assert (SCENARIOS_DIR / "schema.json").read_text(encoding="utf-8") == schema_json()
+    assert (SCENARIOS_DIR / "schema.json").read_text(encoding="utf-8") == json_text(
+        scenario_schema(), indent=2
+    )
 
 
 @pytest.fixture(scope="module")
 def schema() -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(schema_json())
+    loaded: dict[str, Any] = scenario_schema()
     jsonschema.Draft202012Validator.check_schema(loaded)
     return loaded
 

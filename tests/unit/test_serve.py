@@ -504,7 +504,7 @@ def test_two_tabs_share_the_workers():
             # As their pages do.
             board.get(first.id)
             board.get(second.id)
-        assert len(first.ended) < len(first.steps)
+        assert len(first.ended) < len(first.experiments)
         board.leave("one")
         assert first.state == "stopped"
         assert not second.over
@@ -694,7 +694,7 @@ def test_a_curve_that_runs_out_of_time_keeps_its_points(monkeypatch):
     scenario = option(parse_scenario(BASE)).scenario
     points = []
     with pytest.raises(ValueError, match="stopped after 0 s"):
-        load_points(scenario, SETTINGS, points.append, lambda: False)
+        points.extend(load_points(scenario, SETTINGS, lambda: False))
     # Its sketch, since no run of the curve itself came in time.
     assert len(points) == 3
     assert all(0 < point["p50_ns"] <= point["p99_ns"] for point in points)

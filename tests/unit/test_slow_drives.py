@@ -10,7 +10,7 @@ import pytest
 
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.generations import recovery_model
-from stripesim.models.problems import FaultError, ScenarioError
+from stripesim.models.problems import ProblemsError, ScenarioError
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.models import build_models
@@ -186,7 +186,7 @@ def test_slow_drives_that_contradict_each_other_or_the_cluster_are_refused(
         (slow(at_s=3, end_s=2), slow(1), "fault 0: got an end at 2 s ... 3 s"),
         (replace(slow(), osds=()), slow(1), "fault 0: got no OSD"),
     ):
-        with pytest.raises(FaultError) as caught:
+        with pytest.raises(ProblemsError) as caught:
             play(pool, one, other)
         assert states(str(caught.value), said)
     # One that has ended may begin again.

@@ -9,7 +9,7 @@ import typer
 from stripesim.calibration.ledger.verdicts import judge
 from stripesim.cli.output import deliver, destination
 from stripesim.cli.study import parse_sets
-from stripesim.models.problems import Problem, RefusedError, StudyError
+from stripesim.models.problems import AnswerError, MeasuredError, Problem, RefusedError
 from stripesim.scenarios.studies.base import (
     Study,
     StudyResult,
@@ -48,7 +48,9 @@ def failing():
 
 
 def failing_by_key():
-    raise StudyError(Problem(place="rows.csv:2", key="bs", got="0", wanted="1 or more"))
+    raise MeasuredError(
+        Problem(place="rows.csv:2", key="bs", got="0", wanted="1 or more")
+    )
 
 
 class Small(Study):
@@ -294,7 +296,7 @@ def test_workers_see_the_changes():
 
 
 def test_every_task_that_cannot_run_reports_the_reason():
-    with pytest.raises(StudyError) as caught:
+    with pytest.raises(AnswerError) as caught:
         run_tasks([Call("a", failing), Call("b", doubled, (1,)), Call("c", failing)])
     assert str(caught.value).splitlines() == [
         "a: got nothing",
@@ -303,7 +305,7 @@ def test_every_task_that_cannot_run_reports_the_reason():
 
 
 def test_a_problem_of_a_task_keeps_its_parts():
-    with pytest.raises(StudyError) as caught:
+    with pytest.raises(AnswerError) as caught:
         run_tasks([Call("a", failing_by_key)])
     (problem,) = caught.value.problems
     # The task is a place before the one that the problem has.

@@ -83,7 +83,7 @@ def test_a_sweep_continues_in_its_folder(tiny: Any, tmp_path: Path) -> None:
     ],
 )
 def test_refuses_contradictions(tiny: Any, options: dict[str, Any], words: str) -> None:
-    with pytest.raises(stripesim.SweepError, match=words):
+    with pytest.raises(stripesim.AnswerError, match=words):
         stripesim.sweep(tiny, **options)
 
 

@@ -1,6 +1,5 @@
 """Plans of sweeps: values, grids and lists, reports of every fault, and task names from content."""
 
-import json
 import pickle
 import subprocess
 import sys
@@ -10,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stripesim.models.problems import SweepError
+from stripesim.models.problems import AnswerError
 from stripesim.scenarios.answers.sweep.plan import (
     SweepPlan,
     plan_sweep,
@@ -18,7 +17,7 @@ from stripesim.scenarios.answers.sweep.plan import (
 )
 from stripesim.scenarios.cells.failures import replayed_failures
 from stripesim.scenarios.cells.run import run_cell
-from stripesim.scenarios.schema.keys import FILE_KEYS, cells, schema_json
+from stripesim.scenarios.schema.keys import FILE_KEYS, cells, scenario_schema
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.schema.topology import Topology
 from stripesim.scenarios.work import task as sweep_task
@@ -48,13 +47,13 @@ def tiny(tmp_path: Path) -> Path:
 
 
 def faults(path: Path, **options: object) -> list[str]:
-    with pytest.raises(SweepError) as caught:
+    with pytest.raises(AnswerError) as caught:
         plan_sweep(path, **options)  # type: ignore[arg-type]
     return str(caught.value).splitlines()
 
 
 def test_the_problem_of_a_swept_value_keeps_its_parts(tiny: Path) -> None:
-    with pytest.raises(SweepError) as caught:
+    with pytest.raises(AnswerError) as caught:
         plan_sweep(tiny, over=["workload.queue_depth=1,0"])
     (problem,) = caught.value.problems
     # The option of the axis replaces --set, through which a point gets its values.
@@ -366,7 +365,7 @@ def test_the_name_covers_the_content_of_a_map(tiny: Path) -> None:
 
 def test_every_key_that_names_a_file_is_known_to_do_so() -> None:
     """A key whose file were not hashed would give stale rows."""
-    schema = json.loads(schema_json())
+    schema = scenario_schema()
     named = {
         name
         for table in (schema, *schema["$defs"].values())
@@ -514,7 +513,7 @@ def test_an_invalid_scheduler_file_is_refused_immediately(tmp_path: Path) -> Non
     pytest.importorskip("distributed")
     path = tmp_path / "scheduler.json"
     path.write_text('{"address": 3}')
-    with pytest.raises(SweepError, match="got a file"):
+    with pytest.raises(AnswerError, match="got a file"):
         list(run_dask([], str(path)))
 
 
@@ -551,3 +550,14 @@ def test_wrong_values_are_refused_by_their_key(
 ) -> None:
     with pytest.raises(ValueError, match=fault):
         plan_sweep(tiny, over=over)
+
+
+def test_workers_do_not_wait_until_polars_has_loaded():
+    # It takes as long as ten small cells, and only the tables at the end need it.
+    program = (
+        "import sys\n"
+        "import stripesim.scenarios.answers.sweep.plan\n"
+        "import stripesim.scenarios.answers.sweep.run\n"
+        "sys.exit('polars' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from stripesim.models.problems import SweepError
+from stripesim.models.problems import AnswerError
 from stripesim.scenarios.work import store as sweep_store
 from stripesim.scenarios.work.store import PartStore
 
@@ -108,14 +108,14 @@ def test_partial_files_of_a_killed_sweep_are_removed(tmp_path: Path) -> None:
 
 def test_rows_are_not_mixed_with_those_of_another_sweep_unasked(tmp_path: Path) -> None:
     fill(tmp_path, range(1))
-    with pytest.raises(SweepError, match="wanted --resume to continue"):
+    with pytest.raises(AnswerError, match="wanted --resume to continue"):
         PartStore(tmp_path, resume=False)
 
 
 def test_a_folder_has_one_writer(tmp_path: Path) -> None:
     with (
         PartStore(tmp_path, resume=False),
-        pytest.raises(SweepError, match="another sweep"),
+        pytest.raises(AnswerError, match="another sweep"),
     ):
         PartStore(tmp_path, resume=True)
     # The first one has let go.
@@ -124,5 +124,5 @@ def test_a_folder_has_one_writer(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(SweepError, match="wanted"):
+    with pytest.raises(AnswerError, match="wanted"):
         PartStore(tmp_path / "file", resume=False)

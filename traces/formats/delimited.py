@@ -1,6 +1,5 @@
 """Read delimited text formats in blocks. Each format is defined by a table of columns."""
 
-import io
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from stripesim.traces.columns import (
 from stripesim.traces.lines import (
     ClockWatch,
     cells_of,
+    clean_cells,
     numbered_lines,
     sound_rows,
     with_cells,
@@ -205,7 +205,12 @@ class DelimitedFormat:
         if b"\r" in data or b"\n\n" in data or data[:1] in (b"\n", b""):
             return None
         lines = data.count(b"\n") + (not data.endswith(b"\n"))
-        rows = self._read_csv(data, quoted=quoted)
+        integers = {number.column for number in self._numbers if not number.digits}
+        kinds = {
+            name: pl.Int64() if name in integers else pl.String()
+            for name in self.columns
+        }
+        rows = clean_cells(data, kinds, self.separator, quoted=quoted)
         if rows is None or rows.height != lines:
             return None
         line_numbers = pl.int_range(
@@ -219,25 +224,6 @@ class DelimitedFormat:
         if any(rows.select(needed).null_count().row(0)):
             return None
         return rows
-
-    def _read_csv(self, data: bytes, *, quoted: bool) -> pl.DataFrame | None:
-        """Return the rows, or None if the CSV reader rejects one."""
-        integers = {number.column for number in self._numbers if not number.digits}
-        schema = {
-            name: pl.Int64() if name in integers else pl.String()
-            for name in self.columns
-        }
-        try:
-            return pl.read_csv(
-                io.BytesIO(data),
-                has_header=False,
-                schema=schema,
-                separator=self.separator,
-                quote_char='"' if quoted else None,
-                truncate_ragged_lines=False,
-            )
-        except pl.exceptions.PolarsError:
-            return None
 
     def _parse_lines(self, block: Block, log: FaultLog) -> pl.DataFrame:
         """Parse each line separately. A missing or non-numeric cell becomes null."""

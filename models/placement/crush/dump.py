@@ -62,7 +62,7 @@ def map_from_dump(
 
     Raises
     ------
-    PlacementError
+    ProblemsError
         If the map is invalid, with one line per problem: ``source: key: got …, wanted …``.
     """
     reader = JsonReader(source)

@@ -30,7 +30,7 @@ from stripesim.models.placement.crush.straw2_log import (
     straw2_log_table,
     straw2_rivals,
 )
-from stripesim.models.problems import PlacementError
+from stripesim.models.problems import ProblemsError
 
 # Budget of hashes per call: far above the need of any reasonable map, and below that of tries near 2**31
 # (about 10 s at 5 ns each). It grows with the work that a map may require.
@@ -132,7 +132,7 @@ def run_rule(
 
     Raises
     ------
-    PlacementError
+    ProblemsError
         If the steps do not fit an MSR rule, or the rule does not finish within its budget of hashes.
     """
     largest = int(tables.size.max())
@@ -150,7 +150,7 @@ def run_rule(
         map_rows(tables, steps, xs, reweights, out, lengths, work, scratch)
     if xs.size and lengths.min() < 0:
         x = int(xs[lengths.argmin()])
-        raise PlacementError(
+        raise ProblemsError(
             f"rule {rule.name!r}: got no result for x = {x} within {budget:.1e} hashes, wanted a rule and "
             "tunables that terminate (choose_total_tries, set_choose_tries and similar are too high)"
         )
@@ -209,7 +209,7 @@ def _msr_rule(rule: Rule, tunables: Tunables, budget: int) -> MsrRule:
             blocks.append(block)
             block = []
     if block or not all(map(_is_block, blocks)):
-        raise PlacementError(
+        raise ProblemsError(
             f"rule {rule.name!r}: got steps that do not fit, wanted set_msr_… steps, then blocks of "
             "'take BUCKET', 'choosemsr N type T' (the last of type osd) and 'emit'"
         )

@@ -27,7 +27,7 @@ from stripesim.models.placement.crush.elements import (
     StepOp,
     Tunables,
 )
-from stripesim.models.problems import PlacementError
+from stripesim.models.problems import ProblemsError
 
 if TYPE_CHECKING:
     from stripesim.models.placement.crush.draw import MapTables
@@ -90,7 +90,7 @@ class CrushMap:
 
         Raises
         ------
-        PlacementError
+        ProblemsError
             If there is no such rule. The message lists the existing ones.
         """
         for candidate in self.rules:
@@ -100,7 +100,7 @@ class CrushMap:
             ", ".join(f"{r.id} ({r.name})" for r in self.rules)
             or "none, for the map has no rules"
         )
-        raise PlacementError(f"rule: got {rule!r}, wanted one of {known}")
+        raise ProblemsError(f"rule: got {rule!r}, wanted one of {known}")
 
     def map_many(
         self,
@@ -135,7 +135,7 @@ class CrushMap:
 
         Raises
         ------
-        PlacementError
+        ProblemsError
             If an argument is invalid, or the rule does not finish within its budget of hashes.
         """
         return self.map_with_lengths(rule, xs, num_rep, reweights, pool=pool)[0]
@@ -160,14 +160,14 @@ class CrushMap:
         if inputs.size > 0 and not (
             int(inputs.min()) >= -(2**31) and int(inputs.max()) < 2**32
         ):
-            raise PlacementError(
+            raise ProblemsError(
                 f"xs: got {inputs.min()} … {inputs.max()}, wanted values in [-2**31, 2**32)"
             )
         is_whole = isinstance(num_rep, (int, np.integer)) and not isinstance(
             num_rep, bool
         )
         if not (is_whole and 1 <= num_rep <= _NUM_REP_MAX):
-            raise PlacementError(
+            raise ProblemsError(
                 f"num_rep: got {num_rep!r}, wanted a whole number from 1 to {_NUM_REP_MAX}"
             )
         words = inputs.astype(np.uint32)
@@ -265,7 +265,7 @@ class CrushMap:
 
         Raises
         ------
-        PlacementError
+        ProblemsError
             If an OSD is unknown, a share is not in [0, 1], or the number of shares is wrong.
         """
         size = self.max_devices
@@ -283,18 +283,18 @@ class CrushMap:
             shares = dict(reweights)
             known = {device.id for device in self.devices}
             for osd in set(shares) - known:
-                raise PlacementError(
+                raise ProblemsError(
                     f"reweights: got OSD {osd}, wanted one of the map's {len(known)} OSDs"
                 )
         elif len(reweights) == size:
             shares = {osd: float(share) for osd, share in enumerate(reweights)}
         else:
-            raise PlacementError(
+            raise ProblemsError(
                 f"reweights: got {len(reweights)} values, wanted {size} (one for each OSD id)"
             )
         for osd, share in shares.items():
             if not (math.isfinite(share) and 0 <= share <= 1):
-                raise PlacementError(
+                raise ProblemsError(
                     f"reweights: got {share} for OSD {osd}, wanted a share in [0, 1]"
                 )
             vector[osd] = int(share * WEIGHT_ONE)
@@ -329,9 +329,9 @@ class CrushMap:
 
 
 def whole_numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return a one-dimensional array of whole numbers, or raise `PlacementError`."""
+    """Return a one-dimensional array of whole numbers, or raise `ProblemsError`."""
     numbers = np.asarray(values)
     if numbers.ndim != 1 or (numbers.size > 0 and numbers.dtype.kind not in "iu"):
         got = f"{name}: got an array of {numbers.dtype} with {numbers.ndim} axes"
-        raise PlacementError(f"{got}, wanted one axis of whole numbers")
+        raise ProblemsError(f"{got}, wanted one axis of whole numbers")
     return numbers

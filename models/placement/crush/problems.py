@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from stripesim.models.placement.crush.elements import Alg, Bucket, BucketArgs
-from stripesim.models.problems import PlacementError, Problem, ProblemsError
+from stripesim.models.problems import Problem, ProblemsError
 
 # Ids index arrays, so a stray digit must not allocate gigabytes.
 ID_MAX = 1_000_000
@@ -20,8 +20,6 @@ Node = TypeVar("Node", int, str)
 
 class Problems:
     """Collect problems with their locations: a line of a text, from 1, or a key of a document."""
-
-    error: type[ProblemsError] = PlacementError
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -42,7 +40,7 @@ class Problems:
         """Raise the recorded problems, ordered by line."""
         if self.found:
             by_line = sorted(self.found, key=lambda located: located[0])
-            raise self.error(*dict.fromkeys(problem for _, problem in by_line))
+            raise ProblemsError(*dict.fromkeys(problem for _, problem in by_line))
 
 
 class JsonReader(Problems):

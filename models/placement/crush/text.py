@@ -37,7 +37,7 @@ from stripesim.models.placement.crush.problems import (
     misfit,
 )
 from stripesim.models.placement.crush.shadow import add_shadow_buckets, shadow_name
-from stripesim.models.problems import PlacementError
+from stripesim.models.problems import ProblemsError
 
 _SET_OPS = {op.name.lower(): op for op in StepOp if op.name.startswith("SET_")}
 _ALGS = {alg.name.lower(): alg for alg in Alg}
@@ -73,18 +73,18 @@ def load_map(path: str | Path) -> CrushMap:
 
     Raises
     ------
-    PlacementError
+    ProblemsError
         If the file cannot be read or the map is invalid, with one line per problem.
     """
     try:
         # Editors on Windows may write a byte order mark.
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise PlacementError(
+        raise ProblemsError(
             f"{path}: got {error.strerror}, wanted a readable CRUSH map"
         ) from None
     except UnicodeDecodeError:
-        raise PlacementError(
+        raise ProblemsError(
             f"{path}: got a binary file, wanted text (crushtool -d decompiles a compiled map)"
         ) from None
     return parse_map(text, source=str(path))
@@ -102,7 +102,7 @@ def parse_map(text: str, *, source: str = "<string>") -> CrushMap:
 
     Raises
     ------
-    PlacementError
+    ProblemsError
         If the map is invalid, with one line per problem.
     """
     return _Reader(source).read(text)

@@ -14,7 +14,7 @@ from stripesim.calibration.ledger.model_errors import (
     KINDS,
     band_of,
 )
-from stripesim.sim.observe.documents import Documented
+from stripesim.models.documents import Documented
 
 if TYPE_CHECKING:
     from stripesim.scenarios.answers.calibrate.rows import CalibrationRow

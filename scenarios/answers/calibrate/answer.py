@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from stripesim.models.documents import json_value
 from stripesim.scenarios.answers.calibrate.accuracy import (
     JudgedValue,
     error_lines,
@@ -19,7 +20,6 @@ from stripesim.scenarios.answers.calibrate.parameter_file import (
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.tables import Table
-from stripesim.sim.observe.documents import json_value
 
 if TYPE_CHECKING:
     from stripesim.scenarios.show.figures.renderer import CaptionedFigure

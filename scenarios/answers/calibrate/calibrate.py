@@ -164,7 +164,7 @@ def calibrate(
 
     Raises
     ------
-    MeasuredError, ScenarioError, MeasuredError
+    MeasuredError, ScenarioError
         If the measurements cannot be used, with a line for each problem.
     RefusedError
         If the audit refuses the run of a row that the factors are fitted to.
@@ -349,11 +349,13 @@ def _judged(
     for row in rows:
         refused = before[row.id].refused or after[row.id].refused
         is_shown = unchecked or refused is None
-        fitted = row.fitted_at(before[row.id].utilisation)
+        fitted = None
+        if row.id in leverages:
+            fitted = row.fitted_at(before[row.id].utilisation)
         for metric, measured in row.measured.items():
             simulated = after[row.id].metrics[metric]
             alone = None
-            if is_shown and metric == fitted and row.id in leverages:
+            if is_shown and metric == fitted:
                 alone = left_out(measured, simulated, leverages[row.id])
             judged.append(
                 JudgedValue(

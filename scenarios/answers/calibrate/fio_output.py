@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from stripesim.calibration.measured.rows import METRICS
 from stripesim.calibration.parameters.sets import ParameterSet
+from stripesim.models.documents import document_in
 from stripesim.models.problems import MeasuredError, Problem, one_line
 from stripesim.scenarios.answers.calibrate.rows import (
     CalibrationRow,
@@ -251,12 +251,28 @@ def _row(path: Path, schemes: Sequence[str]) -> CalibrationRow:
     )
 
 
+def read_output(path: Path, wanted: str) -> dict[str, Any]:
+    """Read the JSON document in the output of a program.
+
+    Raises
+    ------
+    MeasuredError
+        If there is none. The message states what is `wanted`.
+    """
+    try:
+        document: dict[str, Any] = document_in(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise MeasuredError(
+            Problem(place=str(path), got=one_line(error), wanted=wanted)
+        ) from None
+    return document
+
+
 def _read(path: Path) -> _FioOutput:
     wanted = "the JSON that fio writes with --output-format=json"
+    document = read_output(path, wanted)
     try:
-        text = path.read_text("utf-8")
-        # fio may print messages before the JSON document.
-        return _FioOutput.model_validate(json.loads(text[text.index("{") :]))
+        return _FioOutput.model_validate(document)
     except ValidationError as error:
         first = error.errors()[0]
         raise MeasuredError(
@@ -265,10 +281,6 @@ def _read(path: Path) -> _FioOutput:
                 key=".".join(map(str, first["loc"])),
                 detail=f"{first['msg']}, wanted {wanted}",
             )
-        ) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise MeasuredError(
-            Problem(place=str(path), got=one_line(error), wanted=wanted)
         ) from None
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from stripesim.models.documents import toml_lines, toml_text, toml_value
 from stripesim.models.hdd import HddModel, HddWithLogModel
 from stripesim.models.provenance import MeasuredModel
 from stripesim.scenarios.answers.calibrate.calibrate import Calibration
 from stripesim.scenarios.cells.models import cluster_set
-from stripesim.scenarios.schema.toml import toml_document
 
 #: File name of the parameter set. A scenario in the same folder refers to it as ``./parameters.toml``.
 FILE: Final = "parameters.toml"
@@ -60,7 +59,7 @@ def scenario_text(result: Calibration) -> str:
     schemes = dict.fromkeys(row.scheme for row in result.rows)
     values |= {"name": "calibrated", "schemes": list(schemes)}
     values["cluster"] |= {"parameters": f"./{FILE}", "drive": f"./{FILE}"}
-    return toml_document(values)
+    return toml_text(values)
 
 
 def _device_table(device: object) -> str:
@@ -84,7 +83,7 @@ def _model_lines(
         else:
             yield f"value = {_number(value)}"
         yield f'provenance = "{origin.kind}"'
-        yield f"source = {json.dumps(origin.source, ensure_ascii=False)}"
+        yield f"source = {toml_value(origin.source)}"
         if origin.confidence_interval:
             low, high = map(_number, origin.confidence_interval)
             yield f"confidence_interval = [{low}, {high}]"
@@ -95,8 +94,7 @@ def _copied_lines(table: str, entries: Mapping[str, Any]) -> Iterator[str]:
     """Yield the numbers of a table unchanged."""
     for name, entry in entries.items():
         yield f"[{table}.{name}]"
-        for key, value in entry.items():
-            yield f"{key} = {json.dumps(value, ensure_ascii=False)}"
+        yield from toml_lines(entry)
         yield ""
 
 
@@ -115,10 +113,10 @@ def _range_lines(result: Calibration) -> Iterator[str]:
         "workload.queue_depth": depths,
     }
     yield "[calibrated]"
-    yield f"source = {json.dumps(result.source, ensure_ascii=False)}"
+    yield f"source = {toml_value(result.source)}"
     yield "[calibrated.keys]"
     yield f'"generation" = ["{result.scenario.generation}"]'
-    yield f'"schemes" = {json.dumps(sorted({row.scheme for row in rows}))}'
+    yield f'"schemes" = {toml_value(sorted({row.scheme for row in rows}))}'
     for key, values in spans.items():
         yield f'"{key}" = {{ min = {min(values)}, max = {max(values)} }}'
     yield '"degraded" = []'

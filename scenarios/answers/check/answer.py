@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from stripesim.calibration.ledger.model_errors import COVERAGE, STUDY
+from stripesim.models.documents import json_value
 from stripesim.scenarios.answers.check.causes import limits_clients
 from stripesim.scenarios.answers.check.check import (
     EXPLAINED,
@@ -21,7 +22,6 @@ from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.quantities import QUANTITIES, rows_frame
 from stripesim.scenarios.show.tables import Table
-from stripesim.sim.observe.documents import json_value
 
 if TYPE_CHECKING:
     from stripesim.scenarios.show.figures.renderer import CaptionedFigure

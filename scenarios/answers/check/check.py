@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from stripesim.models.documents import Documented
 from stripesim.models.problems import MeasuredError, Problem, RefusedError
 from stripesim.scenarios.answers.calibrate.fio_output import FioLoad, scheme_of
 from stripesim.scenarios.answers.check.causes import CAUSES, Cause
@@ -33,7 +34,6 @@ from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.scenarios.schema.loader import Override, Overrides, load_scenario
 from stripesim.sim.ceph.cluster import Models
-from stripesim.sim.observe.documents import Documented
 from stripesim.sim.observe.progress import OnStep, silent
 
 #: Largest relative difference of a simulated cause that explains a measured value.

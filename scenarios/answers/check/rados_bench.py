@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from stripesim.models.documents import document_in
 from stripesim.models.problems import MeasuredError, Problem
 from stripesim.scenarios.answers.calibrate.fio_output import FioLoad
 
@@ -66,10 +66,10 @@ def _numbers(path: Path, text: str) -> dict[str, float]:
     if _TEXT_SIGN.search(text):
         return _numbers_of_text(text)
     try:
-        document = json.loads(text[text.index("{") :])
+        document = document_in(text)
     except (ValueError, RecursionError) as error:
         raise MeasuredError(
-            Problem(place=str(path), got=str(error), wanted="JSON of rados bench")
+            Problem(place=str(path), got=str(error), wanted="the output of rados bench")
         ) from None
     numbers = {
         key.replace("_", " ").rstrip(": "): number

@@ -239,10 +239,7 @@ def described_system(
         groups = cluster.acting.astype(np.int32)
         drives = len(cluster.osd_hosts)
         units["host"] = cluster.osd_hosts.astype(np.int32)
-        names = scenario.cluster.rack_names
-        if names is not None and scenario.cluster.crush_map is None:
-            _, racks = np.unique(names, return_inverse=True)
-            units["rack"] = racks.astype(np.int32)[units["host"]]
+        units |= _buckets(scenario, units["host"])
         per_client_byte = stored_bytes(
             pool.scheme, pool.geometry, pool.object_bytes, policy=models.ec
         )
@@ -291,6 +288,20 @@ def described_system(
     if warning is not None:
         notes.append(f"{warning}.")
     return DescribedSystem(system, notes, rate.words)
+
+
+def _buckets(scenario: Scenario, osd_hosts: Ints) -> dict[str, Ints]:
+    """Return the rack and the site of each drive, for a cluster that has them and no CRUSH map."""
+    cluster = scenario.cluster
+    if cluster.crush_map is not None:
+        return {}
+    names = {"rack": cluster.rack_names, "site": cluster.site_names}
+    numbers = {
+        unit: np.unique(of_hosts, return_inverse=True)[1].astype(np.int32)
+        for unit, of_hosts in names.items()
+        if of_hosts is not None
+    }
+    return {unit: of_hosts[osd_hosts] for unit, of_hosts in numbers.items()}
 
 
 def _stored(

@@ -14,16 +14,16 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
-from typing import Any, Final, NamedTuple, NoReturn
-from unittest import mock
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from jinja2.utils import htmlsafe_json_dumps
 
 from stripesim.models.jit.prebuilt import FOLDER, MANIFEST, WASM
 from stripesim.models.problems import AnswerError, Problem
-from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.run import run_cells
+from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.show.words import RESOURCE_WORDS
 from stripesim.sim.engine.compiled import world as layout
@@ -32,6 +32,7 @@ from stripesim.sim.engine.compiled.world import World
 from stripesim.sim.engine.draws import seed_state
 from stripesim.sim.engine.program import Program
 from stripesim.sim.kernels import empty_program
+from stripesim.sim.run import planned_program
 
 PARTS = Path(__file__).resolve().parent
 SCENARIO = "quickstart"
@@ -78,12 +79,6 @@ ROOM = frozenset({
 _EMBEDDED: Final = re.compile(r"/\* ([\w.]+\.(?:js|css)) \*/")
 
 
-class _ProgramReadyError(Exception):
-    def __init__(self, program: Program) -> None:
-        super().__init__()
-        self.program = program
-
-
 def sets_of(choice: Mapping[str, Any]) -> dict[str, Any]:
     """Return keys of the scenario for values of `LOADS` and `HARDWARE`."""
     sets = dict(choice)
@@ -96,16 +91,18 @@ def program_of(
 ) -> Program:
     """Return the program that the engine gets for the first cell of a scenario."""
     loaded = load_scenario(scenario, sets=sets, seed=seed)
-
-    def stop(program: Program) -> NoReturn:
-        raise _ProgramReadyError(program)
-
-    with mock.patch("stripesim.sim.run.engine_named", return_value=stop):
-        try:
-            list(run_cells(loaded, "compiled", build_models(loaded)))
-        except _ProgramReadyError as ready:
-            return ready.program
-    raise AssertionError("the scenario has a cell")
+    inputs = build_cell(loaded, cells(loaded)[0])
+    if inputs.faults is not None:
+        raise AnswerError(Problem(place=scenario, got="faults", wanted="none"))
+    return planned_program(
+        inputs.pool,
+        inputs.workload,
+        seed=loaded.seed,
+        prefilled=inputs.prefilled,
+        until_ns=inputs.until_ns,
+        newest_only=inputs.newest_only,
+        timeout_ns=inputs.timeout_ns,
+    )
 
 
 def planned_world(program: Program) -> World:
@@ -279,6 +276,5 @@ def with_engine(template: Path, data: Mapping[str, Any]) -> str:
             path = PARTS / name
         text = text.replace(f"/* {name} */", path.read_text("utf-8"))
     engine = {"described": described(), "wasm": b64encode(wasm()).decode()}
-    # "</" would end the script.
-    stored = json.dumps({**engine, **data}, separators=(",", ":")).replace("</", "<\\/")
+    stored = htmlsafe_json_dumps({**engine, **data}, separators=(",", ":"))
     return text.replace("/* data */ null", stored)

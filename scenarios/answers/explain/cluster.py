@@ -139,6 +139,7 @@ def with_one_request(
         requests=1,
         image=image,  # type: ignore[arg-type]
         image_features=scenario.workload.image_features,
+        client_site=scenario.loads[0].client_site,
         image_bytes=max(scenario.loads[0].image_bytes, size_bytes),
     )
     return _with_only(scenario, scheme, workload)

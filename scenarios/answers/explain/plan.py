@@ -11,7 +11,6 @@ from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.placement import up_sets
 from stripesim.scenarios.schema.keys import Cell, DegradedSpec, Scenario, cells
 from stripesim.scenarios.schema.units import format_size
-from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.clients.objects import S3Load
 from stripesim.sim.ceph.clients.workload import Requests, SyntheticStream
 from stripesim.sim.ceph.cluster import NO_OSD, Models
@@ -105,7 +104,7 @@ class PlacedRequest:
 
     def role_name(self, role: int) -> str:
         """Return the name of a role of the request."""
-        return roles.role_name(role, self.width)
+        return self.pool.cluster.role_name(role)
 
     def shard_counts(self) -> dict[str, Any]:
         """Return the counts of shards read and written, and the method, as fields of a `Timeline`."""

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
+from stripesim.models.documents import Documented
 from stripesim.scenarios.answers.explain.record import RecordedStep
 from stripesim.scenarios.answers.explain.shares import ParameterShare
 from stripesim.sim.engine.program import PENDING
 from stripesim.sim.observe.critical_path import critical_steps
-from stripesim.sim.observe.documents import Documented
 
 Op = Literal["write", "read", "repair", "put", "get", "head", "list", "delete"]
 
@@ -244,7 +244,7 @@ def _category(step: RecordedStep) -> str:
 
 
 #: Category of a delay or a use, by the last part of its role.
-_DELAYS = {"wire": "network", "rx": "network"}
+_DELAYS = {"wire": "network", "rx": "network", "far": "network"}
 _USES = {
     "tx": "network",
     "rx": "network",

@@ -141,7 +141,10 @@ def _cells(row: Row) -> dict[str, str | TableCell]:
 
 def _groups_text(row: Row, name: str) -> str:
     count = row[f"pgs_{name}"]
-    return f"{count:,} PGs, {bytes_text(row[f'bytes_{name}'])}" if count else "–"
+    if not count:
+        return "–"
+    groups = "1 PG" if count == 1 else f"{count:,} PGs"
+    return f"{groups}, {bytes_text(row[f'bytes_{name}'])}"
 
 
 def _time_text(row: Row) -> str | TableCell:

@@ -7,7 +7,7 @@ side.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from math import log
 from typing import Final, NamedTuple
@@ -64,7 +64,6 @@ _FIRST_SCORE: Final = 1000.0
 # Growth of the logarithm of the latency across a gap below which it is not refined.
 _RISE_MIN: Final = 0.1
 
-OnPoint = Callable[[LoadCurve, LoadPoint], None]
 Batch = Generator[list[RateRun], list[RateMeasurement], None]
 
 
@@ -83,8 +82,6 @@ class BuilderSettings(NamedTuple):
         Requests of each run [count].
     points_max
         Points of the curve [count].
-    on_point
-        Called with the curve so far and its new point.
     unchecked
         Keep the numbers of runs that the audit refuses.
     """
@@ -94,8 +91,14 @@ class BuilderSettings(NamedTuple):
     replications: int
     requests: int
     points_max: int
-    on_point: OnPoint
     unchecked: bool = False
+
+
+class NewPoint(NamedTuple):
+    """A point, and the curve as it was known then."""
+
+    curve: LoadCurve
+    point: LoadPoint
 
 
 class _Rate(NamedTuple):
@@ -144,6 +147,7 @@ class CurveBuilder:
     cell: Cell
     settings: BuilderSettings
     rates: list[_Rate] = field(default_factory=list)
+    new: list[NewPoint] = field(default_factory=list)  # Not taken by `take_new` yet.
     saturation: Interval | None = None
     is_searched: bool = False
     limited_by: str | None = None
@@ -178,6 +182,11 @@ class CurveBuilder:
             if per_s is None:
                 return
             yield from self._simulate(shares, per_s)
+
+    def take_new(self) -> list[NewPoint]:
+        """Return the points since the last call."""
+        new, self.new = self.new, []
+        return new
 
     def curve(self) -> LoadCurve:
         """Return the curve so far."""
@@ -324,7 +333,7 @@ class CurveBuilder:
             rate = yield from self._confirm(shares, rate)
         self.rates.append(rate)
         self.rates.sort(key=lambda one: one.per_s)
-        self.settings.on_point(self.curve(), self._point(rate))
+        self.new.append(NewPoint(self.curve(), self._point(rate)))
 
     def _confirmed(
         self, shares: Sequence[float], per_s: float, *, longer: int = 1

@@ -7,15 +7,16 @@ each.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Final, NamedTuple
 
 from stripesim.models.problems import first_problem
 from stripesim.scenarios.answers.load.curve_builder import (
+    Batch,
     BuilderSettings,
     CurveBuilder,
-    OnPoint,
+    NewPoint,
 )
 from stripesim.scenarios.answers.load.rate_runs import (
     RateMeasurement,
@@ -23,12 +24,14 @@ from stripesim.scenarios.answers.load.rate_runs import (
     measure_rate,
 )
 from stripesim.scenarios.answers.load.results import LoadCurve
+from stripesim.scenarios.answers.load.words import rounded_rate
 from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.geometry import loads_with_keys
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.work.pool import Death, cores_usable, run_pool
+from stripesim.sim.observe.progress import OnStep, silent
 
 #: Largest number of curves of one scenario.
 CURVES_MAX: Final = 24
@@ -52,8 +55,7 @@ def load_curves(
     requests: int | None = None,
     points_max: int = POINTS_MAX,
     jobs: int | None = None,
-    on_point: OnPoint | None = None,
-    should_stop: Callable[[], bool] | None = None,
+    progress: OnStep = silent,
     unchecked: bool = False,
 ) -> list[LoadCurve]:
     """Simulate the load curve of each scheme and kind of request of a scenario.
@@ -78,17 +80,15 @@ def load_curves(
         Points of each curve [count].
     jobs
         Worker processes [count]. None uses all cores. 1 runs everything in this process.
-    on_point
-        Called in this process with the curve so far and its new point.
-    should_stop
-        Asked after each run. If it returns True, the curves so far are returned.
+    progress
+        Called after each point with its scheme and rate.
     unchecked
         Keep the numbers of runs that the audit refuses.
 
     Returns
     -------
     list of LoadCurve
-        One for each cell of each scenario, in order; fewer if stopped.
+        One for each cell of each scenario, in order.
 
     Raises
     ------
@@ -98,6 +98,31 @@ def load_curves(
     RefusedError
         If the audit refuses the saturation of a curve.
     """
+    builders = curve_builders(
+        scenario,
+        engine=engine,
+        p99_bounds_s=p99_bounds_s,
+        replications=replications,
+        requests=requests,
+        points_max=points_max,
+        unchecked=unchecked,
+    )
+    for curve, point in new_points(builders, jobs=jobs):
+        progress(f"{curve.cell.scheme} at {rounded_rate(point.offered_iops)}/s")
+    return [builder.curve() for builder in builders if builder.is_begun]
+
+
+def curve_builders(
+    scenario: Scenario | Sequence[Scenario],
+    *,
+    engine: str = "compiled",
+    p99_bounds_s: Sequence[float] = (),
+    replications: int = REPLICATIONS,
+    requests: int | None = None,
+    points_max: int = POINTS_MAX,
+    unchecked: bool = False,
+) -> list[CurveBuilder]:
+    """Return a builder for each cell of each scenario. Parameters and errors are those of `load_curves`."""
     scenarios = [scenario] if isinstance(scenario, Scenario) else list(scenario)
     builders = []
     for asked in (one.with_enough_clients() for one in scenarios):
@@ -109,12 +134,10 @@ def load_curves(
             replications=replications,
             requests=requests or _requests_of(asked),
             points_max=points_max,
-            on_point=on_point or (lambda curve, point: None),
             unchecked=unchecked,
         )
         builders += [CurveBuilder(asked, cell, settings) for cell in cells(asked)]
-    _compute(builders, jobs or cores_usable(), should_stop or (lambda: False))
-    return [builder.curve() for builder in builders if builder.is_begun]
+    return builders
 
 
 def _bounds_ns(scenario: Scenario, p99_bounds_s: Sequence[float]) -> tuple[float, ...]:
@@ -188,10 +211,23 @@ def _attempt(slot: _Slot) -> RateMeasurement | _Failed:
         return _Failed(f"load: {type(error).__name__}: {first_problem(error)}")
 
 
-def _compute(
-    builders: Sequence[CurveBuilder], jobs: int, should_stop: Callable[[], bool]
-) -> None:
-    """Run the batches of all curves side by side until all are complete."""
+def new_points(
+    builders: Sequence[CurveBuilder],
+    *,
+    jobs: int | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Iterator[NewPoint]:
+    """Run the batches of all curves side by side until all are complete, and yield each point.
+
+    Parameters
+    ----------
+    builders
+        One for each curve.
+    jobs
+        Worker processes [count]. None uses all cores. 1 runs everything in this process.
+    should_stop
+        Asked after each run. If it returns True, the curves remain as they are.
+    """
     curves = [builder.runs() for builder in builders]
     waiting: deque[_Slot] = deque()
     pending: list[dict[int, RateMeasurement]] = [{} for _ in builders]
@@ -204,7 +240,7 @@ def _compute(
 
     for index, runs in enumerate(curves):
         queue(index, next(runs))
-    with closing(_answers(waiting, jobs)) as answers:
+    with closing(_answers(waiting, jobs or cores_usable())) as answers:
         for slot, answer in answers:
             if isinstance(answer, Death):
                 raise ValueError(f"load: {answer.reason}")
@@ -216,13 +252,20 @@ def _compute(
             measured[slot.number] = answer
             if len(measured) < sizes[slot.curve]:
                 continue
-            try:
-                batch = curves[slot.curve].send(
-                    [measured[number] for number in range(len(measured))]
-                )
-            except StopIteration:
-                continue
-            queue(slot.curve, batch)
+            batch = _next_batch(curves[slot.curve], measured)
+            yield from builders[slot.curve].take_new()
+            if batch is not None:
+                queue(slot.curve, batch)
+
+
+def _next_batch(
+    runs: Batch, measured: Mapping[int, RateMeasurement]
+) -> list[RateRun] | None:
+    """Return the runs that follow measured ones, None at the end of the curve."""
+    try:
+        return runs.send([measured[number] for number in range(len(measured))])
+    except StopIteration:
+        return None
 
 
 def _answers(

@@ -7,7 +7,7 @@ from itertools import pairwise, takewhile
 from typing import Any, Final
 
 from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint
-from stripesim.scenarios.answers.load.words import request_kind, rounded_rate
+from stripesim.scenarios.answers.load.words import rounded_rate
 from stripesim.scenarios.schema.units import duration_text
 from stripesim.scenarios.show.figures.captions import scheme_label
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn_all
@@ -20,6 +20,7 @@ from stripesim.scenarios.show.figures.specification import (
     line_at,
     series_style,
 )
+from stripesim.scenarios.show.words import request_kind
 
 _SIZE_INCHES: Final = (5.6, 4.3)
 _PAIR_INCHES: Final = (11.2, 4.3)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from stripesim.models.documents import Documented
 from stripesim.scenarios.cells.bound import Bound
 from stripesim.scenarios.schema.keys import Cell
-from stripesim.sim.observe.documents import Documented
 from stripesim.sim.observe.intervals import Interval
 from stripesim.sim.observe.result_row import withheld_columns
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from stripesim.scenarios.answers.load.vms import VmPoint, VmsWithin
-from stripesim.scenarios.answers.load.words import request_kind
 from stripesim.scenarios.cells.bound import resource_words
 from stripesim.scenarios.cells.notes import (
     hole_warnings,
@@ -18,7 +17,6 @@ from stripesim.scenarios.cells.notes import (
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.units import duration_text, number_text
 from stripesim.scenarios.show.answer import Answer
-from stripesim.scenarios.show.figures.captions import scheme_label
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn_all
 from stripesim.scenarios.show.figures.specification import (
     AxisSpec,
@@ -30,6 +28,7 @@ from stripesim.scenarios.show.figures.specification import (
 )
 from stripesim.scenarios.show.files import csv_text
 from stripesim.scenarios.show.tables import Table
+from stripesim.scenarios.show.words import cell_words
 from stripesim.sim.observe.intervals import Interval
 
 _SIZE_INCHES: Final = (6.4, 4.3)
@@ -80,7 +79,7 @@ def answer_of_vms(
 def vm_sentence(found: VmsWithin) -> str:
     """Say how many machines keep the bound, and what limits more of them."""
     bound = duration_text(found.p99_bound_ns * 1e-9)
-    title = _title(found)
+    title = cell_words(found.cell)
     if found.is_most:
         return f"{title}: p99 ≤ {bound} with up to {found.vms:,} virtual machines, the most that were tried"
     if not found.vms:
@@ -123,11 +122,6 @@ def notes_of_vms(scenario: Scenario, replications: int) -> list[str]:
     ]
 
 
-def _title(found: VmsWithin) -> str:
-    kind = request_kind(found.cell)
-    return f"{scheme_label(found.cell.scheme)}, {kind[0].lower()}{kind[1:]}"
-
-
 def _table(found: VmsWithin) -> Table:
     rows = [
         {
@@ -139,7 +133,7 @@ def _table(found: VmsWithin) -> Table:
         }
         for point in found.points
     ]
-    return Table.of(_title(found), rows, words=(4,), caption_shown=True)
+    return Table.of(cell_words(found.cell), rows, words=(4,), caption_shown=True)
 
 
 def _milliseconds(latency_ns: Interval) -> str:
@@ -185,7 +179,7 @@ def _line(found: VmsWithin, style: Mapping[str, str]) -> Iterator[LayerSpec]:
         mark="marked line",
         x=[point.vms for point in points],
         y=[point.latency_p99_ns.mean / _MS for point in points],
-        label=_title(found),
+        label=cell_words(found.cell),
         style=dict(style),
     )
     known = [

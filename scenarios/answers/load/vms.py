@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar, Final
 
+from stripesim.models.documents import Documented
 from stripesim.models.problems import first_problem
 from stripesim.scenarios.answers.load.analysis import rate_within
 from stripesim.scenarios.answers.load.curves import check_load
@@ -23,8 +24,8 @@ from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.scenarios.work.pool import Death, cores_usable, run_pool
-from stripesim.sim.observe.documents import Documented
 from stripesim.sim.observe.intervals import Interval, student_interval
+from stripesim.sim.observe.progress import OnStep, silent
 
 #: Runs of each number of machines, with different seeds.
 REPLICATIONS: Final = 5
@@ -46,7 +47,6 @@ _SERVED_MIN: Final = 0.99
 _PILES_UP: Final = 2.0
 
 #: Called with the cell and the number of machines of each point.
-OnVms = Callable[[Cell, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +142,7 @@ def vms_within(
     engine: str = "compiled",
     replications: int = REPLICATIONS,
     jobs: int | None = None,
-    on_vms: OnVms | None = None,
+    progress: OnStep = silent,
 ) -> list[VmsWithin]:
     """Find how many virtual machines keep the 99th percentile of latency within a bound.
 
@@ -159,8 +159,8 @@ def vms_within(
         Runs of each number of machines [count], at least 2.
     jobs
         Worker processes [count]. None uses all cores. 1 runs everything in this process.
-    on_vms
-        Called before each number of machines.
+    progress
+        Called before each number of machines, with it.
 
     Returns
     -------
@@ -183,10 +183,7 @@ def vms_within(
     search = _VmSearch(
         scenario, p99_bound_s * 1e9, engine, replications, jobs or cores_usable()
     )
-    return [
-        search.within(cell, on_vms or (lambda cell, vms: None))
-        for cell in cells(scenario)
-    ]
+    return [search.within(cell, progress) for cell in cells(scenario)]
 
 
 @dataclass(frozen=True)
@@ -197,12 +194,12 @@ class _VmSearch:
     replications: int
     jobs: int
 
-    def within(self, cell: Cell, on_vms: OnVms) -> VmsWithin:
+    def within(self, cell: Cell, progress: OnStep) -> VmsWithin:
         """Double the number of machines until the bound is exceeded, then search between neighbours."""
         points: dict[int, VmPoint] = {}
 
         def exceeds(vms: int) -> bool:
-            on_vms(cell, vms)
+            progress(f"{cell.scheme}, {vms:,} virtual machines")
             points[vms] = self._point(cell, vms)
             return self._exceeds(points[vms])
 

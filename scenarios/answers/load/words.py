@@ -11,14 +11,10 @@ from stripesim.scenarios.cells.bound import resource_words
 from stripesim.scenarios.cells.notes import (
     warnings_of,
 )
-from stripesim.scenarios.schema.keys import Cell, Scenario, cells
-from stripesim.scenarios.schema.units import duration_text, number_text, size_text
-from stripesim.scenarios.show.figures.captions import (
-    OBJECT_OPS,
-    kind_words,
-    scheme_label,
-)
+from stripesim.scenarios.schema.keys import Scenario, cells
+from stripesim.scenarios.schema.units import duration_text, number_text
 from stripesim.scenarios.show.tables import Table
+from stripesim.scenarios.show.words import cell_words
 from stripesim.sim.observe.audit import failed_check
 from stripesim.sim.observe.intervals import Interval
 
@@ -35,7 +31,9 @@ _PAST: Final = "past saturation"
 
 def table_of(curve: LoadCurve) -> Table:
     """Return the table of the simulated points of a curve."""
-    return Table.of(curve_title(curve), rows_of(curve), words=(5,), caption_shown=True)
+    return Table.of(
+        cell_words(curve.cell), rows_of(curve), words=(5,), caption_shown=True
+    )
 
 
 def load_warnings(scenario: Scenario) -> list[str]:
@@ -53,17 +51,6 @@ def load_warnings(scenario: Scenario) -> list[str]:
     return warnings_of(scenario_of(arrivals))
 
 
-def request_kind(cell: Cell) -> str:
-    """Name the kind of request of a curve.
-
-    >>> request_kind(Cell("rep:3", "write", "rand", 4096))
-    'Random writes of 4 KiB'
-    """
-    if cell.block_size_bytes is None:
-        return "All workloads"
-    return f"{kind_words(cell.op, cell.pattern)} of {size_text(cell.block_size_bytes)}"
-
-
 def sentence_of(curve: LoadCurve) -> str:
     """Write the knee, the saturation and the rates within latency bounds in one sentence."""
     parts = []
@@ -75,7 +62,7 @@ def sentence_of(curve: LoadCurve) -> str:
         saturated += f", limited by {resource}"
     parts.append(saturated)
     parts += [within_words(within, curve.points) for within in curve.within]
-    return f"{curve_title(curve)}: {'; '.join(parts)}"
+    return f"{cell_words(curve.cell)}: {'; '.join(parts)}"
 
 
 def within_words(within: RateWithin, points: Sequence[LoadPoint]) -> str:
@@ -109,19 +96,6 @@ def rounded_rate(per_s: float) -> str:
     ('84,300', '0.5')
     """
     return number_text(float(f"{per_s:.3g}"))
-
-
-def curve_title(curve: LoadCurve) -> str:
-    """Name a curve.
-
-    >>> from types import SimpleNamespace
-    >>> curve_title(SimpleNamespace(cell=Cell("rs:4,2", "read", "rand", 4096)))
-    'RS(4,2), random reads of 4 KiB'
-    """
-    kind = request_kind(curve.cell)
-    if curve.cell.op not in OBJECT_OPS:
-        kind = f"{kind[0].lower()}{kind[1:]}"
-    return f"{scheme_label(curve.cell.scheme)}, {kind}"
 
 
 def rows_of(curve: LoadCurve) -> list[dict[str, str]]:

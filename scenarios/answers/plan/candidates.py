@@ -7,6 +7,7 @@ from functools import partial
 from itertools import product
 from typing import Any, Final, Literal, NamedTuple
 
+from stripesim.models.documents import Documented
 from stripesim.models.problems import ScenarioError, first_problem
 from stripesim.scenarios.cells.bound import Bound, bounds_of, stated_words
 from stripesim.scenarios.cells.models import build_models
@@ -53,7 +54,7 @@ class Verdict(NamedTuple):
 
 
 @dataclass
-class Candidate:
+class Candidate(Documented):
     """One scheme on one cluster, with everything known about it."""
 
     scheme: str
@@ -66,6 +67,20 @@ class Candidate:
     verdicts: list[Verdict] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     results: dict[str, Any] = field(default_factory=dict)
+
+    in_document = (
+        "scheme",
+        "**varied",
+        ("capacity", "bytes_held"),
+        "**results",
+        "bound",
+        "bounds",
+        "verdicts",
+        "meets",
+        "fails",
+        "warnings",
+        "refused",
+    )
 
     @property
     def possible(self) -> bool:
@@ -107,22 +122,24 @@ class Candidate:
         if wanted is not None:
             self.verdicts.append(judge(key, value, wanted, factor, unit, side))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        empty = dict.fromkeys(("raw_bytes", "usable_bytes_full", "usable_bytes_safe"))
-        return {
-            "scheme": self.scheme,
-            **{json_name(key): value for key, value in self.keys.items()},
-            "capacity": self.capacity.to_json() if self.capacity else empty,
-            **self.results,
-            "bound": self.bounds[0]._asdict() if self.bounds else None,
-            "bounds": [bound._asdict() for bound in self.bounds],
-            "verdicts": [verdict._asdict() for verdict in self.verdicts],
-            "meets": self.meets,
-            "fails": self.fails,
-            "warnings": self.warnings,
-            "refused": self.refused,
-        }
+    @property
+    def varied(self) -> dict[str, Any]:
+        """Values of the varied keys, by their names in JSON."""
+        return {json_name(key): value for key, value in self.keys.items()}
+
+    @property
+    def bound(self) -> Bound | None:
+        """The lowest bound of the rate, None if none is known."""
+        return self.bounds[0] if self.bounds else None
+
+    @property
+    def bytes_held(self) -> Mapping[str, Any]:
+        """Raw and usable bytes, each None if they are not known."""
+        if self.capacity is None:
+            return dict.fromkeys(
+                ("raw_bytes", "usable_bytes_full", "usable_bytes_safe")
+            )
+        return self.capacity.to_json()
 
 
 def candidate_scenario(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from stripesim.scenarios.answers.load.curves import load_curves
-from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint
+from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.plan.candidates import scenario_of_result
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.sim.observe.progress import OnStep, silent
@@ -70,8 +70,8 @@ def curves_of_plan(
     names = sorted(by_scheme, key=scenario.schemes.index)
     points = _PLAN_POINTS * len(names)
 
-    def on_point(curve: LoadCurve, point: LoadPoint) -> None:
-        progress(f"load curve of {curve.cell.scheme}", points)
+    def on_point(words: str, total: int | None = None) -> None:
+        progress(f"load curve of {words}", points)
 
     return load_curves(
         [scenario_of_result(scenario, plan, by_scheme[name]) for name in names],
@@ -80,5 +80,5 @@ def curves_of_plan(
         replications=_PLAN_REPLICATIONS,
         requests=requests,
         points_max=_PLAN_POINTS,
-        on_point=on_point,
+        progress=on_point,
     )

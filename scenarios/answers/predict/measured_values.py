@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from stripesim.models.problems import MeasuredError, Problem
 from stripesim.scenarios.answers.calibrate.fio_output import (
     FioLoad,
     read_fio,
+    read_output,
     scheme_of,
 )
 from stripesim.scenarios.schema.units import parse_size_bytes
@@ -115,7 +115,8 @@ def read_measured_file(path: Path, schemes: Sequence[str]) -> MeasuredFile:
     """
     if path.suffix == ".csv":
         return MeasuredFile(values=tuple(_read_table(path)))
-    document = _json_of(path)
+    wanted = "a .csv table, fio's JSON, or a document of run --json"
+    document = read_output(path, wanted)
     if "rows" in document:
         return MeasuredFile(values=tuple(_values_of_run(path, document["rows"])))
     load = read_fio(path)
@@ -145,23 +146,6 @@ def values_of_load(
             )
         )
     return tuple(values)
-
-
-def _json_of(path: Path) -> dict[str, Any]:
-    wanted = "a .csv table, fio's JSON, or a document of run --json"
-    try:
-        text = path.read_text("utf-8")
-        # fio may print messages before the JSON document.
-        document = json.loads(text[text.index("{") :])
-    except (OSError, ValueError, RecursionError) as error:
-        raise MeasuredError(
-            Problem(place=str(path), got=str(error), wanted=wanted)
-        ) from None
-    if not isinstance(document, dict):
-        raise MeasuredError(
-            Problem(place=str(path), got="another JSON value", wanted=wanted)
-        )
-    return document
 
 
 def _values_of_run(path: Path, rows: Any) -> Iterator[MeasuredValue]:

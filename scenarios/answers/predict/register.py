@@ -18,13 +18,18 @@ from stripesim.calibration.ledger.model_errors import (
     error_band,
 )
 from stripesim.calibration.parameters import sets
+from stripesim.models.documents import (
+    Documented,
+    canonical_json,
+    json_text,
+    json_value,
+)
 from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.answers.run.answer import ScenarioResult
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.units import format_size
 from stripesim.scenarios.show.quantities import IDENTITY, QUANTITIES
-from stripesim.sim.observe.documents import Documented, json_value
 from stripesim.sim.observe.progress import OnStep, silent
 
 #: Form of the file.
@@ -81,20 +86,12 @@ class PredictedRow(Documented):
     utilisation: float | None
     values: tuple[PredictedValue, ...]
 
+    in_document = ("id", "**coordinates", "utilisation", "band", "values")
+
     @property
     def band(self) -> str | None:
         """Band of its utilisation, None if the audit refuses the row."""
         return None if self.utilisation is None else band_of(self.utilisation)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the row as JSON values."""
-        return {
-            "id": self.id,
-            **self.coordinates,
-            "utilisation": self.utilisation,
-            "band": self.band,
-            "values": json_value(self.values),
-        }
 
     def value(self, quantity: str) -> PredictedValue | None:
         """Return the number of a quantity, or None."""
@@ -108,23 +105,24 @@ class ScenarioPrediction:
     result: ScenarioResult
     rows: tuple[PredictedRow, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the document of the register, sealed."""
-        result = self.result
-        provenance = result.provenance
-        return register_document(
-            self.rows,
-            provenance,
-            parameters=result.parameters,
-            scenario=provenance["scenario"],
-            scenario_sha256=provenance["scenario_sha256"],
-            seed=provenance["seed"],
-            drive=provenance["ssd"],
-            completions_sha256=result.completions_sha256,
-            warnings=list(result.warnings),
-            refusals=list(result.refusals),
-            configuration=provenance["configuration"],
-        )
+
+def register_of(prediction: ScenarioPrediction) -> dict[str, Any]:
+    """Return the document of a register of a prediction, sealed."""
+    result = prediction.result
+    provenance = result.provenance
+    return register_document(
+        prediction.rows,
+        provenance,
+        parameters=result.parameters,
+        scenario=provenance["scenario"],
+        scenario_sha256=provenance["scenario_sha256"],
+        seed=provenance["seed"],
+        drive=provenance["ssd"],
+        completions_sha256=result.completions_sha256,
+        warnings=list(result.warnings),
+        refusals=list(result.refusals),
+        configuration=provenance["configuration"],
+    )
 
 
 def register_document(
@@ -303,13 +301,13 @@ def _values_of(parameters: Iterable[Mapping[str, Any]]) -> list[list[Any]]:
 def sealed(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return a document with the hash of its content."""
     # Through JSON, so that a number has the value that a reader of the file sees.
-    content = json.loads(json.dumps(document, allow_nan=False, default=str))
+    content = json.loads(json_text(document))
     return {**content, SEAL: _digest(content)}
 
 
 def _digest(content: Any) -> str:
     """Return the SHA-256 of JSON values, whatever the layout of their file."""
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    text = canonical_json(content, is_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -321,7 +319,7 @@ def write_register(path: Path, document: Mapping[str, Any]) -> None:
     AnswerError
         If the file exists or cannot be written.
     """
-    text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    text = json_text(document)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)

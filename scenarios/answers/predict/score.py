@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from stripesim.calibration.ledger.model_errors import BANDS, KINDS
+from stripesim.models.documents import Documented
 from stripesim.models.problems import MeasuredError, Problem
 from stripesim.scenarios.answers.calibrate.fio_output import FioLoad
 from stripesim.scenarios.answers.predict.measured_values import (
@@ -23,7 +24,6 @@ from stripesim.scenarios.answers.predict.register import (
     read_register,
     rows_of,
 )
-from stripesim.sim.observe.documents import Documented, json_value
 
 #: Name of the line of all bands together.
 _ALL: Final = "all"
@@ -121,6 +121,15 @@ class PredictionScore(Documented):
     rows: tuple[ScoredValue, ...]
     missing: tuple[str, ...]
 
+    in_document = (
+        ("register", "head"),
+        "coverage",
+        "rows",
+        ("summary", "total"),
+        ("bands", "lines"),
+        "missing",
+    )
+
     @property
     def coverage(self) -> float:
         """Share of values that the intervals are made to hold."""
@@ -154,18 +163,11 @@ class PredictionScore(Documented):
             noise_percent=100 * median(noises) if noises else None,
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the document of ``score``."""
-        register = self.register
-        head = ("registered", "scenario", "seed", "versions", SEAL)
-        return {
-            "register": {key: register[key] for key in head},
-            "coverage": self.coverage,
-            "rows": json_value(self.rows),
-            "summary": json_value(self.total),
-            "bands": json_value(self.lines()),
-            "missing": list(self.missing),
-        }
+    @property
+    def head(self) -> dict[str, Any]:
+        """What identifies the register."""
+        keys = ("registered", "scenario", "seed", "versions", SEAL)
+        return {key: self.register[key] for key in keys}
 
 
 def score(register: Path, measured: Path) -> PredictionScore:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stripesim.scenarios.answers.rehearse.tables import (
     table_of_changes,
+    table_of_durations,
     table_of_settings,
 )
 from stripesim.scenarios.schema.keys import Scenario
@@ -44,6 +45,7 @@ def answer_of_rehearsal(scenario: Scenario, document: Mapping[str, Any]) -> Answ
         shown=[
             *_restart(document),
             Table.of("What moves", table_of_changes(document), words=(10,)),
+            *_durations(document),
             Table.of("What clients notice", table_of_settings(document), words=(1,)),
             *_trade_off(document),
         ],
@@ -53,6 +55,13 @@ def answer_of_rehearsal(scenario: Scenario, document: Mapping[str, Any]) -> Answ
         figures=figures,
         page=page,
     )
+
+
+def _durations(document: Mapping[str, Any]) -> Iterator[Table]:
+    """Yield what the durations consist of, where that is known."""
+    rows = table_of_durations(document)
+    if rows:
+        yield Table.of("What the time consists of", rows, words=(1,))
 
 
 def _restart(document: Mapping[str, Any]) -> Iterator[str]:

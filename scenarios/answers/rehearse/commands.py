@@ -1,7 +1,7 @@
 """Write the Ceph commands that make planned changes."""
 
 from stripesim.scenarios.answers.rehearse.variants import MCLOCK
-from stripesim.scenarios.cells.changes import drained_hosts
+from stripesim.scenarios.cells.changes import drained_hosts, sets_norebalance
 from stripesim.scenarios.cells.placement import (
     grown_map_of,
     osd_hosts,
@@ -25,6 +25,19 @@ def commands_of(scenario: Scenario, index: int) -> list[str]:
     Names of hosts and devices that the scenario cannot know are capital words to replace.
     """
     change = scenario.changes[index]
+    if change.kind == "restart":
+        return _restart(scenario, change)
+    if change.kind == "scheme":
+        return _copy(scenario, change)
+    commands = _moving(scenario, index)
+    if not sets_norebalance(change):
+        return commands
+    return ["ceph osd set norebalance", *commands, "ceph osd unset norebalance"]
+
+
+def _moving(scenario: Scenario, index: int) -> list[str]:
+    """Return the commands of a change that moves data within the pool."""
+    change = scenario.changes[index]
     osds = change.osds or ()
     if change.kind in ("out", "in"):
         return [f"ceph osd {change.kind} {' '.join(map(str, osds))}"]
@@ -32,11 +45,7 @@ def commands_of(scenario: Scenario, index: int) -> list[str]:
         return [f"ceph osd crush reweight osd.{osd} {change.weight:g}" for osd in osds]
     if change.kind == "remove":
         return _drain(scenario, index)
-    if change.kind == "add":
-        return _add(scenario, index)
-    if change.kind == "restart":
-        return _restart(scenario, change)
-    return _copy(scenario, change)
+    return _add(scenario, index)
 
 
 def profile_commands(
@@ -78,7 +87,7 @@ def _drain(scenario: Scenario, index: int) -> list[str]:
 
 
 def _add(scenario: Scenario, index: int) -> list[str]:
-    commands = ["ceph osd set norebalance"]
+    commands = []
     for number, osds in enumerate(grown_map_of(scenario).new_osds[index]):
         host = f"HOST{number}"
         commands.append(f"ceph orch host add {host} ADDRESS{number}")
@@ -86,7 +95,7 @@ def _add(scenario: Scenario, index: int) -> list[str]:
             f"ceph orch daemon add osd {host}:DEVICE{device}  # osd.{osd}"
             for device, osd in enumerate(osds)
         ]
-    return [*commands, "ceph osd unset norebalance"]
+    return commands
 
 
 def _restart(scenario: Scenario, change: ChangeSpec) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from stripesim.calibration.ledger.duration_errors import duration_interval
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.answers.rehearse.backfill_schedule import (
     backfill_spans,
@@ -53,12 +54,15 @@ from stripesim.scenarios.cells.notes import kernel_warnings, made_from, warnings
 from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.scenarios.schema.units import duration_text, number_text
+from stripesim.sim.ceph.failures.results.change_results import DURATION_PARTS
 from stripesim.sim.ceph.kinds import kind_of
 from stripesim.sim.observe.audit import collecting_refusals
 from stripesim.sim.observe.progress import OnStep, silent
 
 #: Most shards, counted once per PG, of changes that are also rehearsed with larger ``osd_max_backfills``.
 BACKFILLS_SHARDS_MAX: Final = 500
+# Interval of the duration within the simulation alone, by which settings are compared.
+SIMULATED_ENDS: Final = ("simulated_low_s", "simulated_high_s")
 # Field of the result → column of a simulated change. As in Ceph's counters, messages between OSDs on one host
 # count as sent. The last field counts only traffic between hosts.
 _MOVED: Final = {
@@ -314,7 +318,7 @@ def _row(
         "shards_moved": shards_count,
         "bytes_moved": round(shards_count * whole.group_objects * whole.shard_bytes),
         **_bytes(index, sample, whole),
-        **{name: profiles[0][name] for name in DURATIONS},
+        **{name: profiles[0][name] for name in (*DURATIONS, *DURATION_PARTS)},
         **_fill(index, sample),
         "profiles": profiles,
     }
@@ -347,7 +351,7 @@ def _profile(
         # The cluster never became clean after the previous change.
         return {
             **settings,
-            **dict.fromkeys(DURATIONS),
+            **dict.fromkeys((*DURATIONS, *SIMULATED_ENDS, *DURATION_PARTS)),
             **NO_CLIENTS,
             "before": dict(NO_CLIENTS),
             "after": dict(NO_CLIENTS),
@@ -363,6 +367,7 @@ def _profile(
     return {
         **settings,
         **durations,
+        **_parts_s(simulated, durations["duration_s"]),
         **clients_during(sample, index, duration_s),
         "before": clients_between(sample, before_s or 0.0, simulated["at_s"]),
         "after": clients_between(sample, clean_s, end_s),
@@ -377,7 +382,8 @@ def _durations_s(
     Add the extra time for full-size PGs under the same reservations to the sample's duration.
     """
     sampled_s: float | None = simulated["duration_s"]
-    durations: dict[str, float | None] = dict.fromkeys(DURATIONS)
+    names = (*DURATIONS, *SIMULATED_ENDS)
+    durations: dict[str, float | None] = dict.fromkeys(names)
     object_s = object_time(simulated["backfills"])
     durations["duration_s"] = sampled_s
     if sampled_s is None or object_s is None:
@@ -393,11 +399,25 @@ def _durations_s(
         left_count = whole.group_objects - run.sample.group_objects_count
     mean_s = sampled_s + turns * left_count * object_s.mean
     durations["duration_s"] = mean_s
+    half_s = 0.0
     if object_s.low is not None and object_s.high is not None:
         half_s = turns * whole.group_objects * (object_s.high - object_s.low) / 2
-        durations["duration_low_s"] = max(0.0, mean_s - half_s)
-        durations["duration_high_s"] = mean_s + half_s
+        durations["simulated_low_s"] = max(0.0, mean_s - half_s)
+        durations["simulated_high_s"] = mean_s + half_s
+    low_s, high_s = duration_interval(mean_s, half=half_s / mean_s)
+    durations["duration_low_s"] = low_s
+    durations["duration_high_s"] = high_s
     return durations
+
+
+def _parts_s(
+    simulated: Mapping[str, Any], duration_s: float | None
+) -> dict[str, float | None]:
+    """Return the parts of the duration of a change with all objects [s]."""
+    parts_s = {name: simulated[name] for name in DURATION_PARTS}
+    if duration_s is not None and parts_s["movement_s"] is not None:
+        parts_s["movement_s"] += duration_s - simulated["duration_s"]
+    return parts_s
 
 
 def _fill(index: int, sample: Sample) -> dict[str, Any]:

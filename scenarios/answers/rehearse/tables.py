@@ -11,6 +11,16 @@ def table_of_changes(document: Mapping[str, Any]) -> list[dict[str, str]]:
     return [_of_change(change) for change in document["changes"]]
 
 
+def table_of_durations(document: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return a table row for each change and profile whose duration has parts that are known."""
+    return [
+        _of_parts(change, profile)
+        for change in document["changes"]
+        for profile in change["profiles"]
+        if profile.get("movement_s") is not None
+    ]
+
+
 def table_of_settings(document: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return a table row for each change and profile of a rehearsal: duration and clients."""
     return [
@@ -35,6 +45,15 @@ def _of_change(change: Mapping[str, Any]) -> dict[str, str]:
     fullest = change["fullest_osd"]
     cells["fullest"] = "–" if fullest is None else f"osd.{fullest}"
     cells["ratio reached"] = change["full_ratio_reached"] or "none"
+    return cells
+
+
+def _of_parts(change: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[str, str]:
+    cells = {"change": change["kind"], "profile": profile["profile"]}
+    for part in ("commands", "peering", "movement"):
+        cells[part] = duration_text(profile[f"{part}_s"])
+    cells["time"] = _time_text(profile)
+    cells["interval"] = interval_text(profile)
     return cells
 
 

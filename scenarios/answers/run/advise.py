@@ -5,11 +5,11 @@ from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from typing import Any, ClassVar, Final, NamedTuple
 
+from stripesim.models.documents import Documented
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.sim.ceph.cluster import Models
-from stripesim.sim.observe.documents import Documented
 from stripesim.sim.observe.intervals import Interval, student_interval
 from stripesim.sim.observe.limits import resource_name
 from stripesim.sim.observe.progress import OnStep, silent

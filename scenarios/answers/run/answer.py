@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from stripesim.models.documents import json_text
 from stripesim.scenarios.answers.run.buying_curves import buying_sentences
 from stripesim.scenarios.answers.run.collect import Rows
 from stripesim.scenarios.answers.run.cost_table import cost_parts
@@ -22,7 +23,7 @@ from stripesim.scenarios.answers.run.tables import (
 from stripesim.scenarios.answers.run.words import sentences_of_run
 from stripesim.scenarios.cells.notes import load_sentences
 from stripesim.scenarios.show.answer import NOTEBOOK_ROWS_MAX, Answer, left_out_html
-from stripesim.scenarios.show.files import json_text, result_files
+from stripesim.scenarios.show.files import result_files
 from stripesim.scenarios.show.result_table import html_table, result_table
 from stripesim.scenarios.show.tables import Table, TerminalPart
 
@@ -135,7 +136,8 @@ class ScenarioResult(Answer):
         }
 
     def _parts(self) -> Iterator[str | Table | TerminalPart]:
-        """Yield the tables, and then the sentences."""
+        """Yield what to buy first, the tables, and then the other sentences."""
+        yield from buying_sentences(self.purchases)
         yield TerminalPart(partial(result_table, self.rows), file_width=_ROWS_WIDTH)
         rows = self.rows.to_dicts()
         if self.shows_costs:
@@ -143,7 +145,6 @@ class ScenarioResult(Answer):
         if self.advice:
             yield advice_table(self.advice)
         if self.purchases:
-            yield from buying_sentences(self.purchases)
             yield purchases_table(self.purchases)
         yield from map(timeline_table, self.timelines)
         if self.capacities:

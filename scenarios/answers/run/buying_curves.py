@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
+from stripesim.models.documents import Documented
 from stripesim.scenarios.answers.run.advise import CELLS_MAX, REPLICATIONS
 from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.cells.models import build_models
@@ -16,7 +17,7 @@ from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.forms.prices import cost_of
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.scenarios.schema.units import number_text, rate_text
-from stripesim.sim.observe.documents import Documented
+from stripesim.scenarios.show.words import cell_words
 from stripesim.sim.observe.intervals import Interval, student_interval
 from stripesim.sim.observe.progress import OnStep, silent
 
@@ -253,7 +254,7 @@ def _own_points(
 
 def _point(
     cell: Cell,
-    step: PurchaseStep,
+    purchase: PurchaseStep,
     own: Sequence[Any],
     rows: Sequence[Any],
     *,
@@ -263,8 +264,8 @@ def _point(
     gains = [row.iops - before.iops for before, row in zip(own, rows, strict=True)]
     return BuyingPoint(
         cell,
-        step.resource,
-        step.amount,
+        purchase.resource,
+        purchase.amount,
         is_own,
         iops=student_interval([row.iops for row in rows]),
         iops_gain=student_interval(gains),
@@ -308,11 +309,11 @@ def buying_sentences(points: Sequence[Mapping[str, Any]]) -> list[str]:
             and not point["is_own"]
             and (point["iops_gain_low"] or 0) > 0
         ]
-        name = f"{cell[0]}, {cell[2]} {cell[1]} of {cell[3]} bytes"
+        name = cell_words(Cell(*cell))
         if not bought:
             sentences.append(f"{name}: no step buys more requests per second.")
             continue
-        most = max(bought, key=lambda point: point["iops_gain"])
+        most = _smallest_with_most(bought)
         words = f"{name}: most requests: {_step_text(most)}"
         priced = [point for point in bought if point["iops_per_1000"] is not None]
         if priced:
@@ -324,6 +325,18 @@ def buying_sentences(points: Sequence[Mapping[str, Any]]) -> list[str]:
             )
         sentences.append(f"{words}.")
     return sentences
+
+
+def _smallest_with_most(bought: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the smallest step of the best resource whose gain the best step does not clearly exceed."""
+    best = max(bought, key=lambda point: point["iops_gain"])
+    equal = (
+        point
+        for point in bought
+        if point["resource"] == best["resource"]
+        and point["iops_gain"] >= best["iops_gain_low"]
+    )
+    return min(equal, key=lambda point: point["amount"])
 
 
 def _step_text(point: Mapping[str, Any]) -> str:

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from stripesim.models.documents import json_text
+from stripesim.scenarios.answers.sweep.ended import INTERRUPTED
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
 from stripesim.scenarios.answers.sweep.stats import CELL_COLUMNS
 from stripesim.scenarios.answers.sweep.table import for_terminal, means_table
 from stripesim.scenarios.show.answer import Answer
-from stripesim.scenarios.show.files import csv_text, json_text, result_files
+from stripesim.scenarios.show.files import csv_text, result_files
 
 if TYPE_CHECKING:
     from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
-#: Why a sweep stopped that the user interrupted.
-INTERRUPTED: Final = "interrupted"
 #: Exit status of a sweep that the user interrupted.
 _STATUS_INTERRUPTED: Final = 130
 

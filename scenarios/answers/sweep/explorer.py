@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final
 
 import polars as pl
 
+from stripesim.models.documents import Documented
 from stripesim.scenarios.schema.units import format_size
 from stripesim.scenarios.show.figures.captions import (
     OP_WORDS,
@@ -19,7 +20,6 @@ from stripesim.scenarios.show.figures.captions import (
 )
 from stripesim.scenarios.show.page.render import render
 from stripesim.scenarios.show.quantities import COSTS, QUANTITIES
-from stripesim.sim.observe.documents import Documented
 from stripesim.sim.observe.limits import resource_name
 
 #: Columns that the explorer offers, the first one selected.

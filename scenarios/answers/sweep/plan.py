@@ -2,7 +2,6 @@
 
 import csv
 import itertools
-import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from stripesim.models.problems import Problem, ScenarioError, SweepError
+from stripesim.models.documents import json_line, toml_value
+from stripesim.models.problems import AnswerError, Problem, ScenarioError
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.loader import (
     Override,
@@ -19,7 +19,6 @@ from stripesim.scenarios.schema.loader import (
     overridden,
 )
 from stripesim.scenarios.schema.problems import value_text
-from stripesim.scenarios.schema.toml import toml_value
 from stripesim.scenarios.work.task import (
     SweepTask,
     files_sha256,
@@ -148,7 +147,7 @@ def plan_sweep(
 
     Raises
     ------
-    SweepError
+    AnswerError
         If the sweep cannot run; the message lists every fault.
     """
     faults: list[Problem | str] = []
@@ -172,7 +171,7 @@ def plan_sweep(
                 place="--over", got=f"more than {_POINTS_MAX:,} points", wanted="fewer"
             )
         )
-        raise SweepError(*faults)
+        raise AnswerError(*faults)
     scenarios = _load(scenario, axes, sets, seed, faults)
     first = scenarios[0].seed if scenarios else 0
     if first + replications - 1 > _SEED_MAX:
@@ -184,7 +183,7 @@ def plan_sweep(
             )
         )
     if faults:
-        raise SweepError(*dict.fromkeys(faults))
+        raise AnswerError(*dict.fromkeys(faults))
     keys = tuple(key for axis in axes for key in axis.keys)
     tasks = _tasks(scenarios, keys, replications, engine)
     _refuse_repeats(tasks, keys)
@@ -245,7 +244,7 @@ def _tasks(
     forget_models()
     count = replications * sum(len(cells(point)) for point in scenarios)
     if count > TASKS_MAX:
-        raise SweepError(
+        raise AnswerError(
             Problem(
                 place="--replications",
                 got=f"{replications:,}, that is {count:,} runs of cells",
@@ -555,7 +554,7 @@ def _column(values: list[Any]) -> list[Any]:
         return [float(value) for value in values]
     if len(kinds) == 1 and kinds <= {str, int, float, bool}:
         return values
-    return [value if isinstance(value, str) else json.dumps(value) for value in values]
+    return [value if isinstance(value, str) else json_line(value) for value in values]
 
 
 def _value(scenario: Scenario, key: str) -> Any:
@@ -572,7 +571,7 @@ def _refuse_repeats(tasks: Sequence[SweepTask], keys: Sequence[str]) -> None:
     for task in tasks:
         if task.task_id in seen:
             # A cell that two points share would count twice.
-            raise SweepError(
+            raise AnswerError(
                 Problem(
                     place="--over",
                     key=", ".join(keys),

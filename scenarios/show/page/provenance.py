@@ -1,15 +1,15 @@
 """Show the provenance of an answer on its page: what it was made from, and every parameter."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from stripesim.models.documents import json_text
 from stripesim.scenarios.show.tables import Table
 
 
 def pretty(value: Mapping[str, Any]) -> str:
     """Return indented JSON."""
-    return json.dumps(dict(value), indent=1, ensure_ascii=False, default=str)
+    return json_text(dict(value)).rstrip()
 
 
 def provenance_text(source: Mapping[str, Any]) -> str:

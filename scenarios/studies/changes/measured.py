@@ -40,6 +40,13 @@ class MeasuredChange:
     measured: Mapping[str, float]
 
 
+def has_changes(folder: Path) -> bool:
+    """Return True if a folder has a file of changes."""
+    return any(
+        (folder / name).is_file() for name in ("change.csv", "change/change.csv")
+    )
+
+
 def load_changes(folder: Path) -> tuple[MeasuredChange, ...]:
     """Read the changes of a folder, from ``change.csv`` or ``change/change.csv``.
 
@@ -51,10 +58,9 @@ def load_changes(folder: Path) -> tuple[MeasuredChange, ...]:
     file = folder / "change.csv"
     if not file.is_file():
         file = folder / "change" / "change.csv"
-    if not file.is_file():
-        raise MeasuredError(
-            Problem(place="--data", got=str(folder), wanted="a folder with change.csv")
-        )
+    if not has_changes(folder):
+        wanted = "a folder with change.csv or timed.csv"
+        raise MeasuredError(Problem(place="--data", got=str(folder), wanted=wanted))
     problems: list[Problem] = []
     changes = tuple(_change(row) for row in read_rows(file, _COLUMNS, problems))
     if problems:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -14,12 +15,15 @@ from stripesim.scenarios.studies.base import Setting, Study
 from stripesim.scenarios.studies.ceph16.cluster import PARAMETERS, models_for
 from stripesim.scenarios.studies.changes.claims import simulated_metric, simulated_time
 from stripesim.scenarios.studies.changes.measured import (
+    MeasuredChange,
     MeasuredPool,
     claims_of_changes,
+    has_changes,
     load_changes,
 )
 from stripesim.scenarios.studies.changes.runs import POOLS, change_rows
 from stripesim.scenarios.studies.changes.timed import (
+    TimedChange,
     by_key,
     claim_id,
     claims_of_times,
@@ -43,16 +47,16 @@ class ChangesStudy(Study):
         """List one task for each pool, which goes through all changes, and for each timed change."""
         pools: tuple[MeasuredPool, ...] = POOLS
         folder = setting.options.get("data")
+        timed_changes = load_timed(folder)
         if folder is not None:
-            pools = tuple(dict.fromkeys(each.pool for each in load_changes(folder)))
+            counted = _counted(folder, timed_changes)
+            pools = tuple(dict.fromkeys(each.pool for each in counted))
         tasks = [
             Call(pool.scheme, change_rows, (pool, setting.engine)) for pool in pools
         ]
-        if folder is not None:
-            return tasks
         timed = [
             Call(claim_id(key), time_row, (tuple(repeats), setting.engine))
-            for key, repeats in by_key(load_timed()).items()
+            for key, repeats in by_key(timed_changes).items()
         ]
         return [*tasks, *timed]
 
@@ -78,13 +82,26 @@ class ChangesStudy(Study):
                 parameters=self.parameters(),
                 groups=claim_rules(self.name).groups,
             )
-        claims = claims_of_changes(load_changes(folder))
-        values = {claim.id: simulated_metric(rows, claim) for claim in claims}
+        timed_changes = load_timed(folder)
+        counted = claims_of_changes(_counted(folder, timed_changes))
+        timed_claims = claims_of_times(timed_changes, read=())
+        values = {claim.id: simulated_metric(rows, claim) for claim in counted}
+        values |= {claim.id: simulated_time(rows, claim) for claim in timed_claims}
+        claims = (*counted, *timed_claims)
         return judge(claims, values, parameters=self.parameters())
 
     def provenance(self, setting: Setting, tasks: Sequence[Task]) -> dict[str, Any]:
         """Return the generation and the parameter set."""
         return {"generation": "pacific", "parameters": PARAMETERS}
+
+
+def _counted(
+    folder: Path, timed_changes: Sequence[TimedChange]
+) -> tuple[MeasuredChange, ...]:
+    """Return the changes of a folder whose bytes are known: none if it has times alone."""
+    if timed_changes and not has_changes(folder):
+        return ()
+    return load_changes(folder)
 
 
 STUDY = ChangesStudy()

@@ -6,8 +6,9 @@ logs of the OSDs state it. Repeats of a change make one claim, of their mean.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import mean
 from typing import Final, Literal
 
@@ -74,8 +75,8 @@ class TimedChange:
         return (self.scheme, self.log, self.profile, self.kind)
 
 
-def load_timed() -> tuple[TimedChange, ...]:
-    """Read the shipped changes.
+def load_timed(folder: Path | None = None) -> tuple[TimedChange, ...]:
+    """Read the shipped changes, or those in ``timed.csv`` of a folder; none if it has no such file.
 
     Raises
     ------
@@ -83,6 +84,10 @@ def load_timed() -> tuple[TimedChange, ...]:
         If a cell is wrong, with a line for each fault.
     """
     source: Source = study_folder("changes") / "data" / FILE
+    if folder is not None:
+        source = folder / FILE
+        if not source.is_file():
+            return ()
     problems: list[Problem] = []
     changes = tuple(_change(row) for row in read_rows(source, _COLUMNS, problems))
     if problems:
@@ -122,12 +127,17 @@ def claim_id(key: Key) -> str:
     return f"timed20:{':'.join(key)}"
 
 
-def claims_of_times(changes: Sequence[TimedChange]) -> list[Claim]:
-    """Return a claim for each change: the mean of its repeats."""
-    return [_claim(key, repeats) for key, repeats in by_key(changes).items()]
+def claims_of_times(
+    changes: Sequence[TimedChange], *, read: Collection[Key] = _READ
+) -> list[Claim]:
+    """Return a claim for each change: the mean of its repeats. Those that were `read` calibrate."""
+    return [
+        _claim(key, repeats, "calibration" if key in read else "held-out")
+        for key, repeats in by_key(changes).items()
+    ]
 
 
-def _claim(key: Key, repeats: Sequence[TimedChange]) -> Claim:
+def _claim(key: Key, repeats: Sequence[TimedChange], role: str) -> Claim:
     times_s = [change.clean_s for change in repeats]
     value = mean(times_s)
     note = "measured once"
@@ -150,7 +160,7 @@ def _claim(key: Key, repeats: Sequence[TimedChange]) -> Claim:
         published_text=f"{value:.2f}",
         unit="s",
         kind="exact",
-        role="calibration" if key in _READ else "held-out",
+        role=role,
         compare="value",
         tolerance=TIME_TOLERANCE,
         note=note,

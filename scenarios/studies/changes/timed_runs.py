@@ -7,8 +7,7 @@ from dataclasses import replace
 from statistics import mean
 from typing import Final
 
-import numpy as np
-
+from stripesim.calibration.ledger.duration_errors import duration_interval
 from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import recovery_model
 from stripesim.models.placement import OsdWeights
@@ -45,12 +44,17 @@ def time_row(repeats: Sequence[TimedChange], engine: str) -> list[Row]:
     """Simulate all repeats of a change, each with the times of its commands."""
     times_s = [clean_s(change, engine) for change in repeats]
     first = repeats[0]
+    timed_id = claim_id(first.key)
+    simulated_s = mean(times_s)
+    low_s, high_s = duration_interval(simulated_s, without=timed_id)
     return [
         {
             "scheme": first.scheme,
             "op": "timed change",
-            "timed_id": claim_id(first.key),
-            "time_until_clean_s": mean(times_s),
+            "timed_id": timed_id,
+            "time_until_clean_s": simulated_s,
+            "time_until_clean_low_s": low_s,
+            "time_until_clean_high_s": high_s,
         }
     ]
 
@@ -76,14 +80,12 @@ def clean_s(change: TimedChange, engine: str = "compiled") -> float:
             scheme, pool_id=change.pool_id, pg_num=groups, weights=weights
         )
 
-    planned, held_ns = _commands(change)
     objects = sum(change.group_objects)
     plan = FaultPlan(
-        changes=planned,
+        changes=_commands(change),
         up_sets=up_sets,
         image_objects=objects,
         group_objects=change.group_objects,
-        norebalance_ns=held_ns,
         object_writes_count=1 if change.log == "whole" else None,
         model=recovery_model(_pooled(change).generation),
     )
@@ -100,8 +102,8 @@ def clean_s(change: TimedChange, engine: str = "compiled") -> float:
     pool = replace(pool, cluster=replace(pool.cluster, acting=up_sets(OsdWeights())))
     result = simulate(pool, once.start(), faults=plan, engine=engine).accepted()
     assert result.timeline is not None
-    rows = result.timeline["changes"][-len(change.maps_s) :]
-    return float(rows[-1]["clean_s"] - rows[0]["map_s"])
+    row = result.timeline["changes"][-1]
+    return float(row["clean_s"] - row["map_s"])
 
 
 def _pooled(change: TimedChange) -> Pooled:
@@ -120,25 +122,16 @@ def _pool(change: TimedChange) -> Pool:
     return pool_of(_pooled(change), coded, models=models_for(change))
 
 
-def _commands(
-    change: TimedChange,
-) -> tuple[tuple[PlannedChange, ...], tuple[int, int]]:
-    """Return the change that a change reverses, its own commands, and the span of ``norebalance`` [ns]."""
+def _commands(change: TimedChange) -> tuple[PlannedChange, ...]:
+    """Return the change that a change reverses, and the change with the times of its own commands."""
     known = changes()
     before = _REVERSED.get(change.kind)
     first = (known[before],) if before else ()
     start_s = _SECOND_CHANGE_S if before else 0
-    own = known[change.kind]
-    commands = [
-        PlannedChange(
-            kind=own.kind,
-            changes=(one,),
-            time_ns=round((start_s + at_s) * SECOND_NS),
-        )
-        for one, at_s in zip(own.changes, change.maps_s, strict=True)
-    ]
-    held_ns = (0, 0)
-    if change.rebalance_s is not None:
-        ends_s = (start_s, start_s + change.rebalance_s)
-        held_ns = tuple(np.rint(np.array(ends_s) * SECOND_NS).astype(int).tolist())
-    return (*first, *commands), held_ns
+    own = replace(
+        known[change.kind],
+        time_ns=start_s * SECOND_NS,
+        delays_ns=tuple(round(at_s * SECOND_NS) for at_s in change.maps_s),
+        norebalance_ns=round((change.rebalance_s or 0.0) * SECOND_NS),
+    )
+    return (*first, own)

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from stripesim.models.problems import StudyError
+from stripesim.models.problems import NotComputedError, problems_of
 from stripesim.scenarios.schema.units import parse_size_bytes
 from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.published_rows import (
@@ -92,7 +92,7 @@ class CoresRow(PublishedRow):
         try:
             return parse_size_bytes(self.block)
         except ValueError as error:
-            raise StudyError(str(error)) from None
+            raise NotComputedError(*problems_of(error)) from None
 
     @property
     def is_read(self) -> bool:
@@ -102,7 +102,9 @@ class CoresRow(PublishedRow):
             return True
         if "write" in words:
             return False
-        raise StudyError(f"the operation {self.op!r} is neither a read nor a write")
+        raise NotComputedError(
+            f"the operation {self.op!r} is neither a read nor a write"
+        )
 
     @property
     def pattern(self) -> str:
@@ -117,7 +119,7 @@ class CoresRow(PublishedRow):
     def _number(self, text: str, pattern: str) -> int:
         match = re.search(pattern, text)
         if match is None or not int(match[1]):
-            raise StudyError(f"{text!r} states no number that fits {pattern!r}")
+            raise NotComputedError(f"{text!r} states no number that fits {pattern!r}")
         return int(match[1])
 
 
@@ -126,7 +128,7 @@ def load(data: Path | str | None = None) -> tuple[CoresRow, ...]:
 
     Raises
     ------
-    StudyError
+    MeasuredError
         If the file is missing or lacks columns, or a value is no positive number, with one line for each.
     """
     if data is None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from stripesim.models.problems import RefusedError, StudyError, one_line
+from stripesim.models.problems import NotComputedError, RefusedError, one_line
 from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.scenarios.cells.measured import UPMAP_MAX_DEVIATION, request_count
 from stripesim.scenarios.cells.models import build_models
@@ -51,7 +51,7 @@ def tasks_for(rows: Sequence[CoresRow], engine: str) -> list[Call]:
 def _weight(row: CoresRow) -> float:
     try:
         return float(row.osds * (1 if row.is_read else 3))
-    except StudyError:
+    except NotComputedError:
         return 0.0
 
 
@@ -59,7 +59,7 @@ def simulate_rows(rows: Sequence[CoresRow], engine: str = "compiled") -> list[Ro
     """Simulate rows that share a run. Each result row has a value, or the reason why there is none."""
     try:
         numbers = simulated(rows[0], engine)
-    except (ValueError, RefusedError) as error:
+    except ValueError as error:
         reason = one_line(error)
         return [
             {"claim": row.claim_id, "value": None, "reason": reason} for row in rows
@@ -110,7 +110,7 @@ def scenario_of(row: CoresRow) -> Scenario:
     osds = row.osds
     hosts = 1 if is_alone(row) else row.hosts
     if osds % hosts:
-        raise StudyError(f"{osds} OSDs are no multiple of {hosts} hosts")
+        raise NotComputedError(f"{osds} OSDs are no multiple of {hosts} hosts")
     groups = row.pg_num or _groups(osds)
     clients = hosts * row.fio_per_host
     in_flight = clients * row.depth

@@ -77,6 +77,7 @@ def pool_for(row: CountedRow, models: Models) -> Pool:
         lists=row.op == "list",
         tails=len(layout.tail_bytes),
         width=scheme.width,
+        unit_bytes=models.gateway.chunk_bytes,
     )
     return replace(pool, cluster=replace(pool.cluster, gateways=gateways))
 

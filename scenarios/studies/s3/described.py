@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from stripesim.calibration.measured.hardware import arithmetic_factor, processor_factor
-from stripesim.models.problems import StudyError
+from stripesim.models.problems import NotComputedError
 from stripesim.scenarios.studies.description import shipped_toml
 
 #: Rate of networks that a source does not state, which then limits nothing [Gbit/s].
@@ -40,7 +40,8 @@ class DescribedCluster:
     threads_per_host: int
     cpu_factor: float
     cpu_source: str
-    arithmetic_factor: float  #: The same for checksums and encryption
+    arithmetic_factor: float  #: The same for work on bytes, by clock and work per clock
+    gateway_factor: float  #: The same for a gateway's work on bytes
     gateways: int
     gateways_apart: bool  #: True if gateways have machines of their own
     gbit_per_s: float
@@ -56,12 +57,12 @@ def read_cluster(text: str) -> DescribedCluster:
 
     Raises
     ------
-    StudyError
+    NotComputedError
         If it states neither hosts nor drives; the message says what is missing.
     """
     hosts = _number(text, *_HOSTS)
     if hosts is None:
-        raise StudyError("the number of hosts is not stated")
+        raise NotComputedError("the number of hosts is not stated")
     drives = _DRIVES.search(text)
     osds = _number(text, r"(\d+)\s*OSDs")
     if osds is not None and osds % hosts == 0:
@@ -69,8 +70,8 @@ def read_cluster(text: str) -> DescribedCluster:
     elif drives is not None:
         per_host = int(drives[1])
     else:
-        raise StudyError("number and kind of drives are not stated")
-    factor, source, threads, arithmetic = _processor(text)
+        raise NotComputedError("number and kind of drives are not stated")
+    processor = _read_processor(text)
     gateways = _number(text, r"(\d+)\s*RGWs?\b(?!/)")
     each = _number(text, r"(\d+)\s*RGWs?\s*(?:/|per )\s*(?:node|host)")
     if each is not None:
@@ -80,10 +81,11 @@ def read_cluster(text: str) -> DescribedCluster:
         hosts=hosts,
         osds_per_host=per_host,
         drive=_drive_set(text, drives),
-        threads_per_host=threads,
-        cpu_factor=factor,
-        cpu_source=source,
-        arithmetic_factor=arithmetic,
+        threads_per_host=processor.threads,
+        cpu_factor=processor.factor,
+        cpu_source=processor.source,
+        arithmetic_factor=processor.arithmetic_factor,
+        gateway_factor=processor.gateway_factor,
         gateways=gateways or hosts,
         gateways_apart=re.search(
             r"(?:dedicated|separate) (?:RGW|gateway)|RGW (?:nodes|hosts)", text
@@ -122,8 +124,17 @@ def _drive_set(text: str, drives: re.Match[str] | None) -> str:
     return "nvme-tlc"
 
 
-def _processor(text: str) -> tuple[float, str, int, float]:
-    """Return the factor of processor times, its source, the threads of a host, and the arithmetic factor."""
+class _Processor(NamedTuple):
+    """Processors of a host. Factors are times relative to the fitted processor."""
+
+    factor: float
+    source: str
+    threads: int  #: Hardware threads of a host
+    arithmetic_factor: float
+    gateway_factor: float
+
+
+def _read_processor(text: str) -> _Processor:
     processors: dict[str, dict[str, Any]] = shipped_toml("s3", "hardware.toml")[
         "processors"
     ]
@@ -141,9 +152,11 @@ def _processor(text: str) -> tuple[float, str, int, float]:
         }
         factor, source = processor_factor(table)
         threads = 2 * sockets * int(known["cores"])
-        return factor, source, threads, arithmetic_factor(table)
+        arithmetic = arithmetic_factor(table)
+        of_gateway = known.get("gateway_factor", arithmetic)
+        return _Processor(factor, source, threads, arithmetic, of_gateway)
     stated = _number(text, r"(\d+)\s*(?:vCPUs?|threads/(?:node|host))")
-    return 1.0, "not stated", stated or UNSTATED_THREADS, 1.0
+    return _Processor(1.0, "not stated", stated or UNSTATED_THREADS, 1.0, 1.0)
 
 
 def _network(text: str) -> tuple[float, int]:

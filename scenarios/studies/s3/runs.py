@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import gcd
 from typing import Any, Final
 
 import numpy as np
 
 from stripesim.calibration.measured.hardware import scaled_times
 from stripesim.models.coding import parse_scheme
-from stripesim.models.problems import RefusedError, StudyError, one_line
+from stripesim.models.cpu import CpuModel
+from stripesim.models.problems import NotComputedError, one_line
 from stripesim.scenarios.cells.measured import autoscaled_pg_num
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
@@ -26,11 +28,10 @@ from stripesim.sim.run import RunResult
 #: Requests of a run over those in flight, and at least this many.
 _ROUNDS: Final = 6
 _REQUESTS_MIN: Final = 3_000
-#: Chunks that one graph holds: larger objects are simulated as requests of this size, one after another.
+#: Largest object of a graph under all codes: larger ones are simulated as requests of this size, one after
+#: another.
+LARGEST_BYTES: Final = 64 << 20
 _CHUNK_BYTES: Final = 4 << 20
-_CHUNKS_MAX: Final = 8
-_CHUNKS_OF_WIDE_CODES: Final = 4
-_WIDE: Final = 7
 _PG_NUM_MAX: Final = 16_384
 _BYTES: dict[str, float] = {
     "B/s": 1.0,
@@ -60,7 +61,7 @@ def tasks_for(rows: Sequence[ObjectRow], engine: str) -> list[Call]:
     for row in rows:
         try:
             key = row.run_key
-        except StudyError:
+        except NotComputedError:
             # `simulate_rows` gives the reason.
             key = (row.id,)
         if row.role != "not-derivable":
@@ -75,7 +76,7 @@ def _weight(row: ObjectRow) -> float:
     try:
         size_bytes = max(size for size, _ in row.sizes)
         return float(row.in_flight * (1 + size_bytes / _CHUNK_BYTES))
-    except StudyError:
+    except NotComputedError:
         return 0.0
 
 
@@ -83,7 +84,7 @@ def simulate_rows(rows: Sequence[ObjectRow], engine: str = "compiled") -> list[R
     """Simulate rows that share a run. Each result row has a value, or the reason why there is none."""
     try:
         run = _ObjectRun(rows[0], engine)
-    except (ValueError, RefusedError) as error:
+    except ValueError as error:
         return [_without_value(row, one_line(error)) for row in rows]
     return [_valued(row, run) for row in rows]
 
@@ -95,15 +96,9 @@ def _without_value(row: ObjectRow, reason: str) -> Row:
 def _valued(row: ObjectRow, run: _ObjectRun) -> Row:
     try:
         value = run.value_of(row)
-    except StudyError as error:
+    except NotComputedError as error:
         return _without_value(row, one_line(error))
     return {"row_id": row.id, "value": value, "reason": None, **run.numbers()}
-
-
-def largest_bytes(scheme: str) -> int:
-    """Return the largest object that one graph of a study's run holds [B]."""
-    wide = parse_scheme(scheme).width >= _WIDE
-    return _CHUNK_BYTES * (_CHUNKS_OF_WIDE_CODES if wide else _CHUNKS_MAX)
 
 
 def cluster_of(row: ObjectRow) -> DescribedCluster:
@@ -118,19 +113,19 @@ def cluster_of(row: ObjectRow) -> DescribedCluster:
 def scenario_of(row: ObjectRow, cluster: DescribedCluster) -> Scenario:
     """Write a row as a scenario.
 
-    An object above `largest_bytes` counts as several of that size, so that its bytes per second stay.
+    An object above `LARGEST_BYTES` counts as several of that size, so that its bytes per second stay.
     """
     scheme = parse_scheme(row.scheme)
-    most_bytes = largest_bytes(row.scheme)
     shares: dict[int, float] = {}
     for size, share in row.sizes:
-        pieces = max(1.0, size / most_bytes)
-        own_bytes = min(size, most_bytes)
+        pieces = max(1.0, size / LARGEST_BYTES)
+        own_bytes = min(size, LARGEST_BYTES)
         shares[own_bytes] = shares.get(own_bytes, 0.0) + share * pieces
     hosts = cluster.hosts - row.hosts_stopped
     place = "own" if cluster.gateways_apart else "osd-hosts"
-    clients = min(row.in_flight, cluster.gateways)
-    depth = max(1, round(row.in_flight / clients))
+    # As many clients as use all gateways evenly, and exactly so many requests in flight.
+    clients = gcd(row.in_flight, cluster.gateways)
+    depth = row.in_flight // clients
     workload: dict[str, Any] = {
         "kind": "s3",
         "object_sizes_bytes": list(shares),
@@ -143,7 +138,7 @@ def scenario_of(row: ObjectRow, cluster: DescribedCluster) -> Scenario:
     }
     if row.is_mixed:
         if not cluster.mix:
-            raise StudyError("the mix of operations is not stated")
+            raise NotComputedError("the mix of operations is not stated")
         workload["ops"] = [name for name, _ in cluster.mix]
         workload["op_shares"] = [share for _, share in cluster.mix]
     else:
@@ -187,20 +182,32 @@ def models_of(scenario: Scenario, cluster: DescribedCluster) -> Models:
     factor, source = cluster.cpu_factor, cluster.cpu_source
     gateway = scaled_times(models.gateway, factor, source)
     # A gateway's work on bytes is mostly checksums and encryption. Clients have machines of their own.
-    own = scaled_times(
-        gateway, cluster.arithmetic_factor, source, suffix="_ns_per_byte"
-    )
+    own = scaled_times(gateway, cluster.gateway_factor, source, suffix="_ns_per_byte")
     client_ns = gateway.client_ns_per_byte
     origin = {"client_ns_per_byte": gateway.provenance["client_ns_per_byte"]}
     return replace(
         models,
-        cpu=scaled_times(models.cpu, factor, source),
+        cpu=_scaled_osds(models.cpu, cluster),
         client=scaled_times(models.client, factor, source),
         gateway=replace(
             own,
             client_ns_per_byte=client_ns,
             provenance={**own.provenance, **origin},
         ),
+    )
+
+
+def _scaled_osds(cpu: CpuModel, cluster: DescribedCluster) -> CpuModel:
+    """Scale times of requests. That of a frame is a cost of large messages, and scales as work on bytes."""
+    requests = scaled_times(cpu, cluster.cpu_factor, cluster.cpu_source)
+    frames = scaled_times(
+        cpu, cluster.arithmetic_factor, cluster.cpu_source, suffix="frame_ns"
+    )
+    origin = {"frame_ns": frames.provenance["frame_ns"]}
+    return replace(
+        requests,
+        frame_ns=frames.frame_ns,
+        provenance={**requests.provenance, **origin},
     )
 
 
@@ -252,7 +259,7 @@ class _ObjectRun:
             return self._rate(row, in_bytes=False) / _COUNTS[row.unit]
         if row.unit in _TIMES_NS and "lat" in metric:
             return self._latency_ns(row) / _TIMES_NS[row.unit]
-        raise StudyError(f"no rule computes {row.metric!r} in {row.unit!r}")
+        raise NotComputedError(f"no rule computes {row.metric!r} in {row.unit!r}")
 
     def _cores(self, metric: str) -> float:
         """Return busy cores of gateways or OSDs, which share hosts: a part of all, by their planned work."""
@@ -281,7 +288,7 @@ class _ObjectRun:
             return held & requested.is_write
         if row.s3_op == "get":
             return held & ~requested.is_write & (requested.lengths_bytes > 0)
-        raise StudyError(
+        raise NotComputedError(
             f"rows of mixed loads state no {row.s3_op} that a run tells apart"
         )
 
@@ -302,7 +309,7 @@ class _ObjectRun:
         latencies_ns = requested.latencies_ns[own] / self._objects
         metric = row.metric.lower()
         if "ttfb" in metric or "first byte" in metric:
-            raise StudyError("the time to the first byte is not simulated")
+            raise NotComputedError("the time to the first byte is not simulated")
         for word, percent in _PERCENTS.items():
             if word in metric:
                 return float(np.percentile(latencies_ns, percent))

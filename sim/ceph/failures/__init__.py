@@ -13,7 +13,6 @@ Start with `director`, which connects the parts and talks to the engine. Then fo
 This package exports what a plan consists of. A run without a plan loads nothing else.
 """
 
-from stripesim.models.problems import FaultError
 from stripesim.sim.ceph.failures.plan import (
     Corruption,
     Failure,
@@ -25,7 +24,6 @@ from stripesim.sim.ceph.failures.plan import (
 __all__ = [
     "Corruption",
     "Failure",
-    "FaultError",
     "FaultPlan",
     "PlannedChange",
     "SlowDrives",

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
-from stripesim.models.recovery import min_size
 from stripesim.sim.ceph.failures.background.streams import BackgroundWork
 from stripesim.sim.ceph.failures.client_writes import ClientWrites
 from stripesim.sim.ceph.failures.cluster_state import ClusterState
 from stripesim.sim.ceph.failures.detection import Detection
 from stripesim.sim.ceph.failures.groups import Group, PgInterval, ServingOsds, State
 from stripesim.sim.ceph.failures.monitor import Monitor
+from stripesim.sim.ceph.failures.stretch import ServingRule
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.pool import Book
 
@@ -85,6 +85,7 @@ class Activation:
         layout: Layout,
         book: Book,
         background: BackgroundWork,
+        rule: ServingRule,
     ) -> None:
         self._state = state
         self._monitor = monitor
@@ -93,8 +94,7 @@ class Activation:
         self._book = book
         self._leases = ReadLeases(state, detection)
         self._background = background
-        scheme = state.pool.scheme
-        self._min_size = min_size(kind=scheme.kind, k=scheme.k, width=scheme.width)
+        self._rule = rule
         self._is_recovering = False
         self.on_all_clean: Callable[[], None] = _do_nothing
         # When the cluster's status shows each PG as clean [ns].
@@ -193,7 +193,7 @@ class Activation:
 
     def _set_active(self, group: Group, is_readable: bool) -> None:
         interval = group.interval
-        is_active = is_readable and group.members.served_count >= self._min_size
+        is_active = is_readable and self._rule.allows(group.members)
         if is_active and not interval.active:
             interval.active_ns = self._state.now_ns
             self._background.note(group, "activation")

@@ -10,7 +10,7 @@ from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.ceph.planner import Foreground
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.engine.graph import COUNTER_INDEX, IntArray
-from stripesim.sim.engine.program import PENDING, Begun, Progress
+from stripesim.sim.engine.program import PENDING, Begun, RunView
 
 
 class ClientWrites:
@@ -33,15 +33,15 @@ class ClientWrites:
         self._streams = [
             _ClientStream(client, stream) for stream, client in enumerate(clients)
         ]
-        self._progress: Progress | None = None
+        self._view: RunView | None = None
         self._is_noted = False
         # Writes in flight of each PG at this moment, None if unknown.
         self._in_flight: dict[int, list[tuple[int, Begun]]] | None = None
         self._stores: dict[int, dict[int, int]] = {}
 
-    def begin(self, progress: Progress) -> None:
+    def begin(self, view: RunView) -> None:
         """Take the engine's view of the run."""
-        self._progress = progress
+        self._view = view
 
     def begin_moment(self) -> None:
         """Forget the writes in flight, after time has passed."""
@@ -57,8 +57,8 @@ class ClientWrites:
         if self._is_noted:
             return
         self._is_noted = True
-        assert self._progress is not None
-        written = [stream.written(self._progress) for stream in self._streams]
+        assert self._view is not None
+        written = [stream.written(self._view) for stream in self._streams]
         writes = np.concatenate(written, axis=1)
         if not writes.size:
             return
@@ -91,11 +91,11 @@ class ClientWrites:
 
     def _take_in_flight(self, number: int) -> list[tuple[int, Begun]]:
         """Return the writes in flight of a PG, once in a moment."""
-        assert self._progress is not None
+        assert self._view is not None
         if self._in_flight is None:
             self._in_flight = {}
             for stream in self._streams:
-                for group, item, begun in stream.writing(self._progress):
+                for group, item, begun in stream.writing(self._view):
                     self._in_flight.setdefault(group, []).append((item, begun))
         return self._in_flight.pop(number, [])
 
@@ -122,10 +122,10 @@ class _ClientStream:
         self._ended_count = 0
         self._seen = np.zeros(0, dtype=bool)
 
-    def written(self, progress: Progress) -> IntArray:
+    def written(self, view: RunView) -> IntArray:
         """Return PG and object of each write that completed since the last check, shape (2, writes)."""
         first = self._ended_count
-        completed = progress.completed_ns(self._stream)[first:]
+        completed = view.completed_ns(self._stream)[first:]
         seen = np.zeros(len(completed), dtype=bool)
         seen[: len(self._seen)] = self._seen
         fresh = first + np.flatnonzero((completed >= 0) & ~seen)
@@ -139,12 +139,10 @@ class _ClientStream:
         writes = fresh[planned.is_write[fresh]]
         return np.stack([planned.groups[writes], planned.objects[writes]])
 
-    def writing(self, progress: Progress) -> Iterator[tuple[int, int, Begun]]:
+    def writing(self, view: RunView) -> Iterator[tuple[int, int, Begun]]:
         """Yield PG, object and progress of the writes in flight, the newest first."""
         planned = self._client.planned
-        newest_first = sorted(
-            progress.begun(self._stream), key=lambda begun: -begun.number
-        )
+        newest_first = sorted(view.begun(self._stream), key=lambda begun: -begun.number)
         for begun in newest_first:
             number = begun.number
             if planned.is_write[number]:

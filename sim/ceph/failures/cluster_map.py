@@ -11,14 +11,14 @@ from stripesim.sim.engine.graph import IntArray
 UpSet = tuple[int, ...]
 # Changes of OSDs, after which CRUSH is asked again, and records that move nothing.
 ChangeKind = Literal[
-    "down", "up", "auto_out", "out", "in", "weight", "up_thru", "pg_temp"
+    "down", "up", "auto_out", "out", "in", "weight", "up_thru", "pg_temp", "stretch"
 ]
 OSD_CHANGES: tuple[ChangeKind, ...] = ("down", "up", "auto_out", "out", "in", "weight")
 
 
 @dataclass(frozen=True)
 class MapChange:
-    """One change of an OSD, or of a PG for ``pg_temp``.
+    """One change of an OSD, of a PG for ``pg_temp``, or of the whole cluster for ``stretch``.
 
     The monitors mark an OSD out (``auto_out``) for being down, operators do for other reasons (``out``).
     """
@@ -79,6 +79,8 @@ class ClusterMap:
         self.epoch = 1
         self.up = set(range(osds))
         self.out: set[int] = set()
+        # When the flag ``norebalance`` ends [ns].
+        self.norebalance_until_ns = 0
         # Those of them that are in again when they come up (mon_osd_auto_mark_auto_out_in).
         self._auto_out: set[int] = set()
         # CRUSH weights that differ from those of the first map.

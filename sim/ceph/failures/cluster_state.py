@@ -168,7 +168,7 @@ def initial_state(pool: Pool, plan: FaultPlan) -> ClusterState:
 
     Raises
     ------
-    FaultError
+    ProblemsError
         If the plan does not fit the cluster.
     ValueError
         If the plan's CRUSH disagrees with the pool about where PGs are.

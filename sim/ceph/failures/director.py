@@ -21,10 +21,11 @@ from stripesim.sim.ceph.failures.peering import Peering
 from stripesim.sim.ceph.failures.plan import FaultPlan
 from stripesim.sim.ceph.failures.planned_changes import PlannedChanges
 from stripesim.sim.ceph.failures.results.finished_run import FaultRun
+from stripesim.sim.ceph.failures.stretch import ServingRule
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.planner import Foreground
 from stripesim.sim.ceph.pool import Book, Pool
-from stripesim.sim.engine.program import Action, EngineRun, Progress, Report
+from stripesim.sim.engine.program import Action, EngineRun, Report, RunView
 from stripesim.sim.observe.client_requests import ClientRequests
 
 
@@ -72,8 +73,9 @@ class FaultDirector:
         operations = OperationBook(pool, book, layout)
         background = BackgroundWork(state, operations, first_stream=feed_stream)
         writes = ClientWrites(clients, book, state.groups, detection)
+        rule = ServingRule(state)
         activation = Activation(
-            state, monitor, detection, writes, layout, book, background
+            state, monitor, detection, writes, layout, book, background, rule
         )
         data_loss = DataLoss(state, writes)
         outages = Outages(state, monitor, detection, data_loss, activation)
@@ -81,9 +83,15 @@ class FaultDirector:
         corrupt_shards = CorruptShards(state, data_loss, activation)
         background.connect(activation, corrupt_shards.on_scrubbed)
         self._initial_loss = InitialLoss(state, activation)
-        peering = Peering(state, monitor, writes, background, activation)
+        peering = Peering(state, monitor, writes, background, activation, rule)
         changes = PlannedChanges(state, monitor)
-        activation.on_all_clean = changes.on_all_clean
+
+        def on_all_clean() -> None:
+            if rule.becomes_healthy:
+                monitor.propose("stretch", 0)
+            changes.on_all_clean()
+
+        activation.on_all_clean = on_all_clean
         monitor.subscribers += [
             DownOut(state, monitor).on_map,
             self._note_map,
@@ -108,9 +116,9 @@ class FaultDirector:
 
     # The engine calls these.
 
-    def begin(self, progress: Progress) -> None:
+    def begin(self, view: RunView) -> None:
         """Take the engine's view of the run."""
-        self._writes.begin(progress)
+        self._writes.begin(view)
 
     def next_ns(self) -> int | None:
         """Return the next moment at which something happens [ns]."""

@@ -161,7 +161,11 @@ class DownOut:
         if racks is None:
             return None
         rack = np.flatnonzero(racks == racks[osd]).tolist()
-        return "its whole rack is down" if cluster_map.up.isdisjoint(rack) else None
+        return (
+            "its whole rack or site is down"
+            if cluster_map.up.isdisjoint(rack)
+            else None
+        )
 
 
 def _next_tick(time_ns: int, phase_ns: int, period_ns: int) -> int:

@@ -8,6 +8,7 @@ from stripesim.sim.ceph.failures.cluster_map import MapUpdate
 from stripesim.sim.ceph.failures.cluster_state import ClusterState
 from stripesim.sim.ceph.failures.groups import Group, PgInterval, State
 from stripesim.sim.ceph.failures.monitor import Monitor
+from stripesim.sim.ceph.failures.stretch import ServingRule
 from stripesim.sim.ceph.pool import Pool
 
 
@@ -31,12 +32,14 @@ class Peering:
         writes: ClientWrites,
         background: BackgroundWork,
         activation: Activation,
+        rule: ServingRule,
     ) -> None:
         self._state = state
         self._monitor = monitor
         self._writes = writes
         self._background = background
         self._activation = activation
+        self._rule = rule
         rounds_count = state.model.peering_rounds_count
         self._exchange_ns = rounds_count * _round_trip_ns(state.pool)
         # PGs that wait for a map with the ``up_thru`` of their primary.
@@ -48,8 +51,9 @@ class Peering:
         narrow -= {number for number in narrow if NO_OSD not in update.up_after[number]}
         restarted = update.subjects("down", "up")
         remapped = update.subjects("pg_temp")
+        has_new_rule = self._rule.follow_map()
         concerned = self._state.groups
-        if not update.osd_changes:
+        if not update.osd_changes and not has_new_rule:
             concerned = [concerned[number] for number in sorted(remapped)]
         for group in concerned:
             number = group.number
@@ -60,7 +64,7 @@ class Peering:
                 first_osd != update.first_before[number] and group.is_replicated
             )
             is_hit = not restarted.isdisjoint(group.members.osds)
-            if has_moved or is_hit or number in remapped:
+            if has_moved or is_hit or has_new_rule or number in remapped:
                 self._writes.note_completed()
                 group.up = up_set
                 group.first_osd = first_osd
@@ -119,7 +123,10 @@ class Peering:
 
 
 def _round_trip_ns(pool: Pool) -> int:
-    """Return the time of a question and its answer between two OSDs, with little in them [ns]."""
+    """Return the time of a question and its answer between two OSDs, with little in them [ns].
+
+    Members at several sites are as far from each other as the sites furthest apart.
+    """
     models = pool.cluster.models
     size_bytes = models.messages.sub_reply_bytes
     frames = models.private_nic.frames(size_bytes)
@@ -128,4 +135,7 @@ def _round_trip_ns(pool: Pool) -> int:
         + 2 * models.private_nic.serialise_ns(size_bytes)
         + models.private_nic.latency_ns
     )
+    sites = pool.cluster.sites
+    if sites is not None:
+        way_ns += float(sites.one_way_ns.max())
     return round(2 * way_ns)

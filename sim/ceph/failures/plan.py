@@ -1,6 +1,6 @@
 """The plan of a run under faults: failures, slow drives, corruption, and changes that operators make."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.models.placement import OsdWeights
-from stripesim.models.problems import FaultError
+from stripesim.models.problems import Problem, ProblemsError
 from stripesim.models.recovery import RecoveryModel
 from stripesim.sim.ceph.failures.cluster_map import MapChange
 from stripesim.sim.engine.graph import IntArray
@@ -59,12 +59,22 @@ class Corruption:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedChange:
-    """Changes of the map that one command of an operator makes."""
+    """Changes of the map that the commands of an operator make."""
 
     kind: str  #: Kind, as the scenario names it
     changes: tuple[MapChange, ...]
     #: Time [ns]; None: once the cluster is clean after the previous changes
     time_ns: int | None = None
+    #: Time of the command that makes each change, from the start [ns]; empty: one command makes all at once
+    delays_ns: tuple[int, ...] = ()
+    #: Time from the start until the flag ``norebalance`` ends [ns], under which PGs that are not degraded
+    #: backfill nothing; 0: without the flag
+    norebalance_ns: int = 0
+
+    @property
+    def commands_ns(self) -> int:
+        """Time from the start until the last command has been given [ns]."""
+        return max((self.norebalance_ns, *self.delays_ns))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +116,16 @@ class FillPlan:
         }
 
 
+@dataclass(frozen=True)
+class FaultProblem:
+    """What is wrong with an event of a plan."""
+
+    event: int  #: Number of the event, from 0
+    got: str
+    wanted: str
+    key: str = ""  #: Key of the event, empty if it is the event as a whole
+
+
 @dataclass(frozen=True, kw_only=True)
 class FaultPlan:
     """All failures, slow drives, corruption and changes of a run, and the cluster's reaction."""
@@ -126,9 +146,11 @@ class FaultPlan:
     lost_osds: tuple[int, ...] = ()
     #: OSDs that are down from the beginning and stay in: their shards are missing and not rebuilt
     missing_osds: tuple[int, ...] = ()
-    #: Rack of each OSD: while a whole rack is down, none of its OSDs is marked out
+    #: Rack of each OSD, or its site without racks: while a whole one is down, none of its OSDs is marked out
     #: (``mon_osd_down_out_subtree_limit``). None: no racks, shape (osds,)
     osd_racks: IntArray | None = None
+    #: Site of each OSD of a cluster in stretch mode, None in other modes, shape (osds,)
+    stretch_sites: IntArray | None = None
     prefilled: bool = True  #: True if all objects of the image exist beforehand
     images_count: int = 1  #: Images of that size [count]
     #: Objects that exist beforehand and that no client requests [count]
@@ -139,8 +161,6 @@ class FaultPlan:
     group_objects_count: int | None = None
     #: Objects of each PG, where a measurement states them; None: those of the image, shape (groups,)
     group_objects: Sequence[int] | None = None
-    #: Start and end of the flag ``norebalance``, under which PGs that are not degraded backfill nothing [ns]
-    norebalance_ns: tuple[int, int] = (0, 0)
     #: Writes that each object of a prefilled image has had since the pool was made: entries in the logs of
     #: PGs. None: more than any log holds
     object_writes_count: int | None = None
@@ -162,64 +182,70 @@ class FaultPlan:
 
         Raises
         ------
-        FaultError
-            If it names an OSD or a host that does not exist, goes back in time, lets an OSD fail that is
-            already down, or slows a drive down that is already slow. Events are numbered in the order of
-            failures, slow drives, corruptions, changes.
+        ProblemsError
+            If the plan has problems.
+        """
+        for problem in self.problems(osd_hosts):
+            raise ProblemsError(
+                Problem(
+                    place=f"fault {problem.event}",
+                    got=problem.got,
+                    wanted=problem.wanted,
+                )
+            )
+
+    def problems(self, osd_hosts: IntArray) -> Iterator[FaultProblem]:
+        """Yield the problems of the plan on a cluster.
+
+        It may name an OSD or a host that does not exist, go back in time, let an OSD fail that is already
+        down, or slow a drive down that is already slow. Events are numbered in the order of failures, slow
+        drives, corruptions, changes.
         """
         osds = len(osd_hosts)
-        check_failures(self.failures, osds, int(osd_hosts.max()) + 1)
+        yield from problems_of_failures(self.failures, osds, int(osd_hosts.max()) + 1)
         first_slow = len(self.failures)
-        check_slow_drives(self.slow_drives, osds, first_event=first_slow)
+        yield from problems_of_slow_drives(
+            self.slow_drives, osds, first_event=first_slow
+        )
         first_corruption = first_slow + len(self.slow_drives)
         for event, corruption in enumerate(self.corruptions, start=first_corruption):
-            _check_numbers(event, "OSD", [corruption.osd], osds)
-            _check_time(event, corruption.time_ns)
+            yield from _wrong_numbers(event, "OSD", [corruption.osd], osds)
+            yield from _wrong_time(event, corruption.time_ns)
         first_change = first_corruption + len(self.corruptions)
         for event, change in enumerate(self.changes, start=first_change):
             subjects = [map_change.subject for map_change in change.changes]
-            _check_numbers(event, "OSD", subjects, osds)
-            _check_time(event, change.time_ns or 0)
+            yield from _wrong_numbers(event, "OSD", subjects, osds)
+            yield from _wrong_time(event, change.time_ns or 0)
 
 
-def check_failures(failures: Sequence[Failure], osds: int, hosts: int) -> None:
-    """Check failures against each other and against the cluster's size.
-
-    Raises
-    ------
-    FaultError
-        As `FaultPlan.check`.
-    """
+def problems_of_failures(
+    failures: Sequence[Failure], osds: int, hosts: int
+) -> Iterator[FaultProblem]:
+    """Yield what is wrong with failures, each alone and then each after an earlier one of its OSDs."""
     for event, failure in enumerate(failures):
-        _check_failure(event, failure, osds, hosts)
+        yield from _problems_of_failure(event, failure, osds, hosts)
     last: dict[int, tuple[int, Failure]] = {}
     by_time = sorted(enumerate(failures), key=lambda entry: entry[1].time_ns)
     for event, failure in by_time:
         for osd in failure.osds:
             if osd in last:
-                _check_back(event, failure, osd, *last[osd])
+                yield from _not_back(event, failure, osd, *last[osd])
             last[osd] = (event, failure)
 
 
-def check_slow_drives(
+def problems_of_slow_drives(
     slow_drives: Sequence[SlowDrives], osds: int, *, first_event: int = 0
-) -> None:
-    """Check slow drives against each other and against the cluster's size.
-
-    Raises
-    ------
-    FaultError
-        As `FaultPlan.check`. Events are numbered from `first_event`.
-    """
+) -> Iterator[FaultProblem]:
+    """Yield what is wrong with slow drives, each alone and after an earlier one of its OSDs."""
     latest: dict[int, SlowDrives] = {}
     by_time = sorted(enumerate(slow_drives), key=lambda entry: entry[1].time_ns)
     for index, slow in by_time:
         event = first_event + index
-        _check_slow(event, slow, osds)
+        yield from _problems_of_slow_drive(event, slow, osds)
         for osd in slow.osds:
             earlier = latest.get(osd)
             if earlier and (earlier.end_ns is None or slow.time_ns <= earlier.end_ns):
-                raise FaultError(
+                yield FaultProblem(
                     event,
                     f"a slowdown of OSD {osd} at {slow.time_ns / 1e9:g} s",
                     f"one after that from {earlier.time_ns / 1e9:g} s has ended",
@@ -228,45 +254,51 @@ def check_slow_drives(
             latest[osd] = slow
 
 
-def _check_slow(event: int, slow: SlowDrives, osds: int) -> None:
+def _problems_of_slow_drive(
+    event: int, slow: SlowDrives, osds: int
+) -> Iterator[FaultProblem]:
     if not slow.osds:
-        raise FaultError(event, "no OSD", "at least one")
-    _check_numbers(event, "OSD", slow.osds, osds)
-    _check_time(event, slow.time_ns)
+        yield FaultProblem(event, "no OSD", "at least one")
+    yield from _wrong_numbers(event, "OSD", slow.osds, osds)
+    yield from _wrong_time(event, slow.time_ns)
     if not SLOWDOWN_UNIT <= slow.slowdown <= SLOWDOWN_MAX:
         factor = slow.slowdown / SLOWDOWN_UNIT
         wanted = f"1 to {SLOWDOWN_MAX // SLOWDOWN_UNIT}"
-        raise FaultError(event, f"factor {factor:g}", wanted)
+        yield FaultProblem(event, f"factor {factor:g}", wanted)
     if slow.end_ns is not None and slow.end_ns <= slow.time_ns:
-        raise FaultError(
+        yield FaultProblem(
             event,
             f"an end at {slow.end_ns / 1e9:g} s",
             f"one after the start at {slow.time_ns / 1e9:g} s",
         )
 
 
-def _check_failure(event: int, failure: Failure, osds: int, hosts: int) -> None:
+def _problems_of_failure(
+    event: int, failure: Failure, osds: int, hosts: int
+) -> Iterator[FaultProblem]:
     kinds = get_args(FailureKind)
     if failure.kind not in kinds:
-        raise FaultError(event, f"kind {failure.kind!r}", f"one of {', '.join(kinds)}")
-    _check_numbers(event, "host", failure.hosts, hosts)
+        yield FaultProblem(
+            event, f"kind {failure.kind!r}", f"one of {', '.join(kinds)}"
+        )
+    yield from _wrong_numbers(event, "host", failure.hosts, hosts)
     if not failure.osds:
-        raise FaultError(event, "no OSD", "at least one")
-    _check_time(event, failure.time_ns)
+        yield FaultProblem(event, "no OSD", "at least one")
+    yield from _wrong_time(event, failure.time_ns)
     if failure.back_ns is not None and failure.back_ns <= failure.time_ns:
-        raise FaultError(
+        yield FaultProblem(
             event,
             f"a return at {failure.back_ns / 1e9} s",
             f"one after the failure at {failure.time_ns / 1e9} s",
         )
-    _check_numbers(event, "OSD", failure.osds, osds)
+    yield from _wrong_numbers(event, "OSD", failure.osds, osds)
 
 
-def _check_back(
+def _not_back(
     event: int, failure: Failure, osd: int, earlier_event: int, earlier: Failure
-) -> None:
+) -> Iterator[FaultProblem]:
     if earlier.back_ns is None or failure.time_ns <= earlier.back_ns:
-        raise FaultError(
+        yield FaultProblem(
             event,
             f"a failure of OSD {osd} at {failure.time_ns / 1e9} s",
             f"one after it is back from fault {earlier_event}",
@@ -274,10 +306,12 @@ def _check_back(
         )
 
 
-def _check_numbers(event: int, what: str, numbers: Iterable[int], count: int) -> None:
+def _wrong_numbers(
+    event: int, what: str, numbers: Iterable[int], count: int
+) -> Iterator[FaultProblem]:
     for number in numbers:
         if not 0 <= number < count:
-            raise FaultError(
+            yield FaultProblem(
                 event,
                 f"{what} {number}",
                 f"one from 0 to {count - 1}",
@@ -285,6 +319,6 @@ def _check_numbers(event: int, what: str, numbers: Iterable[int], count: int) ->
             )
 
 
-def _check_time(event: int, time_ns: int) -> None:
+def _wrong_time(event: int, time_ns: int) -> Iterator[FaultProblem]:
     if time_ns < 0:
-        raise FaultError(event, f"time {time_ns / 1e9} s", "0 or later")
+        yield FaultProblem(event, f"time {time_ns / 1e9} s", "0 or later")

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stripesim.sim.ceph.failures.cluster_map import MapUpdate, UpSet
+from stripesim.sim.ceph.failures.cluster_map import MapChange, MapUpdate, UpSet
 from stripesim.sim.ceph.failures.cluster_state import ClusterState
 from stripesim.sim.ceph.failures.monitor import Monitor
 from stripesim.sim.ceph.failures.plan import PlannedChange
@@ -12,14 +12,25 @@ from stripesim.sim.ceph.failures.plan import PlannedChange
 
 @dataclass
 class AppliedChange:
-    """An applied change: up sets before and after its map, and when the cluster became clean again."""
+    """An applied change: up sets before and after its maps, and when the cluster became clean again."""
 
     change: PlannedChange
     up_before: Sequence[UpSet]
     up_after: Sequence[UpSet]
-    asked_ns: int  #: Time of the command [ns]
-    made_ns: int  #: Time of the new map [ns]
+    asked_ns: int  #: Time at which the operator starts [ns]
+    made_ns: int  #: Time of the first map [ns]
     clean_ns: int | None = None  #: Time when all PGs are clean [ns], None if never
+
+
+@dataclass
+class _AskedChange:
+    """A change whose maps are not all published."""
+
+    change: PlannedChange
+    asked_ns: int
+    #: Changes that no map has yet
+    left: set[MapChange]
+    applied: AppliedChange | None = None
 
 
 class PlannedChanges:
@@ -36,8 +47,7 @@ class PlannedChanges:
             change for change in state.plan.changes if change.time_ns is None
         )
         self._pauses = False
-        # Changes that no map has yet, with the time of the command [ns].
-        self._asked: list[tuple[PlannedChange, int]] = []
+        self._asked: list[_AskedChange] = []
         for change in state.plan.changes:
             if change.time_ns is not None:
                 state.clock.at(change.time_ns, self._ask, change)
@@ -46,21 +56,13 @@ class PlannedChanges:
     def on_map(self, update: MapUpdate) -> None:
         """Record the changes of a new map. Some move nothing."""
         published = set(update.changes)
-        waiting = []
-        for change, asked_ns in self._asked:
-            if not published.issuperset(change.changes):
-                # This map ends the previous change. The next map has the new one.
-                waiting.append((change, asked_ns))
+        for asked in self._asked:
+            if asked.left.isdisjoint(published):
+                # This map ends the previous change. A later map has the new one.
                 continue
-            applied = AppliedChange(
-                change,
-                update.up_before,
-                update.up_after,
-                asked_ns=asked_ns,
-                made_ns=self._state.now_ns,
-            )
-            self.applied.append(applied)
-        self._asked = waiting
+            asked.left -= published
+            self._note_map(asked, update)
+        self._asked = [asked for asked in self._asked if asked.left]
         if self._state.timeline.all_clean:
             self.on_all_clean()
 
@@ -68,12 +70,29 @@ class PlannedChanges:
         """End all applied changes, and request the next."""
         if not self._state.timeline.all_clean or self._asked:
             return
+        now_ns = self._state.now_ns
         for applied in self.applied:
             if applied.clean_ns is None:
-                applied.clean_ns = self._state.now_ns
+                applied.clean_ns = now_ns
         if self._waiting and not self._pauses:
             self._pauses = True
-            self._state.clock.after(self._state.plan.change_pause_ns, self._ask_next)
+            begin_ns = max(now_ns, self._state.map.norebalance_until_ns)
+            pause_ns = self._state.plan.change_pause_ns
+            self._state.clock.at(begin_ns + pause_ns, self._ask_next)
+
+    def _note_map(self, asked: _AskedChange, update: MapUpdate) -> None:
+        """Record that a map has changes of an operator."""
+        if asked.applied is not None:
+            asked.applied.up_after = update.up_after
+            return
+        asked.applied = AppliedChange(
+            asked.change,
+            update.up_before,
+            update.up_after,
+            asked_ns=asked.asked_ns,
+            made_ns=self._state.now_ns,
+        )
+        self.applied.append(asked.applied)
 
     def _ask_next(self) -> None:
         """Request the next change after a pause if the cluster is still clean."""
@@ -82,6 +101,16 @@ class PlannedChanges:
             self._ask(self._waiting.popleft())
 
     def _ask(self, change: PlannedChange) -> None:
-        self._asked.append((change, self._state.now_ns))
+        now_ns = self._state.now_ns
+        self._asked.append(_AskedChange(change, now_ns, set(change.changes)))
         self._state.note("change", change.kind)
-        self._monitor.propose_all(change.changes)
+        cluster_map = self._state.map
+        cluster_map.norebalance_until_ns = max(
+            cluster_map.norebalance_until_ns, now_ns + change.norebalance_ns
+        )
+        if not change.delays_ns:
+            self._monitor.propose_all(change.changes)
+            return
+        for map_change, delay_ns in zip(change.changes, change.delays_ns, strict=True):
+            propose = self._monitor.propose_all
+            self._state.clock.after(delay_ns, propose, (map_change,))

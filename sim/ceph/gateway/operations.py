@@ -58,7 +58,18 @@ def head_read_context(
 
 
 def new_object_context(context: PathContext, gateway: GatewayModel) -> PathContext:
-    """Return the context of writes of new objects, which keep nothing for a rollback."""
+    """Return the context of writes of new objects, which keep nothing for a rollback.
+
+    Notes
+    -----
+    An allocator of BlueStore searches on from where the previous allocation ended, so that the deferred
+    data of new objects are next to each other as long as free space is.
+
+    References
+    ----------
+    Ceph v18.2, ``src/os/bluestore/AvlAllocator.cc`` (``_allocate``, ``lbas``), ``BlueStore.cc``
+    (``_deferred_submit_unlock``: adjacent writes become one).
+    """
     models = context.models
     store = replace(
         models.store,
@@ -67,7 +78,11 @@ def new_object_context(context: PathContext, gateway: GatewayModel) -> PathConte
         roll_forward_log_bytes=gateway.new_object_roll_forward_log_bytes,
     )
     messages = replace(models.messages, ec_sub_write_extra_bytes=0)
-    return replace(context, models=replace(models, store=store, messages=messages))
+    return replace(
+        context,
+        models=replace(models, store=store, messages=messages),
+        allocates=True,
+    )
 
 
 def head_write_context(context: PathContext, gateway: GatewayModel) -> PathContext:

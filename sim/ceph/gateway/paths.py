@@ -344,8 +344,11 @@ class S3Paths:
         path = self.kind.plan(context, shape).compile()
         name = _object_name(number)
         messenger_ns = self._model.messenger_put_ns_per_byte * size_bytes
-        sent = gateway.work(messenger_ns, after, "send to OSD", service.MESSENGER)
-        return self._on_data(gateway.graph, path, number, [sent], name)
+        paid = gateway.pay(size_bytes, after, name)
+        sent = gateway.work(messenger_ns, [paid], "send to OSD", service.MESSENGER)
+        stored = self._on_data(gateway.graph, path, number, [sent], name)
+        gateway.repay(size_bytes, stored, name)
+        return stored
 
     def _read(
         self, gateway: _Gateway, number: int, size_bytes: int, after: Iterable[int]
@@ -357,9 +360,12 @@ class S3Paths:
             context = head_read_context(context, self._model, has_data=True)
         path = self.kind.plan(context, shape).compile()
         name = _object_name(number)
-        here = self._on_data(gateway.graph, path, number, after, name)
+        paid = gateway.pay(size_bytes, after, name)
+        here = self._on_data(gateway.graph, path, number, [paid], name)
         messenger_ns = self._model.messenger_get_ns_per_byte * size_bytes
-        return gateway.work(messenger_ns, [here], "receive", service.MESSENGER)
+        received = gateway.work(messenger_ns, [here], "receive", service.MESSENGER)
+        gateway.repay(size_bytes, received, name)
+        return received
 
     def _on_data(
         self,
@@ -390,6 +396,7 @@ class _Gateway:
         self._slice_ns = models.threads.slice_ns
         self._model = model
         self._roles = gateways.roles
+        self._unit_bytes = gateways.unit_bytes
         self._on_osd_hosts = gateways.on_osd_hosts
 
     def receive(self, size_bytes: int, after: Iterable[int]) -> int:
@@ -420,6 +427,28 @@ class _Gateway:
             label="gateway: shared state",
             phase=Phase.CLIENT,
         )
+
+    def pay(self, size_bytes: int, after: Iterable[int], name: str) -> int:
+        """Wait until the gateway may have the data of one more operation in flight."""
+        if not self._takes_unit(size_bytes):
+            return self.graph.join(after)
+        return self.graph.acquire(
+            self._roles.gateway(service.BUDGET),
+            after=after,
+            label=f"gateway: room in flight for {name}",
+            phase=Phase.CLIENT,
+        )
+
+    def repay(self, size_bytes: int, after: int, name: str) -> None:
+        """Let another operation have its data in flight."""
+        if self._takes_unit(size_bytes):
+            role = self._roles.gateway(service.BUDGET)
+            label = f"gateway: room back from {name}"
+            self.graph.release(role, after=[after], label=label)
+
+    def _takes_unit(self, size_bytes: int) -> bool:
+        """Return True if an operation is nearer to a unit of the budget than to none."""
+        return 2 * size_bytes >= self._unit_bytes
 
     def client(self, size_bytes: int, after: Iterable[int]) -> int:
         """Prepare or take bytes on the client's thread."""

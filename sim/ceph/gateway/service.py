@@ -10,8 +10,8 @@ from stripesim.sim.ceph import roles
 from stripesim.sim.engine.graph import NO_ROLE, IntArray
 
 #: Roles of the gateway, which follow those of all RADOS objects of a request.
-_GATEWAY_PARTS = ("thread", "messenger", "serial", "cpu", "tx", "rx")
-THREAD, MESSENGER, SERIAL, CPU, TX, RX = range(6)
+_GATEWAY_PARTS = ("thread", "messenger", "serial", "budget", "cpu", "tx", "rx")
+THREAD, MESSENGER, SERIAL, BUDGET, CPU, TX, RX = range(7)
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,8 @@ class Gateways:
     lists: bool  #: True if requests list buckets, and so name all shards of one
     tails: int  #: Tail objects of the largest object [count]
     width: int  #: Shards of the data pool
+    #: Data of the largest RADOS operation of the load, for which a unit of the budget stands [B]
+    unit_bytes: int
 
     @property
     def count(self) -> int:

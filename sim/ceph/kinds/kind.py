@@ -88,7 +88,8 @@ class PoolKind(ABC):
         if not self.pool.cluster.models.ssd.rotational:
             return None
         is_replicated = self.pool.scheme.kind != "erasure"
-        reads_one = is_replicated and not self.pool.cluster.models.extra_reads
+        models = self.pool.cluster.models
+        reads_one = is_replicated and not models.extra_reads and not models.local_reads
         return DiskHeads(self.pool.cluster.acting, reads_one=reads_one)
 
     # Shapes of requests.

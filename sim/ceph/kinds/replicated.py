@@ -12,6 +12,7 @@ from stripesim.sim.ceph.kinds.requests import (
 from stripesim.sim.ceph.paths import (
     PathContext,
     fastest_copy_path,
+    local_copy_path,
     read_path,
     write_path,
 )
@@ -49,8 +50,10 @@ class Replicated(PoolKind):
         return RequestPlan(shape, compile_it)
 
     def plan_read(self, context: PathContext, shape: RequestShape) -> RequestPlan:
-        """Plan a read of the primary's copy, or of several copies of which the first reply counts."""
+        """Plan a read of the primary's copy, a local one, or several of which the first reply counts."""
         path = fastest_copy_path if context.models.extra_reads else read_path
+        if context.reader is not None:
+            path = local_copy_path
         compile_it = partial(
             path,
             context,

@@ -6,7 +6,7 @@ from stripesim.sim.ceph.paths.direct import can_read_directly, direct_read_path
 from stripesim.sim.ceph.paths.object_map import after_object_map, object_map_path
 from stripesim.sim.ceph.paths.optimised import optimised_write_path, written_shards
 from stripesim.sim.ceph.paths.pipeline import pipelined_write_path, roll_forward_path
-from stripesim.sim.ceph.paths.read import fastest_copy_path, read_path
+from stripesim.sim.ceph.paths.read import fastest_copy_path, local_copy_path, read_path
 from stripesim.sim.ceph.paths.repair import (
     move_path,
     note_path,
@@ -24,6 +24,7 @@ __all__ = [
     "can_read_directly",
     "direct_read_path",
     "fastest_copy_path",
+    "local_copy_path",
     "move_path",
     "note_path",
     "object_map_path",

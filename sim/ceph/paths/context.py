@@ -14,6 +14,7 @@ from stripesim.models.coding import (
     WritePlan,
 )
 from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.ceph.sites import SiteDelays
 
 
 class ObjectExtent(TypedDict):
@@ -41,12 +42,18 @@ class PathContext:
     catching_up: frozenset[int] = frozenset()
     #: True if requests begin where the previous ones of their disks have ended
     continues: bool = False
+    #: True if the store puts the data of successive writes next to each other, as of new objects
+    allocates: bool = False
     #: Attributes that each write sets, beyond those of an RBD object [B]
     attributes_bytes: int = 0
     #: True if each write carries an allocation hint, which every shard applies
     hinted_writes: bool = False
     #: True if recovery only moves data: every shard of the object is on some OSD that is up
     misplaced: bool = False
+    #: Delays between sites, or None if all hosts and clients are at one
+    site_delays: SiteDelays | None = None
+    #: Shard whose copy the client reads, or None for the primary's
+    reader: int | None = None
 
     @cached_property
     def lock_scope(self) -> str:
@@ -67,6 +74,10 @@ class PathContext:
     def moving(self) -> "PathContext":
         """The same state for an object that recovery only moves."""
         return replace(self, misplaced=True)
+
+    def read_at(self, shard: int) -> "PathContext":
+        """Return the same state for a client that reads the copy of a shard."""
+        return replace(self, reader=shard)
 
     @property
     def name(self) -> str:

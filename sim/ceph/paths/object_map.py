@@ -18,7 +18,7 @@ from stripesim.sim.engine.graph import NO_SHARD, GraphBuilder, Template, chained
 
 
 def object_map_path(
-    context: PathContext, maps: ObjectMaps, *, data_width: int
+    context: PathContext, maps: ObjectMaps, *, data_roles: int
 ) -> Template:
     """Compile one update of an object map, from the client's request to its reply.
 
@@ -28,8 +28,8 @@ def object_map_path(
         State of a placement group of the pool that holds the map.
     maps
         The maps.
-    data_width
-        Shards of the pool that holds the image's data. The roles of the map's OSDs follow theirs.
+    data_roles
+        Number of roles of the pool that holds the image's data. The roles of the map's OSDs follow them.
 
     Notes
     -----
@@ -81,7 +81,7 @@ def object_map_path(
     update = graph.finish(reply=stage.reply(0, finished))
     return replace(
         update,
-        roles=roles.of_map(update.roles, data_width),
+        roles=roles.of_map(update.roles, data_roles),
         labels=tuple(f"object map: {label}" for label in update.labels),
         shards=(NO_SHARD,) * update.steps,
     )

@@ -106,6 +106,41 @@ def fastest_copy_path(
     return graph.finish(reply=graph.join(replies, first=1, label="first copy here"))
 
 
+def local_copy_path(
+    context: PathContext,
+    *,
+    cached_head_bytes: int = 0,
+    cached_tail_bytes: int = 0,
+    **extent: Unpack[ObjectExtent],
+) -> Template:
+    """Compile one read of the copy that `PathContext.reader` names, from its OSD to the client.
+
+    Parameters are those of `read_path`. The read waits for a worker thread, not for the lock of its placement
+    group. Omitted: the retry at the primary of a read whose object has a write in flight.
+
+    References
+    ----------
+    Ceph v16.2.15, ``src/osdc/Objecter.cc`` (``_calc_target``, ``CEPH_OSD_FLAG_LOCALIZE_READS``),
+    ``src/osd/PrimaryLogPG.cc`` (``do_op``: ``can_serve_replica_read``).
+    """
+    assert context.reader is not None
+    plan = context.plan_read(**extent)
+    at = f"{extent['length_bytes']} B at {extent['offset_bytes']}"
+    graph = GraphBuilder(f"read copy {context.reader} {context.name} {at}")
+    stage = Stage(graph, context)
+    messages = stage.models.messages
+    cpu = stage.models.cpu
+    device_bytes = _replica_bytes(context, plan, cached_head_bytes + cached_tail_bytes)
+    submitted = stage.submit(0, plan.returned_bytes)
+    stage.asks(0)
+    shard = context.reader
+    step = stage.client_out(messages.request_header_bytes, submitted, shard)
+    work_ns = cpu.op_prepare_ns + cpu.store_read_ns
+    step, _ = local_read(stage, shard, work_ns, device_bytes, step, "read a copy")
+    size_bytes = messages.reply_bytes + plan.returned_bytes
+    return graph.finish(reply=stage.client_back(size_bytes, step, shard))
+
+
 def _replica_bytes(context: PathContext, plan: ReadPlan, cached_bytes: int) -> int:
     """Return the size of the device read of a replica [B]."""
     store = context.models.store

@@ -17,6 +17,7 @@ from stripesim.sim.ceph.qos import (
     OpQueue,
 )
 from stripesim.sim.ceph.roles import Osd
+from stripesim.sim.ceph.sites import SiteDelay
 from stripesim.sim.engine.graph import NO_ROLE, NO_SHARD, GraphBuilder
 
 # Maximum number of steps of one transfer or one stay on a core. With more pieces, each step represents
@@ -260,6 +261,7 @@ class Stage:
         """Carry a message from interface to interface and return the arrival of each piece."""
         graph = self.graph
         tx, wire, rx = ends
+        far = self._between_sites(net, message.shard)
         what = message.what
         shard = message.shard
         arrived = []
@@ -285,6 +287,15 @@ class Stage:
                 phase=phase,
                 shard=shard,
             )
+            for delay in far:
+                step = graph.delay(
+                    delay.role,
+                    delay.delay_ns,
+                    after=[step],
+                    label=f"between sites (site_rtt_ms / 2){piece.label}",
+                    phase=phase,
+                    shard=shard,
+                )
             step = graph.use(
                 rx,
                 held_ns,
@@ -295,6 +306,16 @@ class Stage:
             )
             arrived.append(step)
         return arrived
+
+    def _between_sites(self, net: str, shard: int) -> list[SiteDelay]:
+        """Return the delays of a message to another site, of which bindings enable at most one."""
+        delays = self.context.site_delays
+        if delays is None:
+            return []
+        width = self.context.scheme.width
+        if net == "public":
+            return delays.of_client(width, shard)
+        return delays.of_shard(width, shard)
 
     def _sends(self, osd: Osd, message: Message, after: int) -> list[int]:
         """Process a message at its sender and return the step after which each piece leaves."""

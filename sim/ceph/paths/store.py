@@ -71,6 +71,8 @@ def _deferred_write_ns(stage: Stage, size_bytes: int) -> float:
     if stage.context.continues:
         # The store merges neighbours of a batch into one transfer.
         return device.write_ns_per_byte * device.blocks_bytes(size_bytes)
+    if stage.context.allocates:
+        return device.adjacent_write_ns(size_bytes, deferral.deferred_batch_count)
     return device.deferred_write_ns(size_bytes, deferral.deferred_batch_count)
 
 

@@ -36,12 +36,12 @@ class GroupConstants(NamedTuple):
     first, group, shard
         The shards of drive d are at first[d] … first[d + 1] - 1: placement group and number in it.
     unit_of
-        Number of the drive, host and rack of each drive, 0 if unknown, shape (3, drives).
+        Number of the drive, host, rack and site of each drive, 0 if unknown, shape (4, drives).
     unit_counts
-        Number of drives, hosts and racks, shape (3,).
+        Number of drives, hosts, racks and sites, shape (4,).
     unit_drives, unit_first
         The drives of unit u of a kind are unit_drives[kind, unit_first[kind, u]] … up to
-        unit_first[kind, u + 1], in ascending order. Shapes (3, drives) and (3, most units + 1).
+        unit_first[kind, u + 1], in ascending order. Shapes (4, drives) and (4, most units + 1).
     burst_unit
         Kind of the units that each burst strikes: 0 drives, 1 hosts, 2 racks.
     distances

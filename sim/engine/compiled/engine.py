@@ -42,7 +42,7 @@ def run(program: Program) -> EngineRun:
 
     Raises
     ------
-    ProgramError
+    ProblemsError
         If the program, a chunk or an action of the director is invalid.
     ValueError
         If more requests run, or are in flight, than 32-bit indices can number.

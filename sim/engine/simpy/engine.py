@@ -399,7 +399,7 @@ def run(program: Program) -> EngineRun:
 
     Raises
     ------
-    ProgramError
+    ProblemsError
         If the program, a chunk or an action of the director is invalid.
     """
     return SimpyEngine(program).execute()

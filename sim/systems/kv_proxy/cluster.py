@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stripesim.models.problems import ProgramError
+from stripesim.models.problems import ProblemsError
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.systems.kv_proxy import plan
 from stripesim.sim.systems.kv_proxy.plan import SLOTS, Keys
@@ -52,7 +52,7 @@ class StoreCluster:
 
     Raises
     ------
-    ProgramError
+    ProblemsError
         If `nodes` is below 2 or exceeds the system's nodes.
     """
 
@@ -66,7 +66,7 @@ class StoreCluster:
         seed: int,
     ) -> None:
         if not 2 <= nodes <= system.nodes:
-            raise ProgramError(
+            raise ProblemsError(
                 f"cluster: nodes: got {nodes}, wanted 2 to {system.nodes}"
             )
         self.system = system
@@ -95,11 +95,11 @@ class StoreCluster:
 
         Raises
         ------
-        ProgramError
+        ProblemsError
             If only the first node is left.
         """
         if len(self.alive) < 2:
-            raise ProgramError(
+            raise ProblemsError(
                 "cluster: got a node that leaves, wanted another node than the first"
             )
         gone = self.alive.pop(1 + int(self._rng.integers(len(self.alive) - 1)))
@@ -118,11 +118,11 @@ class StoreCluster:
 
         Raises
         ------
-        ProgramError
+        ProblemsError
             If the system has no further node.
         """
         if self._next >= self.system.nodes:
-            raise ProgramError(
+            raise ProblemsError(
                 f"cluster: got node {self._next}, wanted below {self.system.nodes}"
             )
         new = self._next

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from stripesim.models.nic import NicModel
-from stripesim.models.problems import ProgramError
+from stripesim.models.problems import ProblemsError
 from stripesim.sim.engine.graph import GraphBuilder, IntArray, Template
 from stripesim.sim.engine.program import (
     FIFO,
@@ -101,7 +101,7 @@ class StoreSystem:
 
     def __post_init__(self) -> None:
         if self.nodes < 1:
-            raise ProgramError(f"store: nodes: got {self.nodes}, wanted at least 1")
+            raise ProblemsError(f"store: nodes: got {self.nodes}, wanted at least 1")
 
     @cached_property
     def resources(self) -> Resources:
@@ -184,7 +184,7 @@ class _OperationBook:
         sent = operations.sent_bytes
         answered = operations.answered_bytes
         if max(sent.max(), answered.max()) >> _SIZE_BITS:
-            raise ProgramError(
+            raise ProblemsError(
                 f"run: got a message of more than {(1 << _SIZE_BITS) - 1} bytes"
             )
         # One number per kind of operation, because sorting rows of four would take longer than
@@ -278,13 +278,13 @@ def run_operations(
 
     Raises
     ------
-    ProgramError
+    ProblemsError
         If there are no operations, a node does not exist, or a message is too large.
     """
     if not len(operations):
-        raise ProgramError("run: got no operations, wanted at least one")
+        raise ProblemsError("run: got no operations, wanted at least one")
     if operations.nodes.min() < 0 or operations.nodes.max() >= system.nodes:
-        raise ProgramError(
+        raise ProblemsError(
             f"run: nodes: got {operations.nodes.min()} to {operations.nodes.max()}, "
             f"wanted 0 to {system.nodes - 1}"
         )

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from stripesim.models.nic import NicModel
-from stripesim.models.problems import ProgramError
+from stripesim.models.problems import ProblemsError
 from stripesim.models.provenance import Provenance
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import FIFO, POOL, UNBOUND, Resources
@@ -103,19 +103,19 @@ class StripedSystem:
 
     def __post_init__(self) -> None:
         if self.servers < self.geometry.width:
-            raise ProgramError(
+            raise ProblemsError(
                 f"system: servers: got {self.servers}, wanted at least k + m = {self.geometry.width}"
             )
         if self.clients < 1:
-            raise ProgramError(
+            raise ProblemsError(
                 f"system: clients: got {self.clients}, wanted at least 1"
             )
         if not self.network_bits_per_s > 0:
-            raise ProgramError(
+            raise ProblemsError(
                 f"system: network: got {self.network_bits_per_s} bit/s, wanted above 0"
             )
         if self.encode_at not in ENCODERS:
-            raise ProgramError(
+            raise ProblemsError(
                 f"system: encode_at: got {self.encode_at!r}, wanted {' or '.join(ENCODERS)}"
             )
 
@@ -208,7 +208,7 @@ class StripedSystem:
 
         Raises
         ------
-        ProgramError
+        ProblemsError
             If a file names a client or server that does not exist.
         """
         width = self.geometry.width
@@ -221,7 +221,7 @@ class StripedSystem:
         for index, file in enumerate(files):
             is_client = 0 <= file.client < self.clients
             if not (is_client and 0 <= file.master < self.servers):
-                raise ProgramError(
+                raise ProblemsError(
                     f"file {index}: got client {file.client} and master {file.master}, "
                     f"wanted below {self.clients} and {self.servers}"
                 )

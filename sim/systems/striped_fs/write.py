@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stripesim.models.problems import ProgramError
+from stripesim.models.problems import ProblemsError
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder, Template
 from stripesim.sim.engine.program import EngineRun, ListedRequests, Program, Resources
@@ -389,11 +389,11 @@ def write_files(
 
     Raises
     ------
-    ProgramError
+    ProblemsError
         If there are no files or records, or if a file names a client or server that does not exist.
     """
     if not files or records < 1:
-        raise ProgramError(
+        raise ProblemsError(
             f"files: got {len(files)} of {records} records, wanted at least one of one"
         )
     book = Book(system.bindings(files))

@@ -154,9 +154,8 @@ class RecoveryScheduler:
         # PGs with a target that was too full, and the interval in which it was.
         self._refused: list[tuple[Group, PgInterval]] = []
         self._retries = False
-        _, held_until_ns = state.plan.norebalance_ns
-        if held_until_ns:
-            state.clock.at(held_until_ns, self._rebalance)
+        # When PGs that the flag ``norebalance`` holds are started [ns].
+        self._rebalance_ns = 0
 
     def request(self, group: Group) -> None:
         """Queue a PG for recovery.
@@ -390,10 +389,15 @@ class RecoveryScheduler:
 
         See Ceph v18.2, ``src/osd/PrimaryLogPG.cc`` (``start_recovery_ops``).
         """
-        start_ns, end_ns = self._state.plan.norebalance_ns
-        if not start_ns <= self._state.now_ns < end_ns:
+        end_ns = self._state.map.norebalance_until_ns
+        if self._state.now_ns >= end_ns:
             return False
-        return task.group.is_backfilled and not task.group.members.missing
+        if not task.group.is_backfilled or task.group.members.missing:
+            return False
+        if self._rebalance_ns != end_ns:
+            self._rebalance_ns = end_ns
+            self._state.clock.at(end_ns, self._rebalance)
+        return True
 
     def _rebalance(self) -> None:
         """Start the PGs that the flag ``norebalance`` has held."""

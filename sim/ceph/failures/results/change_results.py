@@ -1,5 +1,6 @@
 """Bytes and duration of each planned change."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from stripesim.sim.observe.recording import account
 
 # Bytes of a change. `sent_bytes` includes messages between OSDs of one host.
 _COLUMNS = (*MOVED_COUNTERS, "sent_bytes")
+#: Columns of the parts of a change's duration.
+DURATION_PARTS = ("commands_s", "peering_s", "movement_s")
 
 
 def describe_changes(run: FaultRun) -> list[dict[str, Any]]:
@@ -24,10 +27,11 @@ def describe_changes(run: FaultRun) -> list[dict[str, Any]]:
 
     Returns
     -------
-    One row for each change: ``kind``; ``at_s``, the time of the command; ``map_s``, that of the new map;
-    ``clean_s``, when all PGs are clean again, None if they never are; ``duration_s`` from the command to
-    ``clean_s``; ``pgs_moved``, ``shards_moved`` and ``bytes_moved`` from the up sets before and after;
-    bytes that recovery, peering and removals read, wrote and sent from one map to the next (``sent_bytes``:
+    One row for each change: ``kind``; ``at_s``, the time at which the operator starts; ``map_s``, that of the
+    first new map; ``clean_s``, when all PGs are clean again, None if they never are; ``duration_s`` from
+    ``at_s`` to ``clean_s``, and its parts (see `_parts`); ``pgs_moved``, ``shards_moved`` and
+    ``bytes_moved`` from the up sets before and after; bytes that recovery, peering and removals read, wrote
+    and sent from one map to the next (``sent_bytes``:
     between OSDs, of one host or not), and those of peering and removals alone (``noted_…``); ``object_s``,
     the mean time that a PG took for each object; ``backfills``, lists of the PGs that recovered objects in
     order of their start (``pg``, ``start_s``, ``end_s``, ``objects``).
@@ -48,9 +52,46 @@ def describe_changes(run: FaultRun) -> list[dict[str, Any]]:
         for column, counter in enumerate(_COLUMNS):
             row[counter] = recovered[index][column] + noted[index][column]
             row[f"noted_{counter}"] = noted[index][column]
+        commands_s = applied[index].change.commands_ns / 1e9
+        row.update(_parts(row, commands_s, backfills[index]))
         row["object_s"] = _object_s(backfills[index])
         row["backfills"] = backfills[index]
     return rows
+
+
+def _parts(
+    row: dict[str, Any], commands_s: float, backfills: dict[str, list[Any]]
+) -> dict[str, float | None]:
+    """Return the parts of the duration of a change [s].
+
+    ``movement_s`` is the time during which at least one PG moves objects. The rest is ``commands_s`` until
+    the last command has been given, and ``peering_s`` afterwards: maps, peering and reservations.
+    """
+    if row["clean_s"] is None:
+        return dict.fromkeys(DURATION_PARTS)
+    begin_s, end_s = row["at_s"], row["clean_s"]
+    typed_s = min(begin_s + commands_s, end_s)
+    moving = sorted(zip(backfills["start_s"], backfills["end_s"], strict=True))
+    while_typing_s = _covered_s(moving, begin_s, typed_s)
+    movement_s = _covered_s(moving, begin_s, end_s)
+    commands_s = typed_s - begin_s - while_typing_s
+    peering_s = end_s - begin_s - movement_s - commands_s
+    parts_s = (commands_s, peering_s, movement_s)
+    return dict(zip(DURATION_PARTS, parts_s, strict=True))
+
+
+def _covered_s(
+    spans: Sequence[tuple[float, float]], begin_s: float, end_s: float
+) -> float:
+    """Return how much of a time is covered by at least one span, given by start [s]."""
+    covered_s = 0.0
+    for span_begin_s, span_end_s in spans:
+        first_s = max(begin_s, span_begin_s)
+        last_s = min(end_s, span_end_s)
+        if last_s > first_s:
+            covered_s += last_s - first_s
+            begin_s = last_s
+    return covered_s
 
 
 def _backfills(run: FaultRun, firsts_ns: IntArray) -> list[dict[str, list[Any]]]:
@@ -136,7 +177,8 @@ def _moved(run: FaultRun, stream: StreamRun, firsts_ns: IntArray) -> list[list[i
     change_of = np.searchsorted(firsts_ns, stream.completed_ns[done], side="right") - 1
     is_counted = change_of >= 0
     planned = operation_totals(stream, run.book)[:, columns]
-    sent = operation_totals(stream, run.book, within_hosts=True)[:, [net]]
+    width = len(run.changes[0].up_before[0])
+    sent = operation_totals(stream, run.book, within_hosts_width=width)[:, [net]]
     planned = np.concatenate([planned, sent], axis=1)[done]
     sums = np.zeros((changes_count, len(_COLUMNS)), dtype=np.int64)
     np.add.at(sums, change_of[is_counted], planned[is_counted])

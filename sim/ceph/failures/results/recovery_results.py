@@ -37,11 +37,12 @@ MOVED_COUNTERS = ("device_read_bytes", "device_write_bytes", "private_net_bytes"
 
 
 def operation_totals(
-    stream: StreamRun, book: Book, *, within_hosts: bool = False
+    stream: StreamRun, book: Book, *, within_hosts_width: int = 0
 ) -> IntArray:
     """Return what each operation of a stream accounts by its plan, shape (operations, counters).
 
-    With `within_hosts`, messages between OSDs of one host count as network traffic.
+    With `within_hosts_width`, the number of shards, messages between OSDs of one host count as network
+    traffic.
     """
     if not len(stream.issued_ns):
         return np.zeros((0, len(COUNTERS)), dtype=np.int64)
@@ -51,11 +52,11 @@ def operation_totals(
         return_inverse=True,
     )
     are_bound = bound_rows(book, pairs[:, 1]) >= 0
-    if within_hosts:
-        of_shards = are_bound[:, roles.FIXED_ROLES :]
-        of_shards = of_shards.reshape(len(pairs), -1, roles.SHARD_ROLES)
+    if within_hosts_width:
+        shards = slice(roles.FIXED_ROLES, roles.role_count(within_hosts_width))
+        of_shards = are_bound[:, shards].reshape(len(pairs), -1, roles.SHARD_ROLES)
         of_shards[..., _NETWORK_PARTS] |= of_shards[..., [roles.WORKER]]
-        are_bound[:, roles.FIXED_ROLES :] = of_shards.reshape(len(pairs), -1)
+        are_bound[:, shards] = of_shards.reshape(len(pairs), -1)
     totals_of_pair = [
         book.templates[template].totals(np.append(is_bound, False))
         for template, is_bound in zip(pairs[:, 0].tolist(), are_bound, strict=True)

@@ -1,0 +1,197 @@
+"""Build the tables of a sweep from the rows of its tasks.
+
+`run` loads this module while workers are busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from stripesim._version import __version__
+from stripesim.scenarios.answers.sweep.answer import SweepResult
+from stripesim.scenarios.answers.sweep.ended import EndedTasks
+from stripesim.scenarios.answers.sweep.plan import SweepPlan
+from stripesim.scenarios.answers.sweep.stats import CELL_COLUMNS, aggregate
+from stripesim.scenarios.cells.notes import (
+    code_files,
+    warnings_of_all,
+    where_and_when,
+)
+from stripesim.scenarios.show.quantities import RESULT_SCHEMA, rows_frame
+from stripesim.scenarios.work.store import PartStore
+from stripesim.scenarios.work.task import EndedTask, code_sha256
+from stripesim.sim.observe.audit import RatePoint, falls
+from stripesim.sim.observe.result_row import withheld_columns
+
+if TYPE_CHECKING:
+    from stripesim.scenarios.show.figures.renderer import CaptionedFigure
+
+# Columns of a refused row that keep their values: its point, cell and task.
+_OF_TASK: Final = (
+    *CELL_COLUMNS,
+    "image",
+    "replication",
+    "seed",
+    "completions_sha256",
+    "steady",
+    "unsteady_reason",
+)
+# Keys of which a larger value only adds hardware or requests in flight.
+_ADDING_KEYS: Final = (
+    "cluster.hosts",
+    "cluster.osds_per_host",
+    "cluster.cores_per_host",
+    "cluster.client_cores",
+    "cluster.public_gbit_per_s",
+    "cluster.private_gbit_per_s",
+    "client.threads",
+    "workload.clients",
+    "workload.queue_depth",
+)
+
+
+def result_of(
+    plan: SweepPlan,
+    done: EndedTasks,
+    store: PartStore | None,
+    *,
+    kept: int,
+    unchecked: bool,
+    metric: str,
+) -> SweepResult:
+    """Build the tables of the tasks that have ended, without the numbers of refused rows."""
+    order = {task.task_id: index for index, task in enumerate(plan.tasks)}
+    failed = sorted(done.failed, key=lambda outcome: order[outcome.task.task_id])
+    refusals = [
+        f"{task.label}: {done.rows[task.task_id]['refused']}"
+        for task in plan.tasks
+        if done.rows.get(task.task_id, {}).get("refused") is not None
+    ]
+    rows = done.rows
+    if not unchecked:
+        rows = {
+            task_id: withheld_columns(row, others=_OF_TASK)
+            for task_id, row in rows.items()
+        }
+    frame = sweep_frame(plan, rows)
+    aggregated = aggregate(frame, plan.keys)
+    counts = {
+        "tasks": len(plan.tasks),
+        "rows": len(rows),
+        "refused": len(refusals),
+        "kept": kept,
+        "executed": len(rows) - kept,
+        "failed": len(failed),
+        "stopped": done.stopped,
+    }
+    result = SweepResult(
+        plan=plan,
+        rows=frame,
+        aggregated=aggregated,
+        failed=list(map(_failure_row, failed)),
+        damaged=0 if store is None else store.damaged,
+        stopped=done.stopped,
+        provenance=_provenance(plan, counts),
+        outside=warnings_of_all(task.scenario for task in plan.tasks),
+        refusals=refusals,
+        falls=list(_falls(aggregated, plan.keys)),
+        unchecked=unchecked,
+        draw=cache(partial(_draw, aggregated, plan.keys, metric)),
+        folder=None if store is None else store.out_dir,
+    )
+    return replace(result, page=partial(_page, result))
+
+
+def _page(result: SweepResult) -> str:
+    from stripesim.scenarios.answers.sweep.report import report_of_sweep
+
+    return report_of_sweep(result.plan, result, result.draw())
+
+
+def _draw(
+    aggregated: pl.DataFrame, keys: Sequence[str], metric: str
+) -> CaptionedFigure | None:
+    # Matplotlib loads here, because many sweeps draw nothing.
+    from stripesim.scenarios.answers.sweep.figures import draw_sweep
+
+    return draw_sweep(aggregated, keys, metric=metric)
+
+
+def _falls(aggregated: pl.DataFrame, keys: Sequence[str]) -> Iterator[str]:
+    """Yield a warning for each step of a key that adds something, and at which the rate falls."""
+    for key in keys:
+        if key not in _ADDING_KEYS or not aggregated.schema[key].is_numeric():
+            continue
+        others = [name for name in (*keys, *CELL_COLUMNS) if name != key]
+        shown = aggregated.filter(pl.col("iops").is_not_null()).sort(key)
+        for group, rows in shown.group_by(others, maintain_order=True):
+            name = " ".join(str(part) for part in group if part is not None)
+            points = [
+                RatePoint(f"{key}={row[key]}", row["iops"], _half(row))
+                for row in rows.iter_rows(named=True)
+            ]
+            for fall in falls(points):
+                yield f"{name}: {fall}"
+
+
+def _half(row: Mapping[str, Any]) -> float:
+    """Return half the width of the interval of a mean rate, 0 without one [1/s]."""
+    low = row["iops_ci_low"]
+    high = row["iops_ci_high"]
+    if low is None or high is None:
+        return 0.0
+    return float(high - low) / 2
+
+
+def sweep_frame(plan: SweepPlan, rows: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame:
+    """Build the table of a sweep, in the order of the plan."""
+    frame = rows_frame(
+        {**task.swept, **rows[task.task_id], "task": task.task_id}
+        for task in plan.tasks
+        if task.task_id in rows
+    )
+    first = [*plan.keys, "replication", "seed"]
+    # Drop columns without values, which stored rows lack.
+    further = sorted(
+        name
+        for name in frame.columns
+        if name not in RESULT_SCHEMA
+        and name not in first
+        and frame[name].null_count() < frame.height
+    )
+    missing = [pl.lit(None).alias(name) for name in first if name not in frame.columns]
+    return frame.with_columns(missing).select(*first, *RESULT_SCHEMA, *further)
+
+
+def _failure_row(outcome: EndedTask) -> dict[str, Any]:
+    task = outcome.task
+    return {
+        **task.swept,
+        **task.cell._asdict(),
+        "replication": task.replication,
+        "task": task.task_id,
+        "reason": outcome.reason,
+    }
+
+
+def _provenance(plan: SweepPlan, counts: Mapping[str, Any]) -> dict[str, Any]:
+    first = plan.tasks[0]
+    return {
+        "stripesim": __version__,
+        "code_sha256": code_sha256(),
+        "scenario": plan.name,
+        "seed": plan.scenario.seed,
+        "engine": first.engine,
+        "replications": plan.replications,
+        "points": plan.points,
+        "sweep": {**plan.asked, **counts},
+        **code_files(plan.scenario),
+        **where_and_when(),
+        # Swept keys have the values of the first point.
+        "configuration": plan.scenario.model_dump(mode="json"),
+    }

@@ -1,0 +1,52 @@
+"""Errors of durations of planned changes, and the intervals that they give."""
+
+from math import exp, log, sqrt
+
+import pytest
+
+from stripesim.calibration.ledger.duration_errors import (
+    DurationError,
+    coverage,
+    duration_errors,
+    duration_interval,
+)
+from stripesim.scenarios.studies.changes.timed import claims_of_times, load_timed
+
+
+def row(name, ratio, role="calibration"):
+    return DurationError(name, role, ratio)
+
+
+# Logarithms of -0.1, 0 and 0.1: mean 0, deviation 0.1.
+THREE = [row("a", exp(-0.1)), row("b", 1.0), row("c", exp(0.1))]
+
+
+def test_the_interval_is_student_s_of_the_logarithms_for_a_further_row():
+    low_s, high_s = duration_interval(10.0, errors=THREE)
+    # Within ± 1.886 lie 80 % of Student's t with 2 degrees of freedom.
+    half = 1.8856 * 0.1 * sqrt(1 + 1 / 3)
+    assert log(high_s / 10) == pytest.approx(half, rel=1e-4)
+    assert low_s * high_s == pytest.approx(100)
+
+
+def test_held_out_rows_take_no_part_and_the_simulation_s_own_interval_adds_in_squares():
+    errors = [*THREE, row("d", 5.0, "held-out")]
+    assert duration_interval(10.0, errors=errors) == duration_interval(10, errors=THREE)
+    half = log(duration_interval(1.0, errors=THREE)[1])
+    _, wider = duration_interval(1.0, half=0.3, errors=THREE)
+    assert log(wider) == pytest.approx(sqrt(half**2 + 0.3**2))
+
+
+def test_a_calibration_row_does_not_decide_its_own_interval():
+    far = [*THREE, row("far", 3.0), row("near", 1.05, "held-out")]
+    # Of "far" alone, the other three would have to hold log 3 = 1.1, eleven deviations off.
+    counts = coverage(far)
+    assert counts["held-out"] == {"rows": 1, "within": 1}
+    assert counts["calibration"] == {"rows": 4, "within": 3}
+
+
+def test_the_errors_that_ship_are_those_of_all_timed_changes_and_hold_four_of_five():
+    claims = {claim.id: claim.role for claim in claims_of_times(load_timed())}
+    assert {error.id: error.role for error in duration_errors()} == claims
+    counts = coverage(duration_errors())["held-out"]
+    assert counts["within"] / counts["rows"] >= 0.8
