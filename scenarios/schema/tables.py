@@ -450,6 +450,9 @@ class PlanSpec(ScenarioTable):
     them (drives, networks) and their power do."""
     replications: Annotated[int, Field(ge=2, le=50)] = 3
     """Runs of each candidate, with different seeds, for confidence intervals [count]."""
+    interval_percent: Annotated[float, Field(gt=0, le=100)] | None = None
+    """Largest half of the 95 % intervals of rate and latency, of their means [%]. Each candidate runs under
+    further seeds until its intervals are that narrow: at least 5 and at most 50. Default: `replications`."""
     simulated_max: Annotated[int, Field(ge=1, le=500)] = 12
     """Maximum number of candidates to simulate, cheapest first [count]."""
     wall_s_max: PositiveFloat = 600.0

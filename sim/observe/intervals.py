@@ -3,7 +3,7 @@
 from functools import cache
 from math import atan, cos, exp, lgamma, pi, sin, sqrt, tan
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -122,6 +122,31 @@ class Interval(NamedTuple):
     mean: float
     low: float | None
     high: float | None
+
+
+#: Runs before an interval may stop a series of runs, and runs after which it stops in any case.
+NARROW_RUNS_MIN: Final = 5
+NARROW_RUNS_MAX: Final = 50
+
+
+def is_narrow(values: npt.ArrayLike, percent: float) -> bool:
+    """Return True if half of the 95 % interval of a mean is at most so much of it [%].
+
+    Always False for fewer than five values, and True for equal ones, to which further values add nothing.
+
+    Runs that go on until their interval is narrow stop early when they agree by chance. With at least five
+    runs, such an interval holds the true mean in 92 to 95 % of cases (of normal values).
+
+    >>> is_narrow([1.0, 1.0, 1.0, 1.0, 1.1], percent=5)
+    False
+    >>> is_narrow([1.0, 1.0, 1.0, 1.0, 1.1], percent=6)
+    True
+    """
+    interval = student_interval(values, least=NARROW_RUNS_MIN)
+    if interval.low is None or interval.high is None:
+        return np.size(values) >= NARROW_RUNS_MIN
+    half = (interval.high - interval.low) / 2
+    return half <= percent / 100 * abs(interval.mean)
 
 
 def student_interval(values: npt.ArrayLike, *, least: int = 2) -> Interval:

@@ -417,7 +417,12 @@ PARTS_OF_PROGRAMS = {
         f"{_PREDICT}.score": {"score"},
     },
     "record.py": {
-        "stripesim.calibration.ledger": {"model_errors"},
+        "stripesim.calibration.ledger": {"duration_errors", "model_errors"},
+        "stripesim.calibration.ledger.duration_errors": {
+            "DurationError",
+            "coverage",
+            "duration_errors_text",
+        },
         _ERRORS: {"KIND_OF_METRIC", "KINDS", "STUDY", "HeldOutError", "errors_text"},
         "stripesim.scenarios.answers.calibrate.rows": {"table_runs"},
         f"{_PREDICT}.register": {"rows_of"},

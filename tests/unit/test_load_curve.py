@@ -6,6 +6,7 @@ from math import exp, factorial, log
 import pytest
 
 from stripesim.scenarios.answers.load.analysis import knee_of, rate_within
+from stripesim.scenarios.answers.load.answer import answer_of_load
 from stripesim.scenarios.answers.load.curve_builder import (
     BuilderSettings,
     CurveBuilder,
@@ -24,6 +25,7 @@ from stripesim.scenarios.answers.load.words import sentence_of
 from stripesim.scenarios.cells.notes import client_notes
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
+from support.messages import states
 
 # One drive that serves one read at a time, each in exactly 1 ms: M/D/1 with Poisson arrivals.
 ONE_DRIVE = """\
@@ -53,6 +55,43 @@ def queue_curve():
     """The load curve of the drive, with bounds of 2 and 5 ms."""
     scenario = parse_scenario(ONE_DRIVE)
     return load_curves(scenario, jobs=1, p99_bounds_s=[0.002, 0.005])[0]
+
+
+def half_fraction(interval):
+    return (interval.high - interval.low) / 2 / interval.mean
+
+
+def test_points_run_until_their_intervals_are_as_narrow_as_asked(queue_curve):
+    # Given five runs of each point, which leave the 99th percentile near saturation wider than ± 10 %.
+    steady = [one for one in queue_curve.points if one.latency_p99_ns.low is not None]
+    assert max(half_fraction(one.latency_p99_ns) for one in steady) > 0.10
+
+    scenario = parse_scenario(ONE_DRIVE, sets=["plan.interval_percent=10"])
+    curve = load_curves(scenario, jobs=1, p99_bounds_s=[0.002, 0.005])[0]
+
+    steady = [one for one in curve.points if one.latency_p99_ns.low is not None]
+    # The first seeds choose the same rates.
+    assert [one.offered_iops for one in steady] == pytest.approx(
+        [one.offered_iops for one in queue_curve.points[: len(steady)]], rel=0.05
+    )
+    assert 5 < curve.replications <= 50
+    for point in steady:
+        assert half_fraction(point.latency_p99_ns) <= 0.10
+        assert half_fraction(point.latency_mean_ns) <= 0.10
+    assert curve.knee_iops.low < curve.knee_iops.mean < curve.knee_iops.high
+    assert not answer_of_load(scenario, [curve], engine="compiled").warnings
+
+
+def test_points_with_intervals_wider_than_asked_are_counted(queue_curve):
+    steady = [one for one in queue_curve.points if one.latency_p99_ns.low is not None]
+    wide = [one for one in steady if half_fraction(one.latency_p99_ns) > 0.10]
+    assert wide
+
+    scenario = parse_scenario(ONE_DRIVE, sets=["plan.interval_percent=10"])
+    answer = answer_of_load(scenario, [queue_curve], engine="compiled")
+
+    (line,) = (line for line in answer.warnings if "interval_percent" in line)
+    assert states(line, f"{len(wide)} of {len(steady)} ... plan.interval_percent (10)")
 
 
 def waits_at_most(rate, wait):

@@ -9,10 +9,11 @@ from stripesim.scenarios.answers.load.figure import draw_load
 from stripesim.scenarios.answers.load.page import report_of_load
 from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.load.words import (
-    load_warnings,
     notes_of,
+    outside_of_load,
     sentence_of,
     table_of,
+    wide_intervals,
 )
 from stripesim.scenarios.cells.notes import (
     client_notes,
@@ -32,10 +33,11 @@ def answer_of_load(
     """Return the answer of load curves: a table of each, sentences, files, figures and a page."""
     refusals = [line for curve in curves for line in curve.refusals]
     rate_falls = [line for curve in curves for line in curve.falls]
+    wide = list(wide_intervals(scenario, curves))
     sentences = [sentence_of(curve) for curve in curves]
     clients = client_notes(scenario)
+    outside = outside_of_load(scenario)
     warnings = [
-        *load_warnings(scenario),
         *hole_warnings(scenario),
         *kernel_warnings(scenario),
         *pristine_warnings(scenario),
@@ -44,7 +46,7 @@ def answer_of_load(
         "curves": [curve.to_json() for curve in curves],
         "sentences": sentences,
         "notes": clients,
-        "warnings": [*warnings, *rate_falls, *refusals],
+        "warnings": [*map(str, outside), *warnings, *wide, *rate_falls, *refusals],
         "falls": rate_falls,
         "refusals": refusals,
         "provenance": made_from(
@@ -62,8 +64,8 @@ def answer_of_load(
             *sentences,
             *(f"note: {line}" for line in (*notes_of(curves), *clients)),
         ],
-        outside=warnings,
-        warnings=rate_falls,
+        outside=outside,
+        warnings=[*warnings, *wide, *rate_falls],
         refusals=refusals,
         saved_as="load.json",
         files=lambda: {"load.csv": csv_text(_points(document)).encode()},

@@ -25,7 +25,12 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.sim.observe.audit import RatePoint, audit_bound, falls
-from stripesim.sim.observe.intervals import Interval, student_interval
+from stripesim.sim.observe.intervals import (
+    NARROW_RUNS_MAX,
+    Interval,
+    is_narrow,
+    student_interval,
+)
 
 # Rates that every curve has, as parts of saturation.
 _FIRST_PARTS: Final = (0.1, 0.3, 0.5, 0.7, 0.85, 0.95)
@@ -84,6 +89,9 @@ class BuilderSettings(NamedTuple):
         Points of the curve [count].
     unchecked
         Keep the numbers of runs that the audit refuses.
+    interval_percent
+        Largest half of the interval of each mean and 99th percentile, of its value [%]. None runs the
+        replications alone.
     """
 
     engine: str
@@ -92,6 +100,7 @@ class BuilderSettings(NamedTuple):
     requests: int
     points_max: int
     unchecked: bool = False
+    interval_percent: float | None = None
 
 
 class NewPoint(NamedTuple):
@@ -119,6 +128,16 @@ class _Rate(NamedTuple):
     @property
     def p99_ns(self) -> float:
         return _mean([one.latency_p99_ns for one in self.measured])
+
+    def is_narrow(self, percent: float) -> bool:
+        """Return True if the intervals of the mean and the 99th percentile are at most so wide [%]."""
+        means_ns = [one.latency_mean_ns for one in self.measured]
+        tails_ns = [one.latency_p99_ns for one in self.measured]
+        return all(is_narrow(each, percent) for each in (means_ns, tails_ns))
+
+    def with_further(self, replication: RateMeasurement) -> _Rate:
+        """Return the rate with one more replication."""
+        return self._replace(measured=(*self.measured, replication))
 
     @property
     def refused(self) -> str | None:
@@ -180,8 +199,9 @@ class CurveBuilder:
         while len(self.rates) < self.settings.points_max:
             per_s = self._next_rate(saturation)
             if per_s is None:
-                return
+                break
             yield from self._simulate(shares, per_s)
+        yield from self._narrow(shares)
 
     def take_new(self) -> list[NewPoint]:
         """Return the points since the last call."""
@@ -209,7 +229,9 @@ class CurveBuilder:
             within=tuple(
                 _within(steady, bound_ns) for bound_ns in self.settings.p99_bounds_ns
             ),
-            replications=self.settings.replications,
+            replications=len(steady[0].measured)
+            if steady
+            else self.settings.replications,
             refused_points=tuple(refused_points),
             falls=tuple(falls([_rate_point(one) for one in below])),
         )
@@ -334,6 +356,35 @@ class CurveBuilder:
         self.rates.append(rate)
         self.rates.sort(key=lambda one: one.per_s)
         self.new.append(NewPoint(self.curve(), self._point(rate)))
+
+    def _narrow(self, shares: Sequence[float]) -> Batch:
+        """Run all steady rates under further seeds, until their intervals are as narrow as asked.
+
+        All rates have the same seeds, so that each seed has a knee of its own.
+        """
+        percent = self.settings.interval_percent
+        if percent is None:
+            return
+        # The first seeds are those of the curve and those that confirm a rate.
+        first = 2 * self.settings.replications
+        for seed in range(first, first + NARROW_RUNS_MAX - self.settings.replications):
+            steady = self._steady_rates()
+            if all(one.is_narrow(percent) for one in steady):
+                break
+            runs = [
+                self._run(
+                    seed,
+                    rates_per_s=tuple(share * one.per_s for share in shares),
+                    requests=one.requests,
+                )
+                for one in steady
+            ]
+            measured = yield from self._batch(runs)
+            further = {
+                rate.per_s: rate.with_further(own)
+                for rate, own in zip(steady, measured, strict=True)
+            }
+            self.rates = [further.get(one.per_s, one) for one in self.rates]
 
     def _confirmed(
         self, shares: Sequence[float], per_s: float, *, longer: int = 1

@@ -72,7 +72,8 @@ def load_curves(
         Bounds of the 99th percentile [s] to find the highest rate for. That of ``[plan]`` is added.
     replications
         Runs of each point [count], at least 2. Their seeds are the scenario's plus 0, 1, …, for all schemes
-        alike.
+        alike. With `plan.interval_percent`, steady points run under further seeds until their mean latency
+        and 99th percentile are known that well.
     requests
         Requests of each run [count]. Default: 6,000 to 20,000, by the number of OSDs. Runs near and past
         saturation have three times as many, or nine if the latency still rises.
@@ -135,6 +136,9 @@ def curve_builders(
             requests=requests or _requests_of(asked),
             points_max=points_max,
             unchecked=unchecked,
+            interval_percent=None
+            if asked.plan is None
+            else asked.plan.interval_percent,
         )
         builders += [CurveBuilder(asked, cell, settings) for cell in cells(asked)]
     return builders

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from stripesim.models.problems import Problem
 from stripesim.scenarios.answers.load.rate_runs import RateRun, scenario_of
 from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint, RateWithin
 from stripesim.scenarios.cells.bound import resource_words
 from stripesim.scenarios.cells.notes import (
-    warnings_of,
+    outside_of,
 )
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.units import duration_text, number_text
@@ -36,7 +37,7 @@ def table_of(curve: LoadCurve) -> Table:
     )
 
 
-def load_warnings(scenario: Scenario) -> list[str]:
+def outside_of_load(scenario: Scenario) -> list[Problem]:
     """List the values outside the calibrated range, with the Poisson arrivals of load curves."""
     loads = len(scenario.loads)
     # Any rate will do, because the range holds none.
@@ -48,7 +49,7 @@ def load_warnings(scenario: Scenario) -> list[str]:
         requests=loads,
         engine="compiled",
     )
-    return warnings_of(scenario_of(arrivals))
+    return outside_of(scenario_of(arrivals))
 
 
 def sentence_of(curve: LoadCurve) -> str:
@@ -123,6 +124,30 @@ def _milliseconds(latency_ns: Interval) -> str:
     if half_ns < _SHOWN_HALF * latency_ns.mean:
         return text
     return f"{text} ± {number_text(half_ns, 1e-6, digits=2)}"
+
+
+def wide_intervals(scenario: Scenario, curves: Sequence[LoadCurve]) -> Iterator[str]:
+    """Yield a warning for each curve with points whose intervals are wider than the plan asks."""
+    plan = scenario.plan
+    if plan is None or plan.interval_percent is None:
+        return
+    for curve in curves:
+        steady = [point for point in curve.points if point.is_steady]
+        latencies = [(one.latency_mean_ns, one.latency_p99_ns) for one in steady]
+        halves = [max(map(_half_percent, each)) for each in latencies]
+        wide = [half for half in halves if half > plan.interval_percent]
+        if wide:
+            yield (
+                f"{curve_title(curve)}: intervals of {len(wide)} of {len(steady)} points are wider than "
+                f"plan.interval_percent ({plan.interval_percent:g}), up to ± {max(wide):.2g} % after "
+                f"{curve.replications} runs: more requests in each run narrow them (--requests)"
+            )
+
+
+def _half_percent(interval: Interval) -> float:
+    if interval.low is None or interval.high is None:
+        return 0.0
+    return 50 * (interval.high - interval.low) / interval.mean
 
 
 def _refused_row(point: LoadPoint) -> dict[str, str]:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from stripesim.models.drive import drive_writes_per_day
-from stripesim.models.problems import RefusedError, first_problem
+from stripesim.models.problems import Problem, RefusedError, first_problem, problems_of
 from stripesim.scenarios.answers.durability.durability import (
     DETECTION_S,
     described_system,
@@ -26,7 +26,7 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import (
     client_notes,
     made_from,
-    warnings_of_all,
+    outside_of_all,
 )
 from stripesim.scenarios.cells.run import run_cells
 from stripesim.scenarios.forms.capacity import Drives, drives_of
@@ -41,7 +41,13 @@ from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.sim.ceph.planner import CompiledGraphs
 from stripesim.sim.durability.assess import assess, recommended_method
 from stripesim.sim.observe.audit import collecting_refusals
-from stripesim.sim.observe.intervals import Interval, student_interval
+from stripesim.sim.observe.intervals import (
+    NARROW_RUNS_MAX,
+    NARROW_RUNS_MIN,
+    Interval,
+    is_narrow,
+    student_interval,
+)
 from stripesim.sim.observe.progress import OnStep, silent
 from stripesim.sim.observe.result_row import ResultRow
 
@@ -85,13 +91,20 @@ class _Simulated(NamedTuple):
     refusals: Sequence[str]
 
 
+class MadePlan(NamedTuple):
+    """The document of a plan, and the values of its candidates outside the calibrated range."""
+
+    document: dict[str, Any]
+    outside: Sequence[Problem]
+
+
 def make_plan(
     scenario: Scenario,
     *,
     engine: str = "compiled",
     progress: OnStep = silent,
     unchecked: bool = False,
-) -> dict[str, Any]:
+) -> MadePlan:
     """Answer a scenario's `[plan]`.
 
     Parameters
@@ -118,9 +131,9 @@ def make_plan(
     _simulate_all(
         left, plan, engine, deadline_s, progress=progress, unchecked=unchecked
     )
-    answered = _recommendation(scenario, plan, every)
+    made = _recommendation(scenario, plan, every)
     provenance = made_from(scenario, engine=engine, replications=plan.replications)
-    return {**answered, "provenance": provenance}
+    return made._replace(document={**made.document, "provenance": provenance})
 
 
 def _judged_candidates(scenario: Scenario, plan: PlanSpec) -> list[Candidate]:
@@ -168,7 +181,7 @@ def _simulate_all(
 
 def _recommendation(
     scenario: Scenario, plan: PlanSpec, every: Sequence[Candidate]
-) -> dict[str, Any]:
+) -> MadePlan:
     """Compare the judged candidates, and recommend the first in order of price that meets the plan."""
     meeting = sorted(
         (candidate for candidate in every if candidate.meets), key=_price_order
@@ -184,17 +197,18 @@ def _recommendation(
         if one.refused is not None
     ]
     scenarios = [one.scenario for one in every if one.scenario]
-    at_rate = [_at_rate(one, plan.rate_per_s) for one in scenarios]
-    return {
+    outside = outside_of_all(_at_rate(one, plan.rate_per_s) for one in scenarios)
+    document = {
         "varied": varied,
         "candidates": list(documents.values()),
         "recommended": recommended,
         "reasons": _reasons(name, best, meeting, every),
         **_purchase_of(best, plan),
         "assumptions": _assumptions(scenario, plan),
-        "warnings": [*warnings_of_all(at_rate), *refusals],
+        "warnings": [*map(str, outside), *refusals],
         "refusals": refusals,
     }
+    return MadePlan(document, outside)
 
 
 def _documents_of(every: Sequence[Candidate]) -> dict[int, dict[str, Any]]:
@@ -221,7 +235,14 @@ def _purchase_of(best: Candidate | None, plan: PlanSpec) -> dict[str, Any]:
 def _runs_of_candidate(plan: PlanSpec) -> int:
     """Return the simulations of one candidate: each seed, with and without recovery, and a rebuild."""
     loads = 1 if plan.p99_recovery_ms is None else 2
-    return loads * plan.replications + 1
+    return loads * _runs_min(plan) + 1
+
+
+def _runs_min(plan: PlanSpec) -> int:
+    """Return the seeds of each candidate, at least."""
+    if plan.interval_percent is None:
+        return plan.replications
+    return max(plan.replications, NARROW_RUNS_MIN)
 
 
 def _price_order(candidate: Candidate) -> tuple[float, ...]:
@@ -267,14 +288,19 @@ def simulate(
                 on_run()
     except RefusedError as error:
         candidate.refused = str(error)
-        candidate.problem = f"refused: {error}"
+        candidate.rule_out("refused", f"refused: {error}")
         return
     except ValueError as error:
-        candidate.problem = first_problem(error)
+        candidate.rule_out_by(problems_of(error)[0])
         return
     worst, rebuild, recovering_worst, refusals = shared[key]
     candidate.refused = next(iter(refusals), None)
     candidate.results["bottleneck"] = worst[0].bottleneck
+    if not all(_are_narrow(each, plan) for each in (worst, recovering_worst or worst)):
+        candidate.warnings.append(
+            f"intervals are wider than plan.interval_percent ({plan.interval_percent:g}) "
+            f"after {NARROW_RUNS_MAX} runs: a longer run may narrow them"
+        )
     _judge_rate(candidate, plan, worst)
     _judge_latency(candidate, plan, worst)
     if recovering_worst is not None:
@@ -305,26 +331,52 @@ def _runs_of(
     scenario = candidate.scenario
     assert scenario is not None
     at_rate = _at_rate(scenario, plan.rate_per_s)
-    seeds = range(plan.replications)
     recovering_worst = None
     # Seeds differ in their requests, but not in the op graphs.
     graphs: dict[Cell, CompiledGraphs] = {}
     with collecting_refusals(unchecked) as refusals:
-        worst = []
-        for number in seeds:
-            worst.append(_worst(at_rate.seeded(number), engine, graphs=graphs))
-            on_run()
+        worst = _under_seeds(
+            lambda seed: _worst(at_rate.seeded(seed), engine, graphs=graphs),
+            plan,
+            on_run,
+        )
         rebuild = idle_rebuild(
             scenario, candidate.scheme, engine=engine, sample_objects=RATE_OBJECTS
         ).accepted()
         on_run()
         if plan.p99_recovery_ms is not None:
-            recovering_worst = []
-            for number in seeds:
-                one_seed = _recovering(at_rate).seeded(number)
-                recovering_worst.append(_worst(one_seed, engine, "recovery"))
-                on_run()
+            recovering = _recovering(at_rate)
+            recovering_worst = _under_seeds(
+                lambda seed: _worst(recovering.seeded(seed), engine, "recovery"),
+                plan,
+                on_run,
+            )
     return _Simulated(worst, rebuild, recovering_worst, refusals)
+
+
+def _under_seeds(
+    run: Callable[[int], _WorstCells], plan: PlanSpec, on_run: Callable[[], None]
+) -> list[_WorstCells]:
+    """Run under seeds 0, 1, … for all candidates alike, until the intervals are as narrow as the plan asks.
+
+    `on_run` is called for the runs that each candidate has.
+    """
+    worst = []
+    for seed in range(_runs_min(plan)):
+        worst.append(run(seed))
+        on_run()
+    while len(worst) < NARROW_RUNS_MAX and not _are_narrow(worst, plan):
+        worst.append(run(len(worst)))
+    return worst
+
+
+def _are_narrow(worst: Sequence[_WorstCells], plan: PlanSpec) -> bool:
+    """Return True if the intervals of rate and latency are as narrow as the plan asks."""
+    if plan.interval_percent is None:
+        return True
+    rates = [one.iops for one in worst]
+    latencies_ns = [one.latency_p99_ns for one in worst]
+    return all(is_narrow(each, plan.interval_percent) for each in (rates, latencies_ns))
 
 
 def _judge_rate(
@@ -560,7 +612,7 @@ def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:
         "usable_bytes_safe = raw × (1 − largest domain) × nearfull ratio / overhead / imbalance, how "
         "full the fullest OSD then is over the mean, with the groups placed again. Metadata and other "
         "pools are not included",
-        f"rates and latencies: mean over {plan.replications} seeds with a 95 % interval (Student's t), for "
+        f"rates and latencies: mean over {_seeds_words(plan)} with a 95 % interval (Student's t), for "
         "the slowest kind of request and the one with the highest latency",
         "rebuild_s: an idle cluster rebuilds a sample of objects, extrapolated to an OSD at the "
         "nearfull ratio",
@@ -580,6 +632,16 @@ def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:
             "image's data on it is rebuilt"
         )
     return assumptions
+
+
+def _seeds_words(plan: PlanSpec) -> str:
+    """Say how many seeds each candidate runs under."""
+    if plan.interval_percent is None:
+        return f"{plan.replications} seeds"
+    return (
+        f"{_runs_min(plan)} to {NARROW_RUNS_MAX} seeds, until half the interval is at most "
+        f"{plan.interval_percent:g} % of the mean,"
+    )
 
 
 def _rate_assumption(scenario: Scenario) -> str:
