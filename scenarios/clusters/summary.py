@@ -67,16 +67,7 @@ def answer(
         cluster = grown_cluster(cluster, imported[0], parse_growth(grow))
         names = [pool.placed.name for pool in imported]
         imported = chosen_pools(cluster, names)
-    scenarios: dict[Path, ImportedScenario] = {}
-    for pool in imported:
-        file = path if len(imported) == 1 else _file_of(path, pool, set(scenarios))
-        scenario = (
-            plan_of(cluster, pool)
-            if plan
-            else scenario_of(cluster, pool, f"{file.stem}.crush.txt")
-        )
-        outside = outside_of_pool(describe_pool(cluster, pool))
-        scenarios[file] = replace(scenario, outside=tuple(outside))
+    scenarios = _scenarios_of(cluster, imported, path, plan=plan)
     described = describe_pool(cluster, imported[0])
     first = next(iter(scenarios.values()))
     outside_lines = list(map(str, first.outside))
@@ -105,6 +96,23 @@ def answer(
     if failures is not None:
         document |= failures(cluster)
     return document, scenarios
+
+
+def _scenarios_of(
+    cluster: ImportedCluster, pools: Sequence[ImportedPool], path: Path, *, plan: bool
+) -> dict[Path, ImportedScenario]:
+    """Return the scenario of each pool by its file, with what is outside the calibrated range."""
+    scenarios: dict[Path, ImportedScenario] = {}
+    for pool in pools:
+        file = path if len(pools) == 1 else _file_of(path, pool, set(scenarios))
+        scenario = (
+            plan_of(cluster, pool)
+            if plan
+            else scenario_of(cluster, pool, f"{file.stem}.crush.txt")
+        )
+        outside = outside_of_pool(describe_pool(cluster, pool))
+        scenarios[file] = replace(scenario, outside=tuple(outside))
+    return scenarios
 
 
 def _file_of(path: Path, pool: ImportedPool, taken: set[Path]) -> Path:
