@@ -137,7 +137,7 @@ def wide_intervals(scenario: Scenario, curves: Sequence[LoadCurve]) -> Iterator[
         wide = [half for half in halves if half > plan.interval_percent]
         if wide:
             yield (
-                f"{curve_title(curve)}: intervals of {len(wide)} of {len(steady)} points are wider than "
+                f"{cell_words(curve.cell)}: intervals of {len(wide)} of {len(steady)} points are wider than "
                 f"plan.interval_percent ({plan.interval_percent:g}), up to ± {max(wide):.2g} % after "
                 f"{curve.replications} runs: more requests in each run narrow them (--requests)"
             )
