@@ -73,7 +73,7 @@ def fit_trace(trace: BlockTrace | FailureTrace, *, seed: int = 1) -> TraceFit:
     else:
         fitted = _fit_block(trace, seed)
     if not (fitted.service or fitted.workload or fitted.survival):
-        raise TraceError("\n".join(fitted.missing))
+        raise TraceError(*fitted.missing)
     return fitted
 
 
@@ -85,7 +85,7 @@ def _fit_failures(trace: FailureTrace) -> TraceFit:
         try:
             found.append(fit_survival(trace, state))
         except TraceError as error:
-            missing.append(str(error))
+            missing += map(str, error.problems)
     return TraceFit(
         trace.source, survival=tuple(found), missing=tuple(dict.fromkeys(missing))
     )
@@ -102,12 +102,12 @@ def _fit_block(trace: BlockTrace, seed: int) -> TraceFit:
                 fit_times(trace, operation=operation, quantity=quantity, seed=seed)
             )
         except TraceError as error:
-            missing.append(str(error))
+            missing += map(str, error.problems)
     workload = None
     try:
         workload = fit_workload(trace, seed=seed)
     except TraceError as error:
-        missing.append(str(error))
+        missing += map(str, error.problems)
     return TraceFit(
         trace.source,
         tuple(found),

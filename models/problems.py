@@ -38,7 +38,10 @@ class ProblemsError(ValueError):
 
     def __init__(self, *problems: Problem | str) -> None:
         super().__init__(*problems)
-        self.problems = tuple(part for problem in problems for part in _split(problem))
+        self.problems = tuple(
+            Problem(detail=problem) if isinstance(problem, str) else problem
+            for problem in problems
+        )
 
     @property
     def faults(self) -> list[str]:
@@ -58,21 +61,14 @@ class ProblemsError(ValueError):
         return "\n".join(self.faults)
 
 
-def _split(problem: Problem | str) -> list[Problem]:
-    """Return a problem as it is, and each line of a text as a problem without parts."""
-    if isinstance(problem, Problem):
-        return [problem]
-    return [Problem(detail=line) for line in problem.splitlines()]
-
-
 def problems_of(error: BaseException) -> tuple[Problem, ...]:
     """Return the problems of an error, at least one.
 
-    One of another library has a line of text for each, or no text, which its class replaces.
+    One of another library is a problem without parts: its text as it is, or the name of its class.
     """
     if isinstance(error, ProblemsError):
         return error.problems
-    return tuple(_split(str(error) or type(error).__name__))
+    return (Problem(detail=str(error) or type(error).__name__),)
 
 
 def problems_at(place: str, error: BaseException) -> tuple[Problem, ...]:
@@ -84,19 +80,20 @@ def problems_at(place: str, error: BaseException) -> tuple[Problem, ...]:
 
 
 def first_problem(error: BaseException | None) -> str:
-    """Return the first problem of an error in one line, or the name of its class if it has no text.
+    """Print the first problem of an error in one line.
 
-    Errors of other libraries have no parts, so their messages are shortened to the first line, without
-    the advice of liberasurecode to read a system log.
+    Messages of other libraries are printed to the end of the first line, without the advice of
+    liberasurecode to read a system log.
     """
     if error is None:
         return type(error).__name__
-    return _ADVICE.sub("", str(problems_of(error)[0]))
+    first, *_ = str(problems_of(error)[0]).splitlines()
+    return _ADVICE.sub("", first)
 
 
 def one_line(error: BaseException) -> str:
-    """Return the whole message of an error in one line, empty if it has no text."""
-    return " ".join(str(error).split())
+    """Print all problems of an error in one line."""
+    return " ".join(" ".join(map(str, problems_of(error))).split())
 
 
 class SchemeError(ProblemsError):

@@ -4,6 +4,7 @@ A lesson is a Markdown file with fenced Python code, a format that jupytext read
 
 - ``python -m stripesim.notebooks.files`` rewrites the notebooks.
 - ``python -m stripesim.notebooks.files execute [NAME…]`` runs them in a kernel.
+- ``python -m stripesim.notebooks.files pages FOLDER`` writes the lessons that run in a page.
 - ``python -m stripesim.notebooks.files mark NAME SEED…`` prints marking sheets.
 """
 
@@ -137,29 +138,44 @@ def pictures(outputs: list[dict[str, Any]]) -> int:
 
 
 def main(arguments: list[str]) -> None:
-    """Rewrite the notebooks, run them, or print marking sheets."""
+    """Rewrite the notebooks, run them, write pages, or print marking sheets."""
     by_name = {name_of(lesson): lesson for lesson in lessons()}
     match arguments:
         case []:
             for path in write_all():
                 print(f"wrote {path}")
         case ["execute", *names]:
-            for name, lesson in by_name.items():
-                if not names or name in names:
-                    outputs = execute(lesson.with_suffix(".ipynb"))
-                    counts = f"{len(outputs)} outputs, {pictures(outputs)} pictures"
-                    print(f"{lesson.stem}: {counts}", flush=True)
+            for name in names or by_name:
+                if name in by_name:
+                    _execute(by_name[name])
+        case ["pages", folder]:
+            # Only this needs the simulator.
+            from stripesim.notebooks.page_lessons import write_pages
+
+            for path in write_pages(Path(folder)):
+                print(f"wrote {path}")
         case ["mark", name, *seeds] if seeds and name in by_name:
-            for text in seeds:
-                seed = int(text) if text.isdecimal() else text
-                with contextlib.redirect_stdout(sys.stderr):
-                    opened = solve(by_name[name], seed)
-                print(opened.marking_sheet(), "\n")
+            _mark(by_name[name], seeds)
         case _:
             raise SystemExit(
-                f"lessons: got {' '.join(arguments)}, wanted execute [NAME…] or mark NAME SEED…; "
+                f"lessons: got {' '.join(arguments)}, wanted execute [NAME…], pages FOLDER "
+                f"or mark NAME SEED…; "
                 f"{', '.join(by_name)}"
             )
+
+
+def _execute(lesson: Path) -> None:
+    outputs = execute(lesson.with_suffix(".ipynb"))
+    counts = f"{len(outputs)} outputs, {pictures(outputs)} pictures"
+    print(f"{lesson.stem}: {counts}", flush=True)
+
+
+def _mark(lesson: Path, seeds: list[str]) -> None:
+    for text in seeds:
+        seed = int(text) if text.isdecimal() else text
+        with contextlib.redirect_stdout(sys.stderr):
+            opened = solve(lesson, seed)
+        print(opened.marking_sheet(), "\n")
 
 
 if __name__ == "__main__":

@@ -1,16 +1,18 @@
-"""Grade what students hand in: `Lesson.hand_in` writes a file, `stripesim mark` judges its answers again."""
+"""Grade what students hand in: judge the answers again that `Lesson.hand_in` or a page wrote."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from stripesim.models.problems import AnswerError, Problem
 from stripesim.notebooks.files import lessons, name_of, solve
+from stripesim.notebooks.page_lessons import page_lessons
 from stripesim.notebooks.teach import Lesson, Question, signature
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.tables import Table
@@ -25,7 +27,7 @@ def answer_of_marking(paths: Sequence[str | Path], *, key: str = "") -> Answer:
     Parameters
     ----------
     paths
-        Files that `Lesson.hand_in` wrote.
+        Files that `Lesson.hand_in` or the page of a lesson wrote.
     key
         Key of the class, with which the files must be signed.
 
@@ -67,19 +69,29 @@ def _graded(path: Path, key: str) -> dict[str, Any]:
     }
     if not is_signed:
         return result
-    by_name = {name_of(lesson): lesson for lesson in lessons()}
-    if handed_in["lesson"] not in by_name:
-        wanted = f"one of {', '.join(by_name)}"
-        got = str(handed_in["lesson"])
-        raise AnswerError(
-            Problem(place=str(path), key="lesson", got=got, wanted=wanted)
-        )
-    with contextlib.redirect_stdout(sys.stderr):
-        lesson = solve(by_name[handed_in["lesson"]], handed_in["seed"])
+    lesson = _solved(path, handed_in)
     result["questions"] = list(_judged(lesson, handed_in["answers"]))
     result["points"] = sum(one["points"] for one in result["questions"])
     result["points_max"] = sum(one.points for one in lesson.questions.values())
     return result
+
+
+def _solved(path: Path, handed_in: Mapping[str, Any]) -> Lesson:
+    """Return the lesson of a file with what its answers need: that of a page, or that of a notebook."""
+    is_page = handed_in.get("page") is True
+    solvers: dict[str, Callable[[int | str], Lesson]]
+    if is_page:
+        solvers = {lesson.name: lesson.open for lesson in page_lessons()}
+    else:
+        solvers = {name_of(lesson): partial(solve, lesson) for lesson in lessons()}
+    name = str(handed_in["lesson"])
+    if name not in solvers:
+        wanted = f"one of {', '.join(solvers)}"
+        raise AnswerError(
+            Problem(place=str(path), key="lesson", got=name, wanted=wanted)
+        )
+    with contextlib.redirect_stdout(sys.stderr):
+        return solvers[name](handed_in["seed"])
 
 
 def _judged(lesson: Lesson, answers: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -108,7 +120,7 @@ def _points(question: Question, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    wanted = "a file that Lesson.hand_in wrote"
+    wanted = "a file that Lesson.hand_in or a page wrote"
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -132,7 +132,7 @@ class Question:
     @property
     def solution(self) -> str:
         """Return the answer with its unit and its explanation."""
-        text = f"{_answer_text(self.value)} {self.unit}".rstrip()
+        text = f"{answer_text(self.value)} {self.unit}".rstrip()
         why = self.why
         if not isinstance(why, str):
             why = why(self.value)
@@ -175,7 +175,8 @@ def _compared(answer: Answer) -> str:
     return "".join(str(answer).split()).lower()
 
 
-def _answer_text(value: Answer) -> str:
+def answer_text(value: Answer) -> str:
+    """Return an answer as people read it: a number with three digits, or the digits before its point."""
     if isinstance(value, bool | str):
         return f"{value}"
     if isinstance(value, int):

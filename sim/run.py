@@ -396,7 +396,7 @@ def engine_named(name: str) -> Callable[[Program], EngineRun]:
     Raises
     ------
     ValueError
-        If the name is unknown, or the compiled engine is requested while numba is disabled.
+        If the name is unknown, or the compiled engine is requested where nothing can compile it.
     """
     if name == "simpy":
         from stripesim.sim.engine.simpy import engine as engine_simpy
@@ -407,8 +407,10 @@ def engine_named(name: str) -> Callable[[Program], EngineRun]:
         from stripesim.models import jit
 
         if jit.is_disabled():
-            wanted = "it unset, or engine simpy"
-            raise ValueError(f"NUMBA_DISABLE_JIT: got 1, wanted {wanted}")
+            problem = "NUMBA_DISABLE_JIT: got 1, wanted it unset"
+            if jit.has_no_code():
+                problem = "numba: got no installation and no prebuilt kernels, wanted one of them"
+            raise ValueError(f"{problem}, or engine simpy")
         from stripesim.sim.engine.compiled import engine as engine_compiled
 
         return engine_compiled.run

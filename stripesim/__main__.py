@@ -88,7 +88,7 @@ def _reported(error: BaseException) -> int | None:
             # NumPy's message states the size of the allocation that failed.
             from stripesim.models.problems import one_line
 
-            reason = one_line(error) or "no details"
+            reason = one_line(error) if str(error) else "no details"
             print(
                 f"out of memory ({reason}): simulate a smaller cluster or fewer requests",
                 file=sys.stderr,

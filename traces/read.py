@@ -268,9 +268,9 @@ def _names(formats: Sequence[Format]) -> str:
 
 def _refuse_faults(log: FaultLog, strict: bool) -> None:
     if strict and log.count:
-        raise TraceError("\n".join(log.close().lines()))
+        raise TraceError(*log.close().lines())
 
 
 def _nothing(log: FaultLog, got: str, name: str) -> TraceError:
     none = f"{log.source}: got {got}, wanted at least one in format {name}"
-    return TraceError("\n".join([none, *log.close().lines()]))
+    return TraceError(none, *log.close().lines())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from stripesim.models.problems import MeasuredError, Problem
+from stripesim.models.problems import MeasuredError, Problem, problems_at
 
 Numbers = float | tuple[float, ...] | None
 
@@ -85,7 +85,7 @@ def load_claims(
     MeasuredError
         If a file is invalid, with one line per problem: ``file:line: column: got …, wanted …``.
     """
-    faults: list[str] = []
+    faults: list[Problem | str] = []
     rows = _read_table(source, COLUMNS)
     doubts: dict[str, str] = {}
     if disputed is not None and disputed.is_file():
@@ -101,7 +101,7 @@ def load_claims(
         try:
             claim = _parse_claim(row, doubts.get(row["id"]))
         except MeasuredError as fault:
-            faults.append(f"{source.name}:{line}: {fault}")
+            faults += problems_at(f"{source.name}:{line}", fault)
             continue
         if claim.id in claims:
             faults.append(
@@ -109,7 +109,7 @@ def load_claims(
             )
         claims[claim.id] = claim
     if faults:
-        raise MeasuredError("\n".join(faults))
+        raise MeasuredError(*faults)
     return tuple(claims.values())
 
 

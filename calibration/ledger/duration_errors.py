@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from math import exp, log, sqrt
+from math import exp, log, log1p, sqrt
 from statistics import mean, stdev
 from typing import Final
 
@@ -76,7 +76,7 @@ def duration_interval(
     ]
     quantile = student_quantile(len(logs) - 1, coverage=COVERAGE)
     model_half = quantile * stdev(logs) * sqrt(1 + 1 / len(logs))
-    total_half = sqrt(model_half**2 + half**2)
+    total_half = sqrt(model_half**2 + log1p(half) ** 2)
     middle = mean(logs)
     return simulated_s * exp(middle - total_half), simulated_s * exp(
         middle + total_half

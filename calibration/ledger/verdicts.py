@@ -30,7 +30,7 @@ from stripesim.calibration.ledger.claims import (
     load_claims,
 )
 from stripesim.models.documents import Documented
-from stripesim.models.problems import MeasuredError
+from stripesim.models.problems import MeasuredError, Problem, problems_at
 
 __all__ = [
     "Claim",
@@ -147,7 +147,7 @@ def judge(
     """
     claims = tuple(claims)
     known = {claim.id for claim in claims}
-    faults = [
+    faults: list[Problem | str] = [
         f"{key}: got a simulated value, wanted none: no such claim"
         for key in simulated
         if key not in known
@@ -160,7 +160,7 @@ def judge(
         try:
             entries.append(_judge_one(claim, simulated.get(claim.id), reason))
         except MeasuredError as fault:
-            faults.append(f"{claim.id}: {fault}")
+            faults += problems_at(claim.id, fault)
     rows = tuple(dict(parameter) for parameter in parameters)
     for row in rows:
         absent = [
@@ -171,7 +171,7 @@ def judge(
                 f"parameter {row.get('name', '?')}: got no {', '.join(absent)}"
             )
     if faults:
-        raise MeasuredError("\n".join(faults))
+        raise MeasuredError(*faults)
     return Ledger(entries=tuple(entries), parameters=rows, groups=dict(groups or {}))
 
 

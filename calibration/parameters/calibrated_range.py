@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stripesim.calibration.parameters.sets import ParameterSet
-from stripesim.models.problems import ParameterSetError
+from stripesim.models.problems import ParameterSetError, Problem
 
 # A list of values (empty if nothing of the kind was measured), or all numbers from min to max.
 Span = list[Any] | Mapping[str, float]
@@ -24,15 +24,15 @@ class CalibratedRange:
     keys: Mapping[str, Span] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
-    def warnings(self, asked: Mapping[str, Any]) -> list[str]:
-        """Return one line per scenario key outside the range, then the notes.
+    def problems(self, asked: Mapping[str, Any]) -> list[Problem]:
+        """Return a problem per scenario key outside the range, then the notes.
 
         Parameters
         ----------
         asked
             Nested mappings of the scenario. A key that is missing or None is not checked.
         """
-        lines = []
+        problems = []
         for key, covered in self.keys.items():
             value = _at(asked, key)
             values = value if isinstance(value, list | tuple) else [value]
@@ -41,14 +41,18 @@ class CalibratedRange:
             ]
             if not outside:
                 continue
-            reason = (
-                f"{self.name} was not calibrated or checked on anything of this kind"
+            got = ", ".join(map(_shown, outside))
+            wanted = _words(covered)
+            reason = f"got {got}; {self.name} was calibrated or checked on {wanted}"
+            if covered == []:
+                reason = f"{self.name} was not calibrated or checked on anything of this kind"
+            problems.append(
+                Problem(
+                    key=key, got=got, wanted=wanted, detail=f"{reason} ({self.source})"
+                )
             )
-            if covered != []:
-                got = ", ".join(map(_shown, outside))
-                reason = f"got {got}; {self.name} was calibrated or checked on {_words(covered)}"
-            lines.append(f"{key}: {reason} ({self.source})")
-        return lines + [f"{self.name}: {note}" for note in self.notes]
+        notes = [Problem(place=self.name, detail=note) for note in self.notes]
+        return problems + notes
 
 
 def _covers(covered: Span, value: Any) -> bool:

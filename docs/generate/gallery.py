@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 import stripesim
+from stripesim.notebooks.page_lessons import page_lessons, write_pages
 from stripesim.scenarios.answers.engine_page.page import engine_page
 from stripesim.scenarios.answers.explain.play import Prediction, play_page
 from stripesim.scenarios.answers.sweep.explorer import (
@@ -22,6 +23,7 @@ from stripesim.scenarios.answers.sweep.explorer import (
 )
 
 MARKER = "<!-- gallery -->"
+LESSONS = "<!-- lessons in pages -->"
 FOLDER = Path(__file__).resolve().parents[1] / "gallery"
 GRID = FOLDER / "grid.csv"
 SCENARIO = FOLDER / "grid.toml"
@@ -269,6 +271,16 @@ def links() -> str:
     return "\n".join(["| picture | guess first | lesson |", "|---|---|---|", *lines])
 
 
+def lesson_links() -> str:
+    """Return the list of lessons that run in a page."""
+    lines = [
+        f'| {one.number} | <a href="gallery/lesson-{one.name}.html">{one.title}</a> | '
+        f"{', '.join(question['name'] for question in one.questions)} |"
+        for one in page_lessons()
+    ]
+    return "\n".join(["| lesson | page | questions |", "|---|---|---|", *lines])
+
+
 def picture_page(picture: Picture) -> str:
     """Simulate the requests of a picture and return its page."""
     requests = picture.requests()
@@ -317,4 +329,4 @@ def write(folder: Path) -> list[Path]:
         path = folder / f"{name}.html"
         path.write_text(page, encoding="utf-8")
         written.append(path)
-    return written
+    return [*written, *write_pages(folder)]

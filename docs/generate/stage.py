@@ -70,6 +70,7 @@ def filled(text: str) -> str:
     markers = {
         results.MARKER: results.columns, trust.ANSWERS: trust.kinds, trust.SUMMARY: trust.summary,
         trust.CALIBRATED: trust.calibrated, gallery.MARKER: gallery.links,
+        gallery.LESSONS: gallery.lesson_links,
         trust.WRONG: trust.wrong, audit.MARKER: audit.catalogue, trust.REGISTERS: trust.registers,
         trust.BANDS: trust.bands,
     }  # fmt: skip

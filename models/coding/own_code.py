@@ -308,7 +308,7 @@ def called(function: Callable[..., Result], where: str, *arguments: Any) -> Resu
 
 def raised_at(error: BaseException) -> str:
     """Describe an error by its class, message and line in the author's file."""
-    message = one_line(error)
+    message = one_line(error) if str(error) else "no message"
     package = str(Path(__file__).parent)
     frames = [
         frame
@@ -318,7 +318,7 @@ def raised_at(error: BaseException) -> str:
     # Libraries that the author calls come after the author's own file.
     lines = [frame.lineno for frame in frames if frame.filename == frames[0].filename]
     line = f" in line {lines[-1]}" if lines else ""
-    return f"{type(error).__name__}{line} ({message or 'no message'})"
+    return f"{type(error).__name__}{line} ({message})"
 
 
 @lru_cache(maxsize=1 << 14)

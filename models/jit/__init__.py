@@ -10,23 +10,36 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property, update_wrapper
+from functools import cache, cached_property, update_wrapper
+from importlib.util import find_spec
 from typing import Any, ParamSpec, TypeVar, cast
+
+import numpy as np
 
 from stripesim.models.jit.inner_functions import Inner, refuse_cycle
 from stripesim.models.jit.origin import digest_of_origin
-from stripesim.models.jit.prebuilt import Prebuilt, prebuilt_of
+from stripesim.models.jit.prebuilt import Prebuilt, has_code, prebuilt_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def is_disabled() -> bool:
-    """Return True if the environment disables Numba's compiler."""
+    """Return True if functions run as Python: Numba's compiler is disabled or missing."""
     config: Any = sys.modules.get("numba.core.config")
     if config is not None:
         return bool(config.DISABLE_JIT)
-    return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0") or has_no_code()
+
+
+@cache
+def has_no_code() -> bool:
+    """Return True if Numba is missing, as in a browser, and there is no prebuilt code for this machine."""
+    try:
+        is_installed = find_spec("numba") is not None
+    except (ImportError, ValueError):
+        is_installed = False
+    return not is_installed and not has_code()
 
 
 class CompiledKernel:
@@ -166,5 +179,6 @@ def compiled(
         The function. It takes positional arguments.
     """
     if is_disabled():
-        return function
+        # Numbers of a fixed width wrap around in machine code without a warning.
+        return np.errstate(over="ignore")(function)
     return cast("Callable[P, R]", CompiledKernel(function, program, options))

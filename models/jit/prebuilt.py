@@ -176,6 +176,11 @@ def has_library() -> bool:
     return (FOLDER / LIBRARY).exists()
 
 
+def has_code() -> bool:
+    """Return True if the package has prebuilt code for this machine."""
+    return bool(_manifest()["kernels"]) and has_library()
+
+
 def is_current(functions: Iterable[Callable[..., Any]]) -> bool:
     """Return True if the package has code of these kernels for these sources and this machine."""
     manifest = _manifest()

@@ -18,6 +18,7 @@ from stripesim.scenarios.show.page.render import Section, figure_blocks, render
 from stripesim.scenarios.show.tables import Table, TableCell
 
 if TYPE_CHECKING:
+    from stripesim.scenarios.clusters.hardware import Derivation
     from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
 #: Maximum number of domains and OSDs to list. The rest is only counted.
@@ -40,7 +41,8 @@ def answer_of_cluster(
     scenarios
         Scenarios to write, by file. All files have the same folder.
     """
-    outside = document["outside_calibrated_range"]
+    first = next(iter(scenarios.values()))
+    outside = set(map(str, first.outside))
 
     def files() -> dict[str, bytes]:
         contents: dict[str, bytes] = {}
@@ -53,20 +55,20 @@ def answer_of_cluster(
             return {}
         from stripesim.scenarios.answers.failures.answer import draw_failures
 
-        first = next(iter(scenarios), Path("cluster.toml"))
+        file = next(iter(scenarios))
         return {
-            f"{first.stem}-{stem}": figure
+            f"{file.stem}-{stem}": figure
             for stem, figure in draw_failures(document).items()
         }
 
     return Answer(
         document=document,
         shown=list(_shown(document)),
-        outside=outside,
+        outside=first.outside,
         warnings=[line for line in document["warnings"] if line not in outside],
         files=files,
         figures=figures,
-        page=lambda: report_of_cluster(document),
+        page=lambda: report_of_cluster(document, first.derivations),
     )
 
 
@@ -154,11 +156,11 @@ def _agrees(row: Row, *keys: str) -> bool:
     return all(row[key] == row[f"reported_{key}"] for key in keys)
 
 
-def report_of_cluster(document: Row) -> str:
-    """Return the self-contained page of the document of `stripesim import ceph-report`."""
+def report_of_cluster(document: Row, derivations: Sequence[Derivation]) -> str:
+    """Return the self-contained page of an imported cluster, with the derivations of a scenario's keys."""
     capacity = document["capacity"]
     counts = document["pgs_by_osd"]
-    sections = sections_of(document)
+    sections = sections_of(document, derivations)
     raw = sum(row["raw_bytes"] for row in capacity["classes"])
     stranded = sum(row["now"]["stranded_bytes"] for row in capacity["classes"])
     heals = sum(row["heals"] for row in capacity["domains"])
@@ -194,7 +196,7 @@ def report_of_cluster(document: Row) -> str:
     )
 
 
-def sections_of(document: Row) -> list[Section]:
+def sections_of(document: Row, derivations: Sequence[Derivation]) -> list[Section]:
     """Return the sections: raw to writable capacity, pools, balance, room to heal, hardware."""
     capacity = document["capacity"]
     sections = [
@@ -203,7 +205,7 @@ def sections_of(document: Row) -> list[Section]:
         _balance(document),
         *([_placement(document)] if document["placement"] else []),
         _healing(capacity),
-        _hardware(document),
+        _hardware(derivations),
     ]
     if "failures" not in document:
         return sections
@@ -478,12 +480,8 @@ def _healing(capacity: Row) -> Section:
     )
 
 
-def _hardware(document: Row) -> Section:
-    rows: list[list[str | TableCell]] = []
-    for line in document["hardware"]:
-        key, _, rest = line.partition(": ")
-        how, _, value = rest.rpartition(" -> ")
-        rows.append([key, how, value])
+def _hardware(derivations: Sequence[Derivation]) -> Section:
+    rows: list[list[str | TableCell]] = list(map(list, derivations))
     return Section(
         "Hardware in the scenario",
         "hardware",

@@ -10,6 +10,7 @@ from stripesim.calibration.parameters.calibrated_range import (
     calibrated_range,
 )
 from stripesim.models.coding import RedundancyScheme, parse_scheme, repair_reads
+from stripesim.models.problems import Problem
 from stripesim.scenarios.cells.files import file_sha256
 from stripesim.scenarios.cells.kernel_costs import (
     codes_with_borrowed_costs,
@@ -63,7 +64,7 @@ def code_files(scenario: Scenario) -> dict[str, Any]:
     return {"codes": listed}
 
 
-def warnings_of(scenario: Scenario) -> list[str]:
+def outside_of(scenario: Scenario) -> list[Problem]:
     """List the values of a scenario outside the calibrated range of its parameter set."""
     asked = scenario.model_dump(mode="json")
     # Do not check keys that this kind of workload ignores.
@@ -78,26 +79,28 @@ def warnings_of(scenario: Scenario) -> list[str]:
     if workload.is_open or (workload.kind == "trace" and workload.replay == "recorded"):
         asked["workload"].pop("queue_depth")
     return [
-        *calibrated_range(cluster_set(scenario)).warnings(asked),
-        *_site_warnings(scenario),
+        *calibrated_range(cluster_set(scenario)).problems(asked),
+        *_unmeasured_sites(scenario),
     ]
 
 
-def _site_warnings(scenario: Scenario) -> list[str]:
-    """Warn that no measurement confirms the effect of sites."""
+def _unmeasured_sites(scenario: Scenario) -> list[Problem]:
+    """Report that no measurement confirms the effect of sites."""
     if scenario.cluster.site_rtt_ms is None:
         return []
-    where = scenario.where("cluster", "site_rtt_ms")
-    return [
-        f"{where}: no cluster with sites was measured: each message between sites takes half the stated "
-        "round trip longer, and limits of TCP over distance (windows, lost packets) are not modelled"
-    ]
+    detail = (
+        "no cluster with sites was measured: each message between sites takes half the stated round trip "
+        "longer, and limits of TCP over distance (windows, lost packets) are not modelled"
+    )
+    return [Problem(key=scenario.where("cluster", "site_rtt_ms"), detail=detail)]
 
 
-def warnings_of_all(scenarios: Iterable[Scenario]) -> list[str]:
-    """List the warnings of several scenarios, each line once, in order of first appearance."""
+def outside_of_all(scenarios: Iterable[Scenario]) -> list[Problem]:
+    """List the values of several scenarios outside their ranges, each once, in order of first appearance."""
     return list(
-        dict.fromkeys(line for scenario in scenarios for line in warnings_of(scenario))
+        dict.fromkeys(
+            problem for scenario in scenarios for problem in outside_of(scenario)
+        )
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from stripesim.models.problems import StepsError
+from stripesim.models.problems import ScenarioError, StepsError
 from stripesim.scenarios.cells.bound import within_bound
 from stripesim.scenarios.cells.build import CellInputs, build_cell, check_schemes
 from stripesim.scenarios.cells.failures import check_clients_meet_faults
@@ -217,7 +217,7 @@ def _check_clients_meet_faults(
     check_clients_meet_faults(scenario, requested_until)
 
 
-def steps_problem(scenario: Scenario, scheme: str, error: StepsError) -> ValueError:
+def steps_problem(scenario: Scenario, scheme: str, error: StepsError) -> ScenarioError:
     """Return the error for a scheme with too many shards, or objects too large, for one graph."""
     (graph,) = error.problems
     taken = f"{scheme}, which takes {graph.got} ({graph.place})"

@@ -10,8 +10,14 @@ from stripesim.calibration.parameters.calibrated_range import (
     calibrated_range,
 )
 from stripesim.calibration.parameters.sets import ParameterSet
-from stripesim.models.problems import MeasuredError, ScenarioError, problems_at
+from stripesim.models.problems import (
+    MeasuredError,
+    Problem,
+    ScenarioError,
+    problems_at,
+)
 from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
+from stripesim.scenarios.clusters.hardware import Derivation
 from stripesim.scenarios.clusters.pool_workload import common_keys
 from stripesim.scenarios.clusters.scenario import (
     ImportedScenario,
@@ -88,7 +94,7 @@ def scenario_without_map(
     if stored >= 1:
         tables["plan"] = {"stored_bytes": size_key(stored)}
     scenario = ImportedScenario(
-        pool.placed.name, tables, described.lines, notes=tuple(notes)
+        pool.placed.name, tables, described.derivations, notes=tuple(notes)
     )
     try:
         scenario_from(tables)
@@ -119,30 +125,36 @@ def plan_of(cluster: ImportedCluster, pool: ImportedPool) -> ImportedScenario:
     return ImportedScenario(
         counted.pool,
         {**counted.tables, "plan": plan},
-        (*counted.lines, *_plan_lines(cluster, described)),
+        (*counted.derivations, *_plan_derivations(cluster, described)),
         notes=counted.notes,
         comments={"plan": _plan_comments(described)},
     )
 
 
-def _plan_lines(cluster: ImportedCluster, described: PoolDescription) -> list[str]:
+def _plan_derivations(
+    cluster: ImportedCluster, described: PoolDescription
+) -> list[Derivation]:
     pool = described.pool
     stored = bytes_text(stored_on(cluster, pool))
     own = bytes_text(pool.stored_bytes)
-    lines = [
-        f"plan.stored_bytes: data of all pools on the OSDs of {pool.placed.name} / {pool.overhead:.4g}, its "
-        f"overhead (the pool alone stores {own}) -> {stored}",
-        "plan.usable_bytes: the data stored now. Raise it to the data that the cluster must hold "
-        f"-> {stored}",
+    on_osds = (
+        f"data of all pools on the OSDs of {pool.placed.name} / {pool.overhead:.4g}, its overhead (the pool "
+        f"alone stores {own})"
+    )
+    now = "the data stored now. Raise it to the data that the cluster must hold"
+    derived = [
+        Derivation("plan.stored_bytes", on_osds, stored),
+        Derivation("plan.usable_bytes", now, stored),
     ]
     rate = described.load.rate
     if rate is not None and described.load.rate_per_s:
-        lines.append(
-            f"plan.rate_per_s: {rate.read_per_s:,.0f} reads and {rate.write_per_s:,.0f} writes per second by "
-            f"`ceph {rate.command}`, a snapshot: peak hours are higher -> "
-            f"{described.load.rate_per_s:,.0f}"
+        source = (
+            f"{rate.read_per_s:,.0f} reads and {rate.write_per_s:,.0f} writes per second by "
+            f"`ceph {rate.command}`, a snapshot: peak hours are higher"
         )
-    return lines
+        value = f"{described.load.rate_per_s:,.0f}"
+        derived.append(Derivation("plan.rate_per_s", source, value))
+    return derived
 
 
 def _plan_comments(described: PoolDescription) -> list[str]:
@@ -254,7 +266,7 @@ def _size_notes(described: PoolDescription) -> list[str]:
     ]
 
 
-def range_warnings(described: PoolDescription) -> list[str]:
+def outside_of_pool(described: PoolDescription) -> list[Problem]:
     """List the keys of a pool that are outside the calibrated range of its parameter set."""
     keys = described.cluster
     load = described.load
@@ -276,7 +288,7 @@ def range_warnings(described: PoolDescription) -> list[str]:
             "queue_depth": 32,
         },
     }
-    return _range_of(keys["parameters"]).warnings(asked)
+    return _range_of(keys["parameters"]).problems(asked)
 
 
 @lru_cache(maxsize=4)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from stripesim.models.problems import MeasuredError
+from stripesim.models.problems import MeasuredError, Problem
 from stripesim.scenarios.clusters.report_schema import (
     CephDf,
     CephReport,
@@ -75,14 +75,14 @@ class Documents:
 def load_documents(paths: Iterable[Path]) -> Documents:
     """Read files. A `MeasuredError` lists the problems of all of them."""
     documents = Documents()
-    problems = []
+    problems: list[Problem] = []
     for path in paths:
         try:
             _add(documents, str(path), _decode(path))
         except MeasuredError as problem:
-            problems.append(str(problem))
+            problems += problem.problems
     if problems:
-        raise MeasuredError("\n".join(problems))
+        raise MeasuredError(*problems)
     return documents
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from stripesim.scenarios.clusters.cluster import (
     ImportedCluster,
@@ -275,6 +275,17 @@ def nearest_parameters(preset: str, release: int) -> ParameterChoice:
 # Result.
 
 
+class Derivation(NamedTuple):
+    """Where the value of a scenario's key comes from."""
+
+    key: str
+    source: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.source} -> {self.value}"
+
+
 @dataclass(frozen=True)
 class Hardware:
     """Hardware of a pool's OSDs and hosts."""
@@ -282,43 +293,43 @@ class Hardware:
     tables: dict[str, Any]  # keys of `[cluster]`
     cores_by_host: Mapping[str, int]  # in the unit of the parameter set
     processors: tuple[dict[str, Any], ...]  # rows of the JSON document
-    lines: tuple[str, ...]  # derivation of each key: `key: from -> value`
+    derivations: tuple[Derivation, ...]  # of each key
     warnings: tuple[str, ...]
 
 
 def hardware_of(cluster: ImportedCluster, pool: ImportedPool, release: int) -> Hardware:
     """Describe the OSDs of a pool by keys of `[cluster]`, with the derivation of each key."""
     osds = cluster.osds_of(pool)
-    lines: list[str] = []
-    preset = _add_drives(osds, lines)
+    derived: list[Derivation] = []
+    preset = _add_drives(osds, derived)
     sizes = [osd.size_bytes for osd in osds]
     drive_bytes = max(1, round(sum(sizes) / len(sizes)))
     spread = f", {bytes_text(min(sizes))} to {bytes_text(max(sizes))}"
     if min(sizes) == max(sizes):
         spread = ""
-    lines.append(
-        f"cluster.drive_bytes: mean of {len(sizes)} OSDs{spread} -> {bytes_text(drive_bytes)}"
-    )
+    mean = f"mean of {len(sizes)} OSDs{spread}"
+    derived.append(Derivation("cluster.drive_bytes", mean, bytes_text(drive_bytes)))
     choice = nearest_parameters(preset, release)
-    lines.append(
-        f"cluster.parameters: {_DRIVE_CLASSES[preset]} drives with release {release}: nearest set, measured "
-        f"on {choice.measured_on} -> {choice.name}"
+    nearest = (
+        f"{_DRIVE_CLASSES[preset]} drives with release {release}: nearest set, measured on "
+        f"{choice.measured_on}"
     )
+    derived.append(Derivation("cluster.parameters", nearest, choice.name))
     hosts = _processors_by_host(osds)
-    rows = _add_processors(hosts, choice, lines)
+    rows = _add_processors(hosts, choice, derived)
     cores = {host: processors.count(choice) for host, processors in hosts.items()}
     tables = {
         "drive": preset,
         "drive_bytes": drive_bytes,
         "parameters": choice.name,
         "cores_per_host": Counter(cores.values()).most_common(1)[0][0],
-        **_add_networks(osds, lines),
+        **_add_networks(osds, derived),
     }
-    return Hardware(tables, cores, rows, tuple(lines), tuple(_virtual_warnings(osds)))
+    return Hardware(tables, cores, rows, tuple(derived), tuple(_virtual_warnings(osds)))
 
 
-def _add_drives(osds: Sequence[ImportedOsd], lines: list[str]) -> str:
-    """Return the device parameter set of most OSDs, and add a line about it."""
+def _add_drives(osds: Sequence[ImportedOsd], derived: list[Derivation]) -> str:
+    """Return the device parameter set of most OSDs, and add its derivation."""
     presets = Counter(drive_preset(osd) for osd in osds)
     preset = presets.most_common(1)[0][0]
     models = Counter(filter(None, (drive_model(osd.metadata) for osd in osds)))
@@ -326,7 +337,7 @@ def _add_drives(osds: Sequence[ImportedOsd], lines: list[str]) -> str:
     named = ", ".join(f"{count} {name}" for name, count in models.most_common(_LISTED))
     if named:
         counted += f" ({named})"
-    lines.append(f"cluster.drive: {counted} -> {preset}")
+    derived.append(Derivation("cluster.drive", counted, preset))
     return preset
 
 
@@ -340,17 +351,18 @@ def _processors_by_host(osds: Sequence[ImportedOsd]) -> dict[str, HostProcessors
 
 
 def _add_processors(
-    hosts: Mapping[str, HostProcessors], choice: ParameterChoice, lines: list[str]
+    hosts: Mapping[str, HostProcessors],
+    choice: ParameterChoice,
+    derived: list[Derivation],
 ) -> tuple[dict[str, Any], ...]:
-    """Return a row for each kind of processor, and add lines about the most common one."""
+    """Return a row for each kind of processor, and add the derivations of the most common ones."""
     kinds = Counter(hosts.values())
     for processors, count in kinds.most_common(_LISTED):
         where = f"{count} of {len(hosts)} hosts: " if len(kinds) > 1 else ""
         cores = processors.count(choice)
-        lines.append(
-            f"cluster.cores_per_host: {where}{processors.how} -> {cores} {choice.unit}, the unit of "
-            f"{choice.name}"
-        )
+        value = f"{cores} {choice.unit}, the unit of {choice.name}"
+        source = where + processors.how
+        derived.append(Derivation("cluster.cores_per_host", source, value))
     return tuple(
         {**processors.row(), "hosts": count}
         for processors, count in kinds.most_common()
@@ -373,8 +385,10 @@ def _like_others(by_host: Mapping[str, HostProcessors]) -> dict[str, HostProcess
     }
 
 
-def _add_networks(osds: Sequence[ImportedOsd], lines: list[str]) -> dict[str, Any]:
-    """Return the keys of the networks, and add lines about them. Only some releases report rates."""
+def _add_networks(
+    osds: Sequence[ImportedOsd], derived: list[Derivation]
+) -> dict[str, Any]:
+    """Return the keys of the networks, and add their derivations. Only some releases report rates."""
     keys: dict[str, Any] = {}
     for key, name in (
         ("public_gbit_per_s", "front_iface_speed"),
@@ -386,7 +400,7 @@ def _add_networks(osds: Sequence[ImportedOsd], lines: list[str]) -> dict[str, An
         if speeds:
             keys[key] = speeds.most_common(1)[0][0] / _MBIT_PER_GBIT
             how = f"{name} in the metadata"
-        lines.append(f"cluster.{key}: {how} -> {keys[key]:g}")
+        derived.append(Derivation(f"cluster.{key}", how, f"{keys[key]:g}"))
     addresses = [
         (_address(osd.metadata.front_addr), _address(osd.metadata.back_addr))
         for osd in osds
@@ -395,9 +409,8 @@ def _add_networks(osds: Sequence[ImportedOsd], lines: list[str]) -> dict[str, An
     shared = sum(front == back for front, back in known)
     if shared > len(known) / 2:
         keys["networks"] = 1
-        lines.append(
-            f"cluster.networks: clients and hosts use one address on {shared} of {len(known)} OSDs -> 1"
-        )
+        how = f"clients and hosts use one address on {shared} of {len(known)} OSDs"
+        derived.append(Derivation("cluster.networks", how, "1"))
     return keys
 
 

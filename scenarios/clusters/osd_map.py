@@ -8,7 +8,12 @@ import numpy as np
 
 from stripesim.models.placement import CrushMap, OsdMap, PlacedPool, map_from_dump
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
-from stripesim.models.problems import MeasuredError, ProblemsError, problems_of
+from stripesim.models.problems import (
+    MeasuredError,
+    Problem,
+    ProblemsError,
+    problems_of,
+)
 from stripesim.scenarios.clusters.documents import Documents
 from stripesim.scenarios.clusters.pool_crush import with_safe_names
 from stripesim.scenarios.clusters.report_schema import (
@@ -36,12 +41,12 @@ class _Problems:
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self.lines: list[str] = []
+        self.found: dict[Problem, None] = {}
 
     def add(self, key: str, got: object, wanted: str) -> None:
-        self.lines.append(
-            f"{self.file}: {key}: got {printable(str(got))}, wanted {wanted}"
-        )
+        got = printable(str(got))
+        problem = Problem(place=self.file, key=key, got=got, wanted=wanted)
+        self.found[problem] = None
 
     def add_repeats(self, key: str, values: Iterable[object]) -> None:
         seen = set()
@@ -50,9 +55,10 @@ class _Problems:
                 self.add(key.format(number), f"{value} twice", "no repeated values")
             seen.add(value)
 
-    def raise_lines(self) -> None:
-        if self.lines:
-            raise MeasuredError("\n".join(dict.fromkeys(self.lines)))
+    def finish(self) -> None:
+        """Raise the problems, each once."""
+        if self.found:
+            raise MeasuredError(*self.found)
 
 
 def read_osd_map(documents: Documents) -> tuple[OsdMap, list[str]]:
@@ -61,10 +67,14 @@ def read_osd_map(documents: Documents) -> tuple[OsdMap, list[str]]:
     file = documents.osd_map_file or documents.files[0]
     if dump is None:
         wanted = "a report or the output of `ceph osd dump`"
-        raise MeasuredError(f"{file}: osdmap: got nothing, wanted {wanted}")
+        raise MeasuredError(
+            Problem(place=file, key="osdmap", got="nothing", wanted=wanted)
+        )
     if documents.crush is None:
         wanted = "a report, or the output of `ceph osd crush dump` as a further file"
-        raise MeasuredError(f"{file}: crushmap: got nothing, wanted {wanted}")
+        raise MeasuredError(
+            Problem(place=file, key="crushmap", got="nothing", wanted=wanted)
+        )
     crush, warnings = _read_crush(documents.crush, documents.crush_file)
     problems = _Problems(file)
     problems.add_repeats("osdmap.osds.{}.osd", [row.osd for row in dump.osds])
@@ -105,7 +115,7 @@ def read_osd_map(documents: Documents) -> tuple[OsdMap, list[str]]:
         pg_temp=_by_group(problems, "pg_temp", dump.pg_temp, _osds),
         primary_temp=_by_group(problems, "primary_temp", dump.primary_temp, _primary),
     )
-    problems.raise_lines()
+    problems.finish()
     return osd_map, warnings
 
 
@@ -134,7 +144,7 @@ def _read_crush(dump: CrushDump, file: str) -> tuple[CrushMap, list[str]]:
                 bucket.type_id,
                 "a type of crushmap.types",
             )
-    problems.raise_lines()
+    problems.finish()
     try:
         crush = map_from_dump(
             dump.model_dump(by_alias=True, exclude_none=True), source=file

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
 from stripesim.scenarios.clusters.documents import MeasuredRate
+from stripesim.scenarios.clusters.hardware import Derivation
 from stripesim.scenarios.clusters.report_schema import PoolCounters
 from stripesim.scenarios.schema.units import format_size, number_text, size_text
 
@@ -31,7 +32,7 @@ class PoolLoad:
     read_fraction: float
     measured: bool  # True if counters give sizes and the read fraction
     rate: MeasuredRate | None
-    lines: tuple[str, ...]  # derivation of each key: `key: from -> value`
+    derivations: tuple[Derivation, ...]  # of each key
 
     @property
     def rate_per_s(self) -> float | None:
@@ -63,8 +64,8 @@ class PoolLoad:
         ]
         return {"workload": common, "workloads": loads}
 
-    def table_lines(self) -> tuple[str, ...]:
-        """Return the derivation of `tables`, as lines ``key: from -> value``."""
+    def table_derivations(self) -> tuple[Derivation, ...]:
+        """Return the derivations of `tables` beyond those of the load."""
         if (
             self.read_bytes is None
             or self.write_bytes is None
@@ -73,10 +74,12 @@ class PoolLoad:
             return ()
         reads = _in_flight(self.read_fraction)
         writes = _in_flight(1 - self.read_fraction)
-        return (
-            "workload, mix: sizes differ, so reads and writes are two [[workloads]]. The counters split "
-            f"{_QUEUE_DEPTH} requests in flight between them -> {reads} for reads, {writes} for writes",
+        source = (
+            "sizes differ, so reads and writes are two [[workloads]]. The counters split "
+            f"{_QUEUE_DEPTH} requests in flight between them"
         )
+        value = f"{reads} for reads, {writes} for writes"
+        return (Derivation("workload, mix", source, value),)
 
     def mixed(self) -> dict[str, Any]:
         """Return the keys of one mixed load with the mean size of reads and writes."""
@@ -111,7 +114,7 @@ def _in_flight(share: float) -> int:
 
 def load_of(cluster: ImportedCluster, pool: ImportedPool) -> PoolLoad:
     """Derive the load of a pool from its counters, or else from those of all pools."""
-    lines: list[str] = []
+    derived: list[Derivation] = []
     rate = _rate(cluster, pool)
     counters = pool.counters
     source = "pool_stats"
@@ -119,9 +122,8 @@ def load_of(cluster: ImportedCluster, pool: ImportedPool) -> PoolLoad:
         counters = cluster.all_pools
         source = "pool_sum (all pools)"
     if not _requests(counters):
-        lines.append(
-            "workload: no counters of requests in the files: 4 KiB writes and reads assumed -> 4 KiB"
-        )
+        assumed = "no counters of requests in the files: 4 KiB writes and reads assumed"
+        derived.append(Derivation("workload", assumed, "4 KiB"))
         return PoolLoad(
             _ASSUMED_BYTES,
             _ASSUMED_BYTES,
@@ -129,7 +131,7 @@ def load_of(cluster: ImportedCluster, pool: ImportedPool) -> PoolLoad:
             0.5,
             measured=False,
             rate=rate,
-            lines=(*lines,),
+            derivations=(*derived,),
         )
     reads = _mean_bytes(counters.num_read, counters.num_read_kb)
     writes = _mean_bytes(counters.num_write, counters.num_write_kb)
@@ -143,16 +145,14 @@ def load_of(cluster: ImportedCluster, pool: ImportedPool) -> PoolLoad:
     ):
         if size is not None:
             mean = number_text(kib / count)
-            lines.append(
-                f"workload, {name}: {source}: {count:,} of {mean} KiB on average -> {size_text(size)}"
-            )
+            how = f"{source}: {count:,} of {mean} KiB on average"
+            derived.append(Derivation(f"workload, {name}", how, size_text(size)))
     total = _requests(counters)
-    lines.append(
-        f"workload, share of reads: {source}: {counters.num_read:,} of {total:,} -> {share:.1%}"
-    )
-    lines.append(
-        f"workload, order and depth: not in the files, assumed -> random, {_QUEUE_DEPTH} in flight"
-    )
+    how = f"{source}: {counters.num_read:,} of {total:,}"
+    derived.append(Derivation("workload, share of reads", how, f"{share:.1%}"))
+    how = "not in the files, assumed"
+    value = f"random, {_QUEUE_DEPTH} in flight"
+    derived.append(Derivation("workload, order and depth", how, value))
     return PoolLoad(
         reads,
         writes,
@@ -160,7 +160,7 @@ def load_of(cluster: ImportedCluster, pool: ImportedPool) -> PoolLoad:
         share,
         measured=True,
         rate=rate,
-        lines=(*lines,),
+        derivations=(*derived,),
     )
 
 

@@ -631,7 +631,7 @@ def checked(kind: type[PartT], document: object, file: str, key: str = "") -> Pa
     lines = [_line(detail, file, key) for detail in details[:_LINES_MAX]]
     if len(details) > _LINES_MAX:
         lines.append(f"{file}: and {len(details) - _LINES_MAX} problems more")
-    raise MeasuredError("\n".join(dict.fromkeys(lines)))
+    raise MeasuredError(*dict.fromkeys(lines))
 
 
 def checked_rows(kind: type[PartT], rows: Sequence[object], file: str) -> list[PartT]:

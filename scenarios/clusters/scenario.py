@@ -18,6 +18,7 @@ from stripesim.models.placement import (
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.models.problems import (
     MeasuredError,
+    Problem,
     ProblemsError,
     ScenarioError,
     first_problem,
@@ -29,7 +30,7 @@ from stripesim.scenarios.clusters.cluster import (
     ImportedPool,
     osds_text,
 )
-from stripesim.scenarios.clusters.hardware import Hardware, hardware_of
+from stripesim.scenarios.clusters.hardware import Derivation, Hardware, hardware_of
 from stripesim.scenarios.clusters.pool_crush import crush_of_pool
 from stripesim.scenarios.clusters.pool_workload import PoolLoad, load_of
 from stripesim.scenarios.clusters.report_schema import escaped, printable
@@ -96,7 +97,7 @@ class PoolDescription:
     head: dict[str, Any]  # top-level keys
     cluster: dict[str, Any]  # keys of `[cluster]` except for the number of hosts
     image_bytes: int  # size of the images of simulated clients
-    lines: tuple[str, ...]  # derivation of each key: `key: from -> value`
+    derivations: tuple[Derivation, ...]  # of each key
 
 
 @dataclass(frozen=True)
@@ -105,16 +106,18 @@ class ImportedScenario:
 
     pool: str
     tables: dict[str, Any]  # as in TOML
-    lines: tuple[str, ...]  # derivation of each key: `key: from -> value`
+    derivations: tuple[Derivation, ...]  # of each key
     crush_text: str | None = None  # content of the file that `cluster.crush_map` names
     notes: tuple[str, ...] = ()  # simplifications
+    outside: tuple[Problem, ...] = ()  # values outside the calibrated range
     comments: Mapping[str, Sequence[str]] = field(
         default_factory=dict
     )  # for each table, after its keys
 
     def toml(self) -> str:
         """Write the scenario as TOML, with the derivation of its keys as comments."""
-        lines = [*self.lines, *(f"simplified: {note}" for note in self.notes)]
+        simplified = (f"simplified: {note}" for note in self.notes)
+        lines = [*map(str, self.derivations), *simplified]
         text = "".join(f"# {escaped(line)}\n" for line in lines)
         plain = {
             key: value for key, value in self.tables.items() if not _is_table(value)
@@ -184,13 +187,13 @@ def chosen_pools(cluster: ImportedCluster, names: Sequence[str]) -> list[Importe
         if name not in by_name
     ]
     if unknown:
-        raise MeasuredError("\n".join(unknown))
+        raise MeasuredError(*unknown)
     if asked:
         return [by_name[name] for name in asked]
     problems = {pool.placed.name: problem_of(cluster, pool) for pool in cluster.pools}
     usable = [pool for pool in cluster.pools if problems[pool.placed.name] is None]
     if not usable:
-        raise MeasuredError("\n".join(filter(None, problems.values())))
+        raise MeasuredError(*filter(None, problems.values()))
     # Pools of the manager hold statistics. They count only if there is no other.
     of_clients = [pool for pool in usable if pool.placed.name not in _MANAGER_POOLS]
     return [max(of_clients or usable, key=_importance)]
@@ -226,9 +229,9 @@ def describe_pool(cluster: ImportedCluster, pool: ImportedPool) -> PoolDescripti
         raise MeasuredError(problem)
     release = cluster.release or _RELEASE_UNKNOWN
     generation = next(name for least, name in _GENERATIONS if release >= least)
-    line = f"generation: Ceph {cluster.version or 'of unknown release'}"
+    known = f"Ceph {cluster.version or 'of unknown release'}"
     if not _OLDEST_SIMULATED <= release <= _NEWEST_SIMULATED:
-        line += ", the nearest that is simulated"
+        known += ", the nearest that is simulated"
     hardware = hardware_of(cluster, pool, release)
     load = load_of(cluster, pool)
     keys: dict[str, Any] = {
@@ -253,7 +256,11 @@ def describe_pool(cluster: ImportedCluster, pool: ImportedPool) -> PoolDescripti
         },
         cluster=keys,
         image_bytes=_image_bytes(cluster, pool),
-        lines=(f"{line} -> {generation}", *hardware.lines, *load.lines),
+        derivations=(
+            Derivation("generation", known, generation),
+            *hardware.derivations,
+            *load.derivations,
+        ),
     )
 
 
@@ -321,8 +328,8 @@ def scenario_of(
         "cluster": keys,
         **described.load.tables(described.image_bytes),
     }
-    lines = (*described.lines, *described.load.table_lines())
-    return ImportedScenario(pool.placed.name, tables, lines, text)
+    derived = (*described.derivations, *described.load.table_derivations())
+    return ImportedScenario(pool.placed.name, tables, derived, text)
 
 
 def _usage(

@@ -1,13 +1,14 @@
 """Answer `import ceph-report`: one JSON document, and the scenarios to write."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.clusters.capacity import capacity_of, pg_choices
 from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
-from stripesim.scenarios.clusters.counted_scenario import plan_of, range_warnings
+from stripesim.scenarios.clusters.counted_scenario import outside_of_pool, plan_of
 from stripesim.scenarios.clusters.growth import grown_cluster, parse_growth
 from stripesim.scenarios.clusters.scenario import (
     ImportedScenario,
@@ -69,13 +70,16 @@ def answer(
     scenarios: dict[Path, ImportedScenario] = {}
     for pool in imported:
         file = path if len(imported) == 1 else _file_of(path, pool, set(scenarios))
-        if plan:
-            scenarios[file] = plan_of(cluster, pool)
-        else:
-            scenarios[file] = scenario_of(cluster, pool, f"{file.stem}.crush.txt")
+        scenario = (
+            plan_of(cluster, pool)
+            if plan
+            else scenario_of(cluster, pool, f"{file.stem}.crush.txt")
+        )
+        outside = outside_of_pool(describe_pool(cluster, pool))
+        scenarios[file] = replace(scenario, outside=tuple(outside))
     described = describe_pool(cluster, imported[0])
     first = next(iter(scenarios.values()))
-    outside = range_warnings(described)
+    outside_lines = list(map(str, first.outside))
     warnings = [*cluster.warnings, *described.hardware.warnings, *first.notes]
     more = len(cluster.pools) - len(imported)
     if more and not pools:
@@ -93,10 +97,10 @@ def answer(
         "scenarios": [
             {"pool": each.pool, **each.tables} for each in scenarios.values()
         ],
-        "hardware": list(first.lines),
+        "hardware": list(map(str, first.derivations)),
         "processors": list(described.hardware.processors),
-        "outside_calibrated_range": outside,
-        "warnings": [*warnings, *outside],
+        "outside_calibrated_range": outside_lines,
+        "warnings": [*warnings, *outside_lines],
     }
     if failures is not None:
         document |= failures(cluster)

@@ -357,7 +357,7 @@ def capacity_of(
     scheme = parse_scheme(scheme_name)
     fill = drives.fill
     pool = build_pool(scenario, scheme, models)
-    stored = _stored_per_client_byte(scenario, pool)
+    stored = stored_per_client_byte(scenario, pool)
     overhead = scheme.storage_overhead
     # Images consist of full objects. The sizes of objects in buckets decide how much padding takes.
     taken = stored if scenario.workload.is_s3 else overhead
@@ -408,7 +408,7 @@ def capacity_of(
     )
 
 
-def _stored_per_client_byte(scenario: Scenario, pool: Pool) -> float:
+def stored_per_client_byte(scenario: Scenario, pool: Pool) -> float:
     """Return the bytes on all drives for a byte of an image's objects, or of the objects in buckets."""
     models = pool.cluster.models
     load = scenario.workload

@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
 from stripesim.scenarios.schema.tables import DrivePricesSpec, PricesSpec
 
+#: Unit of a cost. Prices are in any one currency, which a scenario does not name.
+COST_UNIT: Final = "currency of plan.prices"
 _HOURS_PER_YEAR: Final = 8766.0
 
 

@@ -119,6 +119,7 @@ def idle_rebuild(
     sample_objects: int = SAMPLE_OBJECTS,
 ) -> Rebuild:
     """Lose one OSD of an idle cluster and rebuild a sample of its objects."""
+    scenario = scenario.with_recovered_objects()
     code = parse_scheme(scheme)
     if code.failures_tolerated == 0:
         return Rebuild(scheme, reason="nothing to rebuild from: no redundancy")
@@ -201,6 +202,7 @@ class _SameRecovery:
     """A scenario that equals all others with the same cluster, recovery and content of files."""
 
     def __init__(self, scenario: Scenario) -> None:
+        scenario = scenario.with_recovered_objects()
         self.scenario = scenario
         bare = {
             "workload": WorkloadSpec(),

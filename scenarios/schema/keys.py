@@ -8,6 +8,7 @@ several keys.
 import contextlib
 import hashlib
 from collections.abc import Iterator
+from math import ceil
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
@@ -61,6 +62,9 @@ OBJECT_SIZES_MAX: Final = 100
 SITES_MAX: Final = 16
 #: Index shards of all buckets, each of which has locks of its own.
 INDEX_SHARDS_MAX: Final = 100_000
+#: Data of a RADOS object of an object in a bucket at most (rgw_obj_stripe_size), and an allocation unit [B].
+RGW_CHUNK_BYTES: Final = 4 << 20
+ALLOCATION_BYTES: Final = 4096
 #: Operations of an S3 load that names none.
 S3_DEFAULT_OPS: Final = ("put", "get")
 
@@ -580,6 +584,16 @@ class WorkloadSpec(ScenarioTable):
         weighed = zip(self.object_sizes_bytes, shares, strict=True)
         return sum(size * share for size, share in weighed) / sum(shares)
 
+    @property
+    def rados_object_bytes(self) -> int:
+        """Mean size of the RADOS objects of objects in buckets, in whole allocation units [bytes]."""
+        shares = self.size_shares or (1.0,) * len(self.object_sizes_bytes)
+        counts = [ceil(size / RGW_CHUNK_BYTES) for size in self.object_sizes_bytes]
+        weighed = zip(counts, shares, strict=True)
+        mean_count = sum(count * share for count, share in weighed) / sum(shares)
+        units = ceil(self.mean_object_bytes / mean_count / ALLOCATION_BYTES)
+        return units * ALLOCATION_BYTES
+
     def at_rate(self, rate_per_s: float, *, requests: int | None = None) -> Self:
         """Return the workload with Poisson arrivals, as long as it was or for a number of requests."""
         kind = "s3" if self.is_s3 else "open"
@@ -776,6 +790,12 @@ class Scenario(ScenarioTable):
     def with_cluster(self, **keys: Any) -> Self:
         """Return the scenario with some keys of `[cluster]` replaced."""
         return self.replaced(cluster=self.cluster.replaced(**keys))
+
+    def with_recovered_objects(self) -> Self:
+        """Return the scenario with images whose objects have the size of the RADOS objects of its buckets."""
+        if not self.workload.is_s3:
+            return self
+        return self.with_cluster(object_bytes=self.workload.rados_object_bytes)
 
     def with_workload(self, **keys: Any) -> Self:
         """Return the scenario with some keys of `[workload]` replaced."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import polars as pl
 
 from stripesim.models.documents import json_text
+from stripesim.models.problems import Problem
 from stripesim.scenarios.show.files import write_files
 from stripesim.scenarios.show.tables import Table, TerminalPart
 
@@ -48,7 +49,7 @@ class Answer(Mapping[str, Any]):
         Lines about what the answer lacks, such as failed or interrupted work. Unlike warnings, they are
         printed even if the document goes to standard output.
     outside
-        Values outside the range that the parameter set was calibrated on, one sentence each.
+        Values outside the range that the parameter set was calibrated on.
     warnings
         All warnings, one sentence each. Those of `outside` may be among them.
     refusals
@@ -74,7 +75,7 @@ class Answer(Mapping[str, Any]):
     rows: pl.DataFrame = field(default_factory=pl.DataFrame)
     shown: Sequence[str | Table | TerminalPart] = ()
     alerts: Sequence[str] = ()
-    outside: Sequence[str] = ()
+    outside: Sequence[Problem] = ()
     warnings: Sequence[str] = ()
     refusals: Sequence[str] = ()
     notes: Sequence[str] = ()

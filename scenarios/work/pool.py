@@ -18,11 +18,16 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from multiprocessing import connection, forkserver
-from multiprocessing.process import BaseProcess
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from functools import cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from stripesim.models.problems import Problem, WorkError
+
+if TYPE_CHECKING:
+    # Python in a browser cannot import it.
+    from multiprocessing import connection
+    from multiprocessing.process import BaseProcess
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -82,6 +87,8 @@ def _work(
 
 def _follow_parent() -> None:
     """Exit when the parent is killed, even during a long item."""
+    from multiprocessing import connection
+
     parent = multiprocessing.parent_process()
     if parent is not None:
         connection.wait([parent.sentinel])
@@ -137,6 +144,10 @@ class _Worker(Generic[T]):
 
 def prepare_workers() -> None:
     """Start the server that forks workers, and return while it loads the engine."""
+    if not has_processes():
+        return
+    from multiprocessing import forkserver
+
     multiprocessing.set_forkserver_preload([_PRELOAD])
     # Ctrl-C reaches every process of the terminal. The server and its workers inherit the blocked signal
     # from their first instruction on; this process receives it once it is unblocked.
@@ -145,6 +156,15 @@ def prepare_workers() -> None:
         forkserver.ensure_running()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@cache
+def has_processes() -> bool:
+    """Return False if Python cannot start processes, as in a browser."""
+    try:
+        return find_spec("_multiprocessing") is not None
+    except ImportError:
+        return False
 
 
 def cores_usable() -> int:
@@ -164,7 +184,7 @@ def run_pool(
     """Yield each item with the result of `do`, in order of completion, or with a `Death`.
 
     Closing the iterator, or an exception such as KeyboardInterrupt, stops all workers immediately. Unfinished
-    items are lost.
+    items are lost. Where Python has no processes, this process runs the items one after the other.
 
     Parameters
     ----------
@@ -183,6 +203,20 @@ def run_pool(
     WorkError
         If several workers in a row die before they are ready.
     """
+    if has_processes():
+        yield from _run_in_workers(do, items, jobs, attempts_max)
+        return
+    queue = _Queue(items, attempts_max)
+    while queue.fresh:
+        item = queue.fresh.popleft()
+        yield item, do(item)
+
+
+def _run_in_workers(
+    do: Callable[[T], R], items: Iterable[T], jobs: int, attempts_max: int
+) -> Generator[tuple[T, R | Death], None, None]:
+    from multiprocessing import connection
+
     queue = _Queue(items, attempts_max)
     workers: list[_Worker[T]] = []
     false_starts = 0

@@ -13,7 +13,10 @@ from stripesim.cli import options, output
 def mark(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="Files that Lesson.hand_in wrote."),
+        typer.Argument(
+            metavar="FILE...",
+            help="Files that Lesson.hand_in or the page of a lesson wrote.",
+        ),
     ],
     key: Annotated[
         str, typer.Option(help="Key of the class, with which the files are signed.")

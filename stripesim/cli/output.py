@@ -14,6 +14,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from stripesim.models.problems import Problem
     from stripesim.scenarios.show.answer import Answer
 
 
@@ -103,7 +104,7 @@ def destination(
         If the folder is a file, a report has no folder, or a width is wrong.
     """
     from stripesim.cli.options import width_inch
-    from stripesim.models.problems import AnswerError, Problem, problems_of
+    from stripesim.models.problems import AnswerError, problems_of
 
     report_folder = None
     paper_width_inch = None
@@ -153,8 +154,9 @@ def _print(answer: Answer, to: Destination) -> None:
     from stripesim.scenarios.show.tables import Table, terminal_table
 
     warn_outside(answer.outside, page=to.page)
+    outside = set(map(str, answer.outside))
     for line in answer.warnings:
-        if line not in answer.outside:
+        if line not in outside:
             print(f"warning: {line}", file=sys.stderr)
     for part in answer.shown:
         if isinstance(part, str):
@@ -204,17 +206,19 @@ def _first_picture(paths: Sequence[Path]) -> Path | None:
 REPORT: Final = "report.html"
 
 
-def warn_outside(warnings: Sequence[str], *, page: Path | None = None) -> None:
+def warn_outside(outside: Sequence[Problem], *, page: Path | None = None) -> None:
     """Warn in one line about values outside the calibrated range and name the page with the details."""
-    if not warnings:
+    if not outside:
         return
-    if len(warnings) == 1:
-        print(f"warning: outside the calibrated range: {warnings[0]}", file=sys.stderr)
+    if len(outside) == 1:
+        print(f"warning: outside the calibrated range: {outside[0]}", file=sys.stderr)
         return
-    named = ", ".join(dict.fromkeys(line.split(":")[0] for line in warnings))
+    named = ", ".join(
+        dict.fromkeys(problem.key or problem.place for problem in outside)
+    )
     where = page or "--out DIR --report, or --json -"
     print(
-        f"warning: outside the calibrated range in {len(warnings)} respects: {named}; in full: {where}",
+        f"warning: outside the calibrated range in {len(outside)} respects: {named}; in full: {where}",
         file=sys.stderr,
     )
 

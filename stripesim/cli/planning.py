@@ -37,9 +37,9 @@ def plan(
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     with output.progress(loaded.name, None) as step:
-        document = make_plan(loaded, engine=engine, progress=step, unchecked=unchecked)
+        made = make_plan(loaded, engine=engine, progress=step, unchecked=unchecked)
     answer = answer_of_plan(
-        loaded, document, load_curves=lambda: _curves_of(loaded, document, engine)
+        loaded, made, load_curves=lambda: _curves_of(loaded, made.document, engine)
     )
     output.deliver(answer, to, unchecked=unchecked)
 

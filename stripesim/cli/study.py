@@ -62,14 +62,18 @@ def parse_sets(texts: Sequence[str]) -> dict[str, Any]:
 
     Raises
     ------
-    ValueError
-        If one has no value; one line for each.
+    AnswerError
+        If one has no value, with a problem for each.
     """
+    from stripesim.models.problems import AnswerError, Problem
+
     problems = [
-        f"--set: got {text!r}, wanted KEY=VALUE" for text in texts if "=" not in text
+        Problem(place="--set", got=repr(text), wanted="KEY=VALUE")
+        for text in texts
+        if "=" not in text
     ]
     if problems:
-        raise ValueError("\n".join(problems))
+        raise AnswerError(*problems)
     sets = {}
     for text in texts:
         key, _, value = text.partition("=")

@@ -13,7 +13,7 @@ from stripesim.scenarios.answers.plan.candidates import candidate_scenario
 from stripesim.scenarios.answers.plan.plan import nines_of
 from stripesim.scenarios.cells.bound import Bound, bounds_of
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.notes import warnings_of
+from stripesim.scenarios.cells.notes import outside_of
 from stripesim.scenarios.forms.capacity import (
     Capacity,
     Drives,
@@ -142,7 +142,7 @@ def option_of(
         return PlanOption(values, problems=problems_of_scenario(error, controls()))
     if answers.missing:
         risks = [*risks, answers.missing]
-    warnings = tuple(warnings_of(scenario))
+    warnings = tuple(map(str, outside_of(scenario)))
     return PlanOption(values, scenario, answers, risks=tuple(risks), warnings=warnings)
 
 

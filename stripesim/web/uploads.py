@@ -246,7 +246,7 @@ def read_report(content: bytes) -> Upload:
     notes = [
         f"pool {pool.placed.name}; stripesim import ceph-report keeps its CRUSH map",
         *counted.notes,
-        *counted.lines,
+        *map(str, counted.derivations),
         *cluster.warnings,
     ]
     return Upload(scenario_from(counted.tables, label="report"), notes)

@@ -57,6 +57,9 @@ def test_every_link_has_its_page():
     text = (DOCS / "gallery.md").read_text(encoding="utf-8")
     assert gallery.MARKER in text
     assert re.findall(r'href="gallery/([\w-]+)\.html"', text) == ["engine", "explorer"]
+    assert gallery.LESSONS in text
+    linked = re.findall(r'href="gallery/lesson-([\w-]+)\.html"', gallery.lesson_links())
+    assert linked == [lesson.name for lesson in gallery.page_lessons()]
 
 
 def test_the_recorded_grid_has_every_cell():

@@ -49,7 +49,18 @@ SCENARIOS = {
         "faults.events": [{"osds": [9], "at_s": 0.1, "kind": "slow", "factor": 10}],
         "changes": [{"osds": [9], "at_s": 0.3, "kind": "out"}],
     },
+    # A rehearsal: two hosts come, and an OSD's data moves away while others are filled.
+    "rehearsal": FEW
+    | SOON
+    | {
+        "changes": [
+            {"kind": "add", "hosts": 2, "at_s": 0.1},
+            {"kind": "out", "osds": [3], "at_s": 0.5},
+        ],
+    },
 }
+#: What a scenario changes that does not ship.
+BASES = {"rehearsal": "quickstart"}
 #: Calls of a scenario that are compared, and their bytes, at most.
 CALLS = 12
 CALL_BYTES = 12_000_000
@@ -99,7 +110,7 @@ def recorded(name, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(CompiledKernel, "__call__", record)
-        stripesim.run(name, costs=False, sets=SCENARIOS[name])
+        stripesim.run(BASES.get(name, name), costs=False, sets=SCENARIOS[name])
     return calls
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 import stripesim
-from stripesim.scenarios.answers.cluster import report_of_cluster
 from stripesim.scenarios.answers.explain.play import play_page
 from stripesim.scenarios.answers.explain.request import explain
 from support.axe import needs_axe, violations
@@ -414,7 +413,7 @@ def test_axe_finds_no_violation(chrome, address, tmp_path, width, theme):
     played, capacity = tmp_path / "write.html", tmp_path / "capacity.html"
     played.write_text(play_page(explain("write", ["rep:3", "rs:4,2"], 4096)), "utf-8")
     data = Path(__file__).resolve().parents[1] / "unit" / "data" / "ceph16-report.json"
-    capacity.write_text(report_of_cluster(stripesim.import_report(data)), "utf-8")
+    capacity.write_text(stripesim.import_report(data).page(), "utf-8")
     features = [{"name": "prefers-color-scheme", "value": theme}]
     chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     resize(chrome, width)

@@ -415,7 +415,12 @@ PARTS_OF_PROGRAMS = {
         f"{_PREDICT}.score": {"score"},
     },
     "record.py": {
-        "stripesim.calibration.ledger": {"model_errors"},
+        "stripesim.calibration.ledger": {"duration_errors", "model_errors"},
+        "stripesim.calibration.ledger.duration_errors": {
+            "DurationError",
+            "coverage",
+            "duration_errors_text",
+        },
         _ERRORS: {"KIND_OF_METRIC", "KINDS", "STUDY", "HeldOutError", "errors_text"},
         "stripesim.scenarios.answers.calibrate.rows": {"table_runs"},
         f"{_PREDICT}.register": {"rows_of"},
@@ -436,6 +441,7 @@ def test_benchmarks_and_documentation_use_the_public_names_only(path):
         "stripesim.cli.app": {"app"} if path.name == "commands.py" else set(),
         "stripesim.scenarios.answers.calibrate": {"EXAMPLE"},
         "stripesim.sim.observe.audit": {"CHECKS", "Check"},
+        "stripesim.notebooks.page_lessons": {"page_lessons", "write_pages"},
         "stripesim.scenarios.answers.engine_page.page": {"engine_page"},
         "stripesim.scenarios.answers.explain.play": {"Prediction", "play_page"},
         "stripesim.scenarios.answers.sweep.explorer": {

@@ -131,7 +131,7 @@ def test_warnings_of_a_run_are_all_of_them_but_printed_once(capsys):
 
 def test_warnings_of_a_run_begin_with_those_outside_the_calibrated_range(results):
     result = results["run"]
-    assert [*result.outside, *result.holes] == result.warnings
+    assert [*map(str, result.outside), *result.holes] == result.warnings
     assert result["warnings"] == [*result.warnings, *result.refusals]
 
 

@@ -186,7 +186,7 @@ def test_bounds_of_steps_rise_with_what_limits():
 
 def test_a_plan_prices_the_steps_of_its_recommendation():
     text = TEXT.replace("hosts = [4]", 'hosts = [4]\nusable_bytes = "1TB"')
-    document = make_plan(parse_scenario(text))
+    document = make_plan(parse_scenario(text)).document
     assert document["recommended"] is not None
     (cores,) = (
         row

@@ -8,7 +8,7 @@ from stripesim.calibration.parameters.sets import ParameterSet, names
 from stripesim.models.problems import ParameterSetError
 from stripesim.scenarios.answers.durability.durability import answer
 from stripesim.scenarios.answers.plan.candidates import candidates_of
-from stripesim.scenarios.cells.notes import warnings_of, warnings_of_all
+from stripesim.scenarios.cells.notes import outside_of, outside_of_all
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
 from support.messages import states
@@ -38,7 +38,8 @@ def written(tmp_path, monkeypatch):
 
 def test_a_question_inside_gets_the_notes_alone(written):
     asked = {"schemes": ["rep:3"], "workload": {"queue_depth": 64}, "repair": None}
-    assert written(RANGE).warnings(asked) == ["mine: time is assumed"]
+    (note,) = written(RANGE).problems(asked)
+    assert str(note) == "mine: time is assumed"
 
 
 def test_each_key_outside_is_reported_with_its_value_and_the_range(written):
@@ -47,7 +48,7 @@ def test_each_key_outside_is_reported_with_its_value_and_the_range(written):
         "workload": {"queue_depth": 65},
         "repair": {"lost_osds": [0]},
     }
-    warnings = written(RANGE).warnings(asked)
+    warnings = list(map(str, written(RANGE).problems(asked)))
     expected = [
         "schemes: got rs:4,2 ... mine ... rep:3 ... ten runs",
         "workload.queue_depth: got 65 ... mine ... 1 ... 64 ... ten runs",
@@ -58,7 +59,7 @@ def test_each_key_outside_is_reported_with_its_value_and_the_range(written):
 
 
 def test_a_set_without_a_range_warns_about_it(written):
-    (line,) = written("").warnings({"schemes": ["rep:3"]})
+    (line,) = map(str, written("").problems({"schemes": ["rep:3"]}))
     assert line.startswith("mine: ")
 
 
@@ -98,14 +99,14 @@ def test_ranges_that_ship_name_keys_of_a_scenario(name):
 
 
 def test_the_study_is_inside_its_range():
-    assert warnings_of(load_scenario("koh2017")) == []
+    assert outside_of(load_scenario("koh2017")) == []
 
 
 @pytest.mark.parametrize(
     "name", ["quickstart", "faults", "slow-drive", "repair", "koh2017"]
 )
 def test_a_shipped_scenario_is_inside_its_calibrated_range(name):
-    assert warnings_of(load_scenario(name)) == []
+    assert outside_of(load_scenario(name)) == []
 
 
 def test_every_candidate_of_the_shipped_plan_is_inside_the_range():
@@ -114,7 +115,7 @@ def test_every_candidate_of_the_shipped_plan_is_inside_the_range():
         one.scenario for one in candidates_of(scenario, scenario.plan) if one.scenario
     ]
     assert len(candidates) > 10
-    assert warnings_of_all(candidates) == []
+    assert outside_of_all(candidates) == []
 
 
 def test_the_shipped_question_about_durability_asks_for_no_calibrated_number():
@@ -135,8 +136,7 @@ def test_the_shipped_question_about_durability_asks_for_no_calibrated_number():
 def test_a_scenario_outside_names_each_key():
     sets = ['schemes=["rs:5,3"]', "cluster.osds_per_host=9", "workload.queue_depth=256"]
     keys = [
-        line.partition(":")[0]
-        for line in warnings_of(load_scenario("quickstart", sets=sets))
+        problem.key for problem in outside_of(load_scenario("quickstart", sets=sets))
     ]
     assert keys == ["schemes", "cluster.osds_per_host", "workload.queue_depth"]
 
@@ -146,7 +146,7 @@ def test_the_form_hides_unused_keys_of_a_workload():
         'schemes = ["rep:3"]\n[workload]\nkind = "open"\n'
         "rate_per_s = 10.0\nqueue_depth = 999\nrequests = 1\n"
     )
-    keys = [line.partition(":")[0] for line in warnings_of(parse_scenario(text))]
+    keys = [problem.key for problem in outside_of(parse_scenario(text))]
     assert keys == ["workload.kind"]
 
 
@@ -156,6 +156,6 @@ def test_several_scenarios_give_each_line_once():
         load_scenario("quickstart", sets=[*sets, f"workload.queue_depth={depth}"])
         for depth in (256, 512)
     )
-    lines = warnings_of_all([one, other, one])
+    lines = outside_of_all([one, other, one])
     # Scheme and OSDs once, each depth once.
     assert len(lines) == len(set(lines)) == 4

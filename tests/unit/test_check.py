@@ -192,6 +192,37 @@ def test_a_number_from_fewer_cores_is_explained_by_fewer_cores(files, factor):
     assert cores.distance < math.log(1.1)
 
 
+@pytest.mark.parametrize(
+    ("stated", "factor", "key", "expected"),
+    [
+        ({}, 4.0, "cores_per_host", 4),
+        ({"cores_per_osd": 8}, 4.0, "cores_per_osd", 2),
+        # One of the 16 cores of a host stays for other processes.
+        ({"cores_per_osd": 8}, 0.5, "cores_per_osd", 15),
+        ({"cpu_limit_per_osd": 3.0}, 2.0, "cpu_limit_per_osd", 1.5),
+        ({"cpu_limit_per_osd": 3.0}, 0.5, "cpu_limit_per_osd", 6.0),
+        # No limit exceeds the cores that an OSD is pinned to.
+        (
+            {"cores_per_osd": 4, "cpu_limit_per_osd": 3.0},
+            0.5,
+            "cpu_limit_per_osd",
+            4.0,
+        ),
+    ],
+)
+def test_cores_vary_by_the_key_that_the_scenario_states(stated, factor, key, expected):
+    scenario = parse_scenario(SCENARIO).with_cluster(**stated)
+    cores = next(cause for cause in CAUSES if cause.name == "cores")
+    changed, models = cores.change(scenario, factor)
+    given = {"cores_per_host": 16, **stated, key: expected}
+    assert {name: getattr(changed.cluster, name) for name in given} == given
+    assert models.cpu.cores_per_host == changed.cluster.cores_per_host
+    before = {"cores_per_host": 16, **stated}[key]
+    assert cores.value(scenario, factor).startswith(
+        f"{expected:g} instead of {before:g} cores"
+    )
+
+
 def test_causes_are_sorted_by_how_close_they_come(files):
     result = check(*files("rep-3.json", fio(1000.0, 8.0)))
     distances = [one.distance for one in result.explanations]

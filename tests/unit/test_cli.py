@@ -9,6 +9,7 @@ import pytest
 
 from stripesim.__main__ import main
 from stripesim.cli.output import warn_outside
+from stripesim.models.problems import Problem
 from support.messages import states
 
 SCENARIO = """\
@@ -91,11 +92,12 @@ def test_one_warning_is_printed_in_full_and_several_refer_to_the_report(
 ):
     warn_outside([])
     assert capsys.readouterr().err == ""
-    warn_outside(["repair: never seen"])
+    warn_outside([Problem(key="repair", detail="never seen")])
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith(": repair: never seen")
     page = tmp_path / "report.html"
-    warn_outside(["repair: one", "repair: two", "faults: three"], page=page)
+    named = (("repair", "one"), ("repair", "two"), ("faults", "three"))
+    warn_outside([Problem(key=key, detail=said) for key, said in named], page=page)
     (line,) = capsys.readouterr().err.splitlines()
     assert states(line, f"3 ... repair, faults ... {page}")
 

@@ -34,7 +34,7 @@ def test_held_out_rows_take_no_part_and_the_simulation_s_own_interval_adds_in_sq
     assert duration_interval(10.0, errors=errors) == duration_interval(10, errors=THREE)
     half = log(duration_interval(1.0, errors=THREE)[1])
     _, wider = duration_interval(1.0, half=0.3, errors=THREE)
-    assert log(wider) == pytest.approx(sqrt(half**2 + 0.3**2))
+    assert log(wider) == pytest.approx(sqrt(half**2 + log(1.3) ** 2))
 
 
 def test_a_calibration_row_does_not_decide_its_own_interval():

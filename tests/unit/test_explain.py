@@ -468,6 +468,17 @@ def test_a_scheme_with_too_many_steps_is_refused_by_its_option(
         explain("write", "rs:60,4", sets=KOH_CLUSTER)
 
 
+def test_an_object_with_too_many_steps_is_refused_by_its_size(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # An object is put in parts of 4 MiB, each of which takes some steps: 25 parts take more than 100.
+    monkeypatch.setattr(graphs, "STEPS_MAX", 100)
+    with pytest.raises(
+        ValueError, match=r"^--size: got 100MiB with rs:4,2, .*wanted smaller objects"
+    ):
+        explain("put", "rs:4,2", size_bytes=100 << 20)
+
+
 def test_a_scenario_object_is_a_cluster_too() -> None:
     named = explain("read", scenario="quickstart", sets=["cluster.hosts=6"])
     loaded = load_scenario("quickstart")

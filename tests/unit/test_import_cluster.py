@@ -17,7 +17,7 @@ from stripesim.__main__ import main
 from stripesim.models.coding import parse_scheme
 from stripesim.models.placement import NONE, PlacedPool, pg_sets
 from stripesim.models.problems import MeasuredError
-from stripesim.scenarios.answers.cluster import report_of_cluster
+from stripesim.scenarios.answers.cluster import answer_of_cluster
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import osd_domains, up_sets
 from stripesim.scenarios.clusters.capacity import capacity_of
@@ -352,9 +352,9 @@ def test_a_report_of_a_cluster_of_others():
 def test_the_page_has_every_number_of_the_document_and_its_assumptions(
     cluster, tmp_path
 ):
-    document, _ = answer(cluster)
+    document, scenarios = answer(cluster)
     document["warnings"].append("<script>alert(1)</script>")
-    page = report_of_cluster(document)
+    page = answer_of_cluster(document, scenarios).page()
     assert "<script" not in page and "&lt;script&gt;" in page
     assert "http" not in page.replace("http-equiv", "")
     capacity = document["capacity"]

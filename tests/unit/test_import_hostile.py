@@ -15,7 +15,7 @@ import pytest
 from stripesim.__main__ import main
 from stripesim.models.placement import load_map
 from stripesim.models.problems import MeasuredError
-from stripesim.scenarios.answers.cluster import report_of_cluster
+from stripesim.scenarios.answers.cluster import answer_of_cluster
 from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.clusters.cluster import import_cluster
@@ -158,8 +158,7 @@ def test_renamed_maps_place_as_before(hostile, tmp_path):
 def test_hostile_text_is_escaped_on_the_page_and_on_the_terminal(
     hostile, tmp_path, monkeypatch, capsys
 ):
-    found, _ = answer(import_cluster([hostile]))
-    page = report_of_cluster(found)
+    page = answer_of_cluster(*answer(import_cluster([hostile]))).page()
     assert "<script" not in page and "&lt;script&gt;" in page
     assert not re.search("[\x07\x1b\u202e]", page)
     monkeypatch.setattr(

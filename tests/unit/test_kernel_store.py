@@ -189,7 +189,7 @@ def test_saved_costs_of_a_new_code_are_used_by_the_next_sweep(saved: str) -> Non
 
 def test_saved_costs_of_a_new_code_are_used_by_the_next_plan(saved: str) -> None:
     scenario = stripesim.Scenario(**OWN, plan={"hosts": [10], "p99_ms": 1000.0})
-    (candidate,) = make_plan(scenario)["candidates"]
+    (candidate,) = make_plan(scenario).document["candidates"]
     assert candidate["meets"]
     assert candidate["latency_p99_ns"] > 5e6
 

@@ -18,7 +18,7 @@ from stripesim.scenarios.answers.plan.candidates import (
 from stripesim.scenarios.answers.plan.curves import curves_of_plan
 from stripesim.scenarios.answers.plan.figure import draw_plan, front_of
 from stripesim.scenarios.answers.plan.page import report_of_plan, rows_of
-from stripesim.scenarios.answers.plan.plan import make_plan
+from stripesim.scenarios.answers.plan.plan import MadePlan, make_plan
 from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.sim.durability.system import (
     YEAR_S,
@@ -60,7 +60,7 @@ drive = 400.0
 
 @pytest.fixture(scope="module")
 def document():
-    return make_plan(parse_scenario(TEXT))
+    return make_plan(parse_scenario(TEXT)).document
 
 
 def test_candidates_run_until_their_intervals_are_as_narrow_as_asked():
@@ -106,7 +106,7 @@ def test_a_candidate_whose_interval_stays_wide_says_so_after_fifty_runs(monkeypa
 def test_warnings_are_about_the_load_at_the_rate_that_is_asked_for():
     # At a rate arrivals go by the clock: a queue depth far outside the range plays no part.
     deep = TEXT.replace("requests = 400", "requests = 400\nqueue_depth = 9999")
-    answer = make_plan(parse_scenario(deep))
+    answer = make_plan(parse_scenario(deep)).document
     assert not [line for line in answer["warnings"] if "queue_depth" in line]
 
 
@@ -115,7 +115,9 @@ def test_varied_values_have_units():
         "osds_per_host = [2]",
         "cores_per_host = [32]\npublic_gbit_per_s = [100.0]\ndrive_bytes = ['7.68TB']",
     )
-    document = make_plan(parse_scenario(text.replace("hosts = [4, 7]", "hosts = [4]")))
+    document = make_plan(
+        parse_scenario(text.replace("hosts = [4, 7]", "hosts = [4]"))
+    ).document
     (label, *_) = [row["candidate"] for row in rows_of(document)]
     assert label.endswith("drives of 7.68 TB, 100 Gb/s public, 32 cores per host")
 
@@ -167,8 +169,21 @@ def test_page_and_table_hold_every_candidate(document):
     assert 'class="stack numeric"' in page
     for stem in ("plan-cost", "plan-p99", "plan-rebuild"):
         assert f'<figure id="{stem}"' in page
-    table = answer_of_plan(scenario, document).files()["plan.csv"]
+    table = answer_of_plan(scenario, MadePlan(document, ())).files()["plan.csv"]
     assert len(table.splitlines()) == 5
+
+
+def test_a_candidate_that_cannot_be_fails_by_the_key_that_is_wrong():
+    # rs:4,2 needs six hosts and gets four.
+    text = TEXT.replace("hosts = [4, 7]", "hosts = [4]")
+    scenario = parse_scenario(text.replace('"rep:3", "rs:4,2"', '"rs:4,2"'))
+    (row,) = rows_of(make_plan(scenario).document)
+    assert row["verdict"] == "fails: schemes"
+
+
+def test_cost_is_drawn_in_the_currency_of_the_prices(document):
+    figure, _ = draw_plan(parse_scenario(TEXT).plan, document)["plan-cost"]
+    assert figure.axes[0].get_ylabel() == "cost [currency of plan.prices]"
 
 
 def test_growth_is_drawn_until_each_candidate_is_full(document):
@@ -257,7 +272,7 @@ def test_nines_follow_the_rebuild_of_the_same_candidate():
     slow, fast = (
         make_plan(
             parse_scenario(text, sets=[*sets, f"repair.recovery_sleep_s={sleep}"])
-        )
+        ).document
         for sleep in (0.5, 0.0)
     )
     slow, fast = (document["candidates"][0] for document in (slow, fast))
@@ -295,7 +310,7 @@ def test_an_impossible_rate_is_refused_by_the_bound_alone():
     scenario = parse_scenario(
         TEXT, sets=["plan.rate_per_s=10000000", "plan.usable_bytes=1TB"]
     )
-    document = make_plan(scenario)
+    document = make_plan(scenario).document
     assert document["recommended"] is None
     possible = [one for one in document["candidates"] if one["bound"]]
     assert len(possible) == 3
@@ -320,7 +335,7 @@ def prices_of(text, *sets):
     scenario = parse_scenario(
         text, sets=["plan.simulated_max=1", "plan.rate_per_s=9e9", *sets]
     )
-    document = make_plan(scenario)
+    document = make_plan(scenario).document
     return {
         (one["hosts"], one["ssd"]): one["cost"]
         for one in document["candidates"]
@@ -451,7 +466,7 @@ NARROW = TEXT.replace('"rep:3", "rs:4,2"', '"rs:4,2"').replace("[4, 7]", "[6, 7]
 
 @pytest.fixture(scope="module")
 def narrow():
-    return make_plan(parse_scenario(NARROW, sets=["plan.usable_bytes=1TB"]))
+    return make_plan(parse_scenario(NARROW, sets=["plan.usable_bytes=1TB"])).document
 
 
 def test_a_candidate_without_a_spare_host_is_refused_and_names_its_price(narrow):
@@ -480,7 +495,7 @@ def test_a_plan_may_allow_no_spare_host_and_warns(narrow):
         NARROW, sets=["plan.usable_bytes=1TB", "plan.spare_domains=0"]
     )
 
-    document = make_plan(scenario)
+    document = make_plan(scenario).document
 
     best = document["recommended"]
     assert best["hosts"] == 6
@@ -505,7 +520,7 @@ def test_the_next_domain_costs_its_hosts(scheme, domain, hosts, words):
     ]
     scenario = parse_scenario(text, sets=["cluster.racks=3", *domains])
 
-    (candidate,) = make_plan(scenario)["candidates"]
+    (candidate,) = make_plan(scenario).document["candidates"]
 
     assert candidate["next_domain_cost"] == hosts * 5800
     assert any(words in line for line in candidate["fails"])
@@ -523,8 +538,10 @@ def test_clients_limit_a_plan_only_where_they_are_stated():
         "plan.rate_per_s=9e9",
         "plan.usable_bytes=1TB",
     ]
-    unstated = make_plan(parse_scenario(TEXT, sets=sets))
-    stated = make_plan(parse_scenario(TEXT, sets=[*sets, "workload.clients=1"]))
+    unstated = make_plan(parse_scenario(TEXT, sets=sets)).document
+    stated = make_plan(
+        parse_scenario(TEXT, sets=[*sets, "workload.clients=1"])
+    ).document
 
     free = unstated["candidates"][1]["bounds"]
     limited = stated["candidates"][1]["bounds"]
@@ -557,7 +574,7 @@ def test_lines_name_every_key_that_varies():
         'plan.drive_bytes=["3.84TB", "7.68TB"]',
         "plan.rate_per_s=9e9",
     ]
-    document = make_plan(parse_scenario(TEXT, sets=sets))
+    document = make_plan(parse_scenario(TEXT, sets=sets)).document
     names = [line_name(one, document["varied"]) for one in document["candidates"]]
     assert len(set(names)) == len(names) == 4
     assert names[0] == "rep:3 on 7 × 2 nvme-tlc, drives of 3.84 TB"

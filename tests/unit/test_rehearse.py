@@ -657,6 +657,23 @@ def test_a_part_of_the_objects_has_the_log_of_all():
     assert 11_921 <= 3 * plan.object_writes_count < 11_921 + 3
 
 
+@pytest.mark.parametrize(
+    ("stored", "writes", "warns"),
+    [
+        # 32 objects in 32 placement groups: one in each, logs hold 250 entries or more.
+        ("128MiB", "", True),
+        ("128MiB", "[faults]\nobject_writes = 1\n", False),
+        # 745 objects in each.
+        ("100GB", "", False),
+    ],
+)
+def test_logs_that_may_hold_all_writes_are_named(stored, writes, warns):
+    text = TEXT.replace('stored_bytes = "100GB"', f'stored_bytes = "{stored}"')
+    document = rehearse(scenario(OUT + writes, text=text))
+    named = [line for line in document["warnings"] if "faults.object_writes" in line]
+    assert len(named) == warns
+
+
 def test_recovery_by_the_log_reserves_all_members():
     # OSD 1 is replaced by OSD 6 in PG 0, by OSD 5 in PG 1. Both PGs keep OSD 2.
     exact = SimpleNamespace(

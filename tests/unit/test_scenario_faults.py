@@ -273,7 +273,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_errors_can_be_rebuilt() -> None:
-    error = ScenarioError("a\nb")
+    error = ScenarioError("a", "b")
     assert pickle.loads(pickle.dumps(error)).faults == ["a", "b"]
 
 

@@ -20,6 +20,7 @@ from stripesim.scenarios.answers.calibrate.parameter_file import (
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.tables import Table
+from stripesim.sim.observe.audit import failed_check
 
 if TYPE_CHECKING:
     from stripesim.scenarios.show.figures.renderer import CaptionedFigure
@@ -155,7 +156,7 @@ def _ratio(value: JudgedValue) -> str:
     """Write simulated over measured, and the check that the row's run fails."""
     mark = ""
     if value.refused is not None:
-        mark = value.refused.partition(":")[0]
+        mark = failed_check(value.refused)
     if value.after is None:
         return f"refused: {mark}"
     ratio = f"{value.after / value.measured:.2f}"

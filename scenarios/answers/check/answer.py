@@ -17,7 +17,7 @@ from stripesim.scenarios.answers.check.check import (
 )
 from stripesim.scenarios.answers.predict.answer import value_text
 from stripesim.scenarios.answers.predict.register import name_of
-from stripesim.scenarios.cells.notes import client_notes, warnings_of
+from stripesim.scenarios.cells.notes import client_notes, outside_of
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.quantities import QUANTITIES, rows_frame
@@ -47,7 +47,7 @@ def answer_of_check(check: LoadCheck) -> Answer:
         document=document,
         rows=rows_frame([check.row]),
         shown=list(_parts(check, document)),
-        outside=document["warnings"],
+        outside=outside_of(check.measurement.scenario),
         saved_as="check.json",
         figures=figures,
     )
@@ -68,7 +68,7 @@ def document_of(check: LoadCheck) -> dict[str, Any]:
         "values": json_value(check.values),
         "causes": json_value(check.explanations),
         "assumptions": assumptions_of(check),
-        "warnings": warnings_of(subject),
+        "warnings": list(map(str, outside_of(subject))),
     }
 
 

@@ -96,12 +96,46 @@ def limits_clients(scenario: Scenario) -> bool:
 
 
 def _fewer_cores(scenario: Scenario, factor: float) -> Changed:
-    changed = scenario.with_cluster(cores_per_host=_cores(scenario, factor))
+    key, _ = _cores_key(scenario)
+    changed = scenario.with_cluster(**{key: _cores(scenario, factor)})
     return changed, build_models(changed)
 
 
-def _cores(scenario: Scenario, factor: float) -> int:
-    return max(1, round(scenario.cluster.cores_per_host / factor))
+def _cores_key(scenario: Scenario) -> tuple[str, str]:
+    """Return the key that says what cores OSDs have, and its words."""
+    if scenario.cluster.cpu_limit_per_osd is not None:
+        return "cpu_limit_per_osd", "cores as the CPU limit of an OSD"
+    if scenario.cluster.cores_per_osd is not None:
+        return "cores_per_osd", "cores per OSD"
+    return "cores_per_host", "cores per host"
+
+
+def _cores(scenario: Scenario, factor: float) -> float:
+    key, _ = _cores_key(scenario)
+    stated: float = getattr(scenario.cluster, key)
+    if key == "cores_per_host":
+        return max(1, round(stated / factor))
+    most = _most_per_osd(scenario)
+    if key == "cores_per_osd":
+        return min(max(1, round(stated / factor)), max(int(stated), int(most)))
+    pinned = scenario.cluster.cores_per_osd or most
+    return min(stated / factor, max(stated, min(most, pinned)))
+
+
+def _most_per_osd(scenario: Scenario) -> float:
+    """Return the cores that each OSD may have, with one of its host for other processes."""
+    cluster = scenario.cluster
+    return min(
+        ((group.cores or cluster.cores_per_host) - 1) / group.osds
+        for group in cluster.host_groups
+        if group.osds
+    )
+
+
+def _cores_text(scenario: Scenario, factor: float) -> str:
+    key, words = _cores_key(scenario)
+    stated = getattr(scenario.cluster, key)
+    return f"{_cores(scenario, factor):g} instead of {stated:g} {words}"
 
 
 def _factors(name: str) -> Callable[[Scenario, float], Changed]:
@@ -212,9 +246,7 @@ CAUSES: Final = (
         slower=(2.0, 4.0, 8.0, 16.0),
         faster=(0.5,),
         change=_fewer_cores,
-        value=lambda scenario, factor: (
-            f"{_cores(scenario, factor)} instead of {scenario.cluster.cores_per_host} cores per host"
-        ),
+        value=_cores_text,
     ),
     Cause(
         name="processor",

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
-from stripesim.models.coding import parse_scheme, stored_bytes
+from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import recovery_model
 from stripesim.models.recovery import SECOND_NS, RecoveryModel
 from stripesim.scenarios.cells.build import build_pool
@@ -15,7 +15,7 @@ from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.files import cached_by_content
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import drive_reads, made_from, repair_warning
-from stripesim.scenarios.forms.capacity import drives_of
+from stripesim.scenarios.forms.capacity import drives_of, stored_per_client_byte
 from stripesim.scenarios.forms.rebuild import (
     Rebuild,
     RebuildRate,
@@ -240,14 +240,11 @@ def described_system(
         drives = len(cluster.osd_hosts)
         units["host"] = cluster.osd_hosts.astype(np.int32)
         units |= _buckets(scenario, units["host"])
-        per_client_byte = stored_bytes(
-            pool.scheme, pool.geometry, pool.object_bytes, policy=models.ec
-        )
         stored = _stored(
             scenario,
             drives_of(scenario, models).osd_bytes,
             drives,
-            per_client_byte / pool.object_bytes,
+            stored_per_client_byte(scenario, pool),
         )
         if code.repair_reads < code.k:
             unit_bytes = scenario.cluster.stripe_unit_bytes

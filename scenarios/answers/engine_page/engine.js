@@ -56,7 +56,7 @@ globalThis.stripesim = (() => {
   // Run requests from the beginning to the end. A kernel that lacks room gets more and starts again: results do not
   // depend on room.
   function run(exports, described, program, choice) {
-    const room = { slots: 256, log: choice.requests + 64, pins: 1024 };
+    const room = { slots: 256, log: choice.requests + 64, pins: 1024, parked: 64 };
     for (let attempt = 0; attempt < 12; attempt++) {
       const world = worldOf(described, program, choice, room);
       const { status, at } = call(exports, described, world);
@@ -64,6 +64,7 @@ globalThis.stripesim = (() => {
       if (status === described.status.MORE_SLOTS) room.slots *= 2;
       else if (status === described.status.MORE_LOG) room.log *= 2;
       else if (status === described.status.MORE_PINS) room.pins *= 2;
+      else if (status === described.status.MORE_PARKED) room.parked *= 2;
       else throw new Error(`the kernel returned status ${status}`);
     }
     throw new Error("the kernel found no room");
@@ -92,8 +93,7 @@ globalThis.stripesim = (() => {
     world.ends_ns = { shape: [0, 1 << bits] };
     world.free_slots = { shape: [room.slots], bytes: descending(room.slots) };
     world.log = { shape: [room.log] };
-    // Nothing waits for its placement group, but there has to be room for what might.
-    world.parked = { shape: [64] };
+    world.parked = { shape: [room.parked] };
     world.pins = { shape: [room.pins], bytes: new Uint8Array(16 * room.pins) };
     return world;
   }
@@ -235,5 +235,5 @@ globalThis.stripesim = (() => {
     return instance.exports;
   }
 
-  return { arrivals, call, fromBase64, inflated, instantiate, run };
+  return { arrivals, call, fromBase64, hexadecimal, inflated, instantiate, run, sha256 };
 })();

@@ -8,12 +8,13 @@ its first event, with all requests planned. Programs share most arrays, so the p
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -74,6 +75,10 @@ ROOM = frozenset({
 })  # fmt: skip
 
 
+#: A comment in a page, in place of a file.
+_EMBEDDED: Final = re.compile(r"/\* ([\w.]+\.(?:js|css)) \*/")
+
+
 def sets_of(choice: Mapping[str, Any]) -> dict[str, Any]:
     """Return keys of the scenario for values of `LOADS` and `HARDWARE`."""
     sets = dict(choice)
@@ -81,16 +86,18 @@ def sets_of(choice: Mapping[str, Any]) -> dict[str, Any]:
     return sets | dict.fromkeys(NETWORK, rate)
 
 
-def program_of(sets: Mapping[str, Any], seed: int) -> Program:
-    """Return the program that the engine gets for the first cell of the scenario."""
-    scenario = load_scenario(SCENARIO, sets=sets, seed=seed)
-    inputs = build_cell(scenario, cells(scenario)[0])
+def program_of(
+    sets: Mapping[str, Any], seed: int, *, scenario: str = SCENARIO
+) -> Program:
+    """Return the program that the engine gets for the first cell of a scenario."""
+    loaded = load_scenario(scenario, sets=sets, seed=seed)
+    inputs = build_cell(loaded, cells(loaded)[0])
     if inputs.faults is not None:
-        raise AnswerError(Problem(place=SCENARIO, got="faults", wanted="none"))
+        raise AnswerError(Problem(place=scenario, got="faults", wanted="none"))
     return planned_program(
         inputs.pool,
         inputs.workload,
-        seed=scenario.seed,
+        seed=loaded.seed,
         prefilled=inputs.prefilled,
         until_ns=inputs.until_ns,
         newest_only=inputs.newest_only,
@@ -112,7 +119,7 @@ def planned_world(program: Program) -> World:
     return state.world
 
 
-class _Arrays:
+class Arrays:
     """Different arrays of bytes and shape, each once."""
 
     def __init__(self) -> None:
@@ -129,24 +136,26 @@ class _Arrays:
         return number
 
 
-class _StoredProgram(NamedTuple):
-    """A program in the page: the number of each array of its world, and the kinds of resources in words."""
+class StoredProgram(NamedTuple):
+    """A program in the page."""
 
-    arrays: list[int]
-    kinds: tuple[str, ...]
+    arrays: list[int]  #: Number of each array of its world
+    kinds: tuple[str, ...]  #: Kinds of resources in words
+    requests: int  #: Planned requests
 
 
-def _stored(arrays: _Arrays, sets: Mapping[str, Any], seed: int) -> _StoredProgram:
-    program = program_of(sets, seed)
+def stored_program(arrays: Arrays, program: Program) -> StoredProgram:
+    """Store the arrays of a program with one stream of requests."""
     if len(program.streams) != 1:
         got = f"{len(program.streams)} streams"
-        raise AnswerError(Problem(place=SCENARIO, got=got, wanted="one"))
+        raise AnswerError(Problem(place="program", got=got, wanted="one"))
+    world = planned_world(program)
     numbered = [
         arrays.number(array, only_shape=name in ROOM)
-        for name, array in planned_world(program)._asdict().items()
+        for name, array in world._asdict().items()
     ]
-    kinds = program.resources.kind_names
-    return _StoredProgram(numbered, tuple(RESOURCE_WORDS.get(n, n) for n in kinds))
+    kinds = tuple(RESOURCE_WORDS.get(n, n) for n in program.resources.kind_names)
+    return StoredProgram(numbered, kinds, int(world.streams["planned"][0]))
 
 
 def _choices(
@@ -168,7 +177,7 @@ def programs(
 
     `arrays` are all arrays, `programs` their numbers by load, hardware, kind of arrival and seed.
     """
-    arrays = _Arrays()
+    arrays = Arrays()
     stored: dict[str, Any] = {}
     kinds: dict[str, tuple[str, ...]] = {}
     for load, load_sets in _choices(loads):
@@ -177,7 +186,7 @@ def programs(
             sets["workload.requests"] = REQUESTS
             for loop, more in enumerate(ARRIVALS.values()):
                 for seed in SEEDS:
-                    program = _stored(arrays, {**sets, **more}, seed)
+                    program = stored_program(arrays, program_of({**sets, **more}, seed))
                     stored[f"{load}{machine}{loop}{seed}"] = program.arrays
                     kinds[f"{machine}{loop}"] = program.kinds
     return {"arrays": arrays.stored, "programs": stored, "kinds": kinds}
@@ -210,7 +219,7 @@ def described() -> dict[str, Any]:
         "root": layout.ROOT,
         "status": {
             name: getattr(layout, name)
-            for name in ("DONE", "MORE_SLOTS", "MORE_LOG", "MORE_PINS")
+            for name in ("DONE", "MORE_SLOTS", "MORE_LOG", "MORE_PINS", "MORE_PARKED")
         },
     }
 
@@ -241,8 +250,6 @@ def engine_page() -> str:
     data = {
         "scenario": SCENARIO,
         "requests": REQUESTS,
-        "described": described(),
-        "wasm": b64encode(wasm()).decode(),
         # Pairs, because JavaScript sorts keys that look like numbers.
         "loads": {key: list(values.items()) for key, values in LOADS.items()},
         "hardware": {key: list(values.items()) for key, values in HARDWARE.items()},
@@ -254,7 +261,20 @@ def engine_page() -> str:
         },
         **programs(LOADS, HARDWARE),
     }
-    text = (PARTS / "page.html").read_text("utf-8")
-    script = (PARTS / "engine.js").read_text("utf-8")
-    stored = htmlsafe_json_dumps(data, separators=(",", ":"))
-    return text.replace("/* engine.js */", script).replace("/* data */ null", stored)
+    return with_engine(PARTS / "page.html", data)
+
+
+def with_engine(template: Path, data: Mapping[str, Any]) -> str:
+    """Return a page with the engine, its data and the files that the template names in comments.
+
+    A comment is ``/* engine.js */``. Files of the template's own folder come first.
+    """
+    text = template.read_text("utf-8")
+    for name in _EMBEDDED.findall(text):
+        path = template.parent / name
+        if not path.exists():
+            path = PARTS / name
+        text = text.replace(f"/* {name} */", path.read_text("utf-8"))
+    engine = {"described": described(), "wasm": b64encode(wasm()).decode()}
+    stored = htmlsafe_json_dumps({**engine, **data}, separators=(",", ":"))
+    return text.replace("/* data */ null", stored)

@@ -211,7 +211,10 @@ def _timeline(
     try:
         timeline = _record(request, request.pool.cluster.models, with_parameters)
     except StepsError as error:
-        raise steps_problem(scenario, scheme, error) from None
+        if not is_s3:
+            raise steps_problem(scenario, scheme, error) from None
+        (problem,) = steps_problem(one_request, scheme, error).problems
+        raise AnswerError(replace(problem, place="--size", key="")) from None
     return replace(
         timeline,
         generation=scenario.generation,

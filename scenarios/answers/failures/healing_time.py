@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from stripesim.models.problems import ProblemsError
+from stripesim.models.problems import ProblemsError, first_problem
 from stripesim.scenarios.answers.failures.pool_failures import GroupMove, PoolFailures
 from stripesim.scenarios.answers.rehearse.backfill_schedule import Backfill, schedule_s
 from stripesim.scenarios.cells.failures import limits_of
@@ -168,7 +168,7 @@ def _simulated_pace(
                 scenario, rotational=build_models(scenario).ssd.rotational
             ).max_backfills_count
     except ProblemsError as problem:
-        return None, str(problem).splitlines()[0]
+        return None, first_problem(problem)
     if rebuild.reason is not None:
         return None, rebuild.reason
     return _pace(pool, rebuild, slots)

@@ -9,8 +9,8 @@ from stripesim.scenarios.answers.load.figure import draw_load
 from stripesim.scenarios.answers.load.page import report_of_load
 from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.load.words import (
-    load_warnings,
     notes_of,
+    outside_of_load,
     sentence_of,
     table_of,
     wide_intervals,
@@ -36,8 +36,8 @@ def answer_of_load(
     wide = list(wide_intervals(scenario, curves))
     sentences = [sentence_of(curve) for curve in curves]
     clients = client_notes(scenario)
+    outside = outside_of_load(scenario)
     warnings = [
-        *load_warnings(scenario),
         *hole_warnings(scenario),
         *kernel_warnings(scenario),
         *pristine_warnings(scenario),
@@ -46,7 +46,7 @@ def answer_of_load(
         "curves": [curve.to_json() for curve in curves],
         "sentences": sentences,
         "notes": clients,
-        "warnings": [*warnings, *wide, *rate_falls, *refusals],
+        "warnings": [*map(str, outside), *warnings, *wide, *rate_falls, *refusals],
         "falls": rate_falls,
         "refusals": refusals,
         "provenance": made_from(
@@ -64,8 +64,8 @@ def answer_of_load(
             *sentences,
             *(f"note: {line}" for line in (*notes_of(curves), *clients)),
         ],
-        outside=warnings,
-        warnings=[*wide, *rate_falls],
+        outside=outside,
+        warnings=[*warnings, *wide, *rate_falls],
         refusals=refusals,
         saved_as="load.json",
         files=lambda: {"load.csv": csv_text(_points(document)).encode()},

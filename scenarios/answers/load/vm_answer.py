@@ -11,8 +11,8 @@ from stripesim.scenarios.cells.notes import (
     hole_warnings,
     kernel_warnings,
     made_from,
+    outside_of,
     pristine_warnings,
-    warnings_of,
 )
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.units import duration_text, number_text
@@ -40,18 +40,17 @@ def answer_of_vms(
 ) -> Answer:
     """Return the answer for each cell: sentences first, then the simulated numbers of machines."""
     refusals = [line for one in found for line in one.refusals]
-    outside = warnings_of(scenario)
+    outside = outside_of(scenario)
+    warnings = [
+        *hole_warnings(scenario),
+        *kernel_warnings(scenario),
+        *pristine_warnings(scenario),
+    ]
     document: dict[str, Any] = {
         "vms": [one.to_json() for one in found],
         "sentences": [vm_sentence(one) for one in found],
         "notes": notes_of_vms(scenario, replications),
-        "warnings": [
-            *outside,
-            *hole_warnings(scenario),
-            *kernel_warnings(scenario),
-            *pristine_warnings(scenario),
-            *refusals,
-        ],
+        "warnings": [*map(str, outside), *warnings, *refusals],
         "refusals": refusals,
         "provenance": made_from(
             scenario,
@@ -68,7 +67,8 @@ def answer_of_vms(
             *map(_table, found),
             *(f"note: {line}" for line in document["notes"]),
         ],
-        outside=[line for line in document["warnings"] if line not in refusals],
+        outside=outside,
+        warnings=warnings,
         refusals=refusals,
         saved_as="vms.json",
         files=lambda: {"vms.csv": csv_text(_points(found)).encode()},

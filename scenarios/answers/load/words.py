@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from stripesim.models.problems import Problem
 from stripesim.scenarios.answers.load.rate_runs import RateRun, scenario_of
 from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint, RateWithin
 from stripesim.scenarios.cells.bound import resource_words
 from stripesim.scenarios.cells.notes import (
-    warnings_of,
+    outside_of,
 )
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.units import duration_text, number_text
@@ -36,7 +37,7 @@ def table_of(curve: LoadCurve) -> Table:
     )
 
 
-def load_warnings(scenario: Scenario) -> list[str]:
+def outside_of_load(scenario: Scenario) -> list[Problem]:
     """List the values outside the calibrated range, with the Poisson arrivals of load curves."""
     loads = len(scenario.loads)
     # Any rate will do, because the range holds none.
@@ -48,7 +49,7 @@ def load_warnings(scenario: Scenario) -> list[str]:
         requests=loads,
         engine="compiled",
     )
-    return warnings_of(scenario_of(arrivals))
+    return outside_of(scenario_of(arrivals))
 
 
 def sentence_of(curve: LoadCurve) -> str:

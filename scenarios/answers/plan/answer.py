@@ -9,6 +9,7 @@ from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.plan.candidates import line_name
 from stripesim.scenarios.answers.plan.figure import draw_plan
 from stripesim.scenarios.answers.plan.page import report_of_plan, rows_of
+from stripesim.scenarios.answers.plan.plan import MadePlan
 from stripesim.scenarios.answers.run.buying_curves import sentence_of_bounds
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.show.answer import Answer
@@ -21,7 +22,7 @@ _MISSING_MAX: Final = 12
 
 def answer_of_plan(
     scenario: Scenario,
-    document: Mapping[str, Any],
+    made: MadePlan,
     *,
     load_curves: Callable[[], Sequence[LoadCurve]] = tuple,
 ) -> Answer:
@@ -31,13 +32,14 @@ def answer_of_plan(
     ----------
     scenario
         The scenario, with its table ``[plan]``.
-    document
+    made
         What `stripesim.scenarios.answers.plan.plan.make_plan` returns.
     load_curves
         Return load curves of the recommended candidates. Called only for the report.
     """
     assert scenario.plan is not None
     plan = scenario.plan
+    document = made.document
     refusals = document["refusals"]
     return Answer(
         document=document,
@@ -50,7 +52,7 @@ def answer_of_plan(
             *_missed(document),
             *(f"assumes: {line}" for line in document["assumptions"]),
         ],
-        outside=[line for line in document["warnings"] if line not in refusals],
+        outside=made.outside,
         refusals=refusals,
         saved_as="plan.json",
         files=lambda: {"plan.csv": csv_text(_flat_candidates(document)).encode()},

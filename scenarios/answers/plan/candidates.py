@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any, Final, Literal, NamedTuple
 
 from stripesim.models.documents import Documented
-from stripesim.models.problems import ScenarioError, first_problem
+from stripesim.models.problems import Problem, ScenarioError, problems_of
 from stripesim.scenarios.cells.bound import Bound, bounds_of, stated_words
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.forms.capacity import (
@@ -38,6 +38,8 @@ CANDIDATES_MAX: Final = 2000
 
 # Significant digits of numbers in verdicts.
 _DIGITS: Final = 4
+#: Key of the verdict about a cluster that cannot be, if its problem names none.
+_CLUSTER: Final = "cluster"
 # Keys that every name of a candidate contains.
 _NAMED: Final = ("hosts", "osds_per_host", "drive", "ssd")
 
@@ -46,7 +48,10 @@ Side = Literal["or more", "or less"]
 
 
 class Verdict(NamedTuple):
-    """Result for one requirement: key of `[plan]`, state, and finding in a sentence."""
+    """Result for one requirement: key of `[plan]`, state, and finding in a sentence.
+
+    A candidate that cannot be built or simulated has one with the scenario's key that is wrong.
+    """
 
     key: str
     state: State
@@ -60,7 +65,6 @@ class Candidate(Documented):
     scheme: str
     keys: dict[str, Any]
     scenario: Scenario | None
-    problem: str = ""
     refused: str | None = None  # Check of the audit that a simulation of it fails.
     capacity: Capacity | None = None
     bounds: tuple[Bound, ...] = ()  # rate that each resource sustains, lowest first
@@ -85,29 +89,30 @@ class Candidate(Documented):
     @property
     def possible(self) -> bool:
         """Return True if no requirement is known to fail."""
-        return not self.problem and all(
-            verdict.state != "failed" for verdict in self.verdicts
-        )
+        return all(verdict.state != "failed" for verdict in self.verdicts)
 
     @property
     def meets(self) -> bool:
         """Return True if all requirements are known to be met."""
-        return not self.problem and all(
-            verdict.state == "met" for verdict in self.verdicts
-        )
+        return all(verdict.state == "met" for verdict in self.verdicts)
 
     @property
     def fails(self) -> list[str]:
         """Descriptions of unmet requirements."""
         prefixes = {"uncertain": "uncertain: ", "failed": ""}
-        lines = [
+        return [
             prefixes[verdict.state] + verdict.words
             for verdict in self.verdicts
             if verdict.state != "met"
         ]
-        if self.problem:
-            lines.insert(0, self.problem)
-        return lines
+
+    def rule_out(self, key: str, words: str) -> None:
+        """State that the candidate cannot be built or simulated, before all other verdicts."""
+        self.verdicts.insert(0, Verdict(key, "failed", words))
+
+    def rule_out_by(self, problem: Problem) -> None:
+        """State a problem for which the candidate cannot be built or simulated."""
+        self.rule_out(problem.key or _CLUSTER, str(problem))
 
     def judge(
         self,
@@ -239,8 +244,9 @@ def candidates_of(scenario: Scenario, plan: PlanSpec) -> Iterator[Candidate]:
         try:
             candidate = candidate_scenario(scenario, values, scheme, keys)
         except ScenarioError as error:
-            problem = str(replace(error.problems[0], place=""))
-            yield Candidate(scheme, common | keys, None, problem=problem)
+            impossible = Candidate(scheme, common | keys, None)
+            impossible.rule_out_by(replace(error.problems[0], place=""))
+            yield impossible
             continue
         yield Candidate(scheme, common | keys, candidate)
 
@@ -256,7 +262,7 @@ def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> 
         candidate.capacity = capacity_of(scenario, candidate.scheme, models, drives)
         candidate.bounds = bounds_of(scenario, candidate.scheme)
     except ValueError as error:
-        candidate.problem = first_problem(error)
+        candidate.rule_out_by(problems_of(error)[0])
         return
     results = candidate.results
     safe = candidate.capacity.usable_bytes_safe

@@ -37,7 +37,7 @@ def curves_of_plan(
     scenario
         The scenario, with its table ``[plan]``.
     document
-        What `stripesim.scenarios.answers.plan.plan.make_plan` returns.
+        That of `stripesim.scenarios.answers.plan.plan.make_plan`.
     engine
         ``compiled`` or ``simpy``.
     progress

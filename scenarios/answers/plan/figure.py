@@ -7,6 +7,7 @@ from textwrap import fill
 from typing import Any, Final, NamedTuple
 
 from stripesim.scenarios.answers.plan.candidates import with_unit
+from stripesim.scenarios.forms.prices import COST_UNIT
 from stripesim.scenarios.schema.tables import PlanSpec
 from stripesim.scenarios.schema.units import (
     bytes_text,
@@ -57,7 +58,7 @@ def draw_plan(
     plan
         The table ``[plan]``, with the requirements.
     document
-        What `stripesim.scenarios.answers.plan.plan.make_plan` returns.
+        That of `stripesim.scenarios.answers.plan.plan.make_plan`.
 
     Returns
     -------
@@ -123,7 +124,7 @@ def _cost_figure(
         layers=layers,
         x=AxisSpec(label="usable, safe [TB]", low=0, high=_MARGIN * max(widths)),
         y=AxisSpec(
-            label="cost" if is_priced else "raw capacity [TB]",
+            label=f"cost [{COST_UNIT}]" if is_priced else "raw capacity [TB]",
             low=0,
             high=_MARGIN * max(heights),
         ),
@@ -518,7 +519,7 @@ def _bars_figure(
 
 def _is_out(one: Candidate) -> bool:
     """Return True if a candidate is known to fail a requirement."""
-    return any(not line.startswith("uncertain") for line in one["fails"])
+    return any(verdict["state"] == "failed" for verdict in one["verdicts"])
 
 
 def _schemes(document: Mapping[str, Any]) -> list[str]:

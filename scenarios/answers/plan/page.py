@@ -67,7 +67,7 @@ def _verdict_text(one: Mapping[str, Any], *, recommended: bool) -> str:
         verdict = "recommended"
     elif one["meets"]:
         verdict = "meets all"
-    elif all(line.startswith("uncertain") for line in one["fails"]):
+    elif not failing_keys(one):
         verdict = "uncertain"
     else:
         verdict = f"fails: {', '.join(failing_keys(one))}"
@@ -80,8 +80,7 @@ def _verdict_text(one: Mapping[str, Any], *, recommended: bool) -> str:
 
 def failing_keys(one: Mapping[str, Any]) -> list[str]:
     """List the keys of the requirements that a candidate misses, or the key for which it cannot be built."""
-    failed = [each["key"] for each in one["verdicts"] if each["state"] == "failed"]
-    return failed or [one["fails"][0].partition(":")[0]]
+    return [each["key"] for each in one["verdicts"] if each["state"] == "failed"]
 
 
 def report_of_plan(

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from stripesim.models.drive import drive_writes_per_day
-from stripesim.models.problems import RefusedError, first_problem
+from stripesim.models.problems import Problem, RefusedError, first_problem, problems_of
 from stripesim.scenarios.answers.durability.durability import (
     DETECTION_S,
     described_system,
@@ -26,7 +26,7 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import (
     client_notes,
     made_from,
-    warnings_of_all,
+    outside_of_all,
 )
 from stripesim.scenarios.cells.run import run_cells
 from stripesim.scenarios.forms.capacity import Drives, drives_of
@@ -91,13 +91,20 @@ class _Simulated(NamedTuple):
     refusals: Sequence[str]
 
 
+class MadePlan(NamedTuple):
+    """The document of a plan, and the values of its candidates outside the calibrated range."""
+
+    document: dict[str, Any]
+    outside: Sequence[Problem]
+
+
 def make_plan(
     scenario: Scenario,
     *,
     engine: str = "compiled",
     progress: OnStep = silent,
     unchecked: bool = False,
-) -> dict[str, Any]:
+) -> MadePlan:
     """Answer a scenario's `[plan]`.
 
     Parameters
@@ -124,9 +131,9 @@ def make_plan(
     _simulate_all(
         left, plan, engine, deadline_s, progress=progress, unchecked=unchecked
     )
-    answered = _recommendation(scenario, plan, every)
+    made = _recommendation(scenario, plan, every)
     provenance = made_from(scenario, engine=engine, replications=plan.replications)
-    return {**answered, "provenance": provenance}
+    return made._replace(document={**made.document, "provenance": provenance})
 
 
 def _judged_candidates(scenario: Scenario, plan: PlanSpec) -> list[Candidate]:
@@ -174,7 +181,7 @@ def _simulate_all(
 
 def _recommendation(
     scenario: Scenario, plan: PlanSpec, every: Sequence[Candidate]
-) -> dict[str, Any]:
+) -> MadePlan:
     """Compare the judged candidates, and recommend the first in order of price that meets the plan."""
     meeting = sorted(
         (candidate for candidate in every if candidate.meets), key=_price_order
@@ -190,17 +197,18 @@ def _recommendation(
         if one.refused is not None
     ]
     scenarios = [one.scenario for one in every if one.scenario]
-    at_rate = [_at_rate(one, plan.rate_per_s) for one in scenarios]
-    return {
+    outside = outside_of_all(_at_rate(one, plan.rate_per_s) for one in scenarios)
+    document = {
         "varied": varied,
         "candidates": list(documents.values()),
         "recommended": recommended,
         "reasons": _reasons(name, best, meeting, every),
         **_purchase_of(best, plan),
         "assumptions": _assumptions(scenario, plan),
-        "warnings": [*warnings_of_all(at_rate), *refusals],
+        "warnings": [*map(str, outside), *refusals],
         "refusals": refusals,
     }
+    return MadePlan(document, outside)
 
 
 def _documents_of(every: Sequence[Candidate]) -> dict[int, dict[str, Any]]:
@@ -280,10 +288,10 @@ def simulate(
                 on_run()
     except RefusedError as error:
         candidate.refused = str(error)
-        candidate.problem = f"refused: {error}"
+        candidate.rule_out("refused", f"refused: {error}")
         return
     except ValueError as error:
-        candidate.problem = first_problem(error)
+        candidate.rule_out_by(problems_of(error)[0])
         return
     worst, rebuild, recovering_worst, refusals = shared[key]
     candidate.refused = next(iter(refusals), None)

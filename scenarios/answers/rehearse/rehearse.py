@@ -50,7 +50,7 @@ from stripesim.scenarios.answers.rehearse.variants import (
 from stripesim.scenarios.cells.build import build_pool, check_schemes
 from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.notes import kernel_warnings, made_from, warnings_of
+from stripesim.scenarios.cells.notes import kernel_warnings, made_from, outside_of
 from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.scenarios.schema.units import duration_text, number_text
@@ -190,6 +190,7 @@ def _rehearsed(scenario: Scenario, engine: str, progress: OnStep) -> dict[str, A
         "warnings": [
             *_fill_warnings(rows),
             *_warnings(movements, first, whole),
+            *_log_warnings(scenario, first, whole, limits.log_entries_min_count),
             *_unfinished_warnings(runs[:profiles_count]),
             *_queue_warnings(runs[:profiles_count]),
             *_client_warnings(scenario),
@@ -456,6 +457,21 @@ def _warnings(
     return warnings
 
 
+def _log_warnings(
+    scenario: Scenario, sample: Sample, whole: _Whole, log_entries_count: int
+) -> list[str]:
+    """Return a warning if PGs are backfilled whose logs may hold a write of every object."""
+    is_stated = scenario.faults is not None and scenario.faults.object_writes
+    if sample.by_log or is_stated or whole.group_objects > log_entries_count:
+        return []
+    objects_count = round(whole.group_objects)
+    return [
+        f"a placement group has {objects_count} objects, and its log {log_entries_count} entries or more. If "
+        "that holds all writes, the group recovers by the log, not by backfill, and few groups do at a time. "
+        "Then state faults.object_writes"
+    ]
+
+
 def _fill_warnings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a warning for each change after which an OSD reaches a fill threshold."""
     warnings = []
@@ -560,7 +576,5 @@ def _provenance(scenario: Scenario) -> dict[str, Any]:
 
 def _range_warnings(scenario: Scenario) -> list[str]:
     """Return warnings where the scenario is outside the calibrated range."""
-    outside = [
-        f"outside the calibrated range: {line}" for line in warnings_of(scenario)
-    ]
+    outside = [f"outside the calibrated range: {line}" for line in outside_of(scenario)]
     return outside + kernel_warnings(scenario)

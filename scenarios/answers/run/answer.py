@@ -108,7 +108,7 @@ class ScenarioResult(Answer):
             "requests": self.requests,
             "uses": self.uses,
             "engine_wall_s": self.engine_wall_s,
-            "warnings": [*self.outside, *self.holes, *self.refusals],
+            "warnings": [*map(str, self.outside), *self.holes, *self.refusals],
             "resources": self.resources,
             "processors": self.processors,
             "latencies": self.latencies,
@@ -128,7 +128,7 @@ class ScenarioResult(Answer):
         return {
             "document": document,
             "shown": list(self._parts()),
-            "warnings": [*self.outside, *self.holes],
+            "warnings": [*map(str, self.outside), *self.holes],
             "alerts": alerts,
             "files": self._files,
             "figures": self._figures,

@@ -18,9 +18,9 @@ from stripesim.scenarios.cells.notes import (
     kernel_warnings,
     made_from,
     object_map_warnings,
+    outside_of,
     pristine_warnings,
     repair_warnings,
-    warnings_of,
 )
 from stripesim.scenarios.cells.run import run_cells
 from stripesim.scenarios.forms.capacity import (
@@ -101,7 +101,7 @@ def run_scenario(
             *recovery_parameters(scenario, models),
             *drives_of(scenario, models).parameters(),
         ],
-        outside=warnings_of(scenario),
+        outside=outside_of(scenario),
         resources=collected.resources,
         timelines=collected.timelines,
         processors=collected.processors,

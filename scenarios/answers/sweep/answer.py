@@ -61,7 +61,7 @@ class SweepResult(Answer):
         return f"{self.rows.height:,} rows{failed}{stopped}"
 
     def _derived(self) -> Mapping[str, Any]:
-        warnings = [*self.outside, *self.falls]
+        warnings = [*map(str, self.outside), *self.falls]
         return {
             "document": {
                 "rows": self.rows.to_dicts(),

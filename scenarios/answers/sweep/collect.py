@@ -19,7 +19,7 @@ from stripesim.scenarios.answers.sweep.plan import SweepPlan
 from stripesim.scenarios.answers.sweep.stats import CELL_COLUMNS, aggregate
 from stripesim.scenarios.cells.notes import (
     code_files,
-    warnings_of_all,
+    outside_of_all,
     where_and_when,
 )
 from stripesim.scenarios.show.quantities import RESULT_SCHEMA, rows_frame
@@ -97,7 +97,7 @@ def result_of(
         damaged=0 if store is None else store.damaged,
         stopped=done.stopped,
         provenance=_provenance(plan, counts),
-        outside=warnings_of_all(task.scenario for task in plan.tasks),
+        outside=outside_of_all(task.scenario for task in plan.tasks),
         refusals=refusals,
         falls=list(_falls(aggregated, plan.keys)),
         unchecked=unchecked,

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stripesim.sim.ceph.failures.cluster_map import MapChange, MapUpdate, UpSet
 from stripesim.sim.ceph.failures.cluster_state import ClusterState
@@ -19,6 +19,8 @@ class AppliedChange:
     up_after: Sequence[UpSet]
     asked_ns: int  #: Time at which the operator starts [ns]
     made_ns: int  #: Time of the first map [ns]
+    #: Times of the maps that follow, one for each command [ns]
+    later_maps_ns: list[int] = field(default_factory=list)
     clean_ns: int | None = None  #: Time when all PGs are clean [ns], None if never
 
 
@@ -84,6 +86,7 @@ class PlannedChanges:
         """Record that a map has changes of an operator."""
         if asked.applied is not None:
             asked.applied.up_after = update.up_after
+            asked.applied.later_maps_ns.append(self._state.now_ns)
             return
         asked.applied = AppliedChange(
             asked.change,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from stripesim.scenarios.answers.load.page import load_section
 from stripesim.scenarios.answers.load.results import LoadCurve
-from stripesim.scenarios.answers.load.words import load_warnings, sentence_of
+from stripesim.scenarios.answers.load.words import outside_of_load, sentence_of
 from stripesim.scenarios.answers.run.answer import ScenarioResult
 from stripesim.scenarios.answers.run.report import tables
 from stripesim.scenarios.answers.run.report.comparison import (
@@ -61,7 +61,7 @@ def page_of_run(report: RunReport, curves: Sequence[LoadCurve] = ()) -> str:
     warnings = [*result.warnings, *result.refusals]
     if curves:
         extra.insert(0, load_section(curves, client_notes(scenario)))
-        warnings += load_warnings(scenario)
+        warnings += map(str, outside_of_load(scenario))
     figures = figure_blocks(
         {**draw_panels(result.rows), **draw_latencies(result.latencies)}
     )

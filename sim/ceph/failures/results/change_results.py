@@ -47,7 +47,7 @@ def describe_changes(run: FaultRun) -> list[dict[str, Any]]:
     firsts_ns = np.array([change.made_ns for change in applied], dtype=np.int64)
     recovered = _moved(run, run.recovery, firsts_ns)
     noted = _moved(run, run.notes, firsts_ns)
-    backfills = _backfills(run, firsts_ns)
+    backfills = _backfills(run)
     for index, row in enumerate(rows):
         for column, counter in enumerate(_COLUMNS):
             row[counter] = recovered[index][column] + noted[index][column]
@@ -94,28 +94,39 @@ def _covered_s(
     return covered_s
 
 
-def _backfills(run: FaultRun, firsts_ns: IntArray) -> list[dict[str, list[Any]]]:
-    """List the PGs that recovered objects after each map, in order of their start."""
-    spans: list[dict[int, list[int]]] = [{} for _ in firsts_ns]
+def _backfills(run: FaultRun) -> list[dict[str, list[Any]]]:
+    """List the PGs that recovered objects in each change, in order of their start.
+
+    A PG that moves objects after several maps of a change is listed for each of them.
+    """
+    maps = sorted(
+        (map_ns, number)
+        for number, change in enumerate(run.changes)
+        for map_ns in (change.made_ns, *change.later_maps_ns)
+    )
+    maps_ns = np.array([map_ns for map_ns, _ in maps], dtype=np.int64)
+    spans: list[dict[tuple[int, int], list[int]]] = [{} for _ in run.changes]
     recovery = run.recovery
     for index in np.flatnonzero(run.rounds_done).tolist():
         completed_ns = int(recovery.completed_ns[index])
-        change = int(np.searchsorted(firsts_ns, completed_ns, side="right")) - 1
-        if change < 0:
+        latest = int(np.searchsorted(maps_ns, completed_ns, side="right")) - 1
+        if latest < 0:
             continue
+        _, change = maps[latest]
         operation, _ = run.rounds[index]
         issued_ns = int(recovery.issued_ns[index])
-        first_last = spans[change].setdefault(operation.group, [issued_ns, 0])
+        key = (operation.group, latest)
+        first_last = spans[change].setdefault(key, [issued_ns, 0])
         first_last[1] = max(first_last[1], completed_ns)
     listed: list[dict[str, list[Any]]] = []
     for of_change in spans:
         by_start = sorted(of_change.items(), key=lambda entry: (entry[1][0], entry[0]))
         listed.append(
             {
-                "pg": [group for group, _ in by_start],
+                "pg": [group for (group, _), _ in by_start],
                 "start_s": [first_ns / 1e9 for _, (first_ns, _) in by_start],
                 "end_s": [last_ns / 1e9 for _, (_, last_ns) in by_start],
-                "objects": [run.objects_counts[group] for group, _ in by_start],
+                "objects": [run.objects_counts[group] for (group, _), _ in by_start],
             }
         )
     return listed

@@ -1,0 +1,90 @@
+// Results of a run in numbers, and charts of them as SVG.
+globalThis.charts = (() => {
+  "use strict";
+
+  // Charts: 480 units wide, which is about the width of a phone, so text keeps its size there.
+  const WIDTH = 480, HEIGHT = 240, LEFT = 52, BOTTOM = 34, TOP = 8, RIGHT = 14;
+
+  function scale(low, high, start, stop, isLog) {
+    const f = isLog ? Math.log10 : (x) => x;
+    const span = f(high) - f(low) || 1;
+    return (value) => start + (f(value) - f(low)) / span * (stop - start);
+  }
+
+  function ticks(low, high, isLog) {
+    if (isLog) {
+      const found = [];
+      for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++)
+        for (const digit of [1, 2, 5]) if (digit * 10 ** power >= low && digit * 10 ** power <= high) found.push(digit * 10 ** power);
+      return found.length > 6 ? found.filter((one) => String(one).replace(/[0.]/g, "")[0] === "1") : found;
+    }
+    const raw = (high - low) / 4, power = 10 ** Math.floor(Math.log10(raw));
+    const step = [1, 2, 5, 10].map((digit) => digit * power).find((one) => one >= raw);
+    const found = [];
+    for (let one = Math.ceil(low / step) * step; one <= high * 1.0001; one += step) found.push(Number(one.toPrecision(6)));
+    return found;
+  }
+
+  function short(number) {
+    if (number >= 1e6) return `${number / 1e6} M`;
+    if (number >= 1e4) return `${number / 1e3} k`;
+    return String(number);
+  }
+
+  function plot(title, xs, ys, draw, xLog = false, yLog = false) {
+    const x = scale(...xs, LEFT, WIDTH - RIGHT, xLog), y = scale(...ys, HEIGHT - BOTTOM, TOP, yLog);
+    let svg = `<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${title}">`;
+    for (const one of ticks(...ys, yLog))
+      svg += `<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${y(one)}" y2="${y(one)}"/><text x="${LEFT - 6}" y="${y(one) + 4}" text-anchor="end">${short(one)}</text>`;
+    for (const one of ticks(...xs, xLog))
+      svg += `<line class="grid" x1="${x(one)}" x2="${x(one)}" y1="${HEIGHT - BOTTOM}" y2="${HEIGHT - BOTTOM + 4}"/><text x="${x(one)}" y="${HEIGHT - BOTTOM + 18}" text-anchor="middle">${short(one)}</text>`;
+    return `${svg}${draw(x, y)}</svg>`;
+  }
+
+  const path = (points) => `<path class="main" d="M${points.map((pair) => pair.map((one) => one.toFixed(1)).join(" ")).join("L")}"/>`;
+
+  // The latencies of all requests in order, their mean and percentiles, and requests per second.
+  function summary(result) {
+    const latencies = Array.from(result.completed_ns, (completed, row) => completed - result.issued_ns[row]).sort((a, b) => a - b);
+    const mean_ns = latencies.reduce((sum, one) => sum + one, 0) / latencies.length;
+    const at = (share) => latencies[Math.max(0, Math.ceil(share * latencies.length) - 1)];
+    const start_ns = result.issued_ns.reduce((least, one) => Math.min(least, one), Infinity);
+    const stop_ns = result.completed_ns.reduce((most, one) => Math.max(most, one), 0);
+    return { latencies, mean_ns, at, rate: latencies.length / (stop_ns - start_ns) * 1e9, stop_ns };
+  }
+
+  // Part of the run in which servers of each kind work: the busiest one and the mean, the busiest kinds first.
+  function busyKinds(result, names) {
+    const kinds = new Map();
+    for (const one of result.resources) {
+      // Disciplines 2 and 3 are pools and gates, which serve nothing.
+      if (one.discipline > 1) continue;
+      const busy = one.spent_ns / (one.capacity * result.end_ns);
+      kinds.set(one.kind, [...(kinds.get(one.kind) || []), busy]);
+    }
+    return [...kinds].map(([kind, busy]) => ({
+      name: names[kind], most: Math.min(1, Math.max(...busy)), mean: busy.reduce((sum, one) => sum + one, 0) / busy.length,
+    })).sort((a, b) => b.most - a.most).filter((row) => row.most >= .005).slice(0, 8);
+  }
+
+  function busy(rows) {
+    const shown = rows.map((row) => ({ name: row.name, share: row.most, text: `${(100 * row.most).toFixed(0)} %`, mark: row.mean }));
+    return bars("Busy resources", shown);
+  }
+
+  // Bars with names and values. A mark is a line across its bar.
+  function bars(title, rows) {
+    const step = 26, left = 205, width = WIDTH - left - 68;
+    let svg = `<svg viewBox="0 0 ${WIDTH} ${step * rows.length + 4}" role="img" aria-label="${title}">`;
+    rows.forEach((row, index) => {
+      const y = step * index + 4;
+      svg += `<text class="name" x="${left - 8}" y="${y + 14}" text-anchor="end">${row.name}</text>`
+        + `<rect class="back" x="${left}" y="${y}" width="${width}" height="18"/><rect class="bar" x="${left}" y="${y}" width="${width * row.share}" height="18"/>`
+        + (row.mark === undefined ? "" : `<line class="grid" x1="${left + width * row.mark}" x2="${left + width * row.mark}" y1="${y}" y2="${y + 18}" style="stroke: var(--other); stroke-width: 3"/>`)
+        + `<text x="${WIDTH - 60}" y="${y + 14}">${row.text}</text>`;
+    });
+    return `${svg}</svg>`;
+  }
+
+  return { bars, busy, busyKinds, path, plot, short, summary };
+})();

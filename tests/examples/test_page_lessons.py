@@ -1,0 +1,316 @@
+"""Lessons in a page compute the answers of Python, and their files are graded with those of notebooks."""
+
+import json
+import re
+import shutil
+import subprocess
+import time
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from stripesim.models.jit import prebuilt
+from stripesim.notebooks import marking
+from stripesim.notebooks.page_lessons import (
+    FOLDER,
+    Measured,
+    PageLesson,
+    page_lessons,
+)
+from stripesim.notebooks.teach import Lesson, Question, signature
+from stripesim.scenarios.answers.engine_page.page import PARTS
+from stripesim.sim import kernels
+from support.chromium import headless_chromium
+
+SCRIPT = Path(__file__).resolve().parents[1] / "support" / "lesson_page.mjs"
+WASM = prebuilt.FOLDER / prebuilt.WASM
+SCRIPTS = (PARTS / "engine.js", PARTS / "charts.js", FOLDER / "lesson.js")
+LESSONS = {lesson.name: lesson for lesson in page_lessons()}
+SEEDS = ["1", "4711"]
+
+pytestmark = pytest.mark.skipif(
+    not WASM.exists()
+    or not prebuilt.is_current([kernel.function for kernel in kernels.example_calls()]),
+    reason="no WebAssembly of these sources: make kernels, with ziglang installed",
+)
+
+
+@cache
+def page_of(name):
+    return LESSONS[name].page()
+
+
+def data_of(page):
+    (text,) = re.findall(r"^const data = (\{.*\});$", page, re.MULTILINE)
+    return json.loads(text.replace("<\\/", "</"))
+
+
+def node(tmp_path, data, *, seeds=(), judged=(), documents=()):
+    found = shutil.which("node")
+    if found is None:
+        pytest.skip("Node is not installed (apt-get install nodejs)")
+    path = tmp_path / "input.json"
+    given = {"data": data, "seeds": seeds, "judged": judged, "documents": documents}
+    path.write_text(json.dumps(given))
+    done = subprocess.run(
+        [found, SCRIPT, WASM, path, *SCRIPTS],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_page_simulates_and_asks_what_python_does(name, tmp_path):
+    lesson = LESSONS[name]
+    answered = node(tmp_path, data_of(page_of(name)), seeds=SEEDS)
+    for seed, opened in zip(SEEDS, answered["opened"], strict=True):
+        native = lesson.open(seed)
+        for run, numbers in opened["runs"].items():
+            program = lesson.runs[run].program(vars(native.data))
+            own = Measured.of(program)
+            # Same nanoseconds, divided in another order.
+            assert numbers == pytest.approx(
+                [own.rate, own.mean_ms, own.p99_ms], rel=1e-12
+            )
+        for question, (text, value, why, hint) in zip(
+            native.questions.values(), opened["questions"], strict=True
+        ):
+            assert text == question.text
+            if isinstance(value, str):
+                assert value == question.value
+            else:
+                assert value == pytest.approx(question.value, rel=1e-9)
+            assert hint == question.hint
+            assert question.solution.endswith(f". {why}")
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_other_seeds_give_other_problems(name):
+    lesson = LESSONS[name]
+    drawn = {tuple(vars(lesson.open(seed).data).values()) for seed in range(8)}
+    assert len(drawn) == 8
+
+
+def test_a_page_judges_as_python_does(tmp_path):
+    values = [
+        (12.5, 0.02, "ms"),
+        (0.004, 0.1, ""),
+        (77, 0, "writes"),
+        ("rs:6,3", 0, ""),
+    ]
+    texts = ["12.6", "12.8", "40", "-1", "0.004", "1e-3", "77", "1,077", "RS:6, 3", ""]
+    cases = [(text, *value) for value in values for text in texts]
+    verdicts = node(tmp_path, {"runs": {}}, judged=cases)["verdicts"]
+    for (text, value, tolerance, unit), verdict in zip(cases, verdicts, strict=True):
+        question = Question("q", "", lambda v=value: v, unit=unit, tolerance=tolerance)
+        given = text.replace("1,077", "1077")
+        assert verdict == question.judge(given), (text, value)
+
+
+def test_a_page_signs_as_python_does(tmp_path):
+    document = {
+        "student": "Åsa \u2028 \U0001f600 \x7f \"'\\",
+        "answers": {"b": {"events": ["hint", "right"], "answer": "1e-7"}, "a": {}},
+        "page": True,
+        "seed": "4711",
+    }
+    # The second key is longer than a block of SHA-256.
+    keys = ["", "grüße" * 20]
+    signed = node(tmp_path, {"runs": {}}, documents=[[document, key] for key in keys])
+    assert signed["signatures"] == [signature(document, key) for key in keys]
+
+
+def test_each_question_is_complete():
+    keys = {"name", "text", "answer", "unit", "tolerance", "hint", "why", "picture"}
+    for lesson in LESSONS.values():
+        assert all(one.keys() <= keys for one in lesson.questions), lesson.name
+        names = [one["name"] for one in lesson.questions]
+        assert len(set(names)) == len(names)
+
+
+@pytest.fixture(scope="module")
+def chrome():
+    with headless_chromium("browser") as opened:
+        yield opened
+
+
+def written(folder, name):
+    path = folder / f"{name}.html"
+    path.write_text(page_of(name), encoding="utf-8")
+    return path
+
+
+def opened(chrome, path, seed):
+    chrome.get("about:blank")
+    chrome.get(f"{path.as_uri()}#{seed}")
+    for _ in range(400):
+        if chrome.execute_script("return document.body.dataset.seed") == seed:
+            return
+        time.sleep(0.05)
+    raise AssertionError(chrome.find_element("id", "error").text or "no lesson")
+
+
+def saying(chrome, section, wanted):
+    """Wait until a question says something, and return it."""
+    for _ in range(200):
+        text = section.find_element("css selector", ":scope > .said:last-child").text
+        if wanted in text:
+            return text
+        time.sleep(0.05)
+    raise AssertionError(f"got {text!r}, wanted {wanted!r}")
+
+
+def solve_in(chrome, lesson):
+    """Predict too much, look at the picture, and answer right, question by question."""
+    for number, question in enumerate(lesson.questions.values()):
+        section = chrome.find_element("id", f"question-{number}")
+        figure = section.find_element("tag name", "figure")
+        field = section.find_element("tag name", "input")
+        button = section.find_element("css selector", "button.first")
+        assert not figure.is_displayed()
+        assert not section.find_element("css selector", "button.reveal").is_displayed()
+        wrong = "rs:99,9" if isinstance(question.value, str) else question.value * 9
+        field.send_keys(str(wrong))
+        button.click()
+        saying(chrome, section, "Your prediction is not yet")
+        has_picture = bool(LESSONS[lesson.name].questions[number].get("picture"))
+        assert figure.is_displayed() == has_picture
+        assert len(figure.find_elements("tag name", "svg")) == has_picture
+        field.clear()
+        field.send_keys(str(question.value))
+        button.click()
+        said = saying(chrome, section, "Right: ")
+        assert f"You predicted {wrong}" in said or not isinstance(wrong, str)
+        assert question.solution in said
+
+
+def handed_in(chrome, folder, name, student):
+    for field, text in (("student", student), ("key", "autumn")):
+        chrome.find_element("id", field).send_keys(text)
+    chrome.find_element("css selector", "#hand-in button").click()
+    path = folder / f"{name}-{student}.json"
+    for _ in range(200):
+        if path.exists():
+            return path
+        time.sleep(0.05)
+    raise AssertionError("the page saved no file")
+
+
+def lesson_of_notebook():
+    question = Question("bytes", "3 copies of 4 KiB?", lambda: 12288)
+    return Lesson("Copies", 4712, {}, lambda _: [question], name="first-steps")
+
+
+def test_three_lessons_solved_in_chromium_from_a_disk_are_graded_with_one_of_a_notebook(
+    chrome, tmp_path, monkeypatch, command
+):
+    chrome.execute_cdp_cmd(
+        "Browser.setDownloadBehavior",
+        {"behavior": "allow", "downloadPath": str(tmp_path)},
+    )
+    files = []
+    for name in ("first-steps", "the-pg-lock", "queueing-theory"):
+        opened(chrome, written(tmp_path, name), "4711")
+        solve_in(chrome, PageLesson(name).open("4711"))
+        files.append(handed_in(chrome, tmp_path, name, "Ada"))
+    assert chrome.get_log("browser") == []
+
+    notebook = lesson_of_notebook()
+    notebook["bytes"].check(1.0)
+    files.append(
+        notebook.hand_in(tmp_path / "notebook.json", student="Bob", key="autumn")
+    )
+    changed = json.loads(files[0].read_text())
+    changed["student"] = "Eve"
+    files.append(tmp_path / "eve.json")
+    files[-1].write_text(json.dumps(changed))
+
+    # The cells of a notebook take long and have tests of their own.
+    monkeypatch.setattr(marking, "solve", lambda path, seed: notebook)
+    status, out, _ = command("mark", *files, "--key", "autumn", "--json", "-")
+    assert status == 1
+    graded = json.loads(out)["files"]
+    assert [one["student"] for one in graded] == ["Ada", "Ada", "Ada", "Bob", "Eve"]
+    for one in graded[:3]:
+        assert one["points"] == one["points_max"] == 2 * len(one["questions"]) > 0
+    assert (graded[3]["points"], graded[3]["points_max"]) == (0, 2)
+    assert not graded[4]["is_signed"]
+
+
+def test_hints_and_revealed_answers_are_handed_in(chrome, tmp_path, command):
+    name = "first-steps"
+    folder = tmp_path / "saved"
+    folder.mkdir()
+    chrome.execute_cdp_cmd(
+        "Browser.setDownloadBehavior",
+        {"behavior": "allow", "downloadPath": str(folder)},
+    )
+    opened(chrome, written(tmp_path, name), "7")
+    lesson = PageLesson(name).open("7")
+    first, second, *_ = lesson.questions.values()
+    section = chrome.find_element("id", "question-0")
+    section.find_element("css selector", "button.hint").click()
+    section.find_element("tag name", "input").send_keys(str(first.value))
+    section.find_element("css selector", "button.first").click()
+    saying(chrome, section, "Right at once: ")
+    section = chrome.find_element("id", "question-1")
+    section.find_element("tag name", "input").send_keys("1000")
+    section.find_element("css selector", "button.first").click()
+    saying(chrome, section, "Your prediction is not yet")
+    section.find_element("css selector", "button.reveal").click()
+    saying(chrome, section, second.solution)
+    path = handed_in(chrome, folder, name, "Ada")
+    status, out, _ = command("mark", path, "--key", "autumn", "--json", "-")
+    (one,) = json.loads(out)["files"]
+    assert status == 0
+    # A hint halves the first 2 points. The second answer was revealed, and the others are missing.
+    assert one["points"] == 1
+    assert [q["verdict"] for q in one["questions"][:3]] == [
+        "right",
+        "revealed",
+        "not answered",
+    ]
+
+
+def test_the_queue_follows_its_sliders(chrome, tmp_path):
+    opened(chrome, written(tmp_path, "queueing-theory"), "1")
+    section = chrome.find_element("id", "question-0")
+    section.find_element("tag name", "input").send_keys("1e9")
+    section.find_element("css selector", "button.first").click()
+    saying(chrome, section, "Your prediction is not yet")
+    said = chrome.find_element("id", "live-said")
+    move = (
+        "const slider = document.getElementById(arguments[0]); slider.value = arguments[1];"
+        "slider.dispatchEvent(new Event('input', {bubbles: true}));"
+    )
+    chrome.execute_script(move, "live-1", 100)
+    chrome.execute_script(move, "live-0", 50)
+    # 1 s / (100 − 50)
+    for _ in range(200):
+        if "Theory: 1/(µ − λ) = 20 ms" in said.text:
+            break
+        time.sleep(0.05)
+    simulated_ms = float(re.search(r"Simulated: ([\d.]+) ms", said.text)[1])
+    # At half load, the standard error of 20,000 requests is below 3 %.
+    assert simulated_ms == pytest.approx(20, rel=0.1)
+    chrome.execute_script(move, "live-0", 120)
+    for _ in range(200):
+        if "no mean exists" in said.text:
+            return
+        time.sleep(0.05)
+    raise AssertionError(said.text)
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_the_page_fits_a_phone(name, chrome, tmp_path):
+    size = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    opened(chrome, written(tmp_path, name), "1")
+    solve_in(chrome, PageLesson(name).open("1"))
+    assert chrome.execute_script("return document.documentElement.scrollWidth") == 360
+    chrome.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
