@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from sphinx.writers.html5 import HTML5Translator
 
 project = "stripesim"
-author = "the stripesim authors"
-copyright = "the stripesim authors, Apache-2.0"
+author = "the stripesim developers"
+copyright = "the stripesim developers, Apache-2.0"
 version = release = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]

@@ -40,7 +40,9 @@ class ThreadModel(MeasuredModel):
     #: Wake-ups per key-value sync, independent of the number of transactions: threads that write and flush
     #: the log, finish transactions and make callbacks. The key-value thread itself is not included.
     sync_wakes_count: float
-    sync_ns: float  #: Processor time of one key-value sync with its wake-ups, for all its transactions [ns]
+    #: Processor time of one key-value sync with its wake-ups, for all its transactions [ns]. Waking the
+    #: key-value thread takes it: transactions that find the thread awake share a sync
+    sync_ns: float
     #: Time without a core after which a process has lost its data in the processor's caches [ns]. Earlier
     #: wake-ups cost proportionally less of `wake_ns`. 0: wake-ups always cost all of it.
     cool_ns: float
@@ -70,9 +72,14 @@ class ThreadModel(MeasuredModel):
     #: as up to v11.2.
     finish_threads_count: int
 
+    @property
+    def wakes_matter(self) -> bool:
+        """True if it takes time to wake a thread, or a thread keeps its core."""
+        return bool(self.slice_ns or self.wake_ns or self.sync_ns)
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("sync_wakes_count", "sync_ns", "cool_ns"):
+        for name in ("sync_wakes_count", "cool_ns"):
             if getattr(self, name) and not self.slice_ns:
                 raise ValueError(
                     f"ThreadModel: {name}: got a number above 0, wanted 0 because slice_ns is 0"

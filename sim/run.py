@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ from stripesim.sim.engine.program import EngineRun, Program, RequestSource, Stre
 from stripesim.sim.observe.audit import RowNumbers, audit_row, audit_run, refuse
 from stripesim.sim.observe.audit_numbers import (
     FaultTotals,
+    planned_uses,
     row_numbers,
     run_numbers,
 )
@@ -47,7 +49,8 @@ from stripesim.sim.observe.limits import (
 from stripesim.sim.observe.processors import processor_use
 from stripesim.sim.observe.recording import account, completions_sha256, describe
 from stripesim.sim.observe.result_row import FaultNumbers, ResultRow
-from stripesim.sim.observe.window import OfferedLoad, Window, offered_load, window_of
+from stripesim.sim.observe.scope import RowScope, WorkloadRun
+from stripesim.sim.observe.window import Window, offered_load, window_of
 
 if TYPE_CHECKING:
     from stripesim.sim.ceph.failures.director import FaultDirector
@@ -287,54 +290,35 @@ class PreparedRun:
         """True if the run ends at a given time."""
         return self.settings.until_ns is not None
 
+    @cached_property
+    def program(self) -> Program:
+        """What an engine runs."""
+        settings = self.settings
+        cluster = self.pool.cluster
+        layout = self.layout
+        followed = settings.followed
+        waiting: frozenset[int] = frozenset()
+        if self.newest_only:
+            own = enumerate(self.own)
+            waiting = frozenset(index for index, stream in own if stream.depth)
+        return Program(
+            resources=cluster.resources,
+            book=self.book,
+            streams=[*self.own, *self.background],
+            groups=cluster.groups if layout is None else layout.engine_groups.count,
+            seed=settings.seed,
+            factor_tables=factor_tables(self.pool),
+            until_ns=settings.until_ns,
+            bin_ns=settings.bin_ns,
+            director=self.director,
+            followed=np.zeros(0, dtype=np.int64) if followed is None else followed,
+            newest_only=waiting,
+        )
+
     def background_of(self, run: EngineRun) -> Sequence[StreamRun]:
         """Return what an engine recorded of the background, without the stream that feeds a director."""
         feeds = 0 if self.director is None else 1
         return run.streams[len(self.own) + feeds :]
-
-
-@dataclass(frozen=True, kw_only=True)
-class WorkloadRun:
-    """What happened to the requests of one workload.
-
-    Attributes
-    ----------
-    sources
-        Its streams.
-    requested
-        The requests of all its clients.
-    first
-        The requests of its first stream.
-    counted
-        Counters of its requests, and of those that they spawned.
-    is_closed
-        True if clients keep requests in flight, False if they issue them at given times.
-    is_drawn
-        True if each request is an independent draw.
-    is_synthetic
-        False for a trace.
-    dry_ns
-        Time when the first of its streams issued its last request [ns].
-    """
-
-    sources: tuple[Foreground, ...]
-    requested: ClientRequests
-    first: ClientRequests
-    counted: dict[str, int]
-    is_closed: bool
-    is_drawn: bool
-    is_synthetic: bool
-    dry_ns: int
-
-    @property
-    def depth(self) -> int:
-        """Requests that its closed loops keep in flight, 0 for an open loop."""
-        return sum(source.depth for source in self.sources)
-
-    @property
-    def timeout_ns(self) -> int:
-        """Timeout of its requests [ns], 0 for none."""
-        return max(getattr(source, "timeout_ns", 0) for source in self.sources)
 
 
 class FaultRecord(NamedTuple):
@@ -343,46 +327,6 @@ class FaultRecord(NamedTuple):
     numbers: FaultNumbers
     timeline: dict[str, Any]
     totals: FaultTotals
-
-
-@dataclass(frozen=True, kw_only=True)
-class RowScope:
-    """The workloads that a row covers: all of a run, or one of several.
-
-    Attributes
-    ----------
-    loads
-        The workloads.
-    requested
-        Their requests.
-    counted
-        Counters of their requests.
-    offered
-        What their open loops offered.
-    window
-        The part of the run to measure, or None if no request completed.
-    """
-
-    loads: Sequence[WorkloadRun]
-    requested: ClientRequests
-    counted: dict[str, int]
-    offered: OfferedLoad
-    window: Window | None
-
-    @property
-    def is_closed(self) -> bool:
-        """True if all clients keep requests in flight."""
-        return all(load.is_closed for load in self.loads)
-
-    @property
-    def depth(self) -> int:
-        """Requests that closed loops keep in flight."""
-        return sum(load.depth for load in self.loads)
-
-    @property
-    def dry_ns(self) -> int:
-        """Time when the first stream issued its last request [ns]."""
-        return min(load.dry_ns for load in self.loads)
 
 
 def engine_named(name: str) -> Callable[[Program], EngineRun]:
@@ -473,14 +417,14 @@ def simulate(
     if faults is None:
         streams = _CustomStreams(foreground, background)
         prepared = _prepared(pool, loads, chosen, graphs, streams)
-        run = execute(_program(prepared))
+        run = execute(prepared.program)
         return _result(prepared, run, _workload_runs(prepared, run))
     if foreground is not None or background:
         raise ValueError(
             "faults: got further streams, wanted none in a run under faults"
         )
     prepared = _prepared_for_faults(pool, loads, chosen, graphs, faults)
-    return _result_under_faults(prepared, execute(_program(prepared)))
+    return _result_under_faults(prepared, execute(prepared.program))
 
 
 def planned_program(
@@ -497,7 +441,7 @@ def planned_program(
     """
     loads = list(workload) if isinstance(workload, Sequence) else [workload]
     streams = _CustomStreams(foreground=None, background=())
-    return _program(_prepared(pool, loads, RunSettings(**settings), {}, streams))
+    return _prepared(pool, loads, RunSettings(**settings), {}, streams).program
 
 
 class _CustomStreams(NamedTuple):
@@ -602,31 +546,6 @@ def _planners(
     if settings.earlier is not None:
         planners[0].remember(settings.earlier)
     return planners
-
-
-def _program(prepared: PreparedRun) -> Program:
-    """Return what an engine runs."""
-    settings = prepared.settings
-    cluster = prepared.pool.cluster
-    layout = prepared.layout
-    followed = settings.followed
-    waiting: frozenset[int] = frozenset()
-    if prepared.newest_only:
-        own = enumerate(prepared.own)
-        waiting = frozenset(index for index, stream in own if stream.depth)
-    return Program(
-        resources=cluster.resources,
-        book=prepared.book,
-        streams=[*prepared.own, *prepared.background],
-        groups=cluster.groups if layout is None else layout.engine_groups.count,
-        seed=settings.seed,
-        factor_tables=factor_tables(prepared.pool),
-        until_ns=settings.until_ns,
-        bin_ns=settings.bin_ns,
-        director=prepared.director,
-        followed=np.zeros(0, dtype=np.int64) if followed is None else followed,
-        newest_only=waiting,
-    )
 
 
 def _streams_of(
@@ -815,15 +734,11 @@ def _row(
     faults: FaultRecord | None = None,
 ) -> ResultRow:
     """Return the row of some workloads, before its audit."""
-    is_drawn = all(load.is_drawn for load in scope.loads)
     return describe(
         prepared.pool.cluster,
         run,
-        scope.requested,
-        scope.counted,
-        scope.window,
-        is_drawn=prepared.is_stationary and is_drawn,
-        offered=scope.offered,
+        scope,
+        is_drawn=prepared.is_stationary and scope.is_drawn,
         limits=limits,
         faults=None if faults is None else faults.numbers,
     )
@@ -838,18 +753,16 @@ def _refusal(
     faults: FaultRecord | None,
 ) -> str | None:
     """Return why the audit refuses all rows of a run, or None."""
-    assert whole.window is not None
+    planned = None
+    if faults is None:
+        planned = planned_uses(run, prepared.book, uses_count)
     numbers = run_numbers(
         prepared.pool,
+        prepared.program,
         run,
-        prepared.book,
         row,
-        whole.requested,
-        whole.counted,
-        whole.window,
-        uses_completed=uses_count,
-        factors=factor_tables(prepared.pool),
-        is_bounded=prepared.is_bounded,
+        whole,
+        uses_planned=planned,
         is_one_load=len(whole.loads) == 1 and not prepared.background_of(run),
         faults=None if faults is None else faults.totals,
     )
@@ -870,18 +783,12 @@ def _row_numbers(
     prepared: PreparedRun, row: ResultRow, scope: RowScope, *, is_saturated: bool
 ) -> RowNumbers:
     """Return what the audit checks of a row."""
-    assert scope.window is not None
     return row_numbers(
         prepared.pool,
         row,
-        scope.requested,
-        scope.window,
-        depth=scope.depth if scope.is_closed else 0,
+        scope,
         newest_only=prepared.newest_only,
-        dry_ns=scope.dry_ns,
-        timeout_ns=max(load.timeout_ns for load in scope.loads),
         has_faults=prepared.director is not None,
-        is_stationary=all(load.is_synthetic for load in scope.loads)
-        and not is_saturated,
+        is_saturated=is_saturated,
         is_bounded=prepared.is_bounded,
     )

@@ -229,21 +229,21 @@ class Scenario(_Scenario, metaclass=_Checked):
             self,
             *,
             schemes: Sequence[str],
-            name: str = ...,
-            description: str = ...,
-            generation: GenerationName = ...,
-            codes: Sequence[str | Path | type] = ...,
-            seed: int = ...,
-            cluster: ClusterSpec | Mapping[str, Any] = ...,
-            workload: WorkloadSpec | Mapping[str, Any] = ...,
-            workloads: Sequence[LoadSpec | Mapping[str, Any]] = ...,
-            client: ClientSpec | Mapping[str, Any] = ...,
-            repair: RepairSpec | Mapping[str, Any] | None = ...,
-            degraded: DegradedSpec | Mapping[str, Any] | None = ...,
-            faults: FaultsSpec | Mapping[str, Any] | None = ...,
-            changes: Sequence[ChangeSpec | Mapping[str, Any]] = ...,
-            durability: DurabilitySpec | Mapping[str, Any] | None = ...,
-            plan: PlanSpec | Mapping[str, Any] | None = ...,
+            name: str = "scenario",
+            description: str = "",
+            generation: GenerationName = "reef",
+            codes: Sequence[str | Path | type] = (),
+            seed: int = 1,
+            cluster: ClusterSpec | Mapping[str, Any] = {},  # noqa: B006 - never called
+            workload: WorkloadSpec | Mapping[str, Any] = {},  # noqa: B006 - never called
+            workloads: Sequence[LoadSpec | Mapping[str, Any]] = (),
+            client: ClientSpec | Mapping[str, Any] = {},  # noqa: B006 - never called
+            repair: RepairSpec | Mapping[str, Any] | None = None,
+            degraded: DegradedSpec | Mapping[str, Any] | None = None,
+            faults: FaultsSpec | Mapping[str, Any] | None = None,
+            changes: Sequence[ChangeSpec | Mapping[str, Any]] = (),
+            durability: DurabilitySpec | Mapping[str, Any] | None = None,
+            plan: PlanSpec | Mapping[str, Any] | None = None,
         ) -> None: ...
 
 

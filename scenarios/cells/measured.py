@@ -25,8 +25,10 @@ REQUESTS_MAX = 300_000
 ROUNDS_MIN = 8
 REQUESTS_MIN = 6_000
 #: A larger product of a run's requests and a placement group's members is simulated on a part of the hosts,
-#: with at least the second number of hosts [count].
+#: with at least `PART_HOSTS` hosts [count]. Runs of fewer than `ROUNDS_MIN` rounds are steps of a fit, which
+#: relates them to long runs, so less work is enough.
 WORK_MAX = 1_800_000
+SHORT_WORK_MAX = 100_000
 PART_HOSTS = 16
 _REPLICAS = 3
 # Length of a run with open arrivals [s].
@@ -66,14 +68,16 @@ def autoscaled_pg_num(osds: int, width: int) -> int:
     return int(2 ** max(0, round(np.log2(osds * PGS_PER_OSD / width))))
 
 
-def part_of(row: MeasuredRow) -> MeasuredRow:
+def part_of(row: MeasuredRow, rounds: int = ROUNDS) -> MeasuredRow:
     """Return a row, or one on a half, a quarter, … of its hosts if all of them would take too long.
 
     Each host keeps its load and groups. The load of the busiest of many OSDs is lost.
     """
     width = parse_scheme(row.scheme).width
+    work = row.clients * row.depth_per_client * ROUNDS_MIN * width
+    work_max = WORK_MAX if rounds >= ROUNDS_MIN else SHORT_WORK_MAX
     part = 1
-    while row.clients * row.depth_per_client * ROUNDS_MIN * width > WORK_MAX * part:
+    while work > work_max * part:
         part *= 2
     while part > 1 and (
         row.nodes / part < max(PART_HOSTS, width) - 0.5
@@ -186,7 +190,7 @@ def predict(
     RefusedError
         If the audit refuses the counts of a run, whatever its length.
     """
-    first = part_of(rows[0])
+    first = part_of(rows[0], rounds)
     scenario = scenario_of(first, hardware, rounds=rounds)
     # Rates of all hosts.
     hosts_share = rows[0].nodes / first.nodes

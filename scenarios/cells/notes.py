@@ -92,7 +92,7 @@ def _unmeasured_sites(scenario: Scenario) -> list[Problem]:
         "no cluster with sites was measured: each message between sites takes half the stated round trip "
         "longer, and limits of TCP over distance (windows, lost packets) are not modelled"
     )
-    return [Problem(key=scenario.where("cluster", "site_rtt_ms"), detail=detail)]
+    return [Problem(key="cluster.site_rtt_ms", detail=detail)]
 
 
 def outside_of_all(scenarios: Iterable[Scenario]) -> list[Problem]:

@@ -338,6 +338,19 @@ def osd_domains(scenario: Scenario, scheme: RedundancyScheme) -> dict[int, int |
     return {osd: named.get(osd, osd) for osd in osds}
 
 
+def shards_without_a_site(scenario: Scenario, scheme: RedundancyScheme) -> int:
+    """Return the fewest shards of a placement group that are left without any one site."""
+    sets = up_sets(scenario, scheme)
+    present = sets != NO_OSD
+    host_sites = _sites_of_hosts(scenario, padded_osd_hosts(scenario))
+    sites = host_sites[padded_osd_hosts(scenario)[np.where(present, sets, 0)]]
+    left = [
+        (present & (sites != site)).sum(axis=1).min()
+        for site in range(int(host_sites.max()) + 1)
+    ]
+    return int(min(left))
+
+
 def sites_of(
     scenario: Scenario, osd_hosts: IntArray, client_hosts: IntArray
 ) -> Sites | None:

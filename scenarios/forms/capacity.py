@@ -32,8 +32,10 @@ from stripesim.scenarios.cells.placement import (
     group_drive_bytes,
     osd_domains,
     osd_hosts,
+    padded_osd_hosts,
     up_sets,
 )
+from stripesim.scenarios.schema.geometry import shards_per_domain
 from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
 from stripesim.scenarios.schema.units import bytes_text
 from stripesim.sim.ceph.cluster import NO_OSD, Models
@@ -186,7 +188,9 @@ class Capacity(Documented):
     imbalance_after_loss: float | None  # the same without the largest failure domain
     domains: int  # failure domains
     domain: str  # their type: osd, host, rack, …
-    shards: int  # of an object, each in a failure domain of its own
+    shards: int  # of an object, each in a failure domain of its own; with sites, those at each site
+    width: int  # shards of an object
+    where: str  # "" or " at each site", where domains and shards are those of one site
     min_size: int  # shards below which a placement group serves no clients
     steps: tuple[CapacityStep, ...]  # from raw to usable
 
@@ -361,14 +365,15 @@ def capacity_of(
     overhead = scheme.storage_overhead
     # Images consist of full objects. The sizes of objects in buckets decide how much padding takes.
     taken = stored if scenario.workload.is_s3 else overhead
-    of_osds = {0: 0} if scheme.name == "none" else osd_domains(scenario, scheme)
+    healing = _healing(scenario, scheme)
+    of_osds = healing.of_osds
     by_osd = drives.sizes(pool.cluster.osd_hosts)
     sizes = {osd: float(by_osd[osd]) for osd in of_osds}
     acting = pool.cluster.acting
     imbalance = imbalance_of(shards_on_osds(acting), sizes)
     after = None
     if with_loss:
-        after = _after_loss(scenario, scheme, acting, sizes, of_osds)
+        after = _after_loss(scenario, scheme, acting, sizes, healing)
     raw = None if drives.osd_bytes is None else sum(sizes.values())
     usable_full = usable_safe = None
     steps: tuple[CapacityStep, ...] = ()
@@ -400,9 +405,11 @@ def capacity_of(
         overhead=overhead,
         imbalance=imbalance,
         imbalance_after_loss=None if after is None else after.imbalance,
-        domains=len(set(of_osds.values())),
-        domain="osd" if scheme.name == "none" else domain_type(scenario, scheme),
-        shards=scheme.width,
+        domains=healing.domains,
+        domain=healing.domain,
+        shards=healing.shards,
+        width=scheme.width,
+        where=healing.where,
         min_size=min_size(kind=scheme.kind, k=scheme.k, width=scheme.width),
         steps=steps,
     )
@@ -443,6 +450,35 @@ def stored_object_bytes(pool: Pool, size_bytes: int) -> int:
     )
 
 
+class _Healing(NamedTuple):
+    """The failure domains in which a pool heals after the loss of one.
+
+    A pool with shards at each site cannot replace a lost site, and heals from the loss of a host at the same
+    site. `domains` and `shards` are then those of one site.
+    """
+
+    domain: str  # their type
+    where: str
+    of_osds: Mapping[int, int | str]  # failure domain of each OSD
+    domains: int
+    shards: int
+
+
+def _healing(scenario: Scenario, scheme: RedundancyScheme) -> _Healing:
+    """Return the failure domains in which a pool heals."""
+    if scheme.name == "none":
+        return _Healing("osd", "", {0: 0}, 1, 1)
+    domain = domain_type(scenario, scheme)
+    names = scenario.cluster.site_names
+    if domain == "site" and names is not None:
+        of_osds = dict(enumerate(padded_osd_hosts(scenario).tolist()))
+        hosts = min(map(names.count, names))
+        each = shards_per_domain(scenario, scheme)
+        return _Healing("host", " at each site", of_osds, hosts, each)
+    of_osds = osd_domains(scenario, scheme)
+    return _Healing(domain, "", of_osds, len(set(of_osds.values())), scheme.width)
+
+
 class _AfterLoss(NamedTuple):
     """What is left after the loss of the largest failure domain."""
 
@@ -456,7 +492,7 @@ def _after_loss(
     scheme: RedundancyScheme,
     acting: IntArray,
     sizes: Mapping[int, float],
-    domain_of: Mapping[int, int | str],
+    healing: _Healing,
 ) -> _AfterLoss:
     """Lose the largest failure domain, and place its shards again where a domain is spare.
 
@@ -464,8 +500,8 @@ def _after_loss(
     """
     if scheme.width == 1:
         return _AfterLoss(0.0, imbalance_of(shards_on_osds(acting), sizes), heals=False)
-    lost = largest_domain(sizes, domain_of)
-    heals = len(set(domain_of.values())) > scheme.width
+    lost = largest_domain(sizes, healing.of_osds)
+    heals = healing.domains > healing.shards
     if heals:
         acting = up_sets(scenario, scheme, OsdWeights(out=lost), rebalanced=True)
     left = without(sizes, lost)
@@ -512,9 +548,9 @@ def _placement_words(scenario: Scenario, *, heals: bool) -> str:
 def spare_words(held: Capacity) -> str:
     """Say what the loss of a failure domain means for a pool without a spare one."""
     return (
-        f"{held.scheme}: no spare {held.domain}: {held.domains} for {held.shards} shards. After the loss of "
-        f"one, the pool stays degraded until it is replaced, with {held.shards - 1} shards where it needs "
-        f"{held.min_size} (min_size) to serve clients"
+        f"{held.scheme}: no spare {held.domain}{held.where}: {held.domains} for {held.shards} shards. After "
+        f"the loss of one, the pool stays degraded until it is replaced, with {held.width - 1} shards where "
+        f"it needs {held.min_size} (min_size) to serve clients"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from stripesim.scenarios.forms.capacity import Capacity
 from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
 from stripesim.scenarios.schema.tables import DrivePricesSpec, PricesSpec
 
@@ -76,11 +77,16 @@ def cost_of(
     return Cost(cost, watts)
 
 
-def with_next_domain(candidate: Scenario, domain: str) -> Scenario:
-    """Return a candidate with one more failure domain, a host or a rack of hosts, to compute its cost."""
+def with_next_domain(candidate: Scenario, held: Capacity) -> Scenario:
+    """Return a candidate with one more failure domain, a host or a rack of hosts, to compute its cost.
+
+    With shards at sites, that is a host at each.
+    """
     cluster = candidate.cluster
     *others, last = cluster.host_groups
-    added = hosts_of_domain(cluster, domain)
+    added = hosts_of_domain(cluster, held.domain)
+    if held.where:
+        added = cluster.site_count
     more = last.replaced(count=last.count + added)
     return candidate.with_cluster(hosts=(*others, more))
 

@@ -389,6 +389,9 @@ def _plan(scenario: Scenario) -> Iterator[KeyProblem]:
                 "prices and power of the parts",
                 "plan.prices",
             )
+    if plan.site_loss is not None and cluster.site_rtt_ms is None:
+        wanted = "cluster.site_rtt_ms, and cluster.sites or plan.sites"
+        yield problem("plan.site_loss", f"{plan.site_loss} without sites", wanted)
     yield from _drive_prices(scenario, plan)
     if plan.rate_per_s is not None and (
         scenario.workloads or scenario.workload.kind == "trace"
@@ -481,8 +484,10 @@ def _sites(scenario: Scenario) -> Iterator[KeyProblem]:
     if scenario.workload.is_s3:
         wanted = "another kind: gateways at sites are not simulated"
         yield problem("workload.kind", '"s3" with site_rtt_ms', wanted, key)
+    varies_sites = scenario.plan is not None and bool(scenario.plan.sites)
     if cluster.crush_map is None and not states_sites:
-        yield problem(key, "no sites", "cluster.sites, too", "cluster.sites")
+        if not varies_sites:
+            yield problem(key, "no sites", "cluster.sites, too", "cluster.sites")
         return
     yield from _divided_racks(cluster)
     yield from _stretch(scenario)

@@ -422,6 +422,9 @@ def _bursts(scenario: Scenario, spec: DurabilitySpec) -> Iterator[KeyProblem]:
         elif crush and cluster.crush_map is not None:
             # The code that reads the map checks this, because the map defines the number.
             continue
+        elif unit == "site" and scenario.plan is not None and scenario.plan.sites:
+            # Each candidate of the plan is checked by itself.
+            continue
         elif unit in named and named[unit] is None:
             wanted = f"cluster.{unit}s, too: the number of {unit}s is missing"
             yield problem(f"{key}.unit", f'"{unit}"', wanted)

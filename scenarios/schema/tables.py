@@ -419,6 +419,11 @@ class PlanSpec(ScenarioTable):
         Literal["high_client_ops", "balanced", "high_recovery_ops"], ...
     ] = ()
     """Values of cluster.mclock_profile to try, with op_queue mclock_scheduler."""
+    sites: tuple[Count, ...] = ()
+    """Values of cluster.sites to try, all with the same cluster.site_rtt_ms."""
+    site_loss: Literal["serves", "keeps"] | None = None
+    """Requirement without any one site. serves: every placement group keeps min_size shards. keeps: k, so
+    that no data is lost."""
     usable_bytes: Bytes | None = None
     """Minimum client data that fits with the fullest OSD at the nearfull ratio, without the largest failure
     domain [bytes]."""
@@ -463,7 +468,7 @@ class PlanSpec(ScenarioTable):
     @property
     def varies_domains(self) -> bool:
         """Return True if candidates have different failure domains from `[cluster]`."""
-        return bool(self.hosts or self.osds_per_host)
+        return bool(self.hosts or self.osds_per_host or self.sites)
 
 
 #: Keys that a plan may vary: the scenario's `generation` and keys of `[cluster]`.
@@ -479,4 +484,5 @@ VARIED: Final = (
     "pg_num",
     "stripe_unit_bytes",
     "mclock_profile",
+    "sites",
 )

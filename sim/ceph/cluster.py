@@ -392,9 +392,11 @@ class Cluster:
             **dict.fromkeys(gates, GATE),
             "sync": BATCH,
         }
-        # Wake-up cost of each thread. For the key-value thread it includes the time of a sync.
+        # Wake-up cost of each thread. For the key-value thread it includes the time of a sync. A thread that
+        # also finishes transactions is woken twice: before a sync and after it.
+        wakes_per_sync = 1 if threads.finish_threads_count else 2
         wakes_ns = dict.fromkeys(THREAD_KINDS, round(threads.wake_ns))
-        wakes_ns["kv"] = round(threads.wake_ns + threads.sync_ns)
+        wakes_ns["kv"] = round(threads.wake_ns + threads.sync_ns / wakes_per_sync)
         slowdown = round(models.cpu.paired_slowdown_fraction * PAIRED_UNIT)
         return Resources(
             names=Names(members),

@@ -12,12 +12,13 @@ from stripesim.sim.ceph.clients.stationary import busiest_osd, requests_at
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.draws import FACTOR_ONE
-from stripesim.sim.engine.graph import USE, IntArray, Template
+from stripesim.sim.engine.graph import USE, Template
 from stripesim.sim.engine.program import (
     GATE,
     PAIRED_UNIT,
     POOL,
     EngineRun,
+    Program,
 )
 from stripesim.sim.observe.audit import (
     PERIODS_MIN,
@@ -31,6 +32,7 @@ from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.critical_path import predecessors_of
 from stripesim.sim.observe.recording import account
 from stripesim.sim.observe.result_row import ResultRow
+from stripesim.sim.observe.scope import RowScope
 from stripesim.sim.observe.window import Window
 
 # Interfaces that send and receive, by network.
@@ -55,38 +57,35 @@ class FaultTotals(NamedTuple):
 def row_numbers(
     pool: Pool,
     row: ResultRow,
-    requested: ClientRequests,
-    window: Window,
+    scope: RowScope,
     *,
-    depth: int,
     newest_only: bool,
-    dry_ns: int,
-    timeout_ns: int,
     has_faults: bool,
-    is_stationary: bool,
+    is_saturated: bool,
     is_bounded: bool,
 ) -> RowNumbers:
     """Return the numbers of one row.
 
     Parameters
     ----------
-    pool, row, requested, window
-        The pool, the row, its requests, and the part of them that it measures.
-    depth
-        Requests that its closed loops keep in flight [count]. 0 if any of them is an open loop.
+    pool, row, scope
+        The pool, the row, and the workloads that it covers.
     newest_only
         True if clients wait for their newest request alone.
-    dry_ns
-        Time when the first of its clients issued its last request [ns].
-    timeout_ns
-        Timeout of its requests [ns], 0 for none.
     has_faults
         True under failures or changes.
-    is_stationary
-        False for traces and saturated loops, whose latency has no steady value.
+    is_saturated
+        True if open loops offer more than the cluster serves, so that the latency has no steady value.
     is_bounded
         True if time bounds the run.
     """
+    assert scope.window is not None
+    requested = scope.requested
+    window = scope.window
+    dry_ns = scope.dry_ns
+    depth = scope.depth if scope.is_closed else 0
+    # The latency of traces has no steady value either.
+    is_stationary = scope.is_synthetic and not is_saturated
     assert row.iops is not None
     assert row.latency_mean_ns is not None
     issued = len(requested.issued_ns)
@@ -98,7 +97,7 @@ def row_numbers(
         loop = "whole"
 
     def in_flight(start_ns: float, end_ns: float) -> float:
-        return requested.in_flight_mean(start_ns, end_ns, timeout_ns=timeout_ns)
+        return requested.in_flight_mean(start_ns, end_ns, timeout_ns=scope.timeout_ns)
 
     edge_fraction = _edge_fraction(requested, window) if window.is_whole else 0.0
     latencies_ns = requested.latencies_ns
@@ -201,16 +200,12 @@ def _half_fraction(value: float | None, low: float | None, high: float | None) -
 
 def run_numbers(
     pool: Pool,
+    program: Program,
     run: EngineRun,
-    book: Book,
     row: ResultRow,
-    requested: ClientRequests,
-    counted: Mapping[str, int],
-    window: Window,
+    scope: RowScope,
     *,
-    uses_completed: int,
-    factors: IntArray,
-    is_bounded: bool,
+    uses_planned: tuple[int, int] | None,
     is_one_load: bool,
     faults: FaultTotals | None,
 ) -> RunNumbers:
@@ -218,21 +213,20 @@ def run_numbers(
 
     Parameters
     ----------
-    pool, run, book
-        The pool, the engine's result, and the templates of the run.
-    row, requested, counted, window
-        The row of all requests, these, the counters of those that completed, and the part that it measures.
-    uses_completed
-        Uses of resources by completed requests, of background work too [count].
-    factors
-        Random factors of service times, shape (distributions, FACTOR_POINTS).
-    is_bounded
-        True if time bounds the run.
+    pool, program, run
+        The pool, what the engine ran, and its result.
+    row, scope
+        The row of all requests, and the workloads that it covers.
+    uses_planned
+        What `planned_uses` returns. None under faults, which end requests halfway.
     is_one_load
         False if further streams use the cluster, whose requests have other demands.
     faults
         What failures or changes did, or None without any.
     """
+    assert scope.window is not None
+    requested = scope.requested
+    window = scope.window
     cluster = pool.cluster
     resources = cluster.resources
     used_ns = np.where(resources.disciplines == POOL, run.held_ns, run.busy_ns)
@@ -242,8 +236,8 @@ def run_numbers(
     is_complete = all(bool((stream.completed_ns >= 0).all()) for stream in streams)
     has_faults = faults is not None
     service_max_ns = 0
-    if is_bounded or has_faults:
-        service_max_ns = _longest_service_ns(cluster, book, factors, faults)
+    if program.until_ns is not None or has_faults:
+        service_max_ns = _longest_service_ns(cluster, program, faults)
     rate_per_s = row.iops
     has_other_demands = not is_one_load or has_faults or bool(row.saturated)
     # Deferred writes reach the disks when the requests of the window have completed.
@@ -259,10 +253,10 @@ def run_numbers(
         span_ns=run.end_ns,
         service_max_ns=service_max_ns,
         uses=run.uses,
-        uses_planned=None if has_faults else _planned_uses(run, book, uses_completed),
+        uses_planned=uses_planned,
         written_bytes=int(written.sum()),
         factor=1.0 if has_faults else _written_factor(pool),
-        device_write_bytes=counted["device_write_bytes"],
+        device_write_bytes=scope.counted["device_write_bytes"],
         sent_ns=_busy_by_network(cluster, run, _SENDERS),
         received_ns=_busy_by_network(cluster, run, _RECEIVERS),
         is_delivered=is_complete and not has_faults,
@@ -282,11 +276,11 @@ def _ends_with_a_queue(requested: ClientRequests, window: Window) -> bool:
     return window.is_whole and float(late.mean()) > QUEUED_MAX
 
 
-def _planned_uses(run: EngineRun, book: Book, completed: int) -> tuple[int, int]:
-    """Return the uses that are performed at least, and those of all requests that were issued.
+def planned_uses(run: EngineRun, book: Book, completed: int) -> tuple[int, int]:
+    """Return the uses that are performed at least, and those of all requests that were issued [count].
 
-    Where requests are in flight at the end, steps that follow the reply of completed ones, such as those that
-    apply a write, may also be left.
+    `completed` are those of completed requests and of background work. Where requests are in flight at the
+    end, steps that follow the reply of completed ones, such as those that apply a write, may also be left.
     """
     streams = [*run.streams, *run.spawned]
     if all(bool((stream.completed_ns >= 0).all()) for stream in streams):
@@ -318,15 +312,16 @@ def _written_factor(pool: Pool) -> float:
 
 
 def _longest_service_ns(
-    cluster: Cluster, book: Book, factors: IntArray, faults: FaultTotals | None
+    cluster: Cluster, program: Program, faults: FaultTotals | None
 ) -> int:
     """Return the longest service that may begin before the end of a run [ns]."""
     demand_ns = max(
-        (int(template.demands_ns.max(initial=0)) for template in book.templates),
+        (int(one.demands_ns.max(initial=0)) for one in program.book.templates),
         default=0,
     )
     resources = cluster.resources
-    factor = factors.max() / FACTOR_ONE * (1 + resources.paired_slowdown / PAIRED_UNIT)
+    factor = program.factor_tables.max() / FACTOR_ONE
+    factor *= 1 + resources.paired_slowdown / PAIRED_UNIT
     if faults is not None:
         factor *= faults.slowdown
     return int(demand_ns * factor) + int(resources.wake_ns.max(initial=0))

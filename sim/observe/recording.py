@@ -20,7 +20,8 @@ from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.intervals import Floats, batches_of, ratio_interval
 from stripesim.sim.observe.limits import RunLimits, limits_text
 from stripesim.sim.observe.result_row import FaultNumbers, ResultRow
-from stripesim.sim.observe.window import OfferedLoad, Window
+from stripesim.sim.observe.scope import RowScope
+from stripesim.sim.observe.window import Window
 
 
 def account(
@@ -194,12 +195,9 @@ def bins_with_wake_ups(cluster: Cluster, run: EngineRun) -> Floats:
 def describe(
     cluster: Cluster,
     run: EngineRun,
-    requested: ClientRequests,
-    counted: dict[str, int],
-    window: Window | None,
+    scope: RowScope,
     *,
     is_drawn: bool,
-    offered: OfferedLoad,
     limits: RunLimits,
     faults: FaultNumbers | None = None,
 ) -> ResultRow:
@@ -214,16 +212,10 @@ def describe(
         The cluster.
     run
         The engine's result.
-    requested
-        The client's requests.
-    counted
-        Counters of the run, without wake-ups.
-    window
-        The part of the run to measure, or None if no request completed.
+    scope
+        The workloads that the row covers.
     is_drawn
-        True if requests are independent draws, so that batches give intervals.
-    offered
-        What an open loop offered. A saturated run has no intervals.
+        True if requests are independent draws, so that batches give intervals. A saturated run has none.
     limits
         The limits of the run.
     faults
@@ -234,7 +226,10 @@ def describe(
     ResultRow
         The row.
     """
-    counted = with_wake_ups(cluster, run, counted)
+    counted = with_wake_ups(cluster, run, scope.counted)
+    requested = scope.requested
+    offered = scope.offered
+    window = scope.window
     operations = int(requested.done.sum())
     row = ResultRow(
         requests=operations,

@@ -282,3 +282,52 @@ def test_images_have_separate_object_names(models):
     mixed = pool.groups_of(np.tile([0, 1], 200), np.repeat(objects, 2))
     assert (mixed[::2] == first).all() and (mixed[1::2] == second).all()
     assert set(first.tolist()) <= set(range(64))
+
+
+@pytest.mark.parametrize("engine", ["compiled", "simpy"])
+def test_a_sync_costs_the_same_if_one_thread_submits_syncs_and_finishes(
+    make_pool, models, change, engine
+):
+    # Given a key-value thread that is woken twice for a lone transaction: before its sync and after it
+    one = Requests(*(np.array([value]) for value in (True, 0, 0, 4096)))
+    costs_ns = []
+    for sync_ns in (0.0, 500.0):
+        threads = {
+            "wake_ns": 1000.0,
+            "sync_wakes_count": 0,
+            "sync_ns": sync_ns,
+            "cool_ns": 0.0,
+            "slice_ns": 0.0,
+            "finish_threads_count": 0,
+        }
+        pool = make_pool(change(models, threads=threads), "rep:3")
+        # When one write makes three transactions
+        found = simulate(pool, Replay(one, queue_depth=1), engine=engine)
+        costs_ns.append(found.row.cpu_ns_per_op)
+    # Then each pays one sync.
+    assert costs_ns[1] - costs_ns[0] == 3 * 500
+
+
+@pytest.mark.parametrize("engine", ["compiled", "simpy"])
+def test_transactions_that_find_the_thread_awake_share_its_sync(
+    make_pool, models, change, engine
+):
+    # Given syncs of 1 ms of processor time, and 64 writes
+    threads = {"wake_ns": 0.0, "sync_wakes_count": 0, "sync_ns": 1e6}
+    threads |= {"cool_ns": 0.0, "slice_ns": 0.0}
+    pool = make_pool(change(models, threads=threads), "rep:3", groups=64)
+    writes = Requests(
+        np.ones(64, dtype=bool),
+        np.zeros(64, dtype=np.int64),
+        np.arange(64) * (4 << 20),
+        np.full(64, 4096),
+    )
+    # When they come one at a time, and all together
+    alone, together = (
+        simulate(pool, Replay(writes, queue_depth=depth), engine=engine)
+        for depth in (1, 64)
+    )
+    # Then together they save more than three quarters of 3 syncs each, alone they pay all of them.
+    saved_ns = alone.row.cpu_ns_per_op - together.row.cpu_ns_per_op
+    assert alone.row.cpu_ns_per_op > 3 * 1e6
+    assert 0.75 * 3 * 1e6 < saved_ns < 3 * 1e6

@@ -128,6 +128,27 @@ def test_small_objects_of_a_code_are_padded_to_a_stripe() -> None:
     assert ran(one).row.device_data_write_bytes_per_client_byte == 6
 
 
+@pytest.mark.parametrize(
+    ("optimised", "size_kib", "stored_kib"),
+    [
+        # Classic pools store whole stripes of six chunks of 4 KiB.
+        ("false", 4, 6 * 4),
+        ("false", 20, 2 * 6 * 4),
+        # Optimised ones store one chunk of data and two parities, or 4 + 2 and 1 + 2 in two stripes.
+        ("true", 4, 3 * 4),
+        ("true", 20, (6 + 3) * 4),
+    ],
+)
+def test_small_objects_take_whole_stripes_in_classic_pools_only(
+    optimised, size_kib, stored_kib
+) -> None:
+    one = parse_scenario(
+        f'generation = "tentacle"\nschemes = ["rs:4,2"]\n{CLUSTER}ec_optimizations = {optimised}\n'
+        '[workload]\nkind = "s3"\nrequests = 20\nops = ["put"]\nobject_sizes_bytes = ["20k"]'
+    )
+    assert stored_object_bytes(built(one).pool, size_kib * KIB) == stored_kib * KIB
+
+
 def test_get_head_list_and_delete_move_the_bytes_that_they_need() -> None:
     one = scenario(
         'ops = ["get", "head", "list", "delete"]\nobject_sizes_bytes = ["64k"]'

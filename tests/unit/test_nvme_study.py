@@ -341,3 +341,7 @@ def test_some_hosts_represent_many_at_the_same_load_per_host(tmp_path):
     # Replicas and small loads are simulated whole.
     for less in ({"scheme": "rep:3"}, {"clients": "64", "queue_depth_total": "512"}):
         assert part_of(load(folder(tmp_path, {**many, **less}))[0][0]).nodes == 64
+    # A step of a fit is a short run, and 16 hosts are enough for it: 64 / 2 / 2.
+    row = load(folder(tmp_path, {**many, "scheme": "rep:3"}))[0][0]
+    assert part_of(row, rounds=4).nodes == 16
+    assert part_of(row, rounds=8).nodes == 64

@@ -65,7 +65,7 @@ def document():
 
 def test_candidates_run_until_their_intervals_are_as_narrow_as_asked():
     sets = ["plan.hosts=[7]", "plan.interval_percent=10"]
-    answer = make_plan(parse_scenario(TEXT, sets=sets))
+    answer = make_plan(parse_scenario(TEXT, sets=sets)).document
 
     simulated = [one for one in answer["candidates"] if one["iops"] is not None]
     assert simulated
@@ -93,7 +93,7 @@ def test_a_candidate_whose_interval_stays_wide_says_so_after_fifty_runs(monkeypa
 
     monkeypatch.setattr(planning, "_worst", alternating)
     sets = ["plan.hosts=[7]", "schemes=['rs:4,2']", "plan.interval_percent=10"]
-    answer = make_plan(parse_scenario(TEXT, sets=sets))
+    answer = make_plan(parse_scenario(TEXT, sets=sets)).document
 
     # The scenario has seed 1.
     assert sorted(seeds) == list(range(1, 51))

@@ -7,10 +7,12 @@ from functools import partial
 from itertools import product
 from typing import Any, Final, Literal, NamedTuple
 
+from stripesim.models.coding import parse_scheme
 from stripesim.models.documents import Documented
 from stripesim.models.problems import Problem, ScenarioError, problems_of
 from stripesim.scenarios.cells.bound import Bound, bounds_of, stated_words
 from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.placement import shards_without_a_site
 from stripesim.scenarios.forms.capacity import (
     Capacity,
     capacity_of,
@@ -209,8 +211,8 @@ def with_unit(key: str, value: Any) -> str:
             return f"stripe unit {size_text(value)}"
         case "public_gbit_per_s" | "private_gbit_per_s":
             return f"{number_text(value)} Gb/s {key.partition('_')[0]}"
-        case "cores_per_host":
-            return f"{value} cores per host"
+        case "sites" | "cores_per_host":
+            return f"{value} {key.replace('_', ' ')}"
         case "pg_num":
             return f"{value:,} PGs"
     return str(value)
@@ -278,7 +280,7 @@ def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> 
         bought = cost(scenario)
         results |= bought._asdict()
         if candidate.capacity.spare_domains < max(1, plan.spare_domains):
-            larger = cost(with_next_domain(scenario, candidate.capacity.domain))
+            larger = cost(with_next_domain(scenario, candidate.capacity))
             results["next_domain_cost"] = larger.cost - bought.cost
     if plan.growth_bytes_per_day is not None and safe is not None:
         room_bytes = max(0.0, safe - (plan.stored_bytes or 0.0))
@@ -308,26 +310,47 @@ def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> 
         words = f"rate_per_s: {sustained}, wanted {rate_text(plan.rate_per_s)}"
         candidate.verdicts.append(Verdict("rate_per_s", "failed", words))
     _judge_spare_domains(candidate, plan)
+    _judge_site_loss(candidate, plan)
+
+
+def _judge_site_loss(candidate: Candidate, plan: PlanSpec) -> None:
+    """Judge what is left of placement groups without any one site, if the plan has a requirement for it."""
+    scenario = candidate.scenario
+    if plan.site_loss is None or scenario is None:
+        return
+    scheme = parse_scheme(candidate.scheme)
+    left = shards_without_a_site(scenario, scheme)
+    held = candidate.capacity
+    assert held is not None
+    least = held.min_size if plan.site_loss == "serves" else scheme.k
+    what = "min_size" if plan.site_loss == "serves" else "k"
+    words = f"site_loss: {left} of {scheme.width} shards left, wanted {least} ({what}) or more"
+    state: State = "met" if left >= least else "failed"
+    candidate.results["shards_without_site"] = left
+    candidate.verdicts.append(Verdict("site_loss", state, words))
 
 
 def _judge_spare_domains(candidate: Candidate, plan: PlanSpec) -> None:
     """Judge the failure domains beyond one for each shard, and warn if none is allowed but missing."""
     held = candidate.capacity
     assert held is not None
-    if held.shards == 1:
+    if held.width == 1:
         return
     spare = held.spare_domains
     domain = held.domain if spare == 1 else f"{held.domain}s"
+    shards = "1 shard" if held.shards == 1 else f"{held.shards} shards"
     found = (
-        f"{spare} spare {domain} beyond {held.shards} shards (min_size {held.min_size})"
+        f"{spare} spare {domain} beyond {shards}{held.where} (min_size {held.min_size})"
     )
     if spare < 1:
         width = "size" if held.scheme.startswith("rep:") else "k+m"
         found = f"no spare failure domain: {width} = {domain} ({held.shards})"
+        if held.where:
+            found = f"no spare host{held.where}: {held.domains} for {shards}"
     words = f"spare_domains: {found}, wanted {plan.spare_domains} or more"
     if spare < 1:
         words += (
-            f"; with one lost, placement groups stay at {held.shards - 1} shards (min_size {held.min_size}) "
+            f"; with one lost, placement groups stay at {held.width - 1} shards (min_size {held.min_size}) "
             "until it is replaced"
         )
     next_words = _next_domain_words(candidate)
@@ -349,6 +372,8 @@ def _next_domain_words(candidate: Candidate) -> str:
     if held.domain == "rack":
         hosts = hosts_of_domain(scenario.cluster, held.domain)
         one_more = f"one more rack ({hosts} hosts)"
+    if held.where:
+        one_more = f"one more host{held.where}"
     cost = candidate.results.get("next_domain_cost")
     if cost is None:
         return f"{one_more} makes one"

@@ -55,11 +55,17 @@ def _row(
         "p99 in recovery [ms]": number_text(one["latency_p99_recovery_ns"], 1e-6),
         "rebuild": duration_text(one["rebuild_s"]),
         "nines": number_text(one.get("nines")),
+        "unavailable": _share_text(one.get("unavailability")),
         "writes/day": number_text(one.get("drive_writes_per_day")),
         "cost": number_text(one.get("cost")),
         "days until full": number_text(one.get("days_until_full")),
         "verdict": _verdict_text(one, recommended=recommended),
     }
+
+
+def _share_text(share: float | None) -> str:
+    """Write a share that is far below 1."""
+    return "–" if share is None else f"{share:.2g}"
 
 
 def _verdict_text(one: Mapping[str, Any], *, recommended: bool) -> str:

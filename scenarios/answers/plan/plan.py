@@ -479,6 +479,10 @@ def _judge_nines(candidate: Candidate, plan: PlanSpec, rebuild: Rebuild) -> None
             candidate.verdicts.append(Verdict("nines", "failed", first_problem(error)))
         return
     candidate.results["nines"] = row["nines"]
+    spec = candidate.scenario.durability
+    if spec is not None and spec.bursts:
+        # Without bursts, it is that of single drives alone.
+        candidate.results["unavailability"] = row["unavailability"]
     nines = None
     if row["nines"] is not None:
         nines = Interval(row["nines"], row["nines_low"], row["nines_high"])

@@ -13,7 +13,7 @@ from stripesim.models.problems import WorkError
 from stripesim.scenarios.answers.sweep.ended import INTERRUPTED, EndedTasks
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
 from stripesim.scenarios.work.dask import TIMEOUT_S, run_dask
-from stripesim.scenarios.work.pool import cores_usable, run_pool
+from stripesim.scenarios.work.pool import cores_usable, has_processes, run_pool
 from stripesim.scenarios.work.task import (
     Batches,
     CompletedBatch,
@@ -84,7 +84,7 @@ def run_sweep(
             for outcome in outcomes:
                 done.add(outcome, store)
                 progress(outcome.words)
-                if loading.ident is None:
+                if loading.ident is None and has_processes():
                     loading.start()
     except KeyboardInterrupt:
         done.stopped = INTERRUPTED

@@ -41,7 +41,7 @@ class ServingRule:
             return False
         self._is_degraded = is_degraded
         what = "degraded" if is_degraded else "healthy"
-        self._state.note("stretch mode", f"{what}: PGs need {self._least} members")
+        self._state.note("stretch mode", f"{what}: min_size {self._least}")
         return True
 
     @property

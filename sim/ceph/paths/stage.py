@@ -620,7 +620,7 @@ class Stage:
                 shard=shard,
                 **(amounts if piece == pieces else {}),
             )
-            if thread is not None and (threads.slice_ns or threads.wake_ns):
+            if thread is not None and threads.wakes_matter:
                 self.graph.on_thread(step, thread)
             after = [step]
         return step

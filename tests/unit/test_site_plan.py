@@ -1,0 +1,108 @@
+"""Two sites or three zones: a plan varies sites, and asks what the loss of one leaves."""
+
+import pytest
+
+from stripesim.models.problems import ScenarioError
+from stripesim.scenarios.answers.plan.candidates import (
+    candidates_of,
+    judge_closed_forms,
+)
+from stripesim.scenarios.answers.plan.plan import make_plan
+from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.sim.durability.system import YEAR_S
+from support.messages import states
+
+TEXT = """
+schemes = ["rep:3", "rep:4", "rs:3,3", "rs:4,2"]
+[cluster]
+hosts = 12
+osds_per_host = 2
+site_rtt_ms = 1.0
+failure_domain_replicated = "site"
+failure_domain_erasure = "site"
+pg_num = 128
+[workload]
+ops = ["write"]
+patterns = ["rand"]
+block_sizes_bytes = ["4k"]
+requests = 400
+image_bytes = "1GiB"
+[plan]
+sites = [2, 3]
+site_loss = "serves"
+replications = 2
+simulated_max = 1
+"""
+
+
+def judged(*sets: str):
+    """Return the candidates by scheme and number of sites, judged by closed forms."""
+    scenario = parse_scenario(TEXT, sets=sets)
+    assert scenario.plan is not None
+    every = list(candidates_of(scenario, scenario.plan))
+    for candidate in every:
+        judge_closed_forms(candidate, scenario, scenario.plan)
+    return {(one.scheme, one.keys["sites"]): one for one in every}
+
+
+# Shards left without a site: of rep:3 at two sites, one has two. rep:4 at three sites has two at each of two.
+LEFT = {
+    ("rep:3", 2): 1,
+    ("rep:3", 3): 2,
+    ("rep:4", 2): 2,
+    ("rep:4", 3): 2,
+    ("rs:3,3", 2): 3,
+    ("rs:3,3", 3): 4,
+    ("rs:4,2", 2): 3,
+    ("rs:4,2", 3): 4,
+}
+MIN_SIZE = {"rep:3": 2, "rep:4": 2, "rs:3,3": 4, "rs:4,2": 5}
+K = {"rep:3": 1, "rep:4": 1, "rs:3,3": 3, "rs:4,2": 4}
+
+
+@pytest.mark.parametrize(("asked", "least"), [("serves", MIN_SIZE), ("keeps", K)])
+def test_the_loss_of_a_site_leaves_what_crush_places_elsewhere(asked, least):
+    of = judged(f"plan.site_loss={asked}")
+    left = {key: one.results["shards_without_site"] for key, one in of.items()}
+    assert left == LEFT
+    for (scheme, sites), one in of.items():
+        (verdict,) = (each for each in one.verdicts if each.key == "site_loss")
+        meets = LEFT[scheme, sites] >= least[scheme]
+        assert verdict.state == ("met" if meets else "failed")
+
+
+def test_a_pool_over_sites_heals_on_the_spare_hosts_of_each():
+    of = judged("plan.sites=[3]")
+    # Four hosts at each site, of which one copy needs one, and two shards need two.
+    assert of["rep:3", 3].capacity.spare_domains == 3
+    assert of["rs:4,2", 3].capacity.spare_domains == 2
+    tight = judged("plan.sites=[3]", "cluster.hosts=6")
+    assert tight["rs:4,2", 3].capacity.spare_domains == 0
+
+
+def test_a_plan_recommends_a_pool_that_outlives_a_site_with_its_unavailability():
+    scenario = parse_scenario(
+        TEXT,
+        sets=[
+            'schemes=["rep:3"]',
+            "plan.rate_per_s=200",
+            "durability.afr=0.01",
+            "durability.bursts=[{name='away', unit='site', per_year=1, lost_fraction=0, down_s=3600}]",
+        ],
+    )
+    document = make_plan(scenario).document
+    best = document["recommended"]
+    assert (best["scheme"], best["sites"]) == ("rep:3", 3)
+    # Within an hour a year, a few drives of 16 at the other sites may be away: far less than the whole hour.
+    assert 0 < best["unavailability"] < 0.01 * 3600 / YEAR_S
+
+
+def test_a_requirement_on_sites_needs_sites():
+    with pytest.raises(ScenarioError) as caught:
+        parse_scenario(
+            'schemes = ["rep:3"]\n[workload]\nrequests = 10\n[plan]\nsite_loss = "serves"\n'
+        )
+    assert any(
+        states(fault, "plan.site_loss: got serves ... cluster.site_rtt_ms")
+        for fault in caught.value.faults
+    )
