@@ -27,7 +27,7 @@ from stripesim.sim.ceph.pool import Pool, image_prefix
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.observe.audit import audit_bound
 from stripesim.sim.observe.limits import NEAR
-from stripesim.sim.run import RunResult
+from stripesim.sim.run import Run
 
 # Above this many objects, placement groups hold equal shares within a few per cent [count].
 _OBJECTS_MAX: Final = 200_000
@@ -184,7 +184,7 @@ def measured_bounds(
     scenario: Scenario,
     cell: Cell,
     models: Models,
-    result: RunResult,
+    result: Run,
     *,
     requested: IntArray | None = None,
 ) -> tuple[Bound, ...]:
@@ -202,9 +202,7 @@ def measured_bounds(
     return bounds_of_cell(scenario, cell, models, rates=rates, requested=requested)
 
 
-def within_bound(
-    scenario: Scenario, cell: Cell, models: Models, result: RunResult
-) -> RunResult:
+def within_bound(scenario: Scenario, cell: Cell, models: Models, result: Run) -> Run:
     """Return a result with the refusal of the audit if its rate exceeds the lowest bound.
 
     The bound is that of the busiest member, so only a run with an interval, whose requests visit all of them,
@@ -236,7 +234,7 @@ def within_bound(
     return replace(result, row=replace(row, refused=refused))
 
 
-def _arrived_groups(result: RunResult) -> IntArray:
+def _arrived_groups(result: Run) -> IntArray:
     """Return the placement group of each request that arrives in the window of a run."""
     assert result.window is not None
     issued_ns = result.requested.issued_ns
@@ -245,7 +243,7 @@ def _arrived_groups(result: RunResult) -> IntArray:
     return groups
 
 
-def _has_bound(scenario: Scenario, models: Models, result: RunResult) -> bool:
+def _has_bound(scenario: Scenario, models: Models, result: Run) -> bool:
     """Return True if a bound applies to a run, and a resource is busy enough to reach it."""
     if models.deferral is not None:
         return False
