@@ -7,7 +7,7 @@ them. The lowest limit is the bound.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -27,6 +27,7 @@ from stripesim.sim.ceph.pool import Pool, image_prefix
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.observe.audit import audit_bound
 from stripesim.sim.observe.limits import NEAR
+from stripesim.sim.observe.resource_words import RESOURCE_WORDS, ResourceWords
 from stripesim.sim.run import Run
 
 # Above this many objects, placement groups hold equal shares within a few per cent [count].
@@ -41,73 +42,6 @@ class Bound(NamedTuple):
     resource: str  #: Limiting resource, such as ``drives``
     iops: float  #: Requests per second [1/s]
     why: str  #: Servers, service time per request and imbalance, in a sentence
-
-
-class _Words(NamedTuple):
-    resource: str
-    servers: str
-
-
-# Names of a resource class and of its servers, for planners.
-_WORDS: Final[Mapping[str, _Words]] = {
-    "client.submit": _Words("clients", "submission threads of clients"),
-    "client.tx": _Words("network of clients", "interfaces that send"),
-    "client.rx": _Words("network of clients", "interfaces that receive"),
-    "public.tx": _Words("public network", "interfaces that send"),
-    "public.rx": _Words("public network", "interfaces that receive"),
-    "private.tx": _Words("private network", "interfaces that send"),
-    "private.rx": _Words("private network", "interfaces that receive"),
-    "cpu": _Words("processors", "cores"),
-    "osd.cpu": _Words("processors of OSDs", "cores of OSDs"),
-    "worker": _Words("processors (worker threads)", "worker threads"),
-    "messenger": _Words("processors (messenger threads)", "messenger threads"),
-    "kv": _Words("processors (key-value threads)", "key-value threads"),
-    "finisher": _Words("processors (finisher threads)", "finisher threads"),
-    "aio": _Words("processors (completion threads)", "completion threads"),
-    "reader": _Words("processors (worker threads)", "threads that wait for reads"),
-    "ssd": _Words("drives", "requests in service on all drives"),
-    "ssd.link": _Words("drives", "links from drives to hosts"),
-    "ssd.write": _Words("drives", "writes in service on all drives"),
-    "gateway.thread": _Words("gateways", "threads of gateways"),
-    "gateway.messenger": _Words("gateways (messenger threads)", "messenger threads"),
-    "gateway.budget": _Words("gateways (data in flight)", "operations in flight"),
-    "gateway.serial": _Words("gateways (shared state)", "gateways"),
-    "gateway.cpu": _Words("processors of gateways", "cores"),
-    "gateway.tx": _Words("network of gateways", "interfaces that send"),
-    "gateway.rx": _Words("network of gateways", "interfaces that receive"),
-    "index.lock": _Words("bucket indexes", "index shards"),
-    "index.exec": _Words("bucket indexes", "index shards"),
-    "pg.lock": _Words("placement group locks", "locks"),
-    "pg.exec": _Words("placement group locks", "locks"),
-}
-
-
-# Clients limit a bound or a load curve only where the scenario states them.
-_STATED: Final[Mapping[str, str]] = {
-    "clients": "the clients that you stated",
-    "network of clients": "the network of the clients that you stated",
-}
-
-
-def resource_words(kind: str) -> str | None:
-    """Return the name of a class of resources for planners, or None if it has none.
-
-    >>> resource_words("kv"), resource_words("latency")
-    ('processors (key-value threads)', None)
-    """
-    words = _WORDS.get(kind)
-    if words is None:
-        return None
-    return stated_words(words.resource)
-
-
-def stated_words(resource: str) -> str:
-    """Return the name of a resource in a sentence, where clients are those of the scenario.
-
-    >>> stated_words("clients"), stated_words("drives")
-    ('the clients that you stated', 'drives')
-    """
-    return _STATED.get(resource, resource)
 
 
 def bounds_of(scenario: Scenario, scheme: str) -> tuple[Bound, ...]:
@@ -172,10 +106,11 @@ def bounds_of_cell(
     for station in stations:
         if scenario.client.unlimited and station.kind.startswith("client."):
             continue
-        words = _WORDS[station.kind]
+        words = RESOURCE_WORDS[station.kind]
+        assert words.limit, f"{station.kind}: got no words for a limit"
         bounds.setdefault(
-            words.resource,
-            Bound(words.resource, station.rate_per_s, _why(station, words)),
+            words.limit,
+            Bound(words.limit, station.rate_per_s, _why(station, words)),
         )
     return tuple(bounds.values())
 
@@ -267,7 +202,7 @@ def _cheaper(
     return tuple(sorted(cheaper, key=lambda station: station.rate_per_s))
 
 
-def _why(station: StationDemand, words: _Words) -> str:
+def _why(station: StationDemand, words: ResourceWords) -> str:
     """Write the arithmetic of a bound."""
     parts = [f"{station.units:,} {words.servers}"]
     if station.servers < station.units:
