@@ -187,12 +187,12 @@ def requests_in_flight(
         _loads_of_queues(pool.cluster.resources, demands_ns), total, rng
     )
     crowded = _crowded(pool, lengths, busiest)
-    per_demand = np.zeros(len(lengths))
-    np.divide(lengths, demands_ns, out=per_demand, where=demands_ns > 0)
+    # No requests are at resources without demand.
+    per_demand = np.divide(lengths, demands_ns, out=lengths, where=demands_ns > 0)
     at_resources = np.zeros(len(group_weights))
     waiting = np.zeros(len(group_weights))
     for resource in crowded:
-        at_one = np.zeros(len(lengths))
+        at_one = np.zeros(len(per_demand))
         at_one[resource] = per_demand[resource]
         per_demand[resource] = 0
         in_line = sample.by_group(group_weights, at_one)
