@@ -36,31 +36,19 @@ _CHUNK_BYTES = 4 << 20
 
 def questions(d: Given) -> Questions:
     """Return the questions. The lesson passes on `coded`, a PUT, and `got`, a GET."""
+    yield from _about_space(d)
+    yield from _about_requests(d)
+
+
+def _about_space(d: Given) -> Questions:
+    """Return the questions about the space of objects."""
     code = f"RS({d.k},{d.m})"
     other = f"RS({d.other_k},{d.other_m})"
-    hidden_shards = d.hidden_k + d.hidden_m
-
-    def classic_kib(size_kib: int) -> int:
-        return int(_stripes(size_kib, d) * (d.k + d.m) * d.unit_kib)
-
-    def mean_stored_kib() -> float:
-        small = d.small_percent / 100
-        large_kib = d.large_mib * 1024
-        large = (1 - small) * classic_kib(large_kib)
-        return float(small * classic_kib(d.small_kib) + large)
-
-    def mean_kib() -> float:
-        small = d.small_percent / 100
-        return float(small * d.small_kib + (1 - small) * d.large_mib * 1024)
-
-    def transactions() -> int:
-        return int(6 + 2 * (d.other_k + d.other_m))
-
     yield Question(
         "space in a classic pool",
         f"A classic pool of {code} has stripe units of {d.unit_kib} KiB. How many KiB do the drives "
         f"hold for an object of {d.size_kib} KiB?",
-        lambda: classic_kib(d.size_kib),
+        lambda: _classic_kib(d.size_kib, d),
         unit="KiB",
         tolerance=0.001,
         hint="Count stripes, the last one padded. Each has k + m units.",
@@ -77,7 +65,7 @@ def questions(d: Given) -> Questions:
         hint="Only the last stripe differs: shards without data store nothing there, and a parity is as "
         "long as the longest chunk. All is rounded up to 4 KiB.",
         why=lambda stored: (
-            f"Padding costs {classic_kib(d.size_kib) - int(stored)} KiB less than in a classic pool."
+            f"Padding costs {_classic_kib(d.size_kib, d) - int(stored)} KiB less than in a classic pool."
         ),
     )
     yield Question(
@@ -94,7 +82,7 @@ def questions(d: Given) -> Questions:
         "space of a mix",
         f"{d.small_percent} % of the objects in the first pool have {d.small_kib} KiB, the others "
         f"{d.large_mib} MiB. How many bytes do the drives hold for a byte of the objects?",
-        lambda: mean_stored_kib() / mean_kib(),
+        lambda: _mean_stored_kib(d) / _mean_kib(d),
         unit="B/B",
         tolerance=0.005,
         hint="Divide the mean space by the mean size.",
@@ -106,12 +94,12 @@ def questions(d: Given) -> Questions:
     yield Question(
         "space of the small ones",
         "And what share of the space do the small objects take?",
-        lambda: d.small_percent * classic_kib(d.small_kib) / mean_stored_kib(),
+        lambda: d.small_percent * _classic_kib(d.small_kib, d) / _mean_stored_kib(d),
         unit="%",
         tolerance=0.02,
         hint="Their part of the number times their space, over the mean space.",
         why=lambda _: (
-            f"They are {d.small_percent * d.small_kib / mean_kib():.2g} % of the bytes."
+            f"They are {d.small_percent * d.small_kib / _mean_kib(d):.2g} % of the bytes."
         ),
     )
     yield Question(
@@ -127,11 +115,18 @@ def questions(d: Given) -> Questions:
             "large object ends with a full stripe, except the last."
         ),
     )
+
+
+def _about_requests(d: Given) -> Questions:
+    """Return the questions about requests, and the one that asks backwards."""
+    code = f"RS({d.k},{d.m})"
+    other = f"RS({d.other_k},{d.other_m})"
+    hidden_shards = d.hidden_k + d.hidden_m
     yield Question(
         "transactions",
         f"A small PUT to a classic pool of {other}: how many transactions do the OSDs commit, with those "
         "of the index on three replicas each?",
-        transactions,
+        lambda: _transactions(d),
         unit="transactions",
         tolerance=0,
         hint="Two updates of the index. The head is written on each shard, and each shard rolls forward "
@@ -144,12 +139,12 @@ def questions(d: Given) -> Questions:
         "PUTs that drives can commit",
         f"{d.osds} OSDs commit {d.per_osd:,} transactions a second each. How many such PUTs a second is "
         "that at most?",
-        lambda: d.osds * d.per_osd / transactions(),
+        lambda: d.osds * d.per_osd / _transactions(d),
         unit="1/s",
         tolerance=0.005,
         hint="All transactions over those of one PUT.",
         why=lambda rate: (
-            f"With three copies it would be {rate * transactions() / 9:,.0f}."
+            f"With three copies it would be {rate * _transactions(d) / 9:,.0f}."
         ),
     )
     yield Question(
@@ -185,6 +180,29 @@ def questions(d: Given) -> Questions:
         hint="The first number counts shards, the second one those with data.",
         why=f"{hidden_shards} units are a stripe, {d.hidden_k} of them hold data.",
     )
+
+
+def _classic_kib(size_kib: int, d: Given) -> int:
+    """Return the space of an object in a classic pool [KiB]."""
+    return int(_stripes(size_kib, d) * (d.k + d.m) * d.unit_kib)
+
+
+def _mean_stored_kib(d: Given) -> float:
+    """Return the mean space of the objects of a mix [KiB]."""
+    small = d.small_percent / 100
+    large = (1 - small) * _classic_kib(d.large_mib * 1024, d)
+    return float(small * _classic_kib(d.small_kib, d) + large)
+
+
+def _mean_kib(d: Given) -> float:
+    """Return the mean size of the objects of a mix [KiB]."""
+    small = d.small_percent / 100
+    return float(small * d.small_kib + (1 - small) * d.large_mib * 1024)
+
+
+def _transactions(d: Given) -> int:
+    """Return the transactions of a small PUT to a coded pool [count]."""
+    return int(6 + 2 * (d.other_k + d.other_m))
 
 
 def _stripes(size_kib: int, d: Given) -> int:
