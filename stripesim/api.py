@@ -732,7 +732,8 @@ def load_curves(
     p99_bounds_s
         Bounds of the 99th percentile [s] to find the highest rate for. That of ``[plan]`` is added.
     requests
-        Requests of each run [count]. Each point has 5 runs. Default: 6,000 to 20,000, by the number of OSDs.
+        Requests of each run [count]. Each point has 5 runs. Default: 6,000 to 20,000, by the number of OSDs,
+        and 2,000 with kind s3.
     jobs
         Worker processes [count], as for `sweep`.
     unchecked

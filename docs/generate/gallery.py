@@ -150,6 +150,28 @@ def _clay_repair(requests: Sequence[Any]) -> Answer:
     return _mebibytes(clay, "private_net_bytes"), why
 
 
+def _small_object(requests: Sequence[Any]) -> Answer:
+    copies, coded = (_stored_kib(request) for request in requests)
+    transactions = [
+        sum(step.step.label.endswith("kv submit") for step in request.steps)
+        for request in requests
+    ]
+    why = (
+        f"A classic pool pads the object to a whole stripe: 8 + 3 chunks of 4 KiB. Three copies "
+        f"take {copies:g} KiB. Beside the data, the PUT updates the bucket index twice on three "
+        f"OSDs. All shards commit {transactions[1]} transactions, with three copies "
+        f"{transactions[0]}. An optimised pool (Tentacle) stores one chunk of data and three "
+        f"parities, 16 KiB."
+    )
+    return coded, why
+
+
+def _stored_kib(request: Any) -> float:
+    """Return the data that all devices store for a request, without their logs [KiB]."""
+    totals = request.totals()
+    return float(totals["device_write_bytes"] - totals["device_log_bytes"]) / KIB
+
+
 def _lock(requests: Sequence[Any]) -> Answer:
     (coded,) = requests
     held_ns = sum(
@@ -258,6 +280,18 @@ PICTURES = (
         "A client overwrites 4 KiB in an RS(6,3) pool of Tentacle. How many shards get new data?",
         "shards",
         _parity_delta,
+    ),
+    Picture(
+        "small-object",
+        "A PUT of 4 KiB through a gateway: three copies and RS(8,3)",
+        14,
+        lambda: stripesim.explain(
+            "put", ["rep:3", "rs:8,3"], 4 * KIB, generation="squid"
+        ),
+        "An S3 client stores an object of 4 KiB in a pool of RS(8,3) of Squid. How much do all "
+        "drives together store?",
+        "KiB",
+        _small_object,
     ),
 )  # fmt: skip
 

@@ -45,7 +45,7 @@ def load(
         int | None,
         typer.Option(
             min=100,
-            help="Requests of each run, 5 for each point. Default: 6,000 to 20,000, by the OSDs.",
+            help="Requests of each run, 5 for each point. Default: 6,000 to 20,000, by the OSDs; s3: 2,000.",
         ),
     ] = None,
     unchecked: options.UncheckedOption = False,
@@ -58,7 +58,7 @@ def load(
     to = output.destination(out, json_to, report=report, width=width)
     bounds_s = [_bound_s(text) for text in p99 or ()]
     from stripesim.scenarios.answers.load.answer import answer_of_load
-    from stripesim.scenarios.answers.load.curves import POINTS_MAX, load_curves
+    from stripesim.scenarios.answers.load.curves import STEPS, load_curves
     from stripesim.scenarios.schema.keys import cells
     from stripesim.scenarios.schema.loader import load_scenario
 
@@ -67,7 +67,7 @@ def load(
         answer = _answer_of_vms(loaded, bounds_s, engine, jobs)
         output.deliver(answer, to, unchecked=unchecked)
         return
-    total = POINTS_MAX * len(cells(loaded))
+    total = STEPS * len(cells(loaded))
     with output.progress(loaded.name, total) as step:
         curves = load_curves(
             loaded,

@@ -35,6 +35,8 @@ HEADERS = 0.06
         ("local-repair", 2.0, 2.05),
         # Ten thirds of 4/9 MiB, and a whole shard to its new place.
         ("clay-repair", 10 * 4 / 27 + 4 / 9, (10 * 4 / 27 + 4 / 9) * (1 + HEADERS)),
+        # A stripe of eleven chunks of 4 KiB.
+        ("small-object", 44, 44),
     ],
 )
 def test_answers_are_those_of_arithmetic(name, low, high):

@@ -102,8 +102,8 @@ def _solved_with_prints(lesson: Path, seed: int) -> tuple[teach.Lesson, dict[str
         return solve(lesson, seed), before
 
 
-def test_there_are_thirteen_lessons_each_with_its_answers() -> None:
-    assert [int(lesson.name[:2]) for lesson in LESSONS] == list(range(1, 14))
+def test_there_are_fourteen_lessons_each_with_its_answers() -> None:
+    assert [int(lesson.name[:2]) for lesson in LESSONS] == list(range(1, 15))
     for lesson in LESSONS:
         assert teach.open_lesson(name_of(lesson)).questions
     with pytest.raises(ValueError, match="lesson: got 'none'"):
@@ -139,7 +139,13 @@ def test_a_lesson_runs_and_computes_its_answers(lesson: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["anatomy-of-a-write", "calibrate", "grow-a-cluster", "queueing-theory"],
+    [
+        "anatomy-of-a-write",
+        "calibrate",
+        "grow-a-cluster",
+        "objects-under-a-code",
+        "queueing-theory",
+    ],
 )
 def test_no_answer_is_printed_before_its_question(name: str) -> None:
     lesson = next(path for path in LESSONS if name_of(path) == name)

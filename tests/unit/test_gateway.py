@@ -12,6 +12,8 @@ from stripesim.models.coding import parse_scheme
 from stripesim.models.hdd import HddModel
 from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.explain.request import explain
+from stripesim.scenarios.answers.load.curves import curve_builders
+from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.bound import bounds_of_cell
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.models import build_models
@@ -25,6 +27,7 @@ from stripesim.scenarios.forms.rebuild import idle_rebuild
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.sim.engine.graph import GraphBuilder
+from stripesim.sim.observe.critical_path import COST_KEYS
 from support.messages import states
 
 KIB = 1 << 10
@@ -444,6 +447,27 @@ def test_a_report_and_a_sweep_show_objects(tmp_path, command) -> None:
     assert status == 0
     # Two depths, two operations and two sizes.
     assert len(json.loads(out)["rows"]) == 8
+
+
+@pytest.mark.parametrize(
+    ("size", "parts"),
+    [("64k", ""), ("20MiB", 'multipart_threshold_bytes = "8MiB"')],
+)
+def test_the_latency_of_objects_is_split_into_steps(size, parts) -> None:
+    one = scenario(
+        f'ops = ["put", "get"]\nobject_sizes_bytes = ["{size}"]\nobjects = 1000\n{parts}'
+    )
+    for row in run_scenario(one, costs=True).rows.to_dicts():
+        spent_ns = sum(row[key] for key in COST_KEYS)
+        assert spent_ns == pytest.approx(row["cost_latency_mean_ns"])
+        # Client and gateway take most of the time of one request.
+        assert row["cost_client_ns"] > 0
+
+
+def test_a_load_curve_of_objects_has_fewer_requests_than_one_of_images() -> None:
+    # Runs as long as those of images take a minute for each curve, and each size is a curve.
+    (builder,) = curve_builders(scenario('ops = ["put"]\nobject_sizes_bytes = ["4k"]'))
+    assert builder.settings.requests == 2000
 
 
 def test_parts_of_an_upload_move_the_bytes_of_the_object() -> None:

@@ -428,6 +428,27 @@ def test_points_come_one_by_one_until_the_caller_stops():
     assert builder.curve().points == tuple(points)
 
 
+def test_progress_is_reported_before_the_first_point():
+    # Runs that look for the saturation are the longest: of large objects, they take minutes.
+    scenario = load_scenario("quickstart", sets=["workload.ops=read", "schemes=rep:3"])
+    said = []
+
+    (curve,) = load_curves(
+        scenario,
+        jobs=1,
+        replications=2,
+        requests=500,
+        points_max=8,
+        progress=lambda words, total=None: said.append(words),
+    )
+
+    searched = [words for words in said if words == "rep:3: saturation"]
+    # At least two loops of different depth, and their replications.
+    assert len(searched) >= 3
+    assert said[: len(searched)] == searched
+    assert len(said) - len(searched) == len(curve.points)
+
+
 def test_the_pool_answers_items_that_are_appended_while_it_works():
     # Covered by the curves of two workers: each batch depends on the answers to the one before.
     scenario = parse_scenario(

@@ -39,11 +39,17 @@ CURVES_MAX: Final = 24
 REPLICATIONS: Final = 5
 #: Points of one curve.
 POINTS_MAX: Final = 14
+#: Batches of runs that find the saturation of a curve, about: steps of progress before its points.
+SEARCH_STEPS: Final = 4
+#: Steps of progress of one curve, about.
+STEPS: Final = POINTS_MAX + SEARCH_STEPS
 
 # Requests of one run: for each OSD, at least, and at most.
 _REQUESTS_PER_OSD: Final = 250
 _REQUESTS_MIN: Final = 6000
 _REQUESTS_MAX: Final = 20_000
+# Requests of one run for objects in buckets: each of their sizes is a curve, and a PUT has 300 steps or more.
+_REQUESTS_S3: Final = 2000
 
 
 def load_curves(
@@ -75,14 +81,15 @@ def load_curves(
         alike. With `plan.interval_percent`, steady points run under further seeds until their mean latency
         and 99th percentile are known that well.
     requests
-        Requests of each run [count]. Default: 6,000 to 20,000, by the number of OSDs. Runs near and past
-        saturation have three times as many, or nine if the latency still rises.
+        Requests of each run [count]. Default: 6,000 to 20,000, by the number of OSDs, and 2,000 with kind s3.
+        Runs near and past saturation have three times as many, or nine if the latency still rises.
     points_max
         Points of each curve [count].
     jobs
         Worker processes [count]. None uses all cores. 1 runs everything in this process.
     progress
-        Called after each point with its scheme and rate.
+        Called after each point with its scheme and rate, and after each batch of runs that looks for the
+        saturation.
     unchecked
         Keep the numbers of runs that the audit refuses.
 
@@ -108,7 +115,7 @@ def load_curves(
         points_max=points_max,
         unchecked=unchecked,
     )
-    for curve, point in new_points(builders, jobs=jobs):
+    for curve, point in new_points(builders, jobs=jobs, on_search=progress):
         progress(f"{curve.cell.scheme} at {rounded_rate(point.offered_iops)}/s")
     return [builder.curve() for builder in builders if builder.is_begun]
 
@@ -154,6 +161,8 @@ def _bounds_ns(scenario: Scenario, p99_bounds_s: Sequence[float]) -> tuple[float
 
 def _requests_of(scenario: Scenario) -> int:
     """Return the requests of a run, more for a larger cluster."""
+    if scenario.workload.is_s3:
+        return _REQUESTS_S3
     wanted = _REQUESTS_PER_OSD * scenario.cluster.osd_count
     return min(_REQUESTS_MAX, max(_REQUESTS_MIN, wanted))
 
@@ -220,6 +229,7 @@ def new_points(
     *,
     jobs: int | None = None,
     should_stop: Callable[[], bool] = lambda: False,
+    on_search: OnStep = silent,
 ) -> Iterator[NewPoint]:
     """Run the batches of all curves side by side until all are complete, and yield each point.
 
@@ -231,6 +241,8 @@ def new_points(
         Worker processes [count]. None uses all cores. 1 runs everything in this process.
     should_stop
         Asked after each run. If it returns True, the curves remain as they are.
+    on_search
+        Called after each batch of a curve that looks for its saturation, which has no points yet.
     """
     curves = [builder.runs() for builder in builders]
     waiting: deque[_Slot] = deque()
@@ -256,8 +268,11 @@ def new_points(
             measured[slot.number] = answer
             if len(measured) < sizes[slot.curve]:
                 continue
+            builder = builders[slot.curve]
             batch = _next_batch(curves[slot.curve], measured)
-            yield from builders[slot.curve].take_new()
+            if not builder.is_begun:
+                on_search(f"{builder.cell.scheme}: saturation")
+            yield from builder.take_new()
             if batch is not None:
                 queue(slot.curve, batch)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from stripesim.scenarios.answers.load.curves import load_curves
+from stripesim.scenarios.answers.load.curves import SEARCH_STEPS, load_curves
 from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.plan.candidates import scenario_of_result
 from stripesim.scenarios.schema.keys import Scenario
@@ -41,7 +41,7 @@ def curves_of_plan(
     engine
         ``compiled`` or ``simpy``.
     progress
-        Called after each point with words, and with the number of all points.
+        Called after each step of a curve with words, and with the number of all steps, about.
 
     Returns
     -------
@@ -68,10 +68,10 @@ def curves_of_plan(
         requests = min(requests, _PLAN_LONGER * scenario.workload.requests)
     # In the order of the other figures, so that schemes have the same colours.
     names = sorted(by_scheme, key=scenario.schemes.index)
-    points = _PLAN_POINTS * len(names)
+    steps = (_PLAN_POINTS + SEARCH_STEPS) * len(names)
 
-    def on_point(words: str, total: int | None = None) -> None:
-        progress(f"load curve of {words}", points)
+    def on_step(words: str, total: int | None = None) -> None:
+        progress(f"load curve of {words}", steps)
 
     return load_curves(
         [scenario_of_result(scenario, plan, by_scheme[name]) for name in names],
@@ -80,5 +80,5 @@ def curves_of_plan(
         replications=_PLAN_REPLICATIONS,
         requests=requests,
         points_max=_PLAN_POINTS,
-        progress=on_point,
+        progress=on_step,
     )

@@ -7,6 +7,7 @@ import numpy as np
 from stripesim.scenarios.cells.run import Repeat, repeat_cell
 from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.ceph.gateway.planner import S3Planner
 from stripesim.sim.ceph.loops import ClientStream
 from stripesim.sim.ceph.planner import RequestPlanner
 from stripesim.sim.engine.draws import seed_state
@@ -141,7 +142,7 @@ def _splitters(
 ) -> dict[int, PathSplitter]:
     """Return a splitter of latencies for each template."""
     planner = result.foreground
-    assert isinstance(planner, RequestPlanner | ClientStream)
+    assert isinstance(planner, RequestPlanner | S3Planner | ClientStream)
     tables = factor_tables(planner.pool)
     state = seed_state(scenario.seed)
     return {
