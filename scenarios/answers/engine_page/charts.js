@@ -83,16 +83,19 @@ globalThis.charts = (() => {
       (x, y) => path(shares.map((share) => [x(found.at(share) / unit_ns), y(100 * share)])));
   }
 
-  // Bars with names and values. A mark is a line across its bar.
+  // Bars with names and values. A mark is a line across its bar. On a phone, names are above their bars.
   function bars(title, rows) {
     const longest = Math.max(...rows.map((row) => row.name.length));
-    const step = 26, left = Math.min(205, 16 + 6.3 * longest), width = WIDTH - left - 60;
+    const above = isPhone ? 18 : 0, step = 26 + above;
+    const left = isPhone ? 1 : Math.min(205, 16 + 6.3 * longest), width = WIDTH - left - 60;
+    const anchor = isPhone ? `x="${left}"` : `x="${left - 8}" text-anchor="end"`;
     let svg = `<svg viewBox="0 0 ${WIDTH} ${step * rows.length + 4}" role="img" aria-label="${title}">`;
     rows.forEach((row, index) => {
-      const y = step * index + 4;
-      svg += `<text class="name" x="${left - 8}" y="${y + 14}" text-anchor="end">${row.name}</text>`
+      const y = step * index + 4 + above;
+      const x = left + width * row.mark;
+      svg += `<text class="name" ${anchor} y="${y + (isPhone ? -5 : 14)}">${row.name}</text>`
         + `<rect class="back" x="${left}" y="${y}" width="${width}" height="18"/><rect class="bar" x="${left}" y="${y}" width="${width * row.share}" height="18"/>`
-        + (row.mark === undefined ? "" : `<line class="grid" x1="${left + width * row.mark}" x2="${left + width * row.mark}" y1="${y}" y2="${y + 18}" style="stroke: var(--other); stroke-width: 3"/>`)
+        + (row.mark === undefined ? "" : `<line class="grid" x1="${x}" x2="${x}" y1="${y}" y2="${y + 18}" style="stroke: var(--other); stroke-width: 3"/>`)
         + `<text x="${WIDTH - 52}" y="${y + 14}">${row.text}</text>`;
     });
     return `${svg}</svg>`;
