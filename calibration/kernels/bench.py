@@ -265,7 +265,7 @@ def benchmark(
     cores
         Processes of the last part. None uses all cores available to this process; 0 skips the part.
     progress
-        Function that receives a short description of each stage.
+        Called before each stage.
 
     Returns
     -------
@@ -280,15 +280,19 @@ def benchmark(
     """
     parts: list[tuple[str, list[int], list[str]]] = []
     rows: list[Row] = []
-    for name in dict.fromkeys(schemes):
-        progress(f"{name}: calls")
+    codes = dict.fromkeys(schemes)
+    kinds = ("warm", "cold") if cold else ("warm",)
+    # Of each code: calls, the kernel in each kind of buffers, calls with cold buffers, and all cores.
+    stages_count = 1 + len(kinds) + cold + (cores != 0)
+    steps_count = len(codes) * stages_count + len(kinds)
+    for name in codes:
+        progress(f"{name}: calls", steps_count)
         swept = sweep_sizes(parse_scheme(name).k) if sweep else None
         warm_rows = measure([name], sizes_bytes or swept, backends, rounds=rounds)
         rows += [row | {"buffers": "warm", "cores": 1} for row in warm_rows]
         names = list(dict.fromkeys(row["backend"] for row in warm_rows))
         parts.append((name, sorted({row["size_bytes"] for row in warm_rows}), names))
     every_size = sorted({size for _, sizes, _ in parts for size in sizes})
-    kinds = ("warm", "cold") if cold else ("warm",)
     for buffers in kinds:
         progress(f"copies, {buffers} buffers")
         rows += memcpy_rows(every_size, cold=buffers == "cold", rounds=rounds)

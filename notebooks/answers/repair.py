@@ -117,7 +117,7 @@ def questions(d: Given) -> Questions:
         lambda: clay_share(clay_spent_ns()),
         unit="%",
         tolerance=0.02,
-        hint="See the line below the heading of Clay's timeline.",
+        hint="Divide the largest of the times just printed by their sum.",
         why=lambda _: (
             f"It is {max(clay_spent_ns(), key=clay_spent_ns().__getitem__)}. Clay pays elsewhere "
             "for the bytes "

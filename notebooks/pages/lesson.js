@@ -50,8 +50,20 @@ globalThis.lessons = (() => {
   // As `answer_text` of teach.py.
   function textOf(value) {
     if (typeof value !== "number") return String(value);
-    if (Number.isInteger(value) || Math.abs(value) >= 1000) return Math.round(value).toLocaleString("en");
-    return String(Number(value.toPrecision(3)));
+    if (Number.isInteger(value) || Math.abs(value) >= 1000) return toWhole(value).toLocaleString("en");
+    return String(toThreeDigits(value));
+  }
+
+  // Python rounds a tie to the even digit, JavaScript does not.
+  function toWhole(value) {
+    const rounded = Math.round(value);
+    return rounded - value === 0.5 && rounded % 2 ? rounded - 1 : rounded;
+  }
+
+  function toThreeDigits(value) {
+    const [, digits, rest, power] = value.toExponential(20).match(/^(-?\d\.\d\d)(\d+)(e.*)$/);
+    const isTie = /^50*$/.test(rest);
+    return isTie && digits.at(-1) % 2 === 0 ? Number(digits + power) : Number(value.toPrecision(3));
   }
 
   // Numbers may have commas between thousands.

@@ -1,4 +1,4 @@
-"""Simulate a stored run or sweep again from its provenance, and compare the rows by a hash."""
+"""Compute a stored answer again from its provenance, and compare the rows or values by a hash."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import polars as pl
 
 from stripesim._version import __version__
-from stripesim.models.documents import canonical_json
+from stripesim.models.documents import canonical_json, json_text
 from stripesim.models.problems import AnswerError, Problem
+from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import scenario_from, validated
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.files import csv_text
@@ -23,87 +24,201 @@ PROVENANCE: Final = "provenance.json"
 ROWS: Final = "results.csv"
 #: Columns that differ between runs: wall-clock time.
 _NOT_REPRODUCED: Final = frozenset({"engine_wall_s"})
+#: Keys of an answer that differ: wall-clock time, and where and when it was computed.
+_NOT_COMPARED: Final = frozenset({"wall_s", "provenance"})
 #: Most differing values that are listed.
 _LISTED_MAX: Final = 10
+
+_WANTED: Final = "the --out of stripesim run, sweep, load, plan, rehearse or durability"
 
 Lines = list[dict[str, str]]
 
 
 def answer_of_verification(folder: str | Path) -> Answer:
-    """Simulate a run or sweep again and compare its rows with the stored ones.
+    """Compute a stored answer again and compare its rows or values with the stored ones.
 
     Parameters
     ----------
     folder
-        Folder that ``--out`` of `run` or `sweep` wrote. Files that its scenario names must be where they
-        were, relative to the working directory.
+        Folder that ``--out`` of `run`, `sweep`, `load`, `plan`, `rehearse` or `durability` wrote. Files that
+        its scenario names must be where they were, relative to the working directory.
 
     Returns
     -------
     Answer
-        Its exit status is 1 if the rows differ.
+        Its exit status is 1 if the rows or values differ.
 
     Raises
     ------
     AnswerError
-        If the folder does not hold a run or a sweep.
+        If the folder does not hold such an answer.
     """
     folder = Path(folder)
+    for name, compute in _COMPUTED.items():
+        if (folder / name).is_file():
+            stored = _document(folder / name)
+            provenance = _checked(folder, stored.get("provenance"), {"configuration"})
+            again = compute(_scenario(provenance), provenance, stored)
+            lines = [_values(one) for one in (stored, json.loads(json_text(again)))]
+            return _verified(folder, provenance, "values", *lines)
     provenance = _provenance(folder)
-    stored = _lines((folder / ROWS).read_text(encoding="utf-8"))
-    again = _lines(csv_text(_simulated(provenance, stored)))
+    rows = _lines((folder / ROWS).read_text(encoding="utf-8"))
+    simulated = _lines(csv_text(_simulated(provenance, rows)))
+    return _verified(folder, provenance, "rows", rows, simulated)
+
+
+def _verified(
+    folder: Path, provenance: Mapping[str, Any], what: str, stored: Lines, again: Lines
+) -> Answer:
     hashes = {"stored": _sha256(stored), "again": _sha256(again)}
     is_equal = hashes["stored"] == hashes["again"]
-    versions = {"stored": str(provenance["stripesim"]), "again": __version__}
-    differing = list(_differences(stored, again))
     document = {
         "run": str(folder),
         "equal": is_equal,
-        "rows": len(stored),
+        what: len(stored) if what == "rows" else len(stored[0]),
         "sha256": hashes,
-        "stripesim": versions,
-        "differing": differing,
+        "stripesim": {"stored": str(provenance["stripesim"]), "again": __version__},
+        "differing": _differences(stored, again, what),
     }
     return Answer(
         document=document,
-        shown=list(_sentences(document)),
+        shown=list(_sentences(document, what)),
         status=0 if is_equal else 1,
     )
 
 
-def _sentences(document: Mapping[str, Any]) -> list[str]:
+def _load(
+    scenario: Scenario, provenance: Mapping[str, Any], stored: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    from stripesim.scenarios.answers.load.answer import answer_of_load
+    from stripesim.scenarios.answers.load.curves import load_curves
+
+    bounds_ns = {
+        bound["latency_p99_ns"]
+        for curve in stored["curves"]
+        for bound in curve["p99_bounds"]
+    }
+    curves = load_curves(
+        scenario,
+        engine=str(provenance["engine"]),
+        p99_bounds_s=[bound_ns / 1e9 for bound_ns in sorted(bounds_ns)],
+        requests=provenance.get("requests"),
+        unchecked=bool(stored["refusals"]),
+    )
+    engine = str(provenance["engine"])
+    return dict(answer_of_load(scenario, curves, engine=engine).document)
+
+
+def _plan(
+    scenario: Scenario, provenance: Mapping[str, Any], stored: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    from stripesim.scenarios.answers.plan.plan import make_plan
+
+    return make_plan(scenario, engine=str(provenance["engine"])).document
+
+
+def _rehearsal(
+    scenario: Scenario, provenance: Mapping[str, Any], stored: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    from stripesim.scenarios.answers.rehearse.rehearse import rehearse
+
+    # Both engines give the same nanoseconds.
+    return rehearse(scenario, unchecked=bool(stored["refusals"]))
+
+
+def _durability(
+    scenario: Scenario, provenance: Mapping[str, Any], stored: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    from stripesim.scenarios.answers.durability.durability import answer
+
+    is_unchecked = any(
+        row["refused"] and row["nines"] is not None for row in stored["rows"]
+    )
+    return answer(
+        scenario,
+        provenance["method"],
+        walks=int(provenance["walks"]),
+        unchecked=is_unchecked,
+    )
+
+
+#: File of an answer that states all it was made from, and how it is computed again.
+_COMPUTED: Final[
+    Mapping[
+        str,
+        Callable[[Scenario, Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]],
+    ]
+] = {
+    "load.json": _load,
+    "plan.json": _plan,
+    "rehearsal.json": _rehearsal,
+    "durability.json": _durability,
+}
+
+
+def _values(document: Mapping[str, Any]) -> Lines:
+    """Return the values of an answer by their places, as one row."""
+    return [dict(_leaves(document))]
+
+
+def _leaves(value: object, place: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for key, one in value.items():
+            if key not in _NOT_COMPARED:
+                yield from _leaves(one, f"{place}.{key}" if place else key)
+    elif isinstance(value, list):
+        for number, one in enumerate(value):
+            yield from _leaves(one, f"{place}[{number}]")
+    else:
+        yield place, json.dumps(value, ensure_ascii=False)
+
+
+def _sentences(document: Mapping[str, Any], what: str) -> list[str]:
     hashes = document["sha256"]
     versions = document["stripesim"]
     lines = [
-        f"rows sha256 {hashes['stored']} (stored, stripesim {versions['stored']})",
-        f"rows sha256 {hashes['again']} (again, stripesim {versions['again']})",
+        f"{what} sha256 {hashes['stored']} (stored, stripesim {versions['stored']})",
+        f"{what} sha256 {hashes['again']} (again, stripesim {versions['again']})",
     ]
     if document["equal"]:
-        return [f"reproduced: all {document['rows']} rows are equal", *lines]
-    return ["not reproduced: the rows differ", *lines, *document["differing"]]
+        return [f"reproduced: all {document[what]} {what} are equal", *lines]
+    return [f"not reproduced: the {what} differ", *lines, *document["differing"]]
 
 
 def _provenance(folder: Path) -> dict[str, Any]:
-    wanted = "the --out of stripesim run or sweep"
     for name in (PROVENANCE, ROWS):
         if not (folder / name).is_file():
             raise AnswerError(
-                Problem(place=str(folder), got=f"no {name}", wanted=wanted)
+                Problem(place=str(folder), got=f"no {name}", wanted=_WANTED)
             )
+    return _checked(folder, _document(folder / PROVENANCE), {"configuration", "engine"})
+
+
+def _document(path: Path) -> dict[str, Any]:
     try:
-        document = json.loads((folder / PROVENANCE).read_text("utf-8"))
-    except ValueError as error:
-        place = str(folder / PROVENANCE)
-        raise AnswerError(Problem(place=place, got=str(error), wanted="JSON")) from None
-    has_run = isinstance(document, dict) and {
-        "stripesim",
-        "configuration",
-        "engine",
-    } <= (document.keys())
-    if not has_run:
+        return dict(json.loads(path.read_text("utf-8")))
+    except (ValueError, TypeError) as error:
+        problem = Problem(place=str(path), got=str(error), wanted="JSON with keys")
+        raise AnswerError(problem) from None
+
+
+def _checked(folder: Path, document: object, needed: set[str]) -> dict[str, Any]:
+    """Return a provenance, or raise an error if nothing can be computed from it."""
+    if not isinstance(document, dict) or not {"stripesim", *needed} <= document.keys():
         got = "the provenance of another command"
-        raise AnswerError(Problem(place=str(folder), got=got, wanted=wanted))
+        raise AnswerError(Problem(place=str(folder), got=got, wanted=_WANTED))
     return dict(document)
+
+
+def _scenario(provenance: Mapping[str, Any]) -> Scenario:
+    # Rules refuse some keys that a run does not use, so keys with their defaults are left out.
+    try:
+        known = validated(provenance["configuration"])
+    except ValueError:
+        got = f"a configuration of stripesim {provenance['stripesim']} that cannot be read"
+        wanted = f"that of stripesim {__version__}"
+        raise AnswerError(Problem(place=PROVENANCE, got=got, wanted=wanted)) from None
+    return scenario_from(known.model_dump(mode="json", exclude_defaults=True))
 
 
 def _simulated(provenance: Mapping[str, Any], stored: Lines) -> pl.DataFrame:
@@ -112,14 +227,7 @@ def _simulated(provenance: Mapping[str, Any], stored: Lines) -> pl.DataFrame:
     from stripesim.scenarios.answers.sweep.plan import plan_sweep
     from stripesim.scenarios.answers.sweep.run import run_sweep
 
-    # Rules refuse some keys that a run does not use, so keys with their defaults are left out.
-    try:
-        known = validated(provenance["configuration"])
-    except ValueError:
-        got = f"a configuration of stripesim {provenance['stripesim']} that cannot be read"
-        wanted = f"that of stripesim {__version__}"
-        raise AnswerError(Problem(place=PROVENANCE, got=got, wanted=wanted)) from None
-    scenario = scenario_from(known.model_dump(mode="json", exclude_defaults=True))
+    scenario = _scenario(provenance)
     engine = str(provenance["engine"])
     is_unchecked = any(row.get("refused") and row.get("iops") for row in stored)
     asked = provenance.get("sweep")
@@ -156,12 +264,13 @@ def _sha256(rows: Lines) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _differences(stored: Lines, again: Lines) -> list[str]:
-    """List the first differences of two tables."""
+def _differences(stored: Lines, again: Lines, what: str) -> list[str]:
+    """List the first differences of two tables, or of the values of two answers."""
     if len(stored) != len(again):
         return [f"{len(stored)} rows are stored, {len(again)} were simulated"]
     found = [
-        f"row {number}: {key}: stored {before.get(key, 'no column')}, again {after.get(key, 'no column')}"
+        f"{f'row {number}: ' if what == 'rows' else ''}{key}: "
+        f"stored {before.get(key, 'none')}, again {after.get(key, 'none')}"
         for number, (before, after) in enumerate(zip(stored, again, strict=True))
         for key in dict.fromkeys((*before, *after))
         if before.get(key) != after.get(key)

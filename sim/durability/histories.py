@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from math import exp, expm1, log10
+from math import ceil, exp, expm1, log, log10
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -143,6 +143,7 @@ def exposure_losses(
     scales = np.concatenate([[1.0], per_strike])
     total = _nothing_seen(study, recorded=0)
     histories = 0
+    rounds = 0
     while True:
         more = max(1, histories // 2)
         seen = _histories(study, histories, more, spread)
@@ -151,9 +152,11 @@ def exposure_losses(
         result = _estimate(study, total, scales / histories)
         events, side_walks, _ = total.counts.tolist()
         effort_max = EFFORT_MAX * walks / WALKS
+        rounds += 1
         progress(
             f"{histories:,} histories with {events:,.0f} of at most {effort_max:,.0f} events, "
-            f"{side_walks:,.0f} side walks"
+            f"{side_walks:,.0f} side walks",
+            rounds + _rounds_left(events + side_walks, effort_max),
         )
         precise = side_walks >= SIDE_WALKS * walks and _is_narrow(result)
         is_last = precise or events + side_walks >= effort_max
@@ -170,6 +173,11 @@ def exposure_losses(
             return replace(counted, loss_of_exposure=result.loss_of_exposure)
         if is_last:
             return result
+
+
+def _rounds_left(effort: float, effort_max: float) -> int:
+    """Return after how many further rounds the effort is the largest. Each adds half of what was done."""
+    return max(0, ceil(log(effort_max / max(1.0, effort), 1.5)))
 
 
 def _has_exposures(total: history.Watched) -> bool:

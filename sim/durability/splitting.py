@@ -619,7 +619,8 @@ def _run_batches(
         for batch in (spread or pool.map)(run, range(batches)):
             results.append(batch)
             events += batch.events
-            progress(f"{len(results)} of {batches} batches, {events:,} events")
+            words = f"{len(results)} of {batches} batches, {events:,} events"
+            progress(words, batches)
         return results
 
 

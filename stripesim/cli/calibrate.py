@@ -30,9 +30,9 @@ def calibrate(
     to = output.destination(out, json_to)
     from stripesim.scenarios.answers.calibrate.answer import answer_of_calibration
     from stripesim.scenarios.answers.calibrate.calibrate import calibrate as fit_cluster
-    from stripesim.sim.observe.progress import print_step
 
-    calibration = fit_cluster(
-        measured, jobs=jobs, progress=print_step, unchecked=unchecked
-    )
+    with output.progress("calibrate", None) as step:
+        calibration = fit_cluster(
+            measured, jobs=jobs, progress=step, unchecked=unchecked
+        )
     output.deliver(answer_of_calibration(calibration), to, unchecked=unchecked)

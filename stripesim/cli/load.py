@@ -78,9 +78,8 @@ def load(
             progress=step,
             unchecked=unchecked,
         )
-    output.deliver(
-        answer_of_load(loaded, curves, engine=engine), to, unchecked=unchecked
-    )
+    answer = answer_of_load(loaded, curves, engine=engine, requests=requests)
+    output.deliver(answer, to, unchecked=unchecked)
 
 
 def _answer_of_vms(

@@ -117,8 +117,8 @@ def cite(
         bool,
         typer.Option(
             "--verify",
-            help="Simulate RUN_DIR again from its provenance, and compare the rows by a hash. Status 1 if "
-            "they differ.",
+            help="Compute RUN_DIR of run, sweep, load, plan, rehearse or durability again, and compare the "
+            "rows or values by a hash. Status 1 if they differ.",
         ),
     ] = False,
     json_to: options.JsonOption = None,
@@ -128,7 +128,8 @@ def cite(
     if verify:
         if folder is None:
             raise ValueError(
-                "--verify: got no RUN_DIR, wanted the --out of stripesim run or sweep"
+                "--verify: got no RUN_DIR, wanted the --out of stripesim run, sweep, load, plan, rehearse or "
+                "durability"
             )
         from stripesim.scenarios.answers.reproduce import answer_of_verification
 

@@ -10,15 +10,17 @@ from pathlib import Path
 
 import pytest
 
+import stripesim
 from stripesim.models.jit import prebuilt
 from stripesim.notebooks import marking
+from stripesim.notebooks.answers.queueing_theory import erlang_c_wait
 from stripesim.notebooks.page_lessons import (
     FOLDER,
     Measured,
     PageLesson,
     page_lessons,
 )
-from stripesim.notebooks.teach import Lesson, Question, signature
+from stripesim.notebooks.teach import Lesson, Question, answer_text, signature
 from stripesim.scenarios.answers.engine_page.page import PARTS
 from stripesim.sim import kernels
 from support.chromium import headless_chromium
@@ -46,12 +48,13 @@ def data_of(page):
     return json.loads(text)
 
 
-def node(tmp_path, data, *, seeds=(), judged=(), documents=()):
+def node(tmp_path, data, *, seeds=(), judged=(), documents=(), numbers=()):
     found = shutil.which("node")
     if found is None:
         pytest.skip("Node is not installed (apt-get install nodejs)")
     path = tmp_path / "input.json"
     given = {"data": data, "seeds": seeds, "judged": judged, "documents": documents}
+    given["numbers"] = numbers
     path.write_text(json.dumps(given))
     done = subprocess.run(
         [found, SCRIPT, WASM, path, *SCRIPTS],
@@ -110,6 +113,40 @@ def test_a_page_judges_as_python_does(tmp_path):
         question = Question("q", "", lambda v=value: v, unit=unit, tolerance=tolerance)
         given = text.replace("1,077", "1077")
         assert verdict == question.judge(given), (text, value)
+
+
+def test_a_page_rounds_ties_as_python_does(tmp_path):
+    # Binary numbers half-way between two texts: Python takes the even digit.
+    numbers = [5.625, 5.635, 0.03125, -5.625, 5.375, 1234.5, 1235.5, 12.25, 99.95, 7.0]
+    texts = node(tmp_path, {"runs": {}}, numbers=numbers)["texts"]
+    assert texts[:2] == ["5.62", "5.63"]
+    assert texts == [answer_text(number) for number in numbers]
+
+
+def test_the_page_of_koh_figures_states_the_numbers_of_its_study():
+    claims = stripesim.claims("koh2017")
+    held_out = sum(claim.role == "held-out" for claim in claims)
+    (ratio,) = (claim for claim in claims if claim.id == "koh2017-043")
+    lesson = LESSONS["koh-figures"]
+    asked = {one["name"]: one for one in lesson.questions}
+    assert f"{held_out} of the {len(claims)} numbers" in asked["held out"]["text"]
+    assert asked["held out"]["answer"].startswith(f"{held_out} *")
+    assert asked["a published number"]["answer"].endswith(
+        f"/ {float(ratio.published_text)})"
+    )
+
+
+def test_waits_of_the_queueing_lesson_are_those_of_theory():
+    lesson = LESSONS["queueing-theory"]
+    # With eight servers at half load, few requests wait: services by chance must not hide their wait.
+    numbers = {**vars(lesson.open("1").data), "servers": 8, "load": 0.5}
+    many, unlimited = (
+        Measured.of(lesson.runs[name].program(numbers)).mean_ms
+        for name in ("many", "unlimited")
+    )
+    wait = (many - unlimited) / 0.01
+    # 20,000 requests, of which 6 % wait: the standard error is about a tenth.
+    assert wait == pytest.approx(erlang_c_wait(8, 0.5), rel=0.3)
 
 
 def test_a_page_signs_as_python_does(tmp_path):

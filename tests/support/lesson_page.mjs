@@ -1,11 +1,12 @@
 // Compute lessons in Node as their page does: `node lesson_page.mjs KERNELS_WASM INPUT SCRIPT...`. Prints JSON.
-// INPUT is JSON with `data`, what the page stores, and `seeds` and `documents` to sign with their keys.
+// INPUT is JSON with `data`, what the page stores, and `seeds`, `documents` to sign with their keys, `judged`
+// answers, and `numbers` to write.
 import fs from "fs";
 
 const [wasm, input, ...scripts] = process.argv.slice(2);
 for (const script of scripts) (0, eval)(fs.readFileSync(script, "utf8"));
 const { lessons, stripesim } = globalThis;
-const { data, seeds, judged, documents } = JSON.parse(fs.readFileSync(input, "utf8"));
+const { data, seeds, judged, documents, numbers } = JSON.parse(fs.readFileSync(input, "utf8"));
 const exports = await stripesim.instantiate(fs.readFileSync(wasm));
 const simulator = new lessons.Simulator(exports, data);
 const opened = [];
@@ -23,4 +24,4 @@ for (const seed of seeds) {
 }
 const verdicts = judged.map(([text, value, tolerance, unit]) => lessons.judged(lessons.read(text), value, tolerance, unit));
 const signatures = documents.map(([document, key]) => lessons.signature(document, key));
-console.log(JSON.stringify({ opened, verdicts, signatures }));
+console.log(JSON.stringify({ opened, verdicts, signatures, texts: numbers.map(lessons.textOf) }));

@@ -499,8 +499,14 @@ def test_a_chain_of_single_rebuilds_says_where_rebuilds_overlap():
 
 def test_splitting_tells_its_effort_and_refuses_walks_that_would_not_end():
     told = []
-    split(grouped(afr=0.05, hours=4.0), walks=20, progress=told.append)
-    assert told[0].startswith("1 of 20 batches")
+    split(
+        grouped(afr=0.05, hours=4.0),
+        walks=20,
+        progress=lambda words, total=None: told.append((words, total)),
+    )
+    words, total = told[0]
+    assert words.startswith("1 of 20 batches")
+    assert total == 20
     # 12 drives × 0.0513 a year × 6 events each is 3.7 events a year: 5 million take 1.4 million years.
     longer = replace(grouped(afr=0.05, hours=4.0), horizon_s=1.5e6 * YEAR_S)
     assert "one walk follows at most 5e+06" in why_not(longer, "splitting")
@@ -533,8 +539,13 @@ def test_a_horizon_that_no_walk_can_follow_is_refused():
 
 def test_histories_tell_their_effort():
     told = []
-    exposure_losses(grouped(afr=0.05, hours=4.0), walks=20, progress=told.append)
-    assert "histories" in told[0]
+    exposure_losses(
+        grouped(afr=0.05, hours=4.0),
+        walks=20,
+        progress=lambda words, total=None: told.append((words, total)),
+    )
+    assert "histories" in told[0][0]
+    assert all(total >= number for number, (_, total) in enumerate(told, 1))
 
 
 def test_stripes_and_sets():

@@ -99,6 +99,18 @@ def test_crush_answers_by_every_method():
     assert walked["unavailability"] > 0
 
 
+def test_progress_ends_with_the_number_of_its_steps():
+    totals = []
+    scenario = parse_scenario(CRUSH)
+    answer(
+        scenario, "all", walks=20, progress=lambda words, total: totals.append(total)
+    )
+    # Two schemes, each with a rebuild, before their methods and the rounds of those are known.
+    assert totals[0] == 2
+    assert totals[-1] == len(totals)
+    assert all(total >= number for number, total in enumerate(totals, 1))
+
+
 def test_a_rack_that_goes_down_takes_groups_below_min_size_with_it():
     found = CRUSH.replace("units = 1", "").replace(
         'unit = "rack"', 'unit = "rack"\nunits = 4'

@@ -237,6 +237,14 @@ def test_every_host_and_every_osd_fails_once(roomy):
     assert (kinds.count("host"), kinds.count("osd")) == (6, 24)
 
 
+def test_progress_counts_rebuilds_and_tens_of_failures(roomy):
+    cluster, _ = roomy
+    totals = []
+    failures_of(cluster, progress=lambda words, total: totals.append(total))
+    # One pool with data is rebuilt. 6 hosts and 24 OSDs are three tens.
+    assert totals == [4] * 4
+
+
 def test_a_failed_osd_gives_the_bytes_of_each_of_its_groups_to_others(roomy):
     cluster, document = roomy
     row = row_of(document, "osd.7")

@@ -1,4 +1,4 @@
-"""`stripesim cite RUN_DIR --verify` repeats a run or sweep and compares its rows by a hash."""
+"""`stripesim cite RUN_DIR --verify` repeats an answer and compares its rows or values by a hash."""
 
 from __future__ import annotations
 
@@ -60,6 +60,95 @@ def test_a_changed_number_is_found(
     status, printed, _ = command("cite", out, "--verify")
     assert status == 1
     assert "row 0: iops: stored 12345, again " in printed
+
+
+DURABILITY = """
+schemes = ["rs:4,2"]
+[durability]
+placement = "clustered"
+drives = 60
+drive_bytes = "4TB"
+afr = 0.02
+repair_bytes_per_s = "100MB"
+"""
+REHEARSAL = """
+schemes = ["rep:3"]
+[cluster]
+hosts = 4
+osds_per_host = 1
+pg_num = 8
+drive_bytes = "1TB"
+stored_bytes = "10GB"
+[workload]
+kind = "open"
+ops = ["read"]
+patterns = ["rand"]
+block_sizes_bytes = ["4k"]
+image_bytes = "1GiB"
+rate_per_s = 50
+[[changes]]
+kind = "out"
+osds = [0]
+"""
+PLAN = """
+schemes = ["rep:3"]
+[cluster]
+pg_num = 32
+drive_bytes = "1TB"
+[workload]
+ops = ["read"]
+patterns = ["rand"]
+block_sizes_bytes = ["4k"]
+requests = 200
+image_bytes = "1GiB"
+[plan]
+hosts = [4]
+osds_per_host = [2]
+usable_bytes = "1TB"
+rate_per_s = 100.0
+p99_ms = 20.0
+simulated_max = 1
+replications = 2
+[plan.prices]
+host = 9000.0
+drive_per_tb = 95.0
+"""
+ANSWERS = {
+    "load": (f"schemes = ['rep:3']\n[workload]\n{LOAD}", ["--requests", 100, "--p99", "5ms", "--jobs", 1]),
+    "plan": (PLAN, []),
+    "rehearse": (REHEARSAL, []),
+    "durability": (DURABILITY, ["--method", "splitting", "--walks", 20]),
+}  # fmt: skip
+
+
+def answered(name: str, tmp_path: Path, command: Command) -> Path:
+    text, options = ANSWERS[name]
+    path = tmp_path / "asked.toml"
+    path.write_text(text)
+    out = tmp_path / "out"
+    command(name, path, *options, "--out", out)
+    return out
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_answer_is_reproduced(name: str, tmp_path: Path, command: Command) -> None:
+    out = answered(name, tmp_path, command)
+    status, printed, err = command("cite", out, "--verify")
+    assert status == 0, printed + err
+    assert "values are equal" in printed
+
+
+def test_a_changed_value_of_an_answer_is_found(
+    tmp_path: Path, command: Command
+) -> None:
+    out = answered("durability", tmp_path, command)
+    stored = out / "durability.json"
+    document = json.loads(stored.read_text())
+    document["rows"][0]["mttdl_hours"] = 1
+    stored.write_text(json.dumps(document))
+    status, printed, _ = command("cite", out, "--verify")
+    assert status == 1
+    assert "\nrows[0].mttdl_hours: stored 1, again " in printed
 
 
 def test_refuses_a_folder_without_rows_and_one_of_another_command(

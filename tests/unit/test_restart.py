@@ -2,6 +2,7 @@
 
 import pytest
 
+from stripesim.calibration.ledger.duration_errors import duration_interval
 from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.rehearse import restart
 from stripesim.scenarios.answers.rehearse.answer import answer_of_rehearsal
@@ -70,6 +71,17 @@ def test_hosts_restart_one_after_another(short):
     total_s = sum(row["duration_s"] for row in change["hosts"])
     assert change["duration_s"] == pytest.approx(total_s)
     assert all(row["duration_s"] > 20 for row in change["hosts"])
+
+
+def test_only_the_time_after_downtimes_is_uncertain(short):
+    change = change_of(short)
+    # Four hosts, each down for 20 s as stated.
+    low_s, high_s = duration_interval(change["duration_s"] - 4 * 20)
+    assert change["duration_low_s"] == pytest.approx(80 + low_s)
+    assert change["duration_high_s"] == pytest.approx(80 + high_s)
+    assert 80 < change["duration_low_s"] < change["duration_high_s"]
+    (profile,) = change["profiles"]
+    assert profile["duration_high_s"] == change["duration_high_s"]
 
 
 def test_three_copies_serve_clients_with_a_host_down(short):

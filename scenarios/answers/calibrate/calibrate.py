@@ -153,7 +153,7 @@ def calibrate(
     jobs
         Number of worker processes, by default one per core.
     progress
-        Callback that receives a line of text for each part of the work.
+        Called after each simulated run with the part of the work, and the number of all runs at most.
     unchecked
         True to fit to rows, and to keep simulated values of rows, that the audit refuses.
 
@@ -192,20 +192,24 @@ def calibrate(
     spreads = spreads_for(models, factors)
     # Spawn fresh interpreters: forking a process with threads may hang.
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        simulator = _Simulator(pool, source)
-        progress(f"simulating {len(runs)} runs before the calibration")
+        simulator = _Simulator(pool, source, progress)
+        # Two starts, then each evaluation with its derivatives.
+        fitting_count = (2 + _EVALUATIONS * (1 + len(factors))) * len(fitted_runs)
+        further_count = len(FURTHER_LOADS) * (1 + len(factors))
+        after_count = len(runs) + further_count
+        simulator.begin("runs before", len(runs) + fitting_count + after_count)
         before = simulator.simulate(runs, shipped, ROUNDS)
         with collecting_refusals(unchecked):
             _accept_fitted(rows, before)
-        progress(f"fitting {len(factors)} factors to {len(fitted_runs)} runs")
+        simulator.begin(f"fitting {len(factors)} factors", fitting_count + after_count)
         begun = before
         if start != shipped:
             begun = simulator.simulate(fitted_runs, start, ROUNDS)
         fit = _fit(simulator, fitted_runs, start, begun, spreads)
         values = {factor.name: factor.value for factor in fit.parameters}
-        progress(f"simulating {len(runs)} runs after the calibration")
+        simulator.begin("runs after", after_count)
         after = simulator.simulate(runs, values, ROUNDS)
-        progress("looking for the measurement that would tell most")
+        simulator.begin("what to measure next", further_count)
         further = _further(simulator, fitted_runs[0], rows, values, fit.covariance)
     return Calibration(
         fitted=tuple(_fitted(fit, factors, spreads)),
@@ -251,9 +255,20 @@ def _source(folder: Path, rows: Sequence[CalibrationRow]) -> str:
 class _Simulator:
     """Simulate runs in parallel with given factors."""
 
-    def __init__(self, pool: ProcessPoolExecutor, source: str) -> None:
+    def __init__(
+        self, pool: ProcessPoolExecutor, source: str, progress: OnStep
+    ) -> None:
         self._pool = pool
         self._source = source
+        self._progress = progress
+        self._words = ""
+        self._done_count = 0
+        self._total_count = 0
+
+    def begin(self, words: str, left_count: int) -> None:
+        """Begin a part of the work; `left_count` runs are left at most, with those of all later parts."""
+        self._words = words
+        self._total_count = self._done_count + left_count
 
     def simulate(
         self, runs: Sequence[CalibrationRun], values: Mapping[str, float], rounds: int
@@ -265,6 +280,8 @@ class _Simulator:
         simulated: dict[str, SimulatedRow] = {}
         for rows in self._pool.map(one, runs):
             simulated |= rows
+            self._done_count += 1
+            self._progress(self._words, self._total_count)
         return simulated
 
 

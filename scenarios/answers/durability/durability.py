@@ -1,7 +1,6 @@
 """Answer a scenario's `[durability]`: build the systems, choose the methods, assemble the document."""
 
 from collections.abc import Iterator
-from functools import partial
 from math import inf
 from typing import Any, Final, Literal, NamedTuple
 
@@ -74,7 +73,9 @@ def answer(
     refusals: list[str] = []
     skipped: list[str] = []
     recommended: dict[str, dict[str, str]] = {}
+    steps = _CountedSteps(progress, len(scenario.schemes))
     for scheme in scenario.schemes:
+        steps.tell(f"{scheme} rebuild")
         with collecting_refusals(unchecked) as of_rebuild:
             described = described_system(scenario, scheme)
         system = described.system
@@ -85,6 +86,7 @@ def answer(
             skipped += (f"{scheme}: {reason}" for reason in _skipped(system))
         else:
             _check_applicable(scenario, scheme, system, method)
+        steps.add(len(chosen))
         for name in chosen:
             row = assess(
                 system,
@@ -92,7 +94,7 @@ def answer(
                 seed=scenario.seed,
                 walks=walks,
                 spread=spread,
-                progress=partial(_tell, progress, f"{scheme} {name}"),
+                progress=steps.within(f"{scheme} {name}"),
             )
             _add_rebuild(row, name, described)
             row["refused"] = next(iter(of_rebuild), audit_loss(inconsistency(row)))
@@ -101,7 +103,7 @@ def answer(
                 if not unchecked:
                     row |= dict.fromkeys(_ESTIMATED)
             rows.append(row)
-            progress(f"{scheme} {name}")
+            steps.tell(f"{scheme} {name}")
     provenance = made_from(scenario, method=method, batches=BATCHES, walks=walks)
     return {
         "rows": rows,
@@ -155,9 +157,44 @@ _ESTIMATED: Final = (
 )
 
 
-def _tell(progress: OnStep, what: str, effort: str, total: int | None = None) -> None:
-    """Report the effort of an answer that is under way."""
-    progress(f"{what}: {effort}", total)
+class _CountedSteps:
+    """Count the steps of an answer: the rebuild of each scheme, its methods, and their rounds.
+
+    Parameters
+    ----------
+    progress
+        Told each step, and the number of all steps known by then.
+    known
+        Steps known from the start [count].
+    """
+
+    def __init__(self, progress: OnStep, known: int) -> None:
+        self._progress = progress
+        self._total = known
+        # Steps left in the round of a method.
+        self._round_left = 0
+
+    def add(self, count: int) -> None:
+        """Note that there are further steps."""
+        self._total += count
+
+    def tell(self, words: str) -> None:
+        """Report a step. A round that ends before its last step has fewer steps than announced."""
+        self._total -= self._round_left
+        self._round_left = 0
+        self._progress(words, self._total)
+
+    def within(self, what: str) -> OnStep:
+        """Return the progress of a method, whose rounds add their steps when they begin."""
+
+        def told(words: str, total: int | None = None) -> None:
+            if not self._round_left:
+                self._round_left = total or 1
+                self._total += self._round_left
+            self._round_left -= 1
+            self._progress(f"{what}: {words}", self._total)
+
+        return told
 
 
 def _suited(system: System) -> list[Method]:

@@ -2,8 +2,9 @@
 globalThis.charts = (() => {
   "use strict";
 
-  // Charts: 480 units wide, which is about the width of a phone, so text keeps its size there.
-  const WIDTH = 480, HEIGHT = 240, LEFT = 52, BOTTOM = 34, TOP = 8, RIGHT = 14;
+  // A unit is about a pixel, on a phone too, so text keeps its size.
+  const isPhone = globalThis.matchMedia !== undefined && matchMedia("(max-width: 30rem)").matches;
+  const WIDTH = isPhone ? 310 : 480, HEIGHT = 240, LEFT = 52, BOTTOM = 34, TOP = 8, RIGHT = 14;
 
   function scale(low, high, start, stop, isLog) {
     const f = isLog ? Math.log10 : (x) => x;
@@ -18,7 +19,7 @@ globalThis.charts = (() => {
         for (const digit of [1, 2, 5]) if (digit * 10 ** power >= low && digit * 10 ** power <= high) found.push(digit * 10 ** power);
       return found.length > 6 ? found.filter((one) => String(one).replace(/[0.]/g, "")[0] === "1") : found;
     }
-    const raw = (high - low) / 4, power = 10 ** Math.floor(Math.log10(raw));
+    const raw = (high - low) / 5, power = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 5, 10].map((digit) => digit * power).find((one) => one >= raw);
     const found = [];
     for (let one = Math.ceil(low / step) * step; one <= high * 1.0001; one += step) found.push(Number(one.toPrecision(6)));
@@ -42,6 +43,9 @@ globalThis.charts = (() => {
   }
 
   const path = (points) => `<path class="main" d="M${points.map((pair) => pair.map((one) => one.toFixed(1)).join(" ")).join("L")}"/>`;
+
+  // Many dots as one path of lines without length, which browsers draw fast.
+  const dots = (points) => `<path class="dots" d="${points.map((pair) => `M${pair.map((one) => one.toFixed(1)).join(" ")}h0`).join("")}"/>`;
 
   // The latencies of all requests in order, their mean and percentiles, and requests per second.
   function summary(result) {
@@ -72,19 +76,30 @@ globalThis.charts = (() => {
     return bars("Busy resources", shown);
   }
 
-  // Bars with names and values. A mark is a line across its bar.
+  // Percentiles over latency, up to a share of the requests.
+  function percentiles(title, found, highest, unit_ns) {
+    const shares = Array.from({ length: Math.round(highest * 100) }, (_, index) => (index + 1) / 100);
+    return plot(title, [0, found.at(highest) / unit_ns], [0, 100],
+      (x, y) => path(shares.map((share) => [x(found.at(share) / unit_ns), y(100 * share)])));
+  }
+
+  // Bars with names and values. A mark is a line across its bar. On a phone, names are above their bars.
   function bars(title, rows) {
-    const step = 26, left = 205, width = WIDTH - left - 68;
+    const longest = Math.max(...rows.map((row) => row.name.length));
+    const above = isPhone ? 18 : 0, step = 26 + above;
+    const left = isPhone ? 1 : Math.min(205, 16 + 6.3 * longest), width = WIDTH - left - 60;
+    const anchor = isPhone ? `x="${left}"` : `x="${left - 8}" text-anchor="end"`;
     let svg = `<svg viewBox="0 0 ${WIDTH} ${step * rows.length + 4}" role="img" aria-label="${title}">`;
     rows.forEach((row, index) => {
-      const y = step * index + 4;
-      svg += `<text class="name" x="${left - 8}" y="${y + 14}" text-anchor="end">${row.name}</text>`
+      const y = step * index + 4 + above;
+      const x = left + width * row.mark;
+      svg += `<text class="name" ${anchor} y="${y + (isPhone ? -5 : 14)}">${row.name}</text>`
         + `<rect class="back" x="${left}" y="${y}" width="${width}" height="18"/><rect class="bar" x="${left}" y="${y}" width="${width * row.share}" height="18"/>`
-        + (row.mark === undefined ? "" : `<line class="grid" x1="${left + width * row.mark}" x2="${left + width * row.mark}" y1="${y}" y2="${y + 18}" style="stroke: var(--other); stroke-width: 3"/>`)
-        + `<text x="${WIDTH - 60}" y="${y + 14}">${row.text}</text>`;
+        + (row.mark === undefined ? "" : `<line class="grid" x1="${x}" x2="${x}" y1="${y}" y2="${y + 18}" style="stroke: var(--other); stroke-width: 3"/>`)
+        + `<text x="${WIDTH - 52}" y="${y + 14}">${row.text}</text>`;
     });
     return `${svg}</svg>`;
   }
 
-  return { bars, busy, busyKinds, path, plot, short, summary };
+  return { bars, busy, busyKinds, dots, path, percentiles, plot, short, summary };
 })();

@@ -1,8 +1,10 @@
 """Fail each host and each drive of an imported cluster in turn: ``import ceph-report --failures``."""
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -12,6 +14,7 @@ from stripesim.scenarios.answers.failures.healing_time import (
     HealingPace,
     healing_paces,
     healing_time,
+    rebuilds_count,
 )
 from stripesim.scenarios.answers.failures.pool_failures import GroupMove, PoolFailures
 from stripesim.scenarios.answers.failures.room import Shift, used_after, without_room
@@ -22,7 +25,7 @@ from stripesim.sim.observe.progress import OnStep, silent
 FloatArray = npt.NDArray[np.float64]
 
 #: Failures between two steps of the progress.
-_STEP: Final = 100
+_STEP: Final = 10
 
 #: A placement group that moves, with its pool.
 PoolMove = tuple[PoolFailures, GroupMove]
@@ -110,13 +113,16 @@ def failures_of(
     to heal follows from one simulated rebuild for each pool and the exact order of reservations.
     """
     pools = [PoolFailures(cluster, pool) for pool in cluster.pools if pool.rule_name]
-    paces, notes = healing_paces(cluster, pools, progress=progress)
-    disks = _disks(cluster, pools)
     failures = possible_failures(cluster)
+    steps_count = rebuilds_count(pools) + math.ceil(len(failures) / _STEP)
+    paces, notes = healing_paces(
+        cluster, pools, progress=partial(progress, total=steps_count)
+    )
+    disks = _disks(cluster, pools)
     rows = []
     for number, failure in enumerate(failures):
         if number % _STEP == 0:
-            progress(f"failure {number + 1} of {len(failures)}", None)
+            progress(f"failure {number + 1} of {len(failures)}", steps_count)
         rows.append(_row(failure, pools, disks, paces))
     return {
         "failures": rows,

@@ -78,16 +78,15 @@ def healing_paces(
     notes
         Reasons why pools are not simulated.
     """
-    filled = [each for each in pools if each.shard_bytes.any()]
-    filled.sort(key=lambda each: -float(each.shard_bytes.sum()))
+    filled = _filled(pools)
     paces: dict[int, HealingPace] = {}
     by_layout: dict[tuple[str, tuple[int, ...]], HealingPace | None] = {}
     notes = []
     for each in filled:
         pool = each.pool
-        layout = (pool.scheme, pool.osds)
+        layout = _layout(each)
         if layout not in by_layout and len(by_layout) < POOLS_MAX:
-            progress(f"rebuild of pool {pool.placed.name}", None)
+            progress(f"rebuild of pool {pool.placed.name}")
             by_layout[layout], reason = _simulated_pace(cluster, each)
             if reason:
                 notes.append(f"pool {pool.placed.name}: not simulated: {reason}")
@@ -98,6 +97,22 @@ def healing_paces(
     if first is not None:
         paces = {each.pool.placed.id: first for each in filled} | paces
     return paces, notes
+
+
+def rebuilds_count(pools: Sequence[PoolFailures]) -> int:
+    """Return how many rebuilds `healing_paces` simulates."""
+    return min(POOLS_MAX, len({_layout(each) for each in _filled(pools)}))
+
+
+def _filled(pools: Sequence[PoolFailures]) -> list[PoolFailures]:
+    """Return the pools with data, those with most data first."""
+    filled = [each for each in pools if each.shard_bytes.any()]
+    return sorted(filled, key=lambda each: -float(each.shard_bytes.sum()))
+
+
+def _layout(each: PoolFailures) -> tuple[str, tuple[int, ...]]:
+    """Return what pools share that rebuild at the same pace."""
+    return each.pool.scheme, each.pool.osds
 
 
 def healing_time(

@@ -28,9 +28,16 @@ from stripesim.scenarios.show.files import csv_text
 
 
 def answer_of_load(
-    scenario: Scenario, curves: Sequence[LoadCurve], *, engine: str
+    scenario: Scenario,
+    curves: Sequence[LoadCurve],
+    *,
+    engine: str,
+    requests: int | None = None,
 ) -> Answer:
-    """Return the answer of load curves: a table of each, sentences, files, figures and a page."""
+    """Return the answer of load curves: a table of each, sentences, files, figures and a page.
+
+    `requests` are those that were asked for in each run, if any.
+    """
     refusals = [line for curve in curves for line in curve.refusals]
     rate_falls = [line for curve in curves for line in curve.falls]
     wide = list(wide_intervals(scenario, curves))
@@ -55,6 +62,7 @@ def answer_of_load(
             engine=engine,
             parameters=scenario.cluster.parameters,
             replications=max((curve.replications for curve in curves), default=0),
+            requests=requests,
         ),
     }
     return Answer(

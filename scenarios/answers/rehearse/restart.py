@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.calibration.ledger.duration_errors import duration_interval
 from stripesim.models.coding import RedundancyScheme, parse_scheme
 from stripesim.models.placement import Movement, OsdWeights
 from stripesim.models.recovery import RecoveryModel, min_size
@@ -37,7 +38,7 @@ from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.groups import State
 from stripesim.sim.ceph.kinds import kind_of
 from stripesim.sim.ceph.pool import Pool
-from stripesim.sim.run import RunResult, simulate
+from stripesim.sim.run import Run, simulate
 
 Floats = npt.NDArray[np.float64]
 
@@ -51,6 +52,8 @@ RESTART_ASSUMPTIONS: Final = (
     "objects. Others take as long in proportion to their shards.",
     "An object that clients wrote meanwhile is recovered whole. Ceph since Octopus sends only the changed "
     "parts of a replicated object that recovers by the log, so it is faster where writes are few and small.",
+    "The interval takes downtimes as stated, and the time after them as uncertain as the timed changes of "
+    "study changes, which move data. No restart was timed.",
 )
 # Time of clients before the host stops, and after the cluster is clean [s].
 _QUIET_S: Final = 1.0
@@ -92,7 +95,7 @@ class _SimulatedPart:
 class _Restart:
     """One simulated restart, in simulated seconds."""
 
-    result: RunResult
+    result: Run
     part: _SimulatedPart
     stop_s: float
     back_s: float
@@ -145,15 +148,14 @@ def rehearse_restart(
     if rows[busiest]["duration_s"] is not None:
         recovery_s = rows[busiest]["duration_s"] - downtime_s
     moved, out_warnings = _moved_when_out(scenario, layout, downtime_s)
-    duration_s = None
-    if not out_warnings and all(row["duration_s"] is not None for row in rows):
-        duration_s = sum(row["duration_s"] for row in rows)
+    durations: dict[str, float | None] = dict.fromkeys(DURATIONS)
+    if not out_warnings:
+        durations = _durations_s(rows, downtime_s)
     objects_count = sum(row["degraded_objects"] for row in rows)
     shard_bytes = kind_of(pool).shard_bytes
     recovery = restart.result.row.faults.recovery if restart.result.row.faults else None
     assert recovery is not None
     per_shard = objects_count / max(1, restart.objects_count)
-    durations = dict.fromkeys(DURATIONS) | {"duration_s": duration_s}
     row: dict[str, Any] = {
         "kind": change.kind,
         **moved,
@@ -342,7 +344,7 @@ def _shorter_logs(model: RecoveryModel, factor: float) -> RecoveryModel:
 
 
 def _moments(
-    result: RunResult, part: _SimulatedPart, stop_s: float, back_s: float
+    result: Run, part: _SimulatedPart, stop_s: float, back_s: float
 ) -> _Restart:
     """Find when groups have peered, when objects recover, and when the cluster is clean."""
     assert result.timeline is not None
@@ -414,6 +416,19 @@ def _host_rows(
             }
         )
     return rows
+
+
+def _durations_s(
+    rows: Sequence[Mapping[str, Any]], downtime_s: float
+) -> dict[str, float | None]:
+    """Return the duration of all restarts, and its interval [s]. Stated downtimes have no error."""
+    if any(row["duration_s"] is None for row in rows):
+        return dict.fromkeys(DURATIONS)
+    duration_s = sum(row["duration_s"] for row in rows)
+    down_s = len(rows) * downtime_s
+    low_s, high_s = duration_interval(duration_s - down_s)
+    ends = (duration_s, down_s + low_s, down_s + high_s)
+    return dict(zip(DURATIONS, ends, strict=True))
 
 
 def _clients(
