@@ -252,6 +252,14 @@ def test_garbage_is_data_in_a_list() -> None:
     assert added == [0, data]
 
 
+def test_the_time_of_a_client_for_bytes_is_its_own_and_no_pause() -> None:
+    spent_ns = totals("get", "rep:3", 4 * MIB).latency_by_category_ns()
+    model = gateway_of(scenario(""))
+    assert spent_ns["client"] == pytest.approx(
+        model.client_ns_per_byte * 4 * MIB, rel=1e-3
+    )
+
+
 def test_the_reply_to_a_put_does_not_wait_for_the_index_to_complete() -> None:
     (one,) = explain("put", "rep:3", 4096)
     ends_ns = {step.step.label: step.step.end_ns for step in one.steps}

@@ -235,7 +235,9 @@ def _category(step: RecordedStep) -> str:
     """Return the category of a step, by the kind of resource that it needs."""
     part = step.role.rpartition(".")[2]
     if step.word == "delay":
-        return _DELAYS.get(part, "pause")
+        # The thread of an S3 client has no role.
+        own = "client" if step.label.startswith("client:") else "pause"
+        return _DELAYS.get(part, own)
     if step.word != "use":
         return ""
     if part in _USES:
