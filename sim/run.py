@@ -61,7 +61,7 @@ ENGINES = ("compiled", "simpy")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunResult:
+class Run:
     """The result of one run.
 
     `simulate` returns it whether or not it passes the audit, with the refusal in its rows. Whatever shows its
@@ -144,7 +144,7 @@ class RunResult:
         """Utilisation of the busiest resource, 0 to 1."""
         return max((use.utilisation for use in self.resources), default=0.0)
 
-    def withheld(self) -> RunResult:
+    def withheld(self) -> Run:
         """Return this result without the numbers of rows that the audit refuses."""
         if self.refused is None:
             return self
@@ -156,7 +156,7 @@ class RunResult:
             timeline=None,
         )
 
-    def accepted(self) -> RunResult:
+    def accepted(self) -> Run:
         """Return this result if it passes the audit.
 
         Raises
@@ -168,7 +168,7 @@ class RunResult:
             refuse(self.refused)
         return self
 
-    def accepted_counts(self) -> RunResult:
+    def accepted_counts(self) -> Run:
         """Return this result if its counts of bytes and uses pass the audit.
 
         A replay of a few recorded requests is too short for a rate, while its counts are those of the record.
@@ -188,7 +188,7 @@ class RunResult:
         if row.latency_mean_ns is not None:
             latency = f", mean latency {row.latency_mean_ns / 1e6:.3g} ms"
         rate = "no numbers" if row.iops is None else f"{row.iops:,.0f} requests/s"
-        return f"<RunResult: {rate}{latency}>"
+        return f"<Run: {rate}{latency}>"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -379,7 +379,7 @@ def simulate(
     faults: FaultPlan | None = None,
     compiled: CompiledGraphs | None = None,
     **settings: Any,
-) -> RunResult:
+) -> Run:
     """Run workloads on a pool.
 
     Parameters
@@ -402,7 +402,7 @@ def simulate(
 
     Returns
     -------
-    RunResult
+    Run
         The result.
 
     Raises
@@ -619,7 +619,7 @@ def _workload_runs(prepared: PreparedRun, run: EngineRun) -> list[WorkloadRun]:
     return loads
 
 
-def _result_under_faults(prepared: PreparedRun, run: EngineRun) -> RunResult:
+def _result_under_faults(prepared: PreparedRun, run: EngineRun) -> Run:
     """Return the result of a run under faults, with its timeline and the requests that waited."""
     from stripesim.sim.ceph.failures.results.describe import describe_faults
     from stripesim.sim.ceph.failures.results.phases import held_ns
@@ -641,7 +641,7 @@ def _result(
     run: EngineRun,
     loads: Sequence[WorkloadRun],
     faults: FaultRecord | None = None,
-) -> RunResult:
+) -> Run:
     """Collect the results of a run."""
     whole = _scope(prepared, run, loads)
     parts = []
@@ -675,7 +675,7 @@ def _result(
             _audited_load_row(prepared, load_row, part, refused)
             for load_row, part in zip(load_rows, parts, strict=True)
         ]
-    return RunResult(
+    return Run(
         row=row,
         load_rows=tuple(load_rows),
         requested=whole.requested,

@@ -49,7 +49,7 @@ from stripesim.scenarios.show.answer import Answer, AnsweredList
 from stripesim.sim.ceph.clients.workload import Synthetic, SyntheticStream
 from stripesim.sim.ceph.cluster import Cluster
 from stripesim.sim.ceph.pool import Pool
-from stripesim.sim.run import RunResult
+from stripesim.sim.run import Run
 from stripesim.sim.run import simulate as _simulate
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ __all__ = [
     "Pool",
     "RedundancyScheme",
     "RefusedError",
-    "RunResult",
+    "Run",
     "Scenario",
     "ScenarioError",
     "ScenarioResult",
@@ -551,7 +551,7 @@ def workload(
 @citing_arguments
 def simulate(
     pool: Pool, workload: Any, *, unchecked: bool = False, **options: Any
-) -> RunResult:
+) -> Run:
     """Simulate one workload, or a list of workloads, on a pool.
 
     Parameters

@@ -1,13 +1,13 @@
 """Read the claims of a source from ``claims.csv``."""
 
-import csv
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from stripesim.calibration.measured.tables import read_rows
 from stripesim.models.problems import MeasuredError, Problem, problems_at
 
 Numbers = float | tuple[float, ...] | None
@@ -85,69 +85,37 @@ def load_claims(
     MeasuredError
         If a file is invalid, with one line per problem: ``file:line: column: got …, wanted …``.
     """
-    faults: list[Problem | str] = []
-    rows = _read_table(source, COLUMNS)
-    doubts: dict[str, str] = {}
+    problems: list[Problem] = []
+    rows = read_rows(source, COLUMNS, problems)
+    doubts = {}
     if disputed is not None and disputed.is_file():
-        known = {row["id"] for _, row in rows}
-        for line, row in _read_table(disputed, ("id", "reason")):
-            if row["id"] not in known or not row["reason"]:
-                faults.append(
-                    f"{disputed.name}:{line}: got {row}, wanted the id of a claim and a reason"
-                )
-            doubts[row["id"]] = row["reason"]
+        ids = {row.words("id") for row in rows}
+        doubts = _doubts(disputed, ids, problems)
     claims: dict[str, Claim] = {}
-    for line, row in rows:
+    for row in rows:
         try:
-            claim = _parse_claim(row, doubts.get(row["id"]))
-        except MeasuredError as fault:
-            faults += problems_at(f"{source.name}:{line}", fault)
+            claim = _parse_claim(row.cells, doubts.get(row.words("id")))
+        except MeasuredError as error:
+            problems += problems_at(row.where, error)
             continue
         if claim.id in claims:
-            faults.append(
-                f"{source.name}:{line}: id: got {claim.id} a second time, wanted each id once"
-            )
+            row.refuse("id", "each id once")
         claims[claim.id] = claim
-    if faults:
-        raise MeasuredError(*faults)
+    if problems:
+        raise MeasuredError(*problems)
     return tuple(claims.values())
 
 
-def _read_table(
-    source: Path | Traversable, columns: Sequence[str]
-) -> list[tuple[int, dict[str, str]]]:
-    try:
-        lines = source.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise MeasuredError(f"{source}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise MeasuredError(
-            f"{source.name}: byte {error.start}: got bytes that are not UTF-8"
-        ) from error
-    reader = csv.DictReader(lines)
-    absent = [name for name in columns if name not in (reader.fieldnames or ())]
-    if absent:
-        raise MeasuredError(
-            Problem(
-                place=f"{source.name}:1",
-                got=f"no column {', '.join(absent)}",
-                wanted=", ".join(columns),
-            )
-        )
-    table = []
-    for row in reader:
-        if None in row or None in row.values():
-            raise MeasuredError(
-                Problem(
-                    place=f"{source.name}:{reader.line_num}",
-                    got="a row of another length than the header's",
-                    wanted=f"{len(reader.fieldnames or ())} fields",
-                )
-            )
-        table.append(
-            (reader.line_num, {key: value.strip() for key, value in row.items()})
-        )
-    return table
+def _doubts(
+    source: Path | Traversable, ids: Collection[str], problems: list[Problem]
+) -> dict[str, str]:
+    """Return the reason for each doubted claim, by its id."""
+    rows = read_rows(source, ("id", "reason"), problems)
+    for row in rows:
+        if row.words("id") not in ids:
+            row.refuse("id", "the id of a claim")
+        row.text("reason")
+    return {row.words("id"): row.words("reason") for row in rows}
 
 
 def _parse_claim(row: Mapping[str, str], disputed: str | None) -> Claim:

@@ -1,7 +1,9 @@
 """Read measured tables with typed cells, and collect all problems with file, line and column."""
 
 import csv
+import io
 import math
+from collections.abc import Iterable
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
@@ -74,16 +76,17 @@ class CsvRow:
 
 
 def read_rows(
-    source: Source, columns: tuple[str, ...], problems: list[Problem]
+    source: Source, columns: Iterable[str], problems: list[Problem]
 ) -> list[CsvRow]:
     """Read a CSV file that has at least these columns, and record what is wrong with it."""
     try:
-        text = source.read_text(encoding="utf-8")
+        # Spreadsheets put a byte order mark before the header.
+        text = source.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = f"cannot be read ({error.__class__.__name__}), wanted a CSV file"
         problems.append(Problem(place=str(source), detail=reason))
         return []
-    reader = csv.DictReader(text.splitlines())
+    reader = csv.DictReader(io.StringIO(text))
     header = reader.fieldnames or ()
     absent = [column for column in columns if column not in header]
     if absent:

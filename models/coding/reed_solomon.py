@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from stripesim.models.coding import optimised
 from stripesim.models.coding.errors import require
 from stripesim.models.coding.geometry import StripeGeometry
-from stripesim.models.coding.optimised.extents import Run, union
+from stripesim.models.coding.optimised.extents import ByteRun, union
 from stripesim.models.coding.policy import PAGE_BYTES
 from stripesim.models.coding.protocol import (
     SHARDS_MAX,
@@ -138,7 +138,7 @@ class ReedSolomon(RedundancyScheme):
 
 
 def _chunks(
-    shards: Iterable[int], stripes: Iterable[Run], geometry: StripeGeometry
+    shards: Iterable[int], stripes: Iterable[ByteRun], geometry: StripeGeometry
 ) -> tuple[ShardExtent, ...]:
     unit = geometry.stripe_unit_bytes
     return shard_extents(

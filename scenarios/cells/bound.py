@@ -7,7 +7,7 @@ them. The lowest limit is the bound.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -27,7 +27,8 @@ from stripesim.sim.ceph.pool import Pool, image_prefix
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.observe.audit import audit_bound
 from stripesim.sim.observe.limits import NEAR
-from stripesim.sim.run import RunResult
+from stripesim.sim.observe.resource_words import RESOURCE_WORDS, ResourceWords
+from stripesim.sim.run import Run
 
 # Above this many objects, placement groups hold equal shares within a few per cent [count].
 _OBJECTS_MAX: Final = 200_000
@@ -41,73 +42,6 @@ class Bound(NamedTuple):
     resource: str  #: Limiting resource, such as ``drives``
     iops: float  #: Requests per second [1/s]
     why: str  #: Servers, service time per request and imbalance, in a sentence
-
-
-class _Words(NamedTuple):
-    resource: str
-    servers: str
-
-
-# Names of a resource class and of its servers, for planners.
-_WORDS: Final[Mapping[str, _Words]] = {
-    "client.submit": _Words("clients", "submission threads of clients"),
-    "client.tx": _Words("network of clients", "interfaces that send"),
-    "client.rx": _Words("network of clients", "interfaces that receive"),
-    "public.tx": _Words("public network", "interfaces that send"),
-    "public.rx": _Words("public network", "interfaces that receive"),
-    "private.tx": _Words("private network", "interfaces that send"),
-    "private.rx": _Words("private network", "interfaces that receive"),
-    "cpu": _Words("processors", "cores"),
-    "osd.cpu": _Words("processors of OSDs", "cores of OSDs"),
-    "worker": _Words("processors (worker threads)", "worker threads"),
-    "messenger": _Words("processors (messenger threads)", "messenger threads"),
-    "kv": _Words("processors (key-value threads)", "key-value threads"),
-    "finisher": _Words("processors (finisher threads)", "finisher threads"),
-    "aio": _Words("processors (completion threads)", "completion threads"),
-    "reader": _Words("processors (worker threads)", "threads that wait for reads"),
-    "ssd": _Words("drives", "requests in service on all drives"),
-    "ssd.link": _Words("drives", "links from drives to hosts"),
-    "ssd.write": _Words("drives", "writes in service on all drives"),
-    "gateway.thread": _Words("gateways", "threads of gateways"),
-    "gateway.messenger": _Words("gateways (messenger threads)", "messenger threads"),
-    "gateway.budget": _Words("gateways (data in flight)", "operations in flight"),
-    "gateway.serial": _Words("gateways (shared state)", "gateways"),
-    "gateway.cpu": _Words("processors of gateways", "cores"),
-    "gateway.tx": _Words("network of gateways", "interfaces that send"),
-    "gateway.rx": _Words("network of gateways", "interfaces that receive"),
-    "index.lock": _Words("bucket indexes", "index shards"),
-    "index.exec": _Words("bucket indexes", "index shards"),
-    "pg.lock": _Words("placement group locks", "locks"),
-    "pg.exec": _Words("placement group locks", "locks"),
-}
-
-
-# Clients limit a bound or a load curve only where the scenario states them.
-_STATED: Final[Mapping[str, str]] = {
-    "clients": "the clients that you stated",
-    "network of clients": "the network of the clients that you stated",
-}
-
-
-def resource_words(kind: str) -> str | None:
-    """Return the name of a class of resources for planners, or None if it has none.
-
-    >>> resource_words("kv"), resource_words("latency")
-    ('processors (key-value threads)', None)
-    """
-    words = _WORDS.get(kind)
-    if words is None:
-        return None
-    return stated_words(words.resource)
-
-
-def stated_words(resource: str) -> str:
-    """Return the name of a resource in a sentence, where clients are those of the scenario.
-
-    >>> stated_words("clients"), stated_words("drives")
-    ('the clients that you stated', 'drives')
-    """
-    return _STATED.get(resource, resource)
 
 
 def bounds_of(scenario: Scenario, scheme: str) -> tuple[Bound, ...]:
@@ -172,10 +106,11 @@ def bounds_of_cell(
     for station in stations:
         if scenario.client.unlimited and station.kind.startswith("client."):
             continue
-        words = _WORDS[station.kind]
+        words = RESOURCE_WORDS[station.kind]
+        assert words.limit, f"{station.kind}: got no words for a limit"
         bounds.setdefault(
-            words.resource,
-            Bound(words.resource, station.rate_per_s, _why(station, words)),
+            words.limit,
+            Bound(words.limit, station.rate_per_s, _why(station, words)),
         )
     return tuple(bounds.values())
 
@@ -184,7 +119,7 @@ def measured_bounds(
     scenario: Scenario,
     cell: Cell,
     models: Models,
-    result: RunResult,
+    result: Run,
     *,
     requested: IntArray | None = None,
 ) -> tuple[Bound, ...]:
@@ -202,9 +137,7 @@ def measured_bounds(
     return bounds_of_cell(scenario, cell, models, rates=rates, requested=requested)
 
 
-def within_bound(
-    scenario: Scenario, cell: Cell, models: Models, result: RunResult
-) -> RunResult:
+def within_bound(scenario: Scenario, cell: Cell, models: Models, result: Run) -> Run:
     """Return a result with the refusal of the audit if its rate exceeds the lowest bound.
 
     The bound is that of the busiest member, so only a run with an interval, whose requests visit all of them,
@@ -236,7 +169,7 @@ def within_bound(
     return replace(result, row=replace(row, refused=refused))
 
 
-def _arrived_groups(result: RunResult) -> IntArray:
+def _arrived_groups(result: Run) -> IntArray:
     """Return the placement group of each request that arrives in the window of a run."""
     assert result.window is not None
     issued_ns = result.requested.issued_ns
@@ -245,7 +178,7 @@ def _arrived_groups(result: RunResult) -> IntArray:
     return groups
 
 
-def _has_bound(scenario: Scenario, models: Models, result: RunResult) -> bool:
+def _has_bound(scenario: Scenario, models: Models, result: Run) -> bool:
     """Return True if a bound applies to a run, and a resource is busy enough to reach it."""
     if models.deferral is not None:
         return False
@@ -269,7 +202,7 @@ def _cheaper(
     return tuple(sorted(cheaper, key=lambda station: station.rate_per_s))
 
 
-def _why(station: StationDemand, words: _Words) -> str:
+def _why(station: StationDemand, words: ResourceWords) -> str:
     """Write the arithmetic of a bound."""
     parts = [f"{station.units:,} {words.servers}"]
     if station.servers < station.units:

@@ -8,7 +8,7 @@ from typing import Final
 from stripesim.scenarios.cells.build import CellInputs
 from stripesim.sim.ceph.clients.workload import SyntheticLoops, SyntheticStream
 from stripesim.sim.ceph.planner import CompiledGraphs
-from stripesim.sim.run import AnyWorkload, RunResult
+from stripesim.sim.run import AnyWorkload, Run
 
 #: Largest lengthened run [uses of resources]. The compiled engine takes about fifteen seconds for it.
 USES_MAX: Final = 60_000_000
@@ -22,16 +22,16 @@ _ROUGHLY: Final = 2
 
 
 #: Simulates a cell, with the graphs of an earlier run of the cell if there was one.
-RunCell = Callable[[CellInputs, CompiledGraphs | None], RunResult]
+RunCell = Callable[[CellInputs, CompiledGraphs | None], Run]
 
 
 def long_enough(
     inputs: CellInputs,
     run: RunCell,
-    checked: Callable[[RunResult], RunResult] = lambda result: result,
+    checked: Callable[[Run], Run] = lambda result: result,
     *,
     compiled: CompiledGraphs | None = None,
-) -> RunResult:
+) -> Run:
     """Run a cell, and run it longer until the audit accepts it or a longer run costs too much.
 
     `checked` returns a result with the refusal of a further check, if it fails that one. `compiled` are the
@@ -69,7 +69,7 @@ def lengthened(
     return longer if isinstance(workload, Sequence) else longer[0]
 
 
-def next_length(result: RunResult) -> int | None:
+def next_length(result: Run) -> int | None:
     """Return the length of the next try. None if the audit accepts a run, or a longer one costs too much."""
     if result.refused is None:
         return None

@@ -14,7 +14,7 @@ from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.audit import refuse
-from stripesim.sim.run import RunResult
+from stripesim.sim.run import Run
 
 PARAMETERS = "nvme"
 OBJECT_BYTES = 4 << 20
@@ -231,7 +231,7 @@ def predict(
     return found
 
 
-def _part(result: RunResult, part: str) -> dict[str, float | None]:
+def _part(result: Run, part: str) -> dict[str, float | None]:
     """Return rates and latencies of the reads or the writes of a mixed run, which have no intervals."""
     window = result.window
     requested = result.requested

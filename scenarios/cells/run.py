@@ -19,7 +19,7 @@ from stripesim.sim.observe.audit import refuse
 from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.result_row import ResultRow
 from stripesim.sim.observe.window import WARM_UP
-from stripesim.sim.run import RunResult, simulate
+from stripesim.sim.run import Run, simulate
 
 #: Name of the row of several workloads together.
 ALL_LOADS = "all"
@@ -89,7 +89,7 @@ def run_cells(
     *,
     unchecked: bool = False,
     graphs: dict[Cell, CompiledGraphs] | None = None,
-) -> Iterator[tuple[Cell, RunResult]]:
+) -> Iterator[tuple[Cell, Run]]:
     """Run the cells of a scenario one after another. `unchecked` is that of `run_cell`.
 
     `graphs` holds the op graphs of each cell, for other seeds of the scenario.
@@ -115,7 +115,7 @@ def run_cell(
     *,
     unchecked: bool = False,
     compiled: CompiledGraphs | None = None,
-) -> RunResult:
+) -> Run:
     """Run one cell. Closed loops too short for the audit run longer, see `stripesim.scenarios.cells.longer`.
 
     With `unchecked`, a result that the audit refuses is returned as well; the caller withholds or marks its
@@ -149,9 +149,9 @@ def repeat_cell(
     scenario: Scenario,
     cell: Cell,
     models: Models,
-    result: RunResult,
+    result: Run,
     repeat: Repeat,
-) -> RunResult:
+) -> Run:
     """Repeat the beginning of a run, and follow the steps of some of its requests. No audit refuses it."""
     inputs = build_cell(scenario, cell, models)
     begun = replace(
@@ -176,7 +176,7 @@ def _simulated(
     *,
     compiled: CompiledGraphs | None = None,
     followed: IntArray | None = None,
-) -> RunResult:
+) -> Run:
     """Simulate a cell."""
     return simulate(
         **vars(inputs),
@@ -231,7 +231,7 @@ def steps_problem(scenario: Scenario, scheme: str, error: StepsError) -> Scenari
     return scenario.problem(key, taken, wanted)
 
 
-def row_of(scenario: Scenario, cell: Cell, result: RunResult) -> CellRow:
+def row_of(scenario: Scenario, cell: Cell, result: Run) -> CellRow:
     """Return the result row of a cell, over all its workloads."""
     recorded: dict[str, float] = {}
     if scenario.workload.kind == "trace":
@@ -247,7 +247,7 @@ def row_of(scenario: Scenario, cell: Cell, result: RunResult) -> CellRow:
     )
 
 
-def load_rows_of(scenario: Scenario, cell: Cell, result: RunResult) -> list[CellRow]:
+def load_rows_of(scenario: Scenario, cell: Cell, result: Run) -> list[CellRow]:
     """Return a row for each workload of a cell that has several, in addition to that of `row_of`."""
     if not result.load_rows:
         return []

@@ -3,7 +3,6 @@
 import datetime
 import math
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Final
 
 from stripesim.scenarios.schema.keys import Cell
@@ -12,44 +11,6 @@ from stripesim.scenarios.show.figures.captions import (
     OBJECT_OPS,
     kind_words,
     scheme_label,
-)
-
-#: Names of resource classes for readers.
-RESOURCE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "client.submit": "client’s submission thread",
-        "client.tx": "client’s network, sending",
-        "client.rx": "client’s network, receiving",
-        "cpu": "CPU cores of a host",
-        "osd.cpu": "CPU cores or limit of an OSD",
-        "public.tx": "public network, sending",
-        "public.rx": "public network, receiving",
-        "private.tx": "private network, sending",
-        "private.rx": "private network, receiving",
-        "worker": "worker threads of an OSD",
-        "messenger": "messenger threads of an OSD",
-        "ssd": "drive of an OSD",
-        "ssd.write": "write buffer of an OSD’s drive",
-        "ssd.link": "link of an OSD’s drive",
-        "kv": "key-value thread of an OSD",
-        "sync": "log sync of an OSD",
-        "pg.lock": "lock of a placement group",
-        "pg.exec": "execution of a placement group",
-        "pg.pipeline": "write pipeline of a placement group",
-        "gateway.thread": "threads of a gateway",
-        "gateway.messenger": "messenger threads of a gateway",
-        "gateway.budget": "data that a gateway has in flight at most",
-        "gateway.serial": "state that requests of a gateway share",
-        "gateway.cpu": "cores of a gateway",
-        "gateway.tx": "network of a gateway, sending",
-        "gateway.rx": "network of a gateway, receiving",
-        "index.lock": "lock of a shard of a bucket index",
-        "index.exec": "execution of an update of a bucket index",
-        "map.lock": "lock of an image’s object map",
-        "map.exec": "execution of an update of an object map",
-        "latency": "latency: no resource is near its limit",
-        "none": "none: all requests are served",
-    }
 )
 
 #: Deviation from 1 up to which a factor counts as "about the same".

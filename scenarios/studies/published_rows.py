@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import TypeVar
 
-from stripesim.models.problems import MeasuredError, Problem, one_line
+from stripesim.calibration.measured.tables import Source, read_rows
+from stripesim.models.problems import MeasuredError, Problem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,25 +38,8 @@ class PublishedRow:
 AnyRow = TypeVar("AnyRow", bound=PublishedRow)
 
 
-def read_text(path: Path) -> str:
-    """Return the text of a table.
-
-    Raises
-    ------
-    MeasuredError
-        If the file cannot be read.
-    """
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise MeasuredError(
-            Problem(place=str(path), got=one_line(error), wanted="a table of rows")
-        ) from None
-
-
-def rows_of(
-    text: str,
-    place: str,
+def published_rows(
+    source: Source,
     kind: type[AnyRow],
     *,
     is_valid: Callable[[float], bool] = lambda value: True,
@@ -68,10 +49,8 @@ def rows_of(
 
     Parameters
     ----------
-    text
-        The table, as CSV.
-    place
-        Name of its file, for errors.
+    source
+        The table, as a CSV file.
     kind
         Class of the rows.
     is_valid, wanted
@@ -80,30 +59,23 @@ def rows_of(
     Raises
     ------
     MeasuredError
-        If columns are missing or values are invalid, with a problem for each.
+        If the file cannot be read, columns are missing or values are invalid, with a problem for each.
     """
-    reader = csv.DictReader(io.StringIO(text))
+    problems: list[Problem] = []
     columns = [field.name for field in fields(kind)]
-    missing = [name for name in columns if name not in (reader.fieldnames or ())]
-    if missing:
-        got = f"no {', '.join(missing)}"
-        raise MeasuredError(Problem(place=f"{place}:1", got=got, wanted="all columns"))
     rows = []
-    problems = []
-    for line, row in enumerate(reader, start=2):
-        if _has_value(row["value"], is_valid):
-            rows.append(kind(**{name: row[name] or "" for name in columns}))
+    for row in read_rows(source, columns, problems):
+        if not _has_value(row.words("value"), is_valid):
+            row.refuse("value", wanted)
             continue
-        got = repr(row["value"])
-        where = f"{place}:{line}"
-        problems.append(Problem(place=where, key="value", got=got, wanted=wanted))
+        rows.append(kind(**{name: row.words(name) for name in columns}))
     if problems:
         raise MeasuredError(*problems)
     return tuple(rows)
 
 
-def _has_value(text: str | None, is_valid: Callable[[float], bool]) -> bool:
+def _has_value(text: str, is_valid: Callable[[float], bool]) -> bool:
     try:
-        return is_valid(float(text or ""))
+        return is_valid(float(text))
     except ValueError:
         return False

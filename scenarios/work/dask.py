@@ -164,12 +164,13 @@ class _Watch(threading.Thread):
         self._client = client
         self._futures = futures
         self._timeout_s = timeout_s
+        self._look_every_s = min(_LOOK_EVERY_S, timeout_s)
         self._ended = threading.Event()
         self.gave_up = False
 
     def run(self) -> None:
         missed_s = 0.0
-        while not self._ended.wait(_LOOK_EVERY_S):
+        while not self._ended.wait(self._look_every_s):
             try:
                 workers = self._client.nthreads()
             except Exception:
@@ -178,7 +179,7 @@ class _Watch(threading.Thread):
             if workers:
                 missed_s = 0.0
                 continue
-            missed_s += _LOOK_EVERY_S
+            missed_s += self._look_every_s
             print(
                 f"--dask: no worker for {missed_s:.0f} s, waiting up to {self._timeout_s:g} s",
                 file=sys.stderr,

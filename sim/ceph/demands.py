@@ -55,7 +55,9 @@ _FUGACITY_STEP = 1e-3
 # Sample size for the busiest resources of a placement group [count].
 _GROUPS_SAMPLED = 32
 # Placement groups to bind at a time [count].
-_GROUPS_AT_A_TIME = 1 << 14
+_GROUPS_AT_A_TIME = 1 << 12
+# Resources to draw requests at in one call [count].
+_RESOURCES_AT_A_TIME = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -179,26 +181,18 @@ def requests_in_flight(
     W. J. Gordon, G. F. Newell, "Closed queuing systems with exponential servers", Operations Research 15(2),
     1967.
     """
-    resources = pool.cluster.resources
     sample = _PlannedSample(pool, mix)
     demands_ns = sample.spread(group_weights)
-    queues = ~resources.numbered_kinds.are(*_NO_QUEUE)
-    queues &= ~np.isin(resources.disciplines, (BATCH, GATE)) & (demands_ns > 0)
-    loads = np.where(queues, demands_ns / _servers(resources), 0.0)
-    relative = loads / loads.max()
-    scaled = relative * _fugacity(relative, total)
-    lengths = rng.geometric(1 - scaled) - 1.0
-    busiest = int(loads.argmax())
-    lengths[busiest] = 0
-    if lengths.sum() > total:
-        lengths *= total / lengths.sum()
-    lengths[busiest] = max(0.0, total - lengths.sum())
-    per_demand = np.zeros(len(lengths))
-    np.divide(lengths, demands_ns, out=per_demand, where=demands_ns > 0)
+    lengths, busiest = _drawn_lengths(
+        _loads_of_queues(pool.cluster.resources, demands_ns), total, rng
+    )
+    crowded = _crowded(pool, lengths, busiest)
+    # No requests are at resources without demand.
+    per_demand = np.divide(lengths, demands_ns, out=lengths, where=demands_ns > 0)
     at_resources = np.zeros(len(group_weights))
     waiting = np.zeros(len(group_weights))
-    for resource in _crowded(pool, lengths, busiest):
-        at_one = np.zeros(len(lengths))
+    for resource in crowded:
+        at_one = np.zeros(len(per_demand))
         at_one[resource] = per_demand[resource]
         per_demand[resource] = 0
         in_line = sample.by_group(group_weights, at_one)
@@ -211,8 +205,37 @@ def requests_in_flight(
     return at_resources + group_weights * elsewhere, waiting
 
 
+def _loads_of_queues(resources: Resources, demands_ns: FloatArray) -> FloatArray:
+    """Return the demand per server of each resource [ns], 0 where requests do not queue."""
+    queues = ~resources.numbered_kinds.are(*_NO_QUEUE)
+    queues &= ~np.isin(resources.disciplines, (BATCH, GATE)) & (demands_ns > 0)
+    return np.where(queues, demands_ns / _servers(resources), 0.0)
+
+
+def _drawn_lengths(
+    loads: FloatArray, total: int, rng: np.random.Generator
+) -> tuple[FloatArray, int]:
+    """Draw the number of requests at each resource, and return the busiest one too.
+
+    A large cluster has millions of resources, so their loads are overwritten by one number after the other.
+    """
+    busiest = int(loads.argmax())
+    loads /= loads.max()
+    loads *= _fugacity(loads, total)
+    for first in range(0, len(loads), _RESOURCES_AT_A_TIME):
+        part = loads[first : first + _RESOURCES_AT_A_TIME]
+        part[:] = rng.geometric(1 - part) - 1.0
+    lengths = loads
+    lengths[busiest] = 0
+    if lengths.sum() > total:
+        lengths *= total / lengths.sum()
+    lengths[busiest] = max(0.0, total - lengths.sum())
+    return lengths, busiest
+
+
 def _fugacity(relative: FloatArray, total: int) -> float:
     """Return the factor on relative loads that makes the mean numbers of requests add up to `total`."""
+    relative = relative[relative > 0]
     low = 0.0
     high = 1.0
     while high - low > _FUGACITY_STEP / total:
@@ -323,12 +346,14 @@ class _PlannedSample:
         """Return the resource of each placement group, by role with a demand, each of shape (groups,)."""
         demanded = sum(by_role > 0 for by_role in self._by_view.values())
         used = np.flatnonzero(demanded)
-        parts = []
-        for first in range(0, self._pool.cluster.groups, _GROUPS_AT_A_TIME):
-            stop = min(first + _GROUPS_AT_A_TIME, self._pool.cluster.groups)
+        groups = self._pool.cluster.groups
+        # Filled in parts, so that the rows of all roles exist only for a few groups at a time.
+        bound = np.empty((len(used), groups), dtype=np.int32)
+        for first in range(0, groups, _GROUPS_AT_A_TIME):
+            stop = min(first + _GROUPS_AT_A_TIME, groups)
             rows = self._pool.group_bindings(np.arange(first, stop))
-            parts.append(rows[:, used])
-        return dict(zip(used.tolist(), np.concatenate(parts).T, strict=True))
+            bound[:, first:stop] = rows[:, used].T
+        return dict(zip(used.tolist(), bound, strict=True))
 
     def spread(self, group_weights: FloatArray) -> FloatArray:
         """Distribute demands over resources, weighted by placement group [ns], shape (resources,)."""
@@ -550,10 +575,11 @@ def _servers(resources: Resources) -> FloatArray:
     slowdown = resources.paired_slowdown / PAIRED_UNIT
     if not slowdown:
         return servers
-    # Either all threads run, those that share a core slower, or one on each core. An odd one has its own.
-    cores = np.ceil(servers / 2)
-    sharing = 2 * (servers - cores) / servers
-    paired = np.maximum(servers / (1 + slowdown * sharing), cores)
     # Under a quota of fewer, threads hardly share a core.
     is_paired = (np.asarray(resources.paired) > 0) & (servers == resources.capacities)
-    return np.where(is_paired, paired, servers)
+    threads = servers[is_paired]
+    # Either all threads run, those that share a core slower, or one on each core. An odd one has its own.
+    cores = np.ceil(threads / 2)
+    sharing = 2 * (threads - cores) / threads
+    servers[is_paired] = np.maximum(threads / (1 + slowdown * sharing), cores)
+    return servers

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from stripesim._version import __version__
-from stripesim.scenarios.cells.bound import resource_words
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.show.page.render import render
 from stripesim.scenarios.show.tables import Table
 from stripesim.sim.observe.intervals import student_interval
 from stripesim.sim.observe.limits import resource_name
+from stripesim.sim.observe.resource_words import limit_words
 from stripesim.web.controls import BY_DEPTH, controls
 from stripesim.web.jobs import Job
 from stripesim.web.options import Number, PlanOption, difference
@@ -108,7 +108,7 @@ def _job_row(
             line[key] = _NOTHING
     kinds = (str(row["bottleneck"]) for row in rows)
     bottlenecks = dict.fromkeys(
-        resource_words(kind) or resource_name(kind) for kind in kinds
+        limit_words(kind) or resource_name(kind) for kind in kinds
     )
     line["limit"] = ", ".join(bottlenecks) or _PENDING
     line["verdict"] = _verdict(rows, option.values["arrivals"])

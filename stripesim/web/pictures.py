@@ -9,13 +9,13 @@ from typing import Any, Final, NamedTuple
 
 from markupsafe import Markup
 
-from stripesim.scenarios.cells.bound import resource_words
 from stripesim.scenarios.schema.units import bytes_text, duration_text, number_text
 from stripesim.scenarios.show.figures.specification import (
     AxisSpec,
     LayerSpec,
     PanelSpec,
 )
+from stripesim.sim.observe.resource_words import limit_words
 from stripesim.web.jobs import Job
 from stripesim.web.options import ClosedForms, PlanOption
 from stripesim.web.svg import (
@@ -174,7 +174,7 @@ def _curve_words(name: str, points: Points, problem: str, pending: str) -> str:
     if last["saturation_iops"] is None:
         return f"{name}: a sketch, one run for each rate ({problem or 'the curve follows'})"
     sentence = f"{name} saturates at {short(last['saturation_iops'])} requests/s"
-    limit = resource_words(last["limited_by"] or "")
+    limit = limit_words(last["limited_by"] or "")
     if limit:
         sentence += f" ({limit})"
     if last["knee_iops"]:

@@ -198,3 +198,30 @@ def test_a_marked_block_runs(
         words = shlex.split(f"{command} {options or ''}")
         done = CliRunner().invoke(cli.app, words)
         assert done.exit_code == 0, f"{command}\n{done.output[-1500:]}"
+
+
+def test_the_dask_commands_of_the_cluster_page_are_parsed_by_dask() -> None:
+    scheduler = pytest.importorskip("distributed.cli.dask_scheduler")
+    worker = pytest.importorskip("distributed.cli.dask_worker")
+    text = (DOCS / "howto" / "dask-cluster.md").read_text("utf-8")
+    lines = re.sub(r" *\\\n\s*", " ", text).splitlines()
+    # In a terminal, as a step of Slurm, and in the container of a pod.
+    shown = [
+        shlex.split(line.removesuffix("&"))
+        for line in lines
+        if re.match(r"(\$ |srun .*)?dask (scheduler|worker) ", line)
+    ]
+    (manifest,) = re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL)
+    objects = list(pytest.importorskip("yaml").safe_load_all(manifest))
+    deployments = [one["spec"] for one in objects if one["kind"] == "Deployment"]
+    for spec in deployments:
+        assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"]
+        (container,) = spec["template"]["spec"]["containers"]
+        shown.append(container["args"])
+    assert len(shown) == 6
+    programs = {"scheduler": scheduler.main, "worker": worker.main}
+    for words in shown:
+        start = words.index("dask")
+        name, *arguments = words[start + 1 :]
+        parsed = programs[name].make_context(name, arguments).params
+        assert name == "scheduler" or parsed["nthreads"] == 1

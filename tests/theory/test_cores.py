@@ -12,10 +12,10 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.loader import parse_scenario
-from stripesim.sim.run import RunResult
+from stripesim.sim.run import Run
 
 
-def one_osd(engine: str = "compiled", depth: int = 64, **cluster: Any) -> RunResult:
+def one_osd(engine: str = "compiled", depth: int = 64, **cluster: Any) -> Run:
     """Read 4 KiB from one OSD, whose drive takes no time, with cores that slow each other down in no way."""
     scenario = Scenario.model_validate(
         {

@@ -9,7 +9,7 @@ from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import parse_scenario
-from stripesim.sim.run import RunResult
+from stripesim.sim.run import Run
 
 SCENARIO = """schemes = ["{0}"]
 [cluster]
@@ -28,7 +28,7 @@ requests = {5}
 Load = tuple[str, str, str, int, int, int]
 
 
-def run_of(load: Load) -> RunResult:
+def run_of(load: Load) -> Run:
     scenario = parse_scenario(SCENARIO.format(*load))
     [cell] = cells(scenario)
     return run_cell(scenario, cell, "compiled")

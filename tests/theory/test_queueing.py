@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import heapreplace
 from math import factorial
@@ -106,11 +107,16 @@ def station(servers: int, load: float, count: int) -> Program:
     return program(graph.finish(reply=step), [servers], Source(0, count, arrivals_ns))
 
 
-def drawn_ns(asked: Program, request: int, step: int) -> int:
-    """The service time that sim/engine/ENGINE.md gives a step, computed from its key alone."""
-    key = request << STEP_BITS | step
+def draws_of(asked: Program) -> Callable[[int, int], int]:
+    """Return the service time that sim/engine/ENGINE.md gives a step of a request, from its key alone."""
     cells = factor_cells(asked.factor_tables)[SPREAD].tolist()
-    return scaled_ns(MEAN_NS, drawn_factor(cells, seed_state(asked.seed), key))
+    state = seed_state(asked.seed)
+
+    def drawn_ns(request: int, step: int) -> int:
+        key = request << STEP_BITS | step
+        return scaled_ns(MEAN_NS, drawn_factor(cells, state, key))
+
+    return drawn_ns
 
 
 def erlang_c_wait(servers: int, load: float) -> float:
@@ -131,10 +137,11 @@ def test_each_departure_is_that_of_the_recursion_of_lindley_or_of_kiefer_and_wol
     asked = station(servers, 0.8, count)
     got = run(asked).streams[0]
     # The calendar of a FIFO station by hand: a request begins when it is there and a server is.
+    drawn_ns = draws_of(asked)
     free_at = [0] * servers
     expected = []
     for request, arrival_ns in enumerate(got.issued_ns.tolist()):
-        end_ns = max(arrival_ns, free_at[0]) + drawn_ns(asked, request, 1)
+        end_ns = max(arrival_ns, free_at[0]) + drawn_ns(request, 1)
         heapreplace(free_at, end_ns)
         expected.append(end_ns)
     assert got.completed_ns.tolist() == expected
@@ -177,10 +184,8 @@ def test_a_join_waits_for_the_slowest_branch(
     )
     stream = run(asked).streams[0]
     times_ns = stream.completed_ns - stream.issued_ns
-    exact = [
-        max(drawn_ns(asked, request, step) for step in steps)
-        for request in range(count)
-    ]
+    drawn_ns = draws_of(asked)
+    exact = [max(drawn_ns(request, step) for step in steps) for request in range(count)]
     assert times_ns.tolist() == exact
     # Expectation of the largest of n draws: the i-th smallest of N equally likely points is
     # the largest with probability (i/N)^n − ((i−1)/N)^n.
@@ -224,9 +229,8 @@ def test_work_is_conserved(run: Run) -> None:
     steps += [graph.use(0, MEAN_NS, after=steps, label="b", spread=SPREAD)]
     asked = program(graph.finish(reply=steps[-1]), [3], Source(16, count))
     result = run(asked)
-    demands = sum(
-        drawn_ns(asked, request, step) for request in range(count) for step in steps
-    )
+    drawn_ns = draws_of(asked)
+    demands = sum(drawn_ns(request, step) for request in range(count) for step in steps)
     assert result.busy_ns.tolist() == [demands]
     assert result.uses == 2 * count
 

@@ -12,7 +12,7 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.pool import Pool
-from stripesim.sim.run import RunResult, simulate
+from stripesim.sim.run import Run, simulate
 
 GIB = 1 << 30
 SCENARIO = parse_scenario(
@@ -50,7 +50,7 @@ def load(
     )
 
 
-def run(pool: Pool, *loads: Synthetic, engine: str = "compiled") -> RunResult:
+def run(pool: Pool, *loads: Synthetic, engine: str = "compiled") -> Run:
     streams = [load.start() for load in loads]
     return simulate(
         pool, streams if len(streams) > 1 else streams[0], engine=engine, seed=1

@@ -93,6 +93,24 @@ def test_all_faults_are_reported_together(tmp_path):
     ]
 
 
+def test_problems_of_claims_and_of_disputes_are_reported_together(tmp_path):
+    claims = write(tmp_path, row(role="guess"), row(key="k-2") + ",extra")
+    doubts = write(tmp_path, "k-9,unknown", header="id,reason", name="doubts.csv")
+    with pytest.raises(MeasuredError) as caught:
+        load_claims(claims, disputed=doubts)
+    assert sorted(line.split(": ")[0] for line in str(caught.value).splitlines()) == [
+        "claims.csv:2",
+        "claims.csv:3",
+        "doubts.csv:2",
+    ]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_header(tmp_path):
+    path = tmp_path / "claims.csv"
+    path.write_text(f"{HEADER}\n{row()}\n", encoding="utf-8-sig")
+    assert load_claims(path)[0].id == "k-1"
+
+
 def test_missing_file_and_missing_column(tmp_path):
     with pytest.raises(MeasuredError, match="cannot be read"):
         load_claims(tmp_path / "none.csv")

@@ -37,7 +37,7 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import parse_scenario
-from stripesim.sim.run import RunResult
+from stripesim.sim.run import Run
 from support.messages import states
 
 TEXT = """
@@ -637,7 +637,7 @@ def test_progress_counts_the_simulations():
 def test_what_the_audit_refuses_ends_a_rehearsal_or_is_noted_once(monkeypatch):
     # Given simulations that the audit refuses
     refused = "Bytes: got 2 B, wanted 1 B"
-    monkeypatch.setattr(RunResult, "refused", refused)
+    monkeypatch.setattr(Run, "refused", refused)
     # Then the first ends a rehearsal, unless all are shown unchecked.
     with pytest.raises(RefusedError, match="Bytes"):
         rehearse(scenario(text=LIGHT))

@@ -144,7 +144,7 @@ def test_a_folder_of_further_rows_is_read(tmp_path) -> None:
     with pytest.raises(MeasuredError, match=r"s3\.csv"):
         load(tmp_path)
     (tmp_path / "s3.csv").write_text("id,value\n1,2\n", encoding="utf-8")
-    with pytest.raises(MeasuredError, match="got no system"):
+    with pytest.raises(MeasuredError, match="got no column system"):
         load(tmp_path)
 
 

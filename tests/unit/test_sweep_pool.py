@@ -16,6 +16,7 @@ import pytest
 
 from stripesim.__main__ import _sweeps_on_workers
 from stripesim.models.problems import WorkError
+from stripesim.scenarios.work.dask import _Watch
 from stripesim.scenarios.work.pool import Death, cores_usable, run_pool
 from support.messages import states
 
@@ -147,3 +148,18 @@ def test_workers_see_the_environment_of_now(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_there_is_a_core_to_use() -> None:
     assert 1 <= cores_usable() <= (os.cpu_count() or 1)
+
+
+def test_a_short_time_limit_without_dask_workers_is_kept() -> None:
+    class NoWorkers:
+        def nthreads(self) -> dict[str, int]:
+            return {}
+
+        def cancel(self, futures: list[object], *, force: bool) -> None:
+            assert (futures, force) == ([], True)
+
+    # Given a limit far below the 10 s between two looks at a patient sweep's workers
+    watch = _Watch(NoWorkers(), {}, timeout_s=0.05)
+    watch.start()
+    watch.join(timeout=5)
+    assert watch.gave_up

@@ -11,6 +11,7 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.sim.ceph import demands
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.demands import Mix, requests_in_flight
 
@@ -157,6 +158,25 @@ def test_requests_in_flight_add_up_and_gather_where_the_load_is_highest():
     primaries = pool.cluster.acting[np.arange(256), pool.primaries]
     of_primary = np.bincount(primaries, at_resources + waiting)
     assert of_primary.argmax() == primaries[7]
+
+
+def test_a_draw_does_not_depend_on_the_parts_that_it_is_made_in(monkeypatch):
+    # Given the loads of a pool's resources, of which memory allows only some at a time
+    loaded = scenario(30, 10)
+    pool = build_pool(loaded, parse_scheme("rep:3"), build_models(loaded))
+    load = random_load(clients=30, queue_depth=10, read_fraction=0.5)
+    weights = np.full(256, 1 / 256)
+
+    def drawn():
+        rng = np.random.default_rng(3)
+        mix = Mix(workload=load.start())
+        return np.array(requests_in_flight(pool, mix, weights, 300, rng))
+
+    at_once = drawn()
+    monkeypatch.setattr(demands, "_RESOURCES_AT_A_TIME", 7)
+    monkeypatch.setattr(demands, "_GROUPS_AT_A_TIME", 7)
+    assert len(pool.cluster.resources) > 100
+    assert (drawn() == at_once).all()
 
 
 def test_writes_beyond_the_limit_wait_for_admission_to_one_primary():

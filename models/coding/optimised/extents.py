@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable
 
-Run = tuple[int, int]
-Runs = tuple[Run, ...]
+ByteRun = tuple[int, int]
+ByteRuns = tuple[ByteRun, ...]
 
 
-def union(runs: Iterable[Run]) -> Runs:
+def union(runs: Iterable[ByteRun]) -> ByteRuns:
     """Return the union of runs, merging those that touch.
 
     >>> union([(8, 12), (0, 4), (4, 6)])
     ((0, 6), (8, 12))
     """
-    merged: list[Run] = []
+    merged: list[ByteRun] = []
     for start, stop in sorted(runs):
         if start >= stop:
             continue
@@ -23,13 +23,13 @@ def union(runs: Iterable[Run]) -> Runs:
     return tuple(merged)
 
 
-def subtract(runs: Runs, others: Runs) -> Runs:
+def subtract(runs: ByteRuns, others: ByteRuns) -> ByteRuns:
     """Return the bytes of `runs` that are not in `others`.
 
     >>> subtract(((0, 10),), ((2, 4), (8, 20)))
     ((0, 2), (4, 8))
     """
-    left: list[Run] = []
+    left: list[ByteRun] = []
     for start, stop in runs:
         position = start
         for low, high in others:
@@ -41,7 +41,7 @@ def subtract(runs: Runs, others: Runs) -> Runs:
     return union(left)
 
 
-def intersect(runs: Runs, others: Runs) -> Runs:
+def intersect(runs: ByteRuns, others: ByteRuns) -> ByteRuns:
     """Return the intersection.
 
     >>> intersect(((0, 10),), ((2, 4), (8, 20)))
@@ -50,7 +50,7 @@ def intersect(runs: Runs, others: Runs) -> Runs:
     return union((max(a, c), min(b, d)) for a, b in runs for c, d in others)
 
 
-def align(runs: Iterable[Run], unit: int) -> Runs:
+def align(runs: Iterable[ByteRun], unit: int) -> ByteRuns:
     """Widen each run to whole multiples of `unit`.
 
     >>> align([(5, 9)], 4)
@@ -61,6 +61,6 @@ def align(runs: Iterable[Run], unit: int) -> Runs:
     )
 
 
-def length(runs: Runs) -> int:
+def length(runs: ByteRuns) -> int:
     """Return the number of bytes in all runs."""
     return sum(stop - start for start, stop in runs)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from stripesim.models.coding.geometry import StripeGeometry
 from stripesim.models.coding.optimised import extents
-from stripesim.models.coding.optimised.extents import Runs
+from stripesim.models.coding.optimised.extents import ByteRuns
 from stripesim.models.coding.policy import PAGE_BYTES
 from stripesim.models.coding.protocol import (
     ObjectRequest,
@@ -16,7 +16,7 @@ from stripesim.models.coding.protocol import (
     shard_extents,
 )
 
-ShardRuns = dict[int, Runs]
+ShardRuns = dict[int, ByteRuns]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class ShardMap:
         stored: ShardRuns,
         missing: frozenset[int],
         granule_bytes: int = PAGE_BYTES,
-    ) -> tuple[ShardRuns, Runs]:
+    ) -> tuple[ShardRuns, ByteRuns]:
         """Return the runs to read so that the wanted runs become known, and the runs to decode.
 
         If a wanted shard is missing, the first k available shards are read at the offsets of its wanted runs,
@@ -215,8 +215,11 @@ WriteMethod = Literal["full stripe", "reconstruct", "parity delta"]
 
 
 def _rest(
-    shard_map: ShardMap, request: ObjectRequest, rows: Runs, data: Mapping[int, Runs]
-) -> dict[int, Runs]:
+    shard_map: ShardMap,
+    request: ObjectRequest,
+    rows: ByteRuns,
+    data: Mapping[int, ByteRuns],
+) -> dict[int, ByteRuns]:
     """Return the stored runs of `rows` that a reconstruction reads, because the request does not write them.
 
     Pages that the request covers only in part are among them.
@@ -237,7 +240,10 @@ def _rest(
 
 
 def _method(
-    old: Mapping[int, Runs], rest: Mapping[int, Runs], k: int, request: ObjectRequest
+    old: Mapping[int, ByteRuns],
+    rest: Mapping[int, ByteRuns],
+    k: int,
+    request: ObjectRequest,
 ) -> WriteMethod:
     if not rest:
         return "full stripe"
@@ -248,7 +254,10 @@ def _method(
 
 
 def _takes_delta(
-    old: Mapping[int, Runs], rest: Mapping[int, Runs], k: int, request: ObjectRequest
+    old: Mapping[int, ByteRuns],
+    rest: Mapping[int, ByteRuns],
+    k: int,
+    request: ObjectRequest,
 ) -> bool:
     if len(old) >= k or request.missing & old.keys():
         return False
@@ -269,7 +278,7 @@ def _pages_up(size_bytes: int) -> int:
     return -(-size_bytes // PAGE_BYTES) * PAGE_BYTES
 
 
-def _extents(found: Mapping[int, Runs]) -> tuple[ShardExtent, ...]:
+def _extents(found: Mapping[int, ByteRuns]) -> tuple[ShardExtent, ...]:
     return tuple(
         extent
         for shard in sorted(found)

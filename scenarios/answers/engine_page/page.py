@@ -25,13 +25,13 @@ from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import load_scenario
-from stripesim.scenarios.show.words import RESOURCE_WORDS
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.state import RunState
 from stripesim.sim.engine.compiled.world import World
 from stripesim.sim.engine.draws import seed_state
 from stripesim.sim.engine.program import Program
 from stripesim.sim.kernels import empty_program
+from stripesim.sim.observe.resource_words import member_words
 from stripesim.sim.run import planned_program
 
 PARTS = Path(__file__).resolve().parent
@@ -154,7 +154,7 @@ def stored_program(arrays: Arrays, program: Program) -> StoredProgram:
         arrays.number(array, only_shape=name in ROOM)
         for name, array in world._asdict().items()
     ]
-    kinds = tuple(RESOURCE_WORDS.get(n, n) for n in program.resources.kind_names)
+    kinds = tuple(map(member_words, program.resources.kind_names))
     return StoredProgram(numbered, kinds, int(world.streams["planned"][0]))
 
 

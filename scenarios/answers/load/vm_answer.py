@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from stripesim.scenarios.answers.load.vms import VmPoint, VmsWithin
-from stripesim.scenarios.cells.bound import resource_words
 from stripesim.scenarios.cells.notes import (
     hole_warnings,
     kernel_warnings,
@@ -30,6 +29,7 @@ from stripesim.scenarios.show.files import csv_text
 from stripesim.scenarios.show.tables import Table
 from stripesim.scenarios.show.words import cell_words
 from stripesim.sim.observe.intervals import Interval
+from stripesim.sim.observe.resource_words import limit_words
 
 _SIZE_INCHES: Final = (6.4, 4.3)
 _MS: Final = 1e6
@@ -100,7 +100,7 @@ def vm_sentence(found: VmsWithin) -> str:
 
 
 def _limit_words(found: VmsWithin) -> str:
-    resource = resource_words(found.limited_by or "")
+    resource = limit_words(found.limited_by or "")
     if resource is None:
         return "and no resource is near its limit"
     return f"limited by {resource}"
@@ -129,7 +129,7 @@ def _table(found: VmsWithin) -> Table:
             "rate [1/s]": number_text(point.iops.mean),
             "p50 [ms]": _milliseconds(point.latency_p50_ns),
             "p99 [ms]": _milliseconds(point.latency_p99_ns),
-            "limited by": resource_words(point.bottleneck or "") or "–",
+            "limited by": limit_words(point.bottleneck or "") or "–",
         }
         for point in found.points
     ]

@@ -8,7 +8,6 @@ from typing import Final
 from stripesim.models.problems import Problem
 from stripesim.scenarios.answers.load.rate_runs import RateRun, scenario_of
 from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint, RateWithin
-from stripesim.scenarios.cells.bound import resource_words
 from stripesim.scenarios.cells.notes import (
     outside_of,
 )
@@ -18,6 +17,7 @@ from stripesim.scenarios.show.tables import Table
 from stripesim.scenarios.show.words import cell_words
 from stripesim.sim.observe.audit import failed_check
 from stripesim.sim.observe.intervals import Interval
+from stripesim.sim.observe.resource_words import limit_words
 
 #: Note below tables and figures with points past saturation.
 PAST_NOTE: Final = (
@@ -58,7 +58,7 @@ def sentence_of(curve: LoadCurve) -> str:
     if curve.knee_iops is not None:
         parts.append(f"the knee is at {_rate(curve.knee_iops)}")
     saturated = f"it saturates at {_rate(curve.saturation_iops)}"
-    resource = resource_words(curve.limited_by or "")
+    resource = limit_words(curve.limited_by or "")
     if resource is not None:
         saturated += f", limited by {resource}"
     parts.append(saturated)

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple
 from stripesim.models.coding import parse_scheme
 from stripesim.models.documents import Documented
 from stripesim.models.problems import Problem, ScenarioError, problems_of
-from stripesim.scenarios.cells.bound import Bound, bounds_of, stated_words
+from stripesim.scenarios.cells.bound import Bound, bounds_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import shards_without_a_site
 from stripesim.scenarios.forms.capacity import (
@@ -34,6 +34,7 @@ from stripesim.scenarios.schema.units import (
     size_text,
 )
 from stripesim.sim.observe.intervals import Interval
+from stripesim.sim.observe.resource_words import stated_words
 
 #: Maximum size of the grid. Larger ones take minutes before the first simulation.
 CANDIDATES_MAX: Final = 2000

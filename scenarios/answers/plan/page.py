@@ -8,7 +8,6 @@ from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.load.words import sentence_of
 from stripesim.scenarios.answers.plan.candidates import line_name
 from stripesim.scenarios.answers.plan.figure import candidate_name, draw_plan
-from stripesim.scenarios.cells.bound import stated_words
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.units import (
     bytes_text,
@@ -18,6 +17,7 @@ from stripesim.scenarios.schema.units import (
 )
 from stripesim.scenarios.show.page.render import figure_blocks, render
 from stripesim.scenarios.show.tables import Table
+from stripesim.sim.observe.resource_words import stated_words
 
 
 def rows_of(document: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -20,7 +20,7 @@ from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.kinds import kind_of
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.observe.result_row import ResultRow
-from stripesim.sim.run import RunResult, simulate
+from stripesim.sim.run import Run, simulate
 
 #: Objects that a copying client keeps in flight by default [count].
 #:
@@ -179,7 +179,7 @@ def _writes_per_s(target: Scenario, parallel: int, engine: str) -> float:
     )
 
 
-def _simulated(scenario: Scenario, keys: dict[str, Any], engine: str) -> RunResult:
+def _simulated(scenario: Scenario, keys: dict[str, Any], engine: str) -> Run:
     """Simulate the first cell of a scenario without its changes."""
     quiet = scenario.replaced(changes=(), **keys)
     inputs = build_cell(quiet, cells(quiet)[0])

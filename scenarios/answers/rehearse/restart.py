@@ -38,7 +38,7 @@ from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.groups import State
 from stripesim.sim.ceph.kinds import kind_of
 from stripesim.sim.ceph.pool import Pool
-from stripesim.sim.run import RunResult, simulate
+from stripesim.sim.run import Run, simulate
 
 Floats = npt.NDArray[np.float64]
 
@@ -95,7 +95,7 @@ class _SimulatedPart:
 class _Restart:
     """One simulated restart, in simulated seconds."""
 
-    result: RunResult
+    result: Run
     part: _SimulatedPart
     stop_s: float
     back_s: float
@@ -344,7 +344,7 @@ def _shorter_logs(model: RecoveryModel, factor: float) -> RecoveryModel:
 
 
 def _moments(
-    result: RunResult, part: _SimulatedPart, stop_s: float, back_s: float
+    result: Run, part: _SimulatedPart, stop_s: float, back_s: float
 ) -> _Restart:
     """Find when groups have peered, when objects recover, and when the cluster is clean."""
     assert result.timeline is not None

@@ -19,7 +19,7 @@ from stripesim.sim.ceph.failures.results.finished_run import BoolArray
 from stripesim.sim.ceph.kinds import kind_of
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.observe.client_requests import ClientRequests
-from stripesim.sim.run import RunResult, simulate
+from stripesim.sim.run import Run, simulate
 
 # Longest and shortest time to measure clients without recovery, before each change and after the last one
 # [ns], and the requests that suffice [count].
@@ -260,7 +260,7 @@ def _moving_ns(row: Mapping[str, Any]) -> int:
     return round(moving_s * 1e9)
 
 
-def _alone(pool: Pool, faults: FaultPlan, seed: int, engine: str) -> RunResult:
+def _alone(pool: Pool, faults: FaultPlan, seed: int, engine: str) -> Run:
     """Simulate the changes on an idle cluster. The run needs a client, so one read is issued."""
     once = Synthetic(
         pattern="rand",

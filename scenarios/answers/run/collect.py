@@ -14,7 +14,7 @@ from stripesim.scenarios.cells.run import load_rows_of, row_of
 from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.window import QUANTILES, latency_quantiles
-from stripesim.sim.run import RunResult
+from stripesim.sim.run import Run
 
 Rows = list[dict[str, Any]]
 
@@ -60,7 +60,7 @@ class Collected:
 def collect_cell(
     scenario: Scenario,
     cell: Cell,
-    result: RunResult,
+    result: Run,
     models: Models,
     options: CellOptions,
 ) -> Collected:
@@ -103,7 +103,7 @@ def collect_cell(
     )
 
 
-def _distributions(result: RunResult) -> Rows:
+def _distributions(result: Run) -> Rows:
     """Return the latencies of a run's requests as fractions and times [ns], unless none completed."""
     if result.window is None:
         return []
@@ -111,7 +111,7 @@ def _distributions(result: RunResult) -> Rows:
     return [{"fractions": list(QUANTILES), "latency_ns": latency_ns}]
 
 
-def _first_full(result: RunResult, bounds: Sequence[Bound]) -> dict[str, Any] | None:
+def _first_full(result: Run, bounds: Sequence[Bound]) -> dict[str, Any] | None:
     """Return the resource that saturates first as the rate of requests grows, and that rate [1/s]."""
     if not bounds or result.row.iops is None:
         return None

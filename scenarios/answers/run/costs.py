@@ -18,7 +18,7 @@ from stripesim.sim.observe.critical_path import (
     cost_key,
     dominant,
 )
-from stripesim.sim.run import RunResult, factor_tables
+from stripesim.sim.run import Run, factor_tables
 
 #: Largest sample of requests; its mean is accurate to a few per cent.
 SAMPLE_MAX: Final = 1000
@@ -28,7 +28,7 @@ _CLIENT: Final = STEPS.index("client")
 
 
 def cell_costs(
-    scenario: Scenario, cell: Cell, result: RunResult, engine: str, models: Models
+    scenario: Scenario, cell: Cell, result: Run, engine: str, models: Models
 ) -> dict[str, Any]:
     """Repeat the run of a cell, follow a sample of its requests, and split their mean latency.
 
@@ -72,7 +72,7 @@ def cell_costs(
 
 
 def _totals_ns(
-    scenario: Scenario, result: RunResult, again: RunResult, parts: IntArray
+    scenario: Scenario, result: Run, again: Run, parts: IntArray
 ) -> dict[str, int]:
     """Sum service and waiting over the followed requests, by column [ns]."""
     requests = result.first
@@ -106,7 +106,7 @@ def _totals_ns(
     return totals_ns
 
 
-def _sample(result: RunResult) -> IntArray:
+def _sample(result: Run) -> IntArray:
     """Choose requests to follow, by ascending number among the client's requests."""
     if result.window is None:
         return np.zeros(0, dtype=np.int64)
@@ -121,7 +121,7 @@ def _sample(result: RunResult) -> IntArray:
     return candidates[evenly.astype(np.int64)]
 
 
-def _owners(result: RunResult) -> IntArray:
+def _owners(result: Run) -> IntArray:
     """Return the number of the client's request of each issued part, as in `ClientRequests`."""
     issued = len(result.engine_run.streams[0].issued_ns)
     owners = result.foreground.planned.owners[:issued]
@@ -137,7 +137,7 @@ def _last_parts(owners: IntArray, completed_ns: IntArray) -> list[int]:
 
 
 def _splitters(
-    scenario: Scenario, result: RunResult, templates: IntArray
+    scenario: Scenario, result: Run, templates: IntArray
 ) -> dict[int, PathSplitter]:
     """Return a splitter of latencies for each template."""
     planner = result.foreground

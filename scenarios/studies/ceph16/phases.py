@@ -14,7 +14,7 @@ from stripesim.scenarios.studies.ceph16 import cluster
 from stripesim.scenarios.studies.ceph16.measured import MeasuredRepair
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.failures import Failure, FaultPlan
-from stripesim.sim.run import RunResult, simulate
+from stripesim.sim.run import Run, simulate
 
 # Phase → its first and last moment, by the names of `MeasuredRepair.times_s`.
 PHASES = {
@@ -49,7 +49,7 @@ def simulate_repair(
     engine: str = "compiled",
     returns: bool = True,
     seed: int = 0,
-) -> RunResult:
+) -> Run:
     """Simulate a measured repair: the OSD dies, is rebuilt elsewhere, and may return at its measured time."""
     if returns and not timed(repair):
         raise ValueError(
@@ -108,7 +108,7 @@ def simulate_repair(
     return simulate(pool, once.start(), faults=plan, engine=engine).accepted()
 
 
-def simulated_times_s(result: RunResult) -> dict[str, float]:
+def simulated_times_s(result: Run) -> dict[str, float]:
     """Return the moments of `PHASES` in a run of `simulate_repair` [s after the failure]."""
     assert result.timeline is not None
     times_s: dict[str, float] = {}
@@ -130,7 +130,7 @@ def simulated_times_s(result: RunResult) -> dict[str, float]:
 
 
 def phases_of(
-    repair: MeasuredRepair, result: RunResult
+    repair: MeasuredRepair, result: Run
 ) -> list[dict[str, str | float | None]]:
     """Return a row for each phase, with None for the duration if one of its moments is unknown."""
     measured_s = {"failed": 0.0, **repair.times_s}

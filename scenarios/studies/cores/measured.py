@@ -9,15 +9,16 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from stripesim.calibration.measured.tables import Source
 from stripesim.models.problems import NotComputedError, problems_of
 from stripesim.scenarios.schema.units import parse_size_bytes
 from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.published_rows import (
     PublishedRow,
-    read_text,
-    rows_of,
+    published_rows,
 )
 
+_FILE: Final = "cores.csv"
 #: Rates that numbers of one OSD were fitted to: reads and writes on the fewest and on the most cores.
 CALIBRATION: Final = frozenset(
     {"cpu_power-001", "cpu_power-008", "cpu_power-017", "cpu_power-024"}
@@ -133,20 +134,17 @@ def load(data: Path | str | None = None) -> tuple[CoresRow, ...]:
     """
     if data is None:
         return _shipped()
-    path = Path(data) / "cores.csv"
-    return _rows(read_text(path), str(path))
+    return _rows(Path(data) / _FILE)
 
 
 @cache
 def _shipped() -> tuple[CoresRow, ...]:
-    text = (study_folder("cores") / "data" / "cores.csv").read_text(encoding="utf-8")
-    return _rows(text, "cores.csv")
+    return _rows(study_folder("cores") / "data" / _FILE)
 
 
-def _rows(text: str, place: str) -> tuple[CoresRow, ...]:
-    return rows_of(
-        text,
-        place,
+def _rows(source: Source) -> tuple[CoresRow, ...]:
+    return published_rows(
+        source,
         CoresRow,
         is_valid=lambda value: 0 < value < math.inf,
         wanted="a number > 0",

@@ -17,7 +17,7 @@ from stripesim.scenarios.studies.cores.measured import CORES_USED, RATE, CoresRo
 from stripesim.scenarios.studies.parameters import ParameterFile, changed_models
 from stripesim.scenarios.studies.tasks import Call, Row
 from stripesim.sim.ceph.cluster import Models
-from stripesim.sim.run import RunResult
+from stripesim.sim.run import Run
 
 Model = TypeVar("Model", bound=MeasuredModel)
 
@@ -90,7 +90,7 @@ def simulated(row: CoresRow, engine: str = "compiled") -> Row:
     }
 
 
-def _cores_used(result: RunResult, osds: int) -> float:
+def _cores_used(result: Run, osds: int) -> float:
     """Return the cores that an OSD keeps busy, including the time that a core's other thread costs."""
     row = result.row
     assert row.iops is not None

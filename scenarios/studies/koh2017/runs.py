@@ -34,7 +34,7 @@ from stripesim.sim.ceph.heartbeats import HeartbeatSource
 from stripesim.sim.ceph.planner import CompiledGraphs
 from stripesim.sim.engine.graph import COUNTER_INDEX
 from stripesim.sim.observe.recording import bins_with_wake_ups
-from stripesim.sim.run import RunResult, simulate
+from stripesim.sim.run import Run, simulate
 
 PARAMETERS = ParameterFile("koh2017")
 SECOND_NS = 1_000_000_000
@@ -144,7 +144,7 @@ def _simulate(
     fill: str = "gap",
     pause_ns: int = 0,
     **further: Any,
-) -> RunResult:
+) -> Run:
     scenario = _setting(base, task)
     if task.scheme == "none" and task.pattern == "seq":
         models = _merging(models, task.size_bytes)
@@ -152,7 +152,7 @@ def _simulate(
     changed = task.image == "pristine" and (fill != "gap" or pause_ns)
     source = partial(CreationSource, pause_ns=pause_ns, fill=fill) if changed else None
 
-    def run(inputs: CellInputs, compiled: CompiledGraphs | None) -> RunResult:
+    def run(inputs: CellInputs, compiled: CompiledGraphs | None) -> Run:
         given = vars(inputs) | further
         return simulate(
             **given,

@@ -36,7 +36,7 @@ THROUGHPUT: Final = "throughput_bytes_per_s"
 
 
 @dataclass(frozen=True)
-class Run:
+class SeriesRun:
     """One run of writes with a time series, for a figure of the paper.
 
     The pause is taken at the first write into each object [ns]. For the fill see
@@ -58,20 +58,22 @@ def pause_run(pause_ns: int) -> str:
     return f"fig19-pause-{pause_ns // 1_000_000}ms"
 
 
-RUNS: Final[Mapping[str, Run]] = {
-    "fig19-rs": Run("19", "RS(6,3)"),
-    "fig19-rep": Run("19", "3-replication", REP),
-    "fig19-fill-object": Run(
+RUNS: Final[Mapping[str, SeriesRun]] = {
+    "fig19-rs": SeriesRun("19", "RS(6,3)"),
+    "fig19-rep": SeriesRun("19", "3-replication", REP),
+    "fig19-fill-object": SeriesRun(
         "19", "whole object filled at its first write", fill="object"
     ),
     **{
-        pause_run(ns): Run(
+        pause_run(ns): SeriesRun(
             "19", f"a pause of {ns / 1e9:g} s at an object's first write", pause_ns=ns
         )
         for ns in PAUSES_NS
     },
-    "fig20-pristine": Run("20", "pristine image", pattern="rand", duration_s=100.0),
-    "fig20-overwrite": Run(
+    "fig20-pristine": SeriesRun(
+        "20", "pristine image", pattern="rand", duration_s=100.0
+    ),
+    "fig20-overwrite": SeriesRun(
         "20", "overwrites", pattern="rand", image="prefilled", duration_s=100.0
     ),
 }

@@ -24,7 +24,7 @@ from stripesim.scenarios.studies.parameters import ParameterFile, scenario_chang
 from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import Models
-from stripesim.sim.run import RunResult, simulate
+from stripesim.sim.run import Run, simulate
 
 OBJECT_BYTES = 4 << 20
 QUEUE_DEPTH = 64
@@ -138,7 +138,7 @@ def scheduler_row(
     ]
 
 
-def _clients(result: RunResult, start_s: float, stop_s: float) -> Row:
+def _clients(result: Run, start_s: float, stop_s: float) -> Row:
     """Return rate and latencies of clients between two moments, leaving out times when a group peers.
 
     The sources' clients wrote to a separate pool, none of whose groups peered. Here they share the pool.

@@ -14,11 +14,11 @@ from stripesim.scenarios.schema.units import parse_size_bytes
 from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.published_rows import (
     PublishedRow,
-    read_text,
-    rows_of,
+    published_rows,
 )
 from stripesim.scenarios.studies.s3.counted import FILE as COUNTS_FILE
 
+_FILE: Final = "s3.csv"
 #: Rows that numbers were solved for: 3-replication on ten hosts, and two rows of RS(2,2) that were held out
 #: at first. `rgw-087` gives the client's time for a byte, which only a load of few clients shows, `rgw-091`
 #: that of a gateway on another processor. Neither depends on the code.
@@ -181,13 +181,12 @@ def load(data: Path | str | None = None) -> tuple[ObjectRow, ...]:
     """
     if data is None:
         return _shipped()
-    path = Path(data) / "s3.csv"
+    path = Path(data) / _FILE
     if not path.exists() and (Path(data) / COUNTS_FILE).exists():
         return ()
-    return rows_of(read_text(path), str(path), ObjectRow)
+    return published_rows(path, ObjectRow)
 
 
 @cache
 def _shipped() -> tuple[ObjectRow, ...]:
-    text = (study_folder("s3") / "data" / "s3.csv").read_text(encoding="utf-8")
-    return rows_of(text, "s3.csv", ObjectRow)
+    return published_rows(study_folder("s3") / "data" / _FILE, ObjectRow)

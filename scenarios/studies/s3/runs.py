@@ -23,7 +23,7 @@ from stripesim.scenarios.studies.s3.described import DescribedCluster, read_clus
 from stripesim.scenarios.studies.s3.measured import ObjectRow
 from stripesim.scenarios.studies.tasks import Call, Row
 from stripesim.sim.ceph.cluster import Models
-from stripesim.sim.run import RunResult
+from stripesim.sim.run import Run
 
 #: Requests of a run over those in flight, and at least this many.
 _ROUNDS: Final = 6
@@ -220,7 +220,7 @@ class _ObjectRun:
         models = models_of(scenario, self._cluster)
         (cell,) = cells(scenario)
         self._row = row
-        self._result: RunResult = run_cell(scenario, cell, engine, models)
+        self._result: Run = run_cell(scenario, cell, engine, models)
         mean_bytes = sum(size * share for size, share in row.sizes)
         load = scenario.workload
         #: Objects of the source for each simulated request

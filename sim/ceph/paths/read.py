@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Unpack
 
 from stripesim.models.coding import PAGE_BYTES, ReadPlan, ShardExtent
-from stripesim.models.coding.optimised.extents import Runs, union
+from stripesim.models.coding.optimised.extents import ByteRuns, union
 from stripesim.sim.ceph.paths.context import (
     ObjectExtent,
     PathContext,
@@ -293,7 +293,7 @@ def _rows_bytes(
     return rows_bytes, device_bytes
 
 
-def _rows(extents: Iterable[ShardExtent]) -> Runs:
+def _rows(extents: Iterable[ShardExtent]) -> ByteRuns:
     return union(
         (one.offset_bytes, one.end_bytes) for one in extents if one.length_bytes
     )

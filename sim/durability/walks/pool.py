@@ -267,75 +267,145 @@ def _any_good(pool: PoolConstants, st: PoolStates, at: int, rng: State) -> int:
 
 
 @inner
+def _level(pool: PoolConstants, st: PoolStates, at: int) -> int:
+    """Return the most shards that a stripe misses: above `tolerated` once stripes are lost."""
+    if st.lost[at] > 0:
+        return pool.threats.tolerated + 1
+    return _worst(st.exposed_bytes[at], pool.threats.tolerated)
+
+
+@inner
+def _strike_of_burst(
+    pool: PoolConstants, st: PoolStates, at: int, weight: float, rng: State
+) -> tuple[float, int]:
+    """Let a burst strike its next drive, and return the weight (−1 without room) and the events."""
+    which = st.burst[at]
+    st.struck_left[at] -= 1
+    loses, ratio = draws.loses_data(pool.threats, which, rng)
+    weight *= ratio
+    if not loses:
+        return weight, 0
+    drive = _any_good(pool, st, at, rng)
+    ratio = _strike(pool, st, at, drive, draws.AS_ONE + which, rng)
+    if ratio < 0:
+        return ratio, 1
+    return weight * ratio, 1
+
+
+@inner
+def _next_end(
+    pool: PoolConstants, st: PoolStates, at: int, level: int, pace_bytes_per_s: float
+) -> tuple[float, int, bool]:
+    """Return the next end without a failure [s], the level that is rebuilt, and True if its rebuild ends.
+
+    Otherwise a failure is detected then, or the horizon is reached. Nothing is rebuilt at level 0.
+    """
+    now = st.time_s[at]
+    exposed = st.exposed_bytes[at]
+    undetected = 0
+    next_s = pool.threats.horizon_s
+    for i in range(st.failed[at]):
+        if st.detected_s[at, i] > now:
+            undetected += 1
+            next_s = min(next_s, st.detected_s[at, i])
+    # Data exposed only by an undetected failure cannot be rebuilt yet.
+    working = _worst(exposed, max(0, level - undetected))
+    if working > 0 and pace_bytes_per_s > 0:
+        rebuilt_s = now + exposed[working] / pace_bytes_per_s
+        if rebuilt_s <= next_s:
+            return rebuilt_s, working, True
+    return next_s, working, False
+
+
+@inner
+def _rebuild(
+    pool: PoolConstants, exposed: Floats, working: int, most_bytes: float
+) -> None:
+    """Rebuild at most so many bytes of a level, which then miss one shard less, or none."""
+    if working <= 0:
+        return
+    moved = min(most_bytes, exposed[working])
+    exposed[working] -= moved
+    if pool.progress and working > 1:
+        exposed[working - 1] += moved
+
+
+@inner
+def _natural_per_s(pool: PoolConstants, st: PoolStates, at: int) -> float:
+    """Return the rate of failures before those are left out that do not happen (thinning) [1/s]."""
+    ageing = st.born_s.shape[1] > 0
+    drives = pool.drives if ageing else pool.drives - st.failed[at]
+    return float(drives * draws.largest(pool.threats.hazards))
+
+
+@inner
+def _bias_per_s(pool: PoolConstants, level: int, good: int, natural: float) -> float:
+    """Return the rate of failures that splitting adds to the natural one [1/s]."""
+    threats = pool.threats
+    if threats.bias_s[level] <= 0 or good <= 0:
+        return 0.0
+    wanted = 1.0 / threats.horizon_s
+    if level > 0:
+        wanted = 0.7 / threats.bias_s[level]
+    return max(0.0, wanted - natural)
+
+
+@inner
+def _candidate(
+    pool: PoolConstants, st: PoolStates, at: int, is_forced: bool, rng: State
+) -> tuple[int, float]:
+    """Draw the drive that fails, and return it and its hazard [1/s], which is −1 if none fails."""
+    fastest = draws.largest(pool.threats.hazards)
+    if not st.born_s.shape[1]:
+        return 0, fastest
+    drive = int(uniform(rng) * pool.drives)
+    if is_forced:
+        drive = _any_good(pool, st, at, rng)
+    elif _is_failed(st, at, drive):
+        return drive, -1.0
+    hazard = draws.hazard(pool.threats, st.time_s[at] - st.born_s[at, drive])
+    if not is_forced and uniform(rng) * fastest >= hazard:
+        return drive, -1.0
+    return drive, hazard
+
+
+@inner
 def _walk(
     pool: PoolConstants, st: PoolStates, at: int, target: int, rng: State
 ) -> tuple[float, int]:
     """Advance one walk, and return its weight (0 at the horizon, −1 without room) and its events."""
     threats = pool.threats
-    ageing = st.born_s.shape[1] > 0
-    fastest = draws.largest(threats.hazards)
     bursts = draws.total(threats.drawn_rates)
     extra = bursts - draws.total(threats.burst_rates)
     weight = 1.0
     events = 0
-    exposed = st.exposed_bytes[at]
     while True:
-        level = threats.tolerated + 1
-        if st.lost[at] <= 0:
-            level = _worst(exposed, threats.tolerated)
+        level = _level(pool, st, at)
         # A burst that destroys stripes goes on to strike its other drives, and may destroy more.
         destroys = level > threats.tolerated and st.struck_left[at] > 0
         if level >= target and not destroys:
             return weight, events
-        now = st.time_s[at]
-        count = st.failed[at]
-        good = pool.drives - count
         if st.struck_left[at] > 0:
-            which = st.burst[at]
-            st.struck_left[at] -= 1
-            lost, ratio = draws.loses_data(threats, which, rng)
-            weight *= ratio
-            if lost:
-                drive = _any_good(pool, st, at, rng)
-                ratio = _strike(pool, st, at, drive, draws.AS_ONE + which, rng)
-                events += 1
-                if ratio < 0:
-                    return ratio, events
-                weight *= ratio
+            weight, struck = _strike_of_burst(pool, st, at, weight, rng)
+            events += struck
+            if weight < 0:
+                return weight, events
             continue
-        undetected = 0
-        next_s = threats.horizon_s
-        for i in range(count):
-            if st.detected_s[at, i] > now:
-                undetected += 1
-                next_s = min(next_s, st.detected_s[at, i])
-        # Data exposed only by an undetected failure cannot be rebuilt yet.
-        working = _worst(exposed, max(0, level - undetected))
+        now = st.time_s[at]
+        good = pool.drives - st.failed[at]
         pace = pool.pace_bytes_per_s * good
-        finishing = False
-        if working > 0 and pace > 0 and now + exposed[working] / pace <= next_s:
-            next_s = now + exposed[working] / pace
-            finishing = True
-        natural = (pool.drives if ageing else good) * fastest
-        bias = 0.0
-        if threats.bias_s[level] > 0 and good > 0:
-            wanted = 1.0 / threats.horizon_s
-            if level > 0:
-                wanted = 0.7 / threats.bias_s[level]
-            bias = max(0.0, wanted - natural)
+        next_s, working, is_rebuilt = _next_end(pool, st, at, level, pace)
+        natural = _natural_per_s(pool, st, at)
+        bias = _bias_per_s(pool, level, good, natural)
         rate = natural + bias + bursts
         step = draws.next_event_s(rate, rng)
         span = min(step, next_s - now)
         weight *= np.exp((bias + extra) * span)
         st.time_s[at] = now + span
         due = step >= next_s - now
-        if working > 0:
-            moved = exposed[working]
-            if not (finishing and due):
-                moved = min(pace * span, moved)
-            exposed[working] -= moved
-            if pool.progress and working > 1:
-                exposed[working - 1] += moved
+        # The pace times the span would leave a rest by rounding.
+        most_bytes = np.inf if is_rebuilt and due else pace * span
+        _rebuild(pool, st.exposed_bytes[at], working, most_bytes)
         if due:
             if next_s >= threats.horizon_s:
                 return 0.0, events
@@ -347,20 +417,11 @@ def _walk(
         if draw < bursts:
             weight *= draws.begin_burst(threats, st, at, draw)
             continue
-        own = fastest
-        drive = 0
-        if ageing:
-            forced = draw < bursts + bias
-            drive = int(uniform(rng) * pool.drives)
-            if forced:
-                drive = _any_good(pool, st, at, rng)
-            elif _is_failed(st, at, drive):
-                continue
-            own = draws.hazard(threats, st.time_s[at] - st.born_s[at, drive])
-            if not forced and uniform(rng) * fastest >= own:
-                continue
+        drive, hazard = _candidate(pool, st, at, draw < bursts + bias, rng)
+        if hazard < 0:
+            continue
         if bias > 0:
-            weight *= own / (own + bias / good)
+            weight *= hazard / (hazard + bias / good)
         _release(pool, st, at)
         ratio = _strike(pool, st, at, drive, draws.ELSEWHERE, rng)
         events += 1

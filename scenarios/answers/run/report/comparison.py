@@ -15,11 +15,11 @@ from stripesim.scenarios.show.figures.captions import scheme_label
 from stripesim.scenarios.show.quantities import COSTS, QUANTITIES, Quantity
 from stripesim.scenarios.show.tables import Table, TableCell
 from stripesim.scenarios.show.words import (
-    RESOURCE_WORDS,
     request_words,
     span,
     times,
 )
+from stripesim.sim.observe.resource_words import member_words
 
 # Columns of the result rows for the comparison of schemes.
 _MEASURES = (
@@ -233,4 +233,4 @@ def _wear_rows(report: RunReport, kind: Kind) -> list[Row]:
 def _bottleneck_cell(report: RunReport, kind: Kind, scheme: str) -> TableCell:
     rows = [row for row in report.rows_of(kind, scheme) if row["bottleneck"]]
     names = dict.fromkeys(row["bottleneck"] for row in rows)
-    return TableCell("; ".join(RESOURCE_WORDS.get(name, name) for name in names) or "–")
+    return TableCell("; ".join(map(member_words, names)) or "–")

@@ -30,7 +30,6 @@ from stripesim.scenarios.show.figures.results import draw_panels
 from stripesim.scenarios.show.page.provenance import parameter_table, provenance_text
 from stripesim.scenarios.show.page.render import figure_blocks, render
 from stripesim.scenarios.show.words import (
-    RESOURCE_WORDS,
     origin_words,
     request_words,
     span,
@@ -38,6 +37,7 @@ from stripesim.scenarios.show.words import (
 )
 from stripesim.sim.observe.limits import LATENCY, NO_BOTTLENECK
 from stripesim.sim.observe.progress import OnStep, silent
+from stripesim.sim.observe.resource_words import member_words
 
 
 def report_of_run(
@@ -256,7 +256,7 @@ def _limited(report: RunReport, kind: Kind, scheme: str) -> str:
     if not resources:
         return "no resource is near its limit"
     limited = "limited by " + " or ".join(
-        f"the {RESOURCE_WORDS.get(name, name)}" for name in resources
+        f"the {member_words(name)}" for name in resources
     )
     is_always = all(name in resources for name in named)
     return limited if is_always else f"{limited} at some sizes"

@@ -17,12 +17,12 @@ from stripesim.scenarios.show.figures.captions import scheme_label
 from stripesim.scenarios.show.quantities import QUANTITIES
 from stripesim.scenarios.show.tables import Table, TableCell
 from stripesim.scenarios.show.words import (
-    RESOURCE_WORDS,
     request_words,
     row_words,
     span,
 )
 from stripesim.sim.observe.limits import LATENCY, NO_BOTTLENECK
+from stripesim.sim.observe.resource_words import member_words
 
 # Columns of the table of all results, after throughput and its interval.
 _EACH = (
@@ -89,7 +89,7 @@ def _bottleneck_names(rows: Sequence[dict[str, Any]]) -> TableCell:
             [float(round(100 * row["bottleneck_mean_utilisation"])) for row in rows]
         )
         note = f"{used} % in use on average; {note}"
-    return TableCell(RESOURCE_WORDS.get(name, name), note)
+    return TableCell(member_words(name), note)
 
 
 def utilisation(report: RunReport) -> list[Table]:
@@ -109,7 +109,7 @@ def utilisation(report: RunReport) -> list[Table]:
             )
         rows: list[Row] = [
             [
-                RESOURCE_WORDS.get(name, name),
+                member_words(name),
                 *(_share_cell(shares.get(scheme)) for scheme in report.schemes),
             ]
             for name, shares in highest.items()
@@ -152,7 +152,7 @@ def results(report: RunReport) -> Table:
             throughput.text(row),
             throughput.half_text(row, throughput.ci) or "–",
             *(column.text(row) for column in each),
-            RESOURCE_WORDS.get(row["bottleneck"], row["bottleneck"] or "–"),
+            member_words(row["bottleneck"] or "–"),
         ]
         for row in report.rows
     ]
