@@ -329,12 +329,12 @@ def _check_disciplines(where: str, program: Program, chunk: RequestChunk) -> Non
         return
     # A role is normally bound to one discipline in all rows, so one test per template
     # suffices.
-    rows = machine.bound_rows(program.book, np.unique(chunk.bindings))
+    rows = machine.bound_rows(program.book, _distinct(chunk.bindings))
     kinds = np.where(rows >= 0, 1 << disciplines[rows], 0)
     bound = np.bitwise_or.reduce(kinds, axis=0)
     doubtful = [
         index
-        for index in np.unique(chunk.templates).tolist()
+        for index in _distinct(chunk.templates).tolist()
         if any(_differs(bound, path) for path in _paths(program.book.templates[index]))
     ]
     for index in doubtful:
@@ -343,6 +343,11 @@ def _check_disciplines(where: str, program: Program, chunk: RequestChunk) -> Non
         )
         for path in _paths(program.book.templates[index]):
             _check_path(where, program, path, used)
+
+
+def _distinct(numbers: IntArray) -> IntArray:
+    """Return distinct numbers in ascending order, for the few of a chunk faster than numpy does."""
+    return np.array(sorted(set(numbers.tolist())), dtype=np.int64)
 
 
 def _paths(template: Template) -> tuple[Template, ...]:

@@ -43,7 +43,7 @@ _COLUMNS: Final = (
 _REPLICATIONS: Final = 2
 _POINTS_MAX: Final = 11
 #: Time after which a curve stops with the points that it has [s].
-CURVE_S_MAX: Final = 90.0
+CURVE_S_MAX: Final = 20.0
 # Points that come first: parts of the lowest bound, and requests of each [count].
 _SKETCHED_PARTS: Final = (0.1, 0.3, 0.5)
 _SKETCH_REQUESTS: Final = 2000
@@ -85,8 +85,8 @@ def load_curve(
     ValueError
         If time runs out before the curve is complete.
     """
-    yield from _sketch_curve(scenario, should_stop)
     latest_s = time.monotonic() + CURVE_S_MAX
+    yield from _sketch_curve(scenario, should_stop)
     ran_out = False
 
     def must_stop() -> bool:
@@ -112,7 +112,9 @@ def load_curve(
         }
 
     if ran_out:
-        raise ValueError(f"not complete: stopped after {CURVE_S_MAX:g} s")
+        raise ValueError(
+            f"not complete: stopped after {CURVE_S_MAX:g} s, `stripesim load` simulates all rates"
+        )
 
 
 def _sketch_curve(scenario: Scenario, should_stop: ShouldStop) -> Items:

@@ -8,6 +8,7 @@ from stripesim.models.coding import RedundancyScheme, parse_scheme
 from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.cells.files import content_of
 from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.web.controls import RATE_PER_S, SIDES, defaults, rate_of
 from stripesim.web.options import scenario_of
 
@@ -19,6 +20,18 @@ _OSDS_MAX: Final = 1000
 #: Part of the lowest bound that a proposed rate takes at most.
 _BOUND_PART: Final = 0.5
 _MANTISSAS: Final = (5, 2, 1)
+#: Controls of keys of [cluster] whose defaults are no cluster's own.
+_CLUSTER_KEYS: Final = (
+    "hosts",
+    "osds_per_host",
+    "drive",
+    "public_gbit_per_s",
+    "private_gbit_per_s",
+    "cores_per_host",
+    "pg_num",
+)
+#: Controls whose first values come from the keys that a plan varies.
+_OF_PLAN: Final = ("generation", "hosts", "osds_per_host", "drive")
 
 
 def first_values(base: Scenario, side: str) -> dict[str, str]:
@@ -60,6 +73,25 @@ def guessed_scheme(base: Scenario) -> str | None:
         return has_no_spare, round(distance, 9), code.width
 
     return min(fitting, key=preference).name
+
+
+def unstated(base: Scenario) -> frozenset[str]:
+    """Return the names of the controls whose first values a scenario does not state: guesses of the page."""
+    plan = base.plan or PlanSpec()
+    durability = base.durability or DurabilitySpec()
+    cluster = base.cluster
+    load = base.workload
+    stated = {
+        **{key: key in cluster.model_fields_set for key in _CLUSTER_KEYS},
+        "generation": "generation" in base.model_fields_set,
+        "block_kib": "block_sizes_bytes" in load.model_fields_set,
+        "read_percent": load.read_fraction is not None or len(load.ops) == 1,
+        "rate_per_s": rate_of(base) is not None,
+        "stored_tb": bool(plan.stored_bytes or cluster.stored_bytes),
+        "afr_percent": durability.afr is not None,
+    }
+    varied = {key for key in _OF_PLAN if getattr(plan, key)}
+    return frozenset(key for key, is_stated in stated.items() if not is_stated) - varied
 
 
 def _codes() -> Iterator[RedundancyScheme]:

@@ -1,13 +1,13 @@
 """Hold everything that the address of the page holds: the scenario to start from, and all values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.web.controls import SIDES, OwnSets, controls, problems_of
 from stripesim.web.fields import TEXT_MAX, Control
-from stripesim.web.proposals import first_values, guessed_scheme
+from stripesim.web.proposals import first_values, guessed_scheme, unstated
 from stripesim.web.uploads import KEPT, PACKED
 
 _ONE_CLUSTER = "one_cluster"
@@ -30,6 +30,8 @@ class LabState:
         Parameter sets beyond the shipped ones that the form offers.
     guess
         Scheme of option B if the page chose it, because the scenario states only one.
+    guesses
+        First value of each control for which the scenario states none.
     """
 
     base: str
@@ -37,6 +39,7 @@ class LabState:
     values: Mapping[str, Mapping[str, str]]
     own: OwnSets
     guess: str | None = None
+    guesses: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(
@@ -68,7 +71,14 @@ class LabState:
         guess = guessed_scheme(scenario)
         if values["b"]["scheme"] != guess:
             guess = None
-        return cls(base, one_cluster, values, own, guess)
+        firsts = first_values(scenario, "a")
+        guesses = {name: firsts[name] for name in sorted(unstated(scenario))}
+        return cls(base, one_cluster, values, own, guess, guesses)
+
+    @property
+    def has_equal_options(self) -> bool:
+        """True if there is nothing to compare."""
+        return self.values["a"] == self.values["b"]
 
     @property
     def query(self) -> str:
@@ -90,7 +100,10 @@ class LabState:
         elif self.base.startswith(PACKED):
             note = "The address holds the uploaded cluster and all values: it opens on any stripesim serve."
         elif self.base.startswith(KEPT):
-            note = "The uploaded cluster is too large for the address, which works while this server runs."
+            note = (
+                "The uploaded cluster is too large for the address, which works while this server runs. "
+                "To share it, send scenarios A and B, which open as uploads."
+            )
         else:
             note = "The address holds all values: it opens on any stripesim serve."
         used = {values[key] for values in self.values.values() for key in _OWN_KEYS}

@@ -28,8 +28,9 @@ from stripesim.web.controls import OwnSets
 PACKED: Final = "upload."
 #: Start of the name of one that is too large for an address.
 KEPT: Final = "upload-"
-#: Longest such name, and longest scenario in one [characters]. Browsers and servers limit addresses.
-_PACKED_MAX: Final = 4000
+#: Longest such name, and longest scenario in one [characters]. Servers take headers of 64 KiB, and a request
+#: of the page holds the name three times: in its address, that of the page, and that of the referrer.
+_PACKED_MAX: Final = 12_000
 _UNPACKED_MAX: Final = 1 << 16
 #: Scenarios and parameter sets kept, the newest of each.
 KEPT_MAX: Final = 16

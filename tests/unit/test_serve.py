@@ -624,6 +624,31 @@ def test_a_guess_is_marked_on_the_page():
         assert 'id="guess"' not in client.get("/?b.scheme=rep:3").text
 
 
+def test_values_that_the_scenario_does_not_state_are_marked():
+    text = """
+schemes = ["rep:3"]
+[cluster]
+hosts = 3
+[workload]
+ops = ["read"]
+requests = 200
+"""
+    guesses = state_of(parse_scenario(text), {}).guesses
+    # 10 TB and the drives' rate of failures are the page's. Hosts and the reads are stated.
+    assert guesses["stored_tb"] == "10"
+    assert {"afr_percent", "cores_per_host", "rate_per_s"} <= guesses.keys()
+    assert guesses.keys().isdisjoint({"hosts", "read_percent"})
+    stated = text.replace("hosts = 3", "hosts = 3\ncores_per_host = 24")
+    assert "cores_per_host" not in state_of(parse_scenario(stated), {}).guesses
+    app = create_app(parse_scenario(stated))
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        page = client.get("/?stored_tb=7").text
+    # The mark keeps the value of the page when another is typed.
+    assert states(page, "Stored now [TB] ... guess: 10")
+    # No code other than three copies survives two failures on three hosts.
+    assert 'id="equal"' in page
+
+
 def test_the_proposed_rate_is_below_the_bound_of_both_options():
     slow = ONE_CODE.replace("nvme-tlc", "hdd-7200").replace(
         "osds_per_host = 4", "osds_per_host = 1"

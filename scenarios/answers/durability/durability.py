@@ -73,7 +73,7 @@ def answer(
     refusals: list[str] = []
     skipped: list[str] = []
     recommended: dict[str, dict[str, str]] = {}
-    steps = _CountedSteps(progress, len(scenario.schemes))
+    steps = _MethodSteps(progress, len(scenario.schemes))
     for scheme in scenario.schemes:
         steps.tell(f"{scheme} rebuild")
         with collecting_refusals(unchecked) as of_rebuild:
@@ -157,7 +157,7 @@ _ESTIMATED: Final = (
 )
 
 
-class _CountedSteps:
+class _MethodSteps:
     """Count the steps of an answer: the rebuild of each scheme, its methods, and their rounds.
 
     Parameters
