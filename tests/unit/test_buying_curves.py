@@ -162,7 +162,14 @@ def test_what_gains_nothing_has_no_requests_for_the_money(points):
 
 def test_table_and_figure_have_a_line_and_a_panel_for_each_resource(points):
     assert len(purchases_table(points).rows) == len(points)
-    assert len(purchases_figure(points).panels) == 4
+    figure = purchases_figure(points)
+    assert len(figure.panels) == 4
+    # Words, not keys.
+    assert figure.panels[0].layers[0].label == "3-replication: random writes, 4 KiB"
+    hosts = next(panel for panel in figure.panels if panel.x.label == "hosts")
+    # Nobody buys half a host.
+    assert hosts.x.ticks == sorted(set(hosts.layers[0].x))
+    assert all(float(amount).is_integer() for amount in hosts.x.ticks)
 
 
 def test_bounds_of_steps_rise_with_what_limits():

@@ -16,6 +16,7 @@ from stripesim.scenarios.answers.load.curves import (
     load_curves,
     new_points,
 )
+from stripesim.scenarios.answers.load.figure import load_figures
 from stripesim.scenarios.answers.load.rate_runs import (
     RateMeasurement,
     RateRun,
@@ -241,6 +242,15 @@ def test_past_saturation_a_longer_run_has_a_higher_latency():
 
     ratio = long.latency_p99_ns.mean / short.latency_p99_ns.mean
     assert ratio == pytest.approx(3, rel=0.2)
+
+
+def test_the_label_of_a_bound_is_inside_the_panel(queue_curve):
+    (figure,) = load_figures([queue_curve]).values()
+    texts = [layer for layer in figure.panels[0].layers if layer.mark == "text"]
+    labels = [layer for layer in texts if layer.texts[0].startswith("≤ ")]
+    assert labels
+    # From the left edge to the right: at the right edge a figure of 3.5 inches cuts them off.
+    assert {(layer.x[0], layer.style["ha"]) for layer in labels} == {(0, "left")}
 
 
 def test_the_sentence_names_the_knee_the_saturation_and_the_bounds(queue_curve):

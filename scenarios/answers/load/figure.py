@@ -189,7 +189,8 @@ def _bounds(
 ) -> Iterator[LayerSpec]:
     """Yield a line at each latency bound on the panel."""
     bounds_ns = {within.p99_ns for curve in curves for within in curve.within}
-    look = {"lift": (4, 0), "ha": "left", "va": "center", "xycoords": BESIDE}
+    # Above the line and inside the panel: beside it, a narrow figure would cut the text off.
+    look = {"lift": (4, 2), "ha": "left", "va": "bottom", "xycoords": BESIDE}
     for bound_ns in sorted(bounds_ns):
         bound_ms = bound_ns / _MS
         if not low_ms < bound_ms < high_ms:
@@ -198,7 +199,7 @@ def _bounds(
         yield line_at(bound_ms, sideways=True, color="#666666", linestyle=":")
         yield LayerSpec(
             mark="text",
-            x=[1],
+            x=[0],
             y=[bound_ms],
             texts=[f"≤ {duration_text(bound_ns * 1e-9)}"],
             style={**look, "fontsize": 10.5, "color": "#444444"},

@@ -413,7 +413,7 @@ def placement_figure(choices: Sequence[Mapping[str, Any]]) -> FigureSpec:
             colours.append(series_style(style)["color"])
     places = list(range(len(names)))
     panel = PanelSpec(
-        title="usable bytes by placement",
+        title="Usable bytes by placement",
         layers=[
             LayerSpec(
                 mark="bars", x=places, y=values, sideways=True, style={"color": colours}

@@ -12,6 +12,10 @@ from stripesim.scenarios.show.figures.specification import (
     PanelSpec,
     series_style,
 )
+from stripesim.scenarios.show.words import request_words
+
+#: Up to so many amounts each have a label on the axis.
+_LABELLED_MAX = 5
 
 
 def draw_purchases(
@@ -38,7 +42,7 @@ def purchases_figure(purchases: Sequence[Mapping[str, Any]]) -> FigureSpec:
         panels.append(
             PanelSpec(
                 layers=layers,
-                x=AxisSpec(label=resource),
+                x=AxisSpec(label=resource, ticks=_ticks(purchases, resource)),
                 y=AxisSpec(label="requests per second", low=0, high=highest),
             )
         )
@@ -56,7 +60,16 @@ def _cell_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _label(cell: tuple[Any, ...]) -> str:
     scheme, op, pattern, block_bytes = cell
-    return f"{scheme_label(scheme)}, {pattern} {op}, {block_bytes} B"
+    words = request_words(op, pattern, [block_bytes])
+    return f"{scheme_label(scheme)}: {words[0].lower()}{words[1:]}"
+
+
+def _ticks(purchases: Sequence[Mapping[str, Any]], resource: str) -> list[float] | None:
+    """Return the amounts of a resource if all have room on the axis: nobody buys half a host."""
+    amounts = sorted(
+        {row["amount"] for row in purchases if row["resource"] == resource}
+    )
+    return amounts if len(amounts) <= _LABELLED_MAX else None
 
 
 def _points_of(
