@@ -56,7 +56,7 @@ def answer_of_verification(folder: str | Path) -> Answer:
     folder = Path(folder)
     for name, compute in _COMPUTED.items():
         if (folder / name).is_file():
-            stored = _document(folder / name)
+            stored = _kept_file(folder / name)
             provenance = _checked(folder, stored.get("provenance"), {"configuration"})
             again = compute(_scenario(provenance), provenance, stored)
             lines = [_values(one) for one in (stored, json.loads(json_text(again)))]
@@ -191,10 +191,12 @@ def _provenance(folder: Path) -> dict[str, Any]:
             raise AnswerError(
                 Problem(place=str(folder), got=f"no {name}", wanted=_WANTED)
             )
-    return _checked(folder, _document(folder / PROVENANCE), {"configuration", "engine"})
+    return _checked(
+        folder, _kept_file(folder / PROVENANCE), {"configuration", "engine"}
+    )
 
 
-def _document(path: Path) -> dict[str, Any]:
+def _kept_file(path: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(path.read_text("utf-8")))
     except (ValueError, TypeError) as error:
