@@ -28,12 +28,8 @@ from stripesim.scenarios.answers.engine_page.page import (
     with_engine,
 )
 from stripesim.sim.engine.compiled.engine import run as run_compiled
-from stripesim.sim.engine.draws import (
-    FACTOR_ONE,
-    FACTOR_POINTS,
-    factor_table,
-    seed_state,
-)
+from stripesim.sim.engine.distributions import exponential, service_times
+from stripesim.sim.engine.draws import seed_state
 from stripesim.sim.engine.graph import GraphBuilder
 from stripesim.sim.engine.program import FIFO, Program, RequestChunk, Resources
 
@@ -252,10 +248,7 @@ def queue(of: Mapping[str, Any], rate_per_s: float) -> Program:
         book=_Book([graph.finish(reply=graph.join(served))], branches),
         streams=[_Arrivals(times_ns)],
         seed=SEED,
-        factor_tables=np.stack([
-            np.full(FACTOR_POINTS, FACTOR_ONE),
-            factor_table(_exponential_points().tolist()),
-        ]),
+        factor_tables=service_times(exponential()),
     )  # fmt: skip
 
 
@@ -281,13 +274,6 @@ class _Arrivals:
         self._left_ns = self._left_ns[count:]
         zeros = np.zeros(len(times_ns), dtype=np.int64)
         return RequestChunk(zeros, zeros, zeros, times_ns)
-
-
-def _exponential_points() -> np.ndarray[Any, Any]:
-    """Return the mean of each of 256 equally likely slices of the exponential distribution of mean 1."""
-    edges = np.arange(FACTOR_POINTS + 1) / FACTOR_POINTS
-    integral = np.append(0.0, edges[1:] * (1 - np.log(edges[1:])))
-    return np.sort(np.diff(integral) * FACTOR_POINTS)
 
 
 def _gaps() -> np.ndarray[Any, Any]:

@@ -5,16 +5,14 @@ simulator gives. ``python docs/record.py changes`` writes it. Intervals come fro
 calibration alone, so the held-out ones tell what they are worth.
 """
 
-import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from math import exp, log, log1p, sqrt
 from statistics import mean, stdev
 from typing import Final
 
-from stripesim.calibration.ledger.model_errors import COVERAGE
+from stripesim.calibration.ledger.model_errors import COVERAGE, shipped_rows
 from stripesim.sim.observe.intervals import student_quantile
 
 FILE: Final = "duration_errors.csv"
@@ -34,10 +32,9 @@ class DurationError:
 @cache
 def duration_errors() -> tuple[DurationError, ...]:
     """Return the errors of the timed changes that ship."""
-    text = files(__package__).joinpath(FILE).read_text(encoding="utf-8")
     return tuple(
         DurationError(row["id"], row["role"], float(row["measured_over_simulated"]))
-        for row in csv.DictReader(text.splitlines())
+        for row in shipped_rows(FILE)
     )
 
 

@@ -6,7 +6,7 @@ writes it. `error_band` turns the lines of a kind and a band into the interval o
 """
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -190,7 +190,6 @@ def _summary(kind: Kind, band: str, errors: Sequence[HeldOutError]) -> ErrorBand
 @cache
 def held_out_errors() -> tuple[HeldOutError, ...]:
     """Return the held-out numbers that ship."""
-    text = files(__package__).joinpath(FILE).read_text(encoding="utf-8")
     return tuple(
         HeldOutError(
             id=row["id"],
@@ -200,8 +199,14 @@ def held_out_errors() -> tuple[HeldOutError, ...]:
             utilisation=float(row["utilisation"]),
             measured_over_simulated=float(row["measured_over_simulated"]),
         )
-        for row in csv.DictReader(text.splitlines())
+        for row in shipped_rows(FILE)
     )
+
+
+def shipped_rows(file: str) -> Iterator[dict[str, str]]:
+    """Yield the lines of a table of this package by column."""
+    text = files(__package__).joinpath(file).read_text(encoding="utf-8")
+    yield from csv.DictReader(text.splitlines())
 
 
 def errors_text(errors: Iterable[HeldOutError]) -> str:
