@@ -35,15 +35,10 @@ from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.build import build_cell, build_pool
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell, cells
-from stripesim.scenarios.schema.keys import Scenario as _Scenario
-from stripesim.scenarios.schema.loader import (
-    Overrides,
-    overridden,
-    scenario_from,
-    shipped_scenarios,
-)
-from stripesim.scenarios.schema.loader import load_scenario as _load_scenario
-from stripesim.scenarios.schema.loader import parse_scenario as _parse_scenario
+from stripesim.scenarios.schema.loader import Overrides, shipped_scenarios
+from stripesim.scenarios.schema.scenario import Scenario, overridden
+from stripesim.scenarios.schema.scenario import load_scenario as _load_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario as _parse_scenario
 from stripesim.scenarios.schema.units import format_size, parse_size_bytes
 from stripesim.scenarios.show.answer import Answer, AnsweredList
 from stripesim.sim.ceph.clients.workload import Synthetic, SyntheticStream
@@ -64,21 +59,6 @@ if TYPE_CHECKING:
     from stripesim.scenarios.answers.sweep.answer import SweepResult
     from stripesim.scenarios.answers.sweep.figures import draw_sweep
     from stripesim.scenarios.answers.trace import write_fit
-    from stripesim.scenarios.schema.keys import (
-        ClientSpec,
-        ClusterSpec,
-        DegradedSpec,
-        LoadSpec,
-        RepairSpec,
-        WorkloadSpec,
-    )
-    from stripesim.scenarios.schema.tables import (
-        ChangeSpec,
-        DurabilitySpec,
-        FaultsSpec,
-        PlanSpec,
-    )
-    from stripesim.scenarios.schema.types import GenerationName
     from stripesim.scenarios.show.figures.rehearsal import draw_rehearsal
     from stripesim.scenarios.show.figures.renderer import CaptionedFigure
     from stripesim.scenarios.show.figures.results import draw_all
@@ -198,66 +178,17 @@ load_scenario = citing_arguments(_load_scenario)
 parse_scenario = citing_arguments(_parse_scenario)
 
 
-class _Checked(type(_Scenario)):  # type: ignore[misc]
-    """Route calls of `Scenario` through the loader, so that they get the same checks as a file."""
-
-    def __call__(cls, **keys: Any) -> _Scenario:
-        return scenario_from(keys)
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, _Scenario)
-
-
-class Scenario(_Scenario, metaclass=_Checked):
-    """Describe a cluster, its schemes and its load. The keys are those of a scenario file.
-
-    Raises
-    ------
-    ScenarioError
-        If a key is wrong. This `ValueError` has one line per problem: the key, the value it got and the value
-        it wanted.
-
-    Examples
-    --------
-    >>> Scenario(schemes=["rep:3"], cluster={"hosts": 4}, workload={"requests": 10}).cluster.hosts
-    4
-    """
-
-    if TYPE_CHECKING:
-        # What the loader accepts: tables as mappings, lists as sequences, sizes as text.
-        def __init__(
-            self,
-            *,
-            schemes: Sequence[str],
-            name: str = "scenario",
-            description: str = "",
-            generation: GenerationName = "reef",
-            codes: Sequence[str | Path | type] = (),
-            seed: int = 1,
-            cluster: ClusterSpec | Mapping[str, Any] = {},  # noqa: B006 - never called
-            workload: WorkloadSpec | Mapping[str, Any] = {},  # noqa: B006 - never called
-            workloads: Sequence[LoadSpec | Mapping[str, Any]] = (),
-            client: ClientSpec | Mapping[str, Any] = {},  # noqa: B006 - never called
-            repair: RepairSpec | Mapping[str, Any] | None = None,
-            degraded: DegradedSpec | Mapping[str, Any] | None = None,
-            faults: FaultsSpec | Mapping[str, Any] | None = None,
-            changes: Sequence[ChangeSpec | Mapping[str, Any]] = (),
-            durability: DurabilitySpec | Mapping[str, Any] | None = None,
-            plan: PlanSpec | Mapping[str, Any] | None = None,
-        ) -> None: ...
-
-
 def _loaded(
-    scenario: _Scenario | str | Path, sets: Overrides, seed: int | None = None
-) -> _Scenario:
-    if isinstance(scenario, _Scenario):
+    scenario: Scenario | str | Path, sets: Overrides, seed: int | None = None
+) -> Scenario:
+    if isinstance(scenario, Scenario):
         return overridden(scenario, sets, seed=seed)
     return _load_scenario(scenario, sets=sets, seed=seed)
 
 
 @citing_arguments
 def run(
-    scenario: _Scenario | str | Path,
+    scenario: Scenario | str | Path,
     *,
     sets: Overrides = (),
     seed: int | None = None,
@@ -300,7 +231,7 @@ def run(
 
 @citing_arguments
 def sweep(
-    scenario: _Scenario | str | Path,
+    scenario: Scenario | str | Path,
     over: Mapping[str, Sequence[Any]] | None = None,
     *,
     zip: Mapping[str, Sequence[Any]] | None = None,
@@ -489,7 +420,7 @@ def claims(study: str) -> tuple[Claim, ...]:
 
 @citing_arguments
 def pool(
-    scenario: _Scenario | str | Path, scheme: str | None = None, *, sets: Overrides = ()
+    scenario: Scenario | str | Path, scheme: str | None = None, *, sets: Overrides = ()
 ) -> Pool:
     """Build the pool of one scheme on the cluster of a scenario, ready for `simulate`.
 
@@ -512,7 +443,7 @@ def pool(
 
 @citing_arguments
 def cluster(
-    scenario: _Scenario | str | Path, scheme: str | None = None, *, sets: Overrides = ()
+    scenario: Scenario | str | Path, scheme: str | None = None, *, sets: Overrides = ()
 ) -> Cluster:
     """Build the cluster of a scenario as the pool of one scheme sees it: hosts, OSDs, acting sets and models.
 
@@ -526,7 +457,7 @@ def cluster(
 
 @citing_arguments
 def workload(
-    scenario: _Scenario | str | Path, cell: int | Cell = 0, *, sets: Overrides = ()
+    scenario: Scenario | str | Path, cell: int | Cell = 0, *, sets: Overrides = ()
 ) -> Any:
     """Build the workload of one cell of a scenario, ready for `simulate`.
 
@@ -588,7 +519,7 @@ def simulate(
 
 @citing_arguments
 def durability(
-    scenario: _Scenario | str | Path,
+    scenario: Scenario | str | Path,
     *,
     method: Literal["markov", "splitting", "burst", "history", "all"] = "all",
     sets: Overrides = (),
@@ -669,7 +600,7 @@ def import_report(
 
 @citing_arguments
 def rehearse(
-    scenario: _Scenario | str | Path,
+    scenario: Scenario | str | Path,
     *,
     sets: Overrides = (),
     seed: int | None = None,
@@ -712,7 +643,7 @@ def rehearse(
 
 @citing_arguments
 def load_curves(
-    scenario: _Scenario | str | Path,
+    scenario: Scenario | str | Path,
     *,
     sets: Overrides = (),
     seed: int | None = None,

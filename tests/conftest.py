@@ -22,7 +22,7 @@ from stripesim.models.coding import parse_scheme
 from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.forms.rebuild import idle_rebuild
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.ceph.cluster import Cluster, Models
 from stripesim.sim.ceph.failures.director import FaultDirector
 from stripesim.sim.ceph.paths import PathContext

@@ -15,8 +15,8 @@ import polars as pl
 from stripesim._version import __version__
 from stripesim.models.documents import canonical_json, json_text
 from stripesim.models.problems import AnswerError, Problem
-from stripesim.scenarios.schema.keys import Scenario
-from stripesim.scenarios.schema.loader import scenario_from, validated
+from stripesim.scenarios.schema.loader import validated
+from stripesim.scenarios.schema.scenario import Scenario, scenario_from
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.files import csv_text
 

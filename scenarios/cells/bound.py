@@ -18,7 +18,8 @@ from stripesim.models.coding import parse_scheme
 from stripesim.models.placement import pgs_of_objects
 from stripesim.scenarios.cells.build import build_cell, build_loads, build_pool
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.schema.keys import Cell, Scenario, WorkloadSpec, cells
+from stripesim.scenarios.schema.keys import Cell, WorkloadSpec, cells
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import duration_text, number_text
 from stripesim.sim.ceph.clients.workload import SyntheticLoops, SyntheticStream
 from stripesim.sim.ceph.cluster import Models

@@ -33,13 +33,8 @@ from stripesim.scenarios.cells.placement import (
     unreachable_osds,
     up_sets,
 )
-from stripesim.scenarios.schema.keys import (
-    LOCAL_READS,
-    Cell,
-    Scenario,
-    WorkloadSpec,
-    load_cell,
-)
+from stripesim.scenarios.schema.keys import LOCAL_READS, Cell, WorkloadSpec, load_cell
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.ceph.clients.stationary import started_stationary
 from stripesim.sim.ceph.clients.workload import (
     Replay,

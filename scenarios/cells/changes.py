@@ -8,7 +8,7 @@ import numpy as np
 from stripesim.models.placement import CrushMap
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.scenarios.cells.placement import crush_of, grown_map_of
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import ChangeSpec
 from stripesim.scenarios.schema.topology import nanoseconds
 from stripesim.sim.ceph.failures import PlannedChange

@@ -18,7 +18,7 @@ from stripesim.scenarios.schema.geometry import (
     loads_with_keys,
     stored_objects_beyond,
 )
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import FaultsSpec, LifetimeSpec
 from stripesim.scenarios.schema.toml import KeyPath
 from stripesim.scenarios.schema.topology import Topology, nanoseconds

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.schema.keys import Scenario
+    from stripesim.scenarios.schema.scenario import Scenario
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -10,7 +10,8 @@ import numpy as np
 from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import generation
 from stripesim.models.placement import pgs_of_objects
-from stripesim.scenarios.schema.keys import Cell, Scenario, WorkloadSpec
+from stripesim.scenarios.schema.keys import Cell, WorkloadSpec
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.ceph.clients.objects import S3Load
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.gateway.service import Gateways

@@ -12,7 +12,7 @@ from stripesim.models.coding import OwnCode, RedundancyScheme, parse_scheme
 from stripesim.models.kernel.cost import KernelCost, KernelModel
 from stripesim.models.kernel.interpolate import Interpolated, interpolated
 from stripesim.models.problems import KernelError, SchemeError
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 
 
 def kernel_table(scenario: Scenario) -> KernelModel:

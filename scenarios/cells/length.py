@@ -9,8 +9,9 @@ from typing import Final
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.schema.budget import requests_of
 from stripesim.scenarios.schema.geometry import NumberedScheme, loads_with_keys
-from stripesim.scenarios.schema.keys import Cell, Scenario
+from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.memory import known_requests, memory_problem
+from stripesim.scenarios.schema.scenario import Scenario
 
 # Most requests of the short run, by the bound of the clients, and fewest.
 _PILOT_MOST: Final = 20_000

@@ -11,7 +11,8 @@ from stripesim.calibration.measured.rows import MeasuredRow
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
-from stripesim.scenarios.schema.keys import Scenario, cells
+from stripesim.scenarios.schema.keys import cells
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.audit import refuse
 from stripesim.sim.run import Run

@@ -31,13 +31,9 @@ from stripesim.models.problems import ParameterSetError, ScenarioError
 from stripesim.models.qos import Device
 from stripesim.models.threads import ThreadModel
 from stripesim.scenarios.cells.kernel_costs import kernel_table
-from stripesim.scenarios.schema.keys import (
-    LOCAL_READS,
-    ClusterSpec,
-    Scenario,
-    names_file,
-)
+from stripesim.scenarios.schema.keys import LOCAL_READS, ClusterSpec, names_file
 from stripesim.scenarios.schema.problems import value_text
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.qos import OpQueue, mclock, wpq
 

@@ -18,7 +18,8 @@ from stripesim.scenarios.cells.kernel_costs import (
 )
 from stripesim.scenarios.cells.models import cluster_set
 from stripesim.scenarios.cells.placement import up_sets
-from stripesim.scenarios.schema.keys import Cell, Scenario, WorkloadSpec
+from stripesim.scenarios.schema.keys import Cell, WorkloadSpec
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import number_text
 from stripesim.sim.ceph.cluster import NO_OSD, Models
 

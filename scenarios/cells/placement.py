@@ -34,10 +34,8 @@ from stripesim.scenarios.schema.geometry import (
     failure_domain,
     shards_per_domain,
 )
-from stripesim.scenarios.schema.keys import (
-    ClusterSpec,
-    Scenario,
-)
+from stripesim.scenarios.schema.keys import ClusterSpec
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.topology import Topology
 from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.cluster import NO_OSD

@@ -3,7 +3,7 @@
 import numpy as np
 
 from stripesim.scenarios.cells.files import cached_by_content
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.clients.workload import Replay, Requests
 from stripesim.traces.columns import BlockTrace

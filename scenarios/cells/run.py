@@ -10,7 +10,8 @@ from stripesim.scenarios.cells.build import CellInputs, build_cell, check_scheme
 from stripesim.scenarios.cells.failures import check_clients_meet_faults
 from stripesim.scenarios.cells.longer import lengthened, long_enough
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.schema.keys import Cell, Scenario, cells, load_cell
+from stripesim.scenarios.schema.keys import Cell, cells, load_cell
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.planner import CompiledGraphs

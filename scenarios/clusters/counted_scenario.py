@@ -28,7 +28,7 @@ from stripesim.scenarios.clusters.scenario import (
 )
 from stripesim.scenarios.clusters.usage import stored_on
 from stripesim.scenarios.schema.geometry import equal_host_counts
-from stripesim.scenarios.schema.loader import scenario_from
+from stripesim.scenarios.schema.scenario import scenario_from
 from stripesim.scenarios.schema.units import bytes_text, size_text
 
 _OBJECT_BYTES: Final = 4 << 20

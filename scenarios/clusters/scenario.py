@@ -36,7 +36,7 @@ from stripesim.scenarios.clusters.pool_workload import PoolLoad, load_of
 from stripesim.scenarios.clusters.report_schema import escaped, printable
 from stripesim.scenarios.clusters.usage import data_by_osd
 from stripesim.scenarios.schema.keys import FULL_RATIO, NEARFULL_RATIO
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.scenarios.show.files import write_files
 
 # Reports print ratios as 0.94999998807907104.

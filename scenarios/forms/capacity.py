@@ -36,7 +36,8 @@ from stripesim.scenarios.cells.placement import (
     up_sets,
 )
 from stripesim.scenarios.schema.geometry import shards_per_domain
-from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
+from stripesim.scenarios.schema.keys import ClusterSpec
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import bytes_text
 from stripesim.sim.ceph.cluster import NO_OSD, Models
 from stripesim.sim.ceph.kinds import kind_of

@@ -13,8 +13,7 @@ from stripesim.scenarios.cells.placement import (
 )
 from stripesim.scenarios.forms.capacity import drive_bytes_of_hosts
 from stripesim.scenarios.schema.geometry import equal_host_counts
-from stripesim.scenarios.schema.keys import Scenario
-from stripesim.scenarios.schema.loader import scenario_from
+from stripesim.scenarios.schema.scenario import Scenario, scenario_from
 
 #: Keys of [cluster] that describe individual hosts.
 _HOST_KEYS = (

@@ -14,7 +14,7 @@ from stripesim.models.placement import pg_autoscale
 from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.forms.capacity import capacity_of, drives_of
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import bytes_text, rate_text
 
 #: Deviations of a balancer to compare: none, Ceph's default, and the smallest.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from stripesim.scenarios.forms.capacity import Capacity
-from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
+from stripesim.scenarios.schema.keys import ClusterSpec
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import DrivePricesSpec, PricesSpec
 
 #: Unit of a cost. Prices are in any one currency, which a scenario does not name.

@@ -13,7 +13,8 @@ from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.files import content_of
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.schema.keys import Cell, Scenario, WorkloadSpec
+from stripesim.scenarios.schema.keys import Cell, WorkloadSpec
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.audit import refuse
 from stripesim.sim.observe.intervals import student_interval

@@ -1,1 +1,1 @@
-"""Scenario files: keys (start with `keys`), types, rules across keys, and errors with file, line and key."""
+"""Scenarios: start with `scenario`, then `keys`. Also types, rules, and errors with file, line and key."""

@@ -19,7 +19,7 @@ from stripesim.scenarios.schema.geometry import (
     max_width,
     simulated_objects,
 )
-from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec, names_file
+from stripesim.scenarios.schema.keys import ScenarioKeys, WorkloadSpec, names_file
 from stripesim.scenarios.schema.memory import BINS_MAX, known_requests, memory_problem
 from stripesim.scenarios.schema.problems import KeyProblem, problem
 from stripesim.scenarios.schema.tables import EventSpec, FaultsSpec
@@ -54,7 +54,7 @@ _SCRUBBED_OBJECT_S: Final = 1e-3
 _LATENCY_MIN_S: Final = 1e-4
 
 
-def requests_of(scenario: Scenario, load: WorkloadSpec) -> float:
+def requests_of(scenario: ScenarioKeys, load: WorkloadSpec) -> float:
     """Return an upper bound of the requests of one cell, or 0 for a trace, whose file decides."""
     if load.requests is not None:
         return float(load.requests)
@@ -65,7 +65,7 @@ def requests_of(scenario: Scenario, load: WorkloadSpec) -> float:
     return closed_rate_per_s(scenario, load) * load.duration_s
 
 
-def closed_rate_per_s(scenario: Scenario, load: WorkloadSpec) -> float:
+def closed_rate_per_s(scenario: ScenarioKeys, load: WorkloadSpec) -> float:
     """Bound the rate of a closed loop by the queue depth, networks and threads of its clients [1/s]."""
     clients = load.clients
     rate_per_s = load.queue_depth * clients / _LATENCY_MIN_S
@@ -81,7 +81,7 @@ def closed_rate_per_s(scenario: Scenario, load: WorkloadSpec) -> float:
     return rate_per_s
 
 
-def _submission(scenario: Scenario) -> tuple[float, float]:
+def _submission(scenario: ScenarioKeys) -> tuple[float, float]:
     """Return the time that a request holds a thread of its client [ns], and the threads of a client."""
     name = scenario.cluster.parameters
     path = scenario.resolve(name) if names_file("parameters", name) else None
@@ -100,7 +100,7 @@ def _submission_of(name: str, path: Path | None) -> tuple[float, float]:
 
 
 def budget_rules(
-    scenario: Scenario, schemes: Sequence[NumberedScheme]
+    scenario: ScenarioKeys, schemes: Sequence[NumberedScheme]
 ) -> Iterator[KeyProblem]:
     """Report sizes that are out of bounds, with what they would take."""
     problems = [
@@ -119,7 +119,7 @@ def budget_rules(
 
 
 def _cluster(
-    scenario: Scenario, schemes: Sequence[NumberedScheme]
+    scenario: ScenarioKeys, schemes: Sequence[NumberedScheme]
 ) -> Iterator[KeyProblem]:
     cluster = scenario.cluster
     osds = cluster.osd_count
@@ -150,7 +150,7 @@ def _cluster(
         )
 
 
-def _requests(scenario: Scenario) -> Iterator[KeyProblem]:
+def _requests(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     for place, load in loads_with_keys(scenario):
         expected = requests_of(scenario, load)
         if expected > REQUESTS_MAX:
@@ -185,7 +185,7 @@ def _too_many_requests(place: str, load: WorkloadSpec, expected: float) -> KeyPr
     return problem(f"{place}.{key}", got, wanted, *involved)
 
 
-def _faults(scenario: Scenario) -> Iterator[KeyProblem]:
+def _faults(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     """Reject too many failures, too long series and too many scrubs."""
     faults = scenario.faults
     if faults is None:
@@ -199,7 +199,7 @@ def _faults(scenario: Scenario) -> Iterator[KeyProblem]:
         yield from _scrubs(scenario, faults, scenario.duration_s)
 
 
-def _failing_osds(scenario: Scenario, events: Sequence[EventSpec]) -> int:
+def _failing_osds(scenario: ScenarioKeys, events: Sequence[EventSpec]) -> int:
     """Return an upper bound of the number of failing OSDs, summed over all events."""
     cluster = scenario.cluster
     osds = cluster.osd_count
@@ -225,7 +225,7 @@ def _series(faults: FaultsSpec, duration_s: float) -> Iterator[KeyProblem]:
 
 
 def _scrubs(
-    scenario: Scenario, faults: FaultsSpec, duration_s: float
+    scenario: ScenarioKeys, faults: FaultsSpec, duration_s: float
 ) -> Iterator[KeyProblem]:
     """Reject scrubs that would take hours to compute."""
     interval_s = faults.scrub_interval_s
@@ -250,7 +250,7 @@ def _scrubs(
 
 
 def _recovery_pause(
-    scenario: Scenario, schemes: Sequence[NumberedScheme]
+    scenario: ScenarioKeys, schemes: Sequence[NumberedScheme]
 ) -> Iterator[KeyProblem]:
     """Reject recovery pauses, one per object on each OSD, whose sum overflows the clock."""
     table = "repair" if scenario.repair is not None else "faults"
@@ -273,7 +273,7 @@ def _recovery_pause(
         yield problem(f"{table}.recovery_sleep_s", got, wanted, "workload.requests")
 
 
-def _lost_osds(scenario: Scenario) -> int:
+def _lost_osds(scenario: ScenarioKeys) -> int:
     """Return an upper bound of the number of OSDs whose shards are rebuilt."""
     if scenario.repair is not None:
         return len(scenario.repair.lost_osds)

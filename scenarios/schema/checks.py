@@ -26,7 +26,7 @@ from stripesim.scenarios.schema.keys import (
     NEARFULL_RATIO,
     S3_KEYS,
     ClusterSpec,
-    Scenario,
+    ScenarioKeys,
     WorkloadSpec,
 )
 from stripesim.scenarios.schema.problems import KeyProblem, problem
@@ -50,7 +50,7 @@ _PATH_CHARACTERS_MAX: Final = 200
 
 
 def cross_check(
-    scenario: Scenario, schemes: Sequence[NumberedScheme]
+    scenario: ScenarioKeys, schemes: Sequence[NumberedScheme]
 ) -> list[KeyProblem]:
     """Apply every rule that spans several keys."""
     too_much = list(budget_rules(scenario, schemes))
@@ -96,7 +96,7 @@ WANTED_BOUND: Final = (
 )
 
 
-def _loads(scenario: Scenario) -> Iterator[KeyProblem]:
+def _loads(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     """Check that each workload has one bound, and that no two keys contradict each other."""
     for place, load in loads_with_keys(scenario):
         yield from _bound_of_load(scenario, place, load)
@@ -106,7 +106,7 @@ def _loads(scenario: Scenario) -> Iterator[KeyProblem]:
 
 
 def _bound_of_load(
-    scenario: Scenario, place: str, load: WorkloadSpec
+    scenario: ScenarioKeys, place: str, load: WorkloadSpec
 ) -> Iterator[KeyProblem]:
     requests = f"{place}.requests"
     duration = f"{place}.duration_s"
@@ -123,7 +123,7 @@ def _bound_of_load(
 
 
 def _contradictions(
-    scenario: Scenario, place: str, load: WorkloadSpec
+    scenario: ScenarioKeys, place: str, load: WorkloadSpec
 ) -> Iterator[KeyProblem]:
     if load.read_fraction is not None and "ops" in load.model_fields_set:
         wanted = f"{_ONE}: ops for separate cells, read_fraction for one mixed cell"
@@ -164,7 +164,7 @@ def _arrivals(place: str, load: WorkloadSpec) -> Iterator[KeyProblem]:
         yield problem(rate, load.rate_per_s, wanted, kind)
 
 
-def _s3(scenario: Scenario) -> Iterator[KeyProblem]:
+def _s3(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     """Check the keys of loads on buckets, and that no other load has them."""
     for index, other in enumerate(scenario.workloads):
         if other.is_s3:
@@ -187,7 +187,7 @@ def _s3(scenario: Scenario) -> Iterator[KeyProblem]:
         yield from _of_buckets(scenario, load)
 
 
-def _of_buckets(scenario: Scenario, load: WorkloadSpec) -> Iterator[KeyProblem]:
+def _of_buckets(scenario: ScenarioKeys, load: WorkloadSpec) -> Iterator[KeyProblem]:
     """Check the keys of a load on buckets."""
     for key, of, named in (
         ("op_shares", "ops", load.used_ops),
@@ -242,7 +242,7 @@ def _as_images(load: WorkloadSpec) -> str:
     )
 
 
-def _several(scenario: Scenario) -> Iterator[KeyProblem]:
+def _several(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     """Check that concurrent workloads have distinct names, one cell each, and the same duration."""
     names = [load.name for load in scenario.workloads]
     repeated = set(_repeated_positions(names))
@@ -271,7 +271,7 @@ def _several(scenario: Scenario) -> Iterator[KeyProblem]:
             yield problem(f"{place}.duration_s", load.duration_s, wanted)
 
 
-def _trace(scenario: Scenario) -> Iterator[KeyProblem]:
+def _trace(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     load = scenario.workload
     if load.kind != "trace":
         wanted = f'this key only with workload.kind = "trace" (it is "{load.kind}")'
@@ -286,7 +286,7 @@ def _trace(scenario: Scenario) -> Iterator[KeyProblem]:
         yield problem("workload.trace", "nothing", wanted, "workload.kind")
 
 
-def _files(scenario: Scenario) -> Iterator[KeyProblem]:
+def _files(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     """Check that named files exist, except those of a plan, which each candidate checks."""
     for path, name in scenario.files():
         used = path[0] != "plan" and (
@@ -307,7 +307,7 @@ def _files(scenario: Scenario) -> Iterator[KeyProblem]:
         )
 
 
-def _fill_ratios(scenario: Scenario) -> Iterator[KeyProblem]:
+def _fill_ratios(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     """Check that nearfull_ratio is at most full_ratio, with Ceph's defaults for missing ones."""
     full = scenario.cluster.full_ratio or FULL_RATIO
     nearfull = scenario.cluster.nearfull_ratio or NEARFULL_RATIO
@@ -321,7 +321,7 @@ def _fill_ratios(scenario: Scenario) -> Iterator[KeyProblem]:
         yield problem(key, nearfull, f"at most {other} ({full:g})", other)
 
 
-def _osd_cores(scenario: Scenario) -> Iterator[KeyProblem]:
+def _osd_cores(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     """Check that the cores of each host suffice for those of its OSDs, and a limit for what it limits."""
     cluster = scenario.cluster
     pinned = cluster.cores_per_osd
@@ -349,7 +349,7 @@ def _osd_cores(scenario: Scenario) -> Iterator[KeyProblem]:
             return
 
 
-def _sizes(scenario: Scenario) -> Iterator[KeyProblem]:
+def _sizes(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     unit = scenario.cluster.stripe_unit_bytes
     most = scenario.cluster.object_bytes
     if unit > most:
@@ -372,7 +372,7 @@ def _sizes(scenario: Scenario) -> Iterator[KeyProblem]:
                 yield problem(key, format_size(size), wanted, f"{place}.image_bytes")
 
 
-def _plan(scenario: Scenario) -> Iterator[KeyProblem]:
+def _plan(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     """Check requirements of a plan that depend on other keys."""
     plan = scenario.plan
     cluster = scenario.cluster
@@ -405,7 +405,7 @@ def _plan(scenario: Scenario) -> Iterator[KeyProblem]:
         )
 
 
-def _drive_prices(scenario: Scenario, plan: PlanSpec) -> Iterator[KeyProblem]:
+def _drive_prices(scenario: ScenarioKeys, plan: PlanSpec) -> Iterator[KeyProblem]:
     """Check that every drive has a price, and its own price if the plan compares several drives."""
     prices = plan.prices
     if prices is None:
@@ -420,7 +420,7 @@ def _drive_prices(scenario: Scenario, plan: PlanSpec) -> Iterator[KeyProblem]:
         yield problem("plan.prices.drives", got, wanted, "plan.drive")
 
 
-def _repeats(scenario: Scenario) -> Iterator[KeyProblem]:
+def _repeats(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     load = scenario.workload
     lists: dict[str, Sequence[Hashable]] = {
         "schemes": scenario.schemes,
@@ -446,7 +446,7 @@ def _repeated_positions(values: Sequence[Hashable]) -> Iterator[int]:
         seen.add(value)
 
 
-def _groups(scenario: Scenario) -> Iterator[KeyProblem]:
+def _groups(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     """Reject keys that host groups replace."""
     cluster = scenario.cluster
     if isinstance(cluster.hosts, int):
@@ -464,7 +464,7 @@ def _groups(scenario: Scenario) -> Iterator[KeyProblem]:
             yield problem(place, f"no {key}", f"a {key} in every group, or in none")
 
 
-def _sites(scenario: Scenario) -> Iterator[KeyProblem]:
+def _sites(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     """Check that sites have times between them, and that keys of sites have sites."""
     cluster = scenario.cluster
     key = "cluster.site_rtt_ms"
@@ -495,7 +495,7 @@ def _sites(scenario: Scenario) -> Iterator[KeyProblem]:
         yield from _rtt_rows(cluster, cluster.site_rtt_ms)
 
 
-def _stretch(scenario: Scenario) -> Iterator[KeyProblem]:
+def _stretch(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     """Check that stretch mode has two sites and four copies, two at each."""
     cluster = scenario.cluster
     if not cluster.stretch:
@@ -516,7 +516,7 @@ def _stretch(scenario: Scenario) -> Iterator[KeyProblem]:
 
 
 def _client_site(
-    scenario: Scenario, place: str, load: WorkloadSpec
+    scenario: ScenarioKeys, place: str, load: WorkloadSpec
 ) -> Iterator[KeyProblem]:
     """Check that the site of clients exists."""
     cluster = scenario.cluster
@@ -570,7 +570,7 @@ def _rtt_rows(
                 yield problem(key, got, f"{other_ms:g}, as in the other direction")
 
 
-def _map(scenario: Scenario) -> Iterator[KeyProblem]:
+def _map(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     """Reject keys that a CRUSH map replaces."""
     cluster = scenario.cluster
     plan = scenario.plan
@@ -613,7 +613,7 @@ def _replaced_by_map(cluster: ClusterSpec) -> list[str]:
 
 
 def _layout(
-    scenario: Scenario, schemes: Sequence[NumberedScheme]
+    scenario: ScenarioKeys, schemes: Sequence[NumberedScheme]
 ) -> Iterator[KeyProblem]:
     """Check that there are enough failure domains for each scheme."""
     if _domains_are_checked_elsewhere(scenario):
@@ -644,7 +644,7 @@ def _layout(
 
 
 def _too_few_hosts_at_sites(
-    scenario: Scenario, item: NumberedScheme
+    scenario: ScenarioKeys, item: NumberedScheme
 ) -> Iterator[KeyProblem]:
     """Check that each site has a host for each of its shards, and that no balancer moves them."""
     cluster = scenario.cluster
@@ -661,7 +661,7 @@ def _too_few_hosts_at_sites(
         yield problem("cluster.upmap_max_deviation", got, wanted)
 
 
-def _domains_are_checked_elsewhere(scenario: Scenario) -> bool:
+def _domains_are_checked_elsewhere(scenario: ScenarioKeys) -> bool:
     durability = scenario.durability
     each_by_itself = scenario.plan is not None and scenario.plan.varies_domains
     pooled = (
@@ -697,7 +697,7 @@ _NEEDED_FEATURES: Final = {
 
 
 def _image_features(
-    scenario: Scenario, schemes: Sequence[NumberedScheme]
+    scenario: ScenarioKeys, schemes: Sequence[NumberedScheme]
 ) -> Iterator[KeyProblem]:
     features = scenario.workload.image_features or ()
     key = "workload.image_features"
@@ -706,7 +706,7 @@ def _image_features(
             yield problem(key, f"{feature} without {needed}", f"{needed}, too")
 
 
-def _dead_osds(scenario: Scenario) -> dict[str, tuple[int, ...]]:
+def _dead_osds(scenario: ScenarioKeys) -> dict[str, tuple[int, ...]]:
     """Map each key that lists lost or down OSDs to its OSDs."""
     return {
         "repair.lost_osds": scenario.lost_osds,
@@ -715,7 +715,7 @@ def _dead_osds(scenario: Scenario) -> dict[str, tuple[int, ...]]:
 
 
 def _failures(
-    scenario: Scenario, schemes: Sequence[NumberedScheme]
+    scenario: ScenarioKeys, schemes: Sequence[NumberedScheme]
 ) -> Iterator[KeyProblem]:
     cluster = scenario.cluster
     by_key = _dead_osds(scenario)
@@ -743,7 +743,7 @@ def _failures(
         yield from _losses(scenario, schemes, set(dead.values()), first_key)
 
 
-def _outside(scenario: Scenario, dead: Mapping[str, int]) -> Iterator[KeyProblem]:
+def _outside(scenario: ScenarioKeys, dead: Mapping[str, int]) -> Iterator[KeyProblem]:
     """Describe OSDs that the cluster does not have."""
     cluster = scenario.cluster
     hosts = f"{cluster.host_count} hosts: cluster.hosts, cluster.osds_per_host"
@@ -754,7 +754,7 @@ def _outside(scenario: Scenario, dead: Mapping[str, int]) -> Iterator[KeyProblem
 
 
 def _losses(
-    scenario: Scenario, schemes: Sequence[NumberedScheme], dead: set[int], key: str
+    scenario: ScenarioKeys, schemes: Sequence[NumberedScheme], dead: set[int], key: str
 ) -> Iterator[KeyProblem]:
     """Check that each scheme tolerates the OSDs that are down."""
     losses = {domain: domain_loss(scenario, domain, dead) for domain in _DOMAINS}

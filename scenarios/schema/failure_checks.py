@@ -9,7 +9,7 @@ from stripesim.scenarios.schema.geometry import (
     domain_loss,
     failure_domain,
 )
-from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
+from stripesim.scenarios.schema.keys import ClusterSpec, ScenarioKeys
 from stripesim.scenarios.schema.problems import KeyProblem, problem
 from stripesim.scenarios.schema.tables import (
     CHANGE_KEYS,
@@ -32,14 +32,14 @@ _COUNTS: Final = ("cluster.hosts", "cluster.osds_per_host", "cluster.racks")
 _ONE: Final = "only one of them"
 
 
-def stands_alone(scenario: Scenario) -> bool:
+def stands_alone(scenario: ScenarioKeys) -> bool:
     """Return True if a scenario is only for `stripesim durability` and so needs no workload."""
     named = {"workload", "workloads"} & scenario.model_fields_set
     return scenario.durability is not None and not named
 
 
 def fault_rules(
-    scenario: Scenario, schemes: Sequence[NumberedScheme]
+    scenario: ScenarioKeys, schemes: Sequence[NumberedScheme]
 ) -> Iterator[KeyProblem]:
     """Check that failing OSDs exist, return after they fail, and fail only once at a time."""
     faults = scenario.faults
@@ -63,7 +63,7 @@ def fault_rules(
         yield from overlaps or _room(scenario, faults, schemes)
 
 
-def change_rules(scenario: Scenario) -> Iterator[KeyProblem]:
+def change_rules(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     """Apply every rule about planned changes: each has the keys of its kind, and names what exists."""
     changes = scenario.changes
     if not changes:
@@ -125,7 +125,7 @@ def _numbers(
             yield problem(f"{where}.{place}", number, wanted, *_COUNTS)
 
 
-def _alone(scenario: Scenario, faults: FaultsSpec) -> Iterator[KeyProblem]:
+def _alone(scenario: ScenarioKeys, faults: FaultsSpec) -> Iterator[KeyProblem]:
     for key in ("repair", "degraded"):
         if getattr(scenario, key) is not None:
             yield problem("faults", f"both [faults] and [{key}]", _ONE, key)
@@ -142,7 +142,7 @@ def _alone(scenario: Scenario, faults: FaultsSpec) -> Iterator[KeyProblem]:
         yield problem("faults", "several of events, drawn and replay", _ONE)
 
 
-def _after_the_end(scenario: Scenario, faults: FaultsSpec) -> Iterator[KeyProblem]:
+def _after_the_end(scenario: ScenarioKeys, faults: FaultsSpec) -> Iterator[KeyProblem]:
     """Reject faults that the run ends before."""
     duration_s = scenario.duration_s
     if duration_s is None:
@@ -158,7 +158,7 @@ def _after_the_end(scenario: Scenario, faults: FaultsSpec) -> Iterator[KeyProble
             yield problem(f"{where}.at_s", f"{at_s:g} s", wanted, "workload.duration_s")
 
 
-def _targets(scenario: Scenario, faults: FaultsSpec) -> Iterator[KeyProblem]:
+def _targets(scenario: ScenarioKeys, faults: FaultsSpec) -> Iterator[KeyProblem]:
     cluster = scenario.cluster
     for index, event in enumerate(faults.events):
         where = f"faults.events.{index}"
@@ -183,7 +183,7 @@ def _targets(scenario: Scenario, faults: FaultsSpec) -> Iterator[KeyProblem]:
 
 
 def _numbers_of_event(
-    scenario: Scenario, where: str, event: EventSpec
+    scenario: ScenarioKeys, where: str, event: EventSpec
 ) -> Iterator[KeyProblem]:
     """Check that the targets of an event are numbers of OSDs, hosts and racks that exist."""
     counts = {
@@ -213,7 +213,7 @@ def _keys_of_event(where: str, event: EventSpec) -> Iterator[KeyProblem]:
         yield problem(f"{where}.data", '"lost"', wanted, kind)
 
 
-def _drawn(scenario: Scenario, drawn: DrawnSpec) -> Iterator[KeyProblem]:
+def _drawn(scenario: ScenarioKeys, drawn: DrawnSpec) -> Iterator[KeyProblem]:
     where = "faults.drawn"
     if (drawn.trace is None) == (drawn.lifetime is None):
         got = "both lifetime and trace"
@@ -263,7 +263,7 @@ def _overlaps(cluster: ClusterSpec, faults: FaultsSpec) -> Iterator[KeyProblem]:
 
 
 def _room(
-    scenario: Scenario, faults: FaultsSpec, schemes: Sequence[NumberedScheme]
+    scenario: ScenarioKeys, faults: FaultsSpec, schemes: Sequence[NumberedScheme]
 ) -> Iterator[KeyProblem]:
     """Reject permanent failures that leave too few failure domains for a scheme."""
     from stripesim.scenarios.schema.topology import Topology
@@ -298,7 +298,7 @@ def _room(
 
 
 def durability_rules(
-    scenario: Scenario, schemes: Sequence[NumberedScheme]
+    scenario: ScenarioKeys, schemes: Sequence[NumberedScheme]
 ) -> Iterator[KeyProblem]:
     """Check all rules of `[durability]`."""
     spec = scenario.durability
@@ -406,7 +406,7 @@ def _lifetime(spec: AgeingSpec) -> Iterator[KeyProblem]:
             )
 
 
-def _bursts(scenario: Scenario, spec: DurabilitySpec) -> Iterator[KeyProblem]:
+def _bursts(scenario: ScenarioKeys, spec: DurabilitySpec) -> Iterator[KeyProblem]:
     cluster = scenario.cluster
     crush = spec.placement == "crush"
     named: dict[str, list[str] | None] = {

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
+from stripesim.scenarios.schema.keys import ScenarioKeys, WorkloadSpec
 
 if TYPE_CHECKING:
     from stripesim.models.coding import RedundancyScheme
@@ -29,7 +29,7 @@ def max_width(schemes: Sequence[NumberedScheme]) -> int:
     return max((item.scheme.width for item in schemes), default=1)
 
 
-def loads_with_keys(scenario: Scenario) -> list[tuple[str, WorkloadSpec]]:
+def loads_with_keys(scenario: ScenarioKeys) -> list[tuple[str, WorkloadSpec]]:
     """Return the workloads with their dotted keys."""
     if scenario.workloads:
         return [
@@ -38,26 +38,26 @@ def loads_with_keys(scenario: Scenario) -> list[tuple[str, WorkloadSpec]]:
     return [("workload", scenario.workload)]
 
 
-def stored_objects_beyond(scenario: Scenario, images_bytes: int) -> int:
+def stored_objects_beyond(scenario: ScenarioKeys, images_bytes: int) -> int:
     """Return the number of objects of `cluster.stored_bytes` that are not those of images [count]."""
     beyond_bytes = (scenario.cluster.stored_bytes or 0) - images_bytes
     return max(0, int(beyond_bytes) // scenario.cluster.object_bytes)
 
 
-def simulated_objects(scenario: Scenario) -> float:
+def simulated_objects(scenario: ScenarioKeys) -> float:
     """Return the number of objects that a run simulates, of images and stored data beyond them [count]."""
     images_bytes = scenario.images_bytes
     beyond = stored_objects_beyond(scenario, images_bytes)
     return images_bytes / scenario.cluster.object_bytes + min(beyond, OTHER_OBJECTS_MAX)
 
 
-def failure_domain(scenario: Scenario, scheme: RedundancyScheme) -> tuple[str, str]:
+def failure_domain(scenario: ScenarioKeys, scheme: RedundancyScheme) -> tuple[str, str]:
     """Return the failure domain of a scheme, and the key that sets it."""
     key = f"failure_domain_{scheme.kind}"
     return getattr(scenario.cluster, key), f"cluster.{key}"
 
 
-def shards_per_domain(scenario: Scenario, scheme: RedundancyScheme) -> int:
+def shards_per_domain(scenario: ScenarioKeys, scheme: RedundancyScheme) -> int:
     """Return the most shards of a group in one failure domain: 1, or those that each site holds."""
     domain, _ = failure_domain(scenario, scheme)
     if domain != "site":
@@ -65,7 +65,7 @@ def shards_per_domain(scenario: Scenario, scheme: RedundancyScheme) -> int:
     return -(-scheme.width // max(1, domain_count(scenario, domain)))
 
 
-def domains_of_osds(scenario: Scenario, domain: str) -> list[int | str]:
+def domains_of_osds(scenario: ScenarioKeys, domain: str) -> list[int | str]:
     """Return the failure domain of each OSD, for a cluster without a CRUSH map."""
     cluster = scenario.cluster
     if domain == "osd":
@@ -82,7 +82,7 @@ def domains_of_osds(scenario: Scenario, domain: str) -> list[int | str]:
     ]
 
 
-def domain_count(scenario: Scenario, domain: str) -> int:
+def domain_count(scenario: ScenarioKeys, domain: str) -> int:
     """Return the number of OSDs, hosts, racks or sites."""
     cluster = scenario.cluster
     if domain == "site":
@@ -99,7 +99,9 @@ class DomainLoss(NamedTuple):
     left: int
 
 
-def domain_loss(scenario: Scenario, domain: str, dead: set[int]) -> DomainLoss | None:
+def domain_loss(
+    scenario: ScenarioKeys, domain: str, dead: set[int]
+) -> DomainLoss | None:
     """Count the domains with a dead OSD and with a live one, or return None if racks or sites are unknown."""
     names = {"rack": scenario.cluster.rack_names, "site": scenario.cluster.site_names}
     if domain in names and names[domain] is None:

@@ -1,12 +1,11 @@
 """Define the keys of a scenario, with their units and defaults.
 
-A scenario is data: it holds no physics and starts nothing. `stripesim.scenarios.schema.loader` reads one
-from TOML and reports all problems at once. `stripesim.scenarios.schema.checks` holds the rules that span
+`stripesim.scenarios.schema.scenario` makes a scenario of them, and `stripesim.scenarios.schema.loader` reads
+them from TOML and reports all problems at once. `stripesim.scenarios.schema.checks` holds the rules that span
 several keys.
 """
 
 import contextlib
-import hashlib
 from collections.abc import Iterator
 from math import ceil
 from pathlib import Path
@@ -14,8 +13,6 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
 from pydantic import Discriminator, Field, PrivateAttr, Tag, model_validator
 
-from stripesim.models.documents import canonical_json
-from stripesim.models.problems import Problem, ScenarioError
 from stripesim.scenarios.schema.tables import (
     CHANGES_MAX,
     ChangeSpec,
@@ -24,7 +21,7 @@ from stripesim.scenarios.schema.tables import (
     PlanSpec,
     Throttles,
 )
-from stripesim.scenarios.schema.toml import KeyPath, KeyPlaces, key_text
+from stripesim.scenarios.schema.toml import KeyPath, KeyPlaces
 from stripesim.scenarios.schema.types import (
     INT_MAX,
     Bytes,
@@ -689,11 +686,10 @@ class Cell(NamedTuple):
     block_size_bytes: int | None
 
 
-class Scenario(ScenarioTable):
-    """One question for the simulator: a cluster, a workload, and the schemes to compare.
+class ScenarioKeys(ScenarioTable):
+    """The keys of a scenario, each of them valid: a cluster, a workload, and the schemes to compare.
 
-    Use `stripesim.scenarios.schema.loader.load_scenario` to build one. It also applies the rules that
-    span several keys.
+    A `Scenario` also obeys the rules that span several keys.
     """
 
     name: str = Field(default="scenario", pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$")
@@ -738,120 +734,12 @@ class Scenario(ScenarioTable):
     # Locations of keys, for errors that only appear when the scenario is built.
     _places: KeyPlaces = PrivateAttr(default_factory=KeyPlaces)
 
-    def __setstate__(self, state: dict[Any, Any]) -> None:
-        """Note the files of codes in a worker process, which loads them when it needs one."""
-        super().__setstate__(state)
-        if self.codes:
-            from stripesim.models.coding import note_code_files
-
-            note_code_files(self.resolve(path) for path in self.codes)
-
     @property
     def loads(self) -> tuple[WorkloadSpec, ...]:
         """Concurrent workloads, usually one."""
         if not self.workloads:
             return (self.workload,)
         return tuple(_with_defaults(load, self.workload) for load in self.workloads)
-
-    @property
-    def has_fresh_object_maps(self) -> bool:
-        """True if images have object maps that no write has filled yet."""
-        load = self.workload
-        # By default, every release since Jewel gives an image an object map.
-        has_map = load.image_features is None or "object-map" in load.image_features
-        return has_map and load.image == "pristine"
-
-    @property
-    def changes_during_run(self) -> bool:
-        """True if the cluster fails, recovers or changes during the run."""
-        parts = (self.faults, self.repair)
-        return bool(self.changes) or any(part is not None for part in parts)
-
-    @property
-    def clients(self) -> int:
-        """Clients of all workloads together [count]."""
-        return sum(load.clients for load in self.loads)
-
-    @property
-    def states_clients(self) -> bool:
-        """True if the scenario says how many clients there are, or describes their machines."""
-        if self.client.model_fields_set:
-            return True
-        counts = {"clients", "clients_per_host"}
-        tables = (self.workload, *self.workloads)
-        return any(counts & table.model_fields_set for table in tables)
-
-    def with_enough_clients(self) -> Self:
-        """Return the scenario with clients that do not limit the rate, or itself if it states clients."""
-        if self.states_clients:
-            return self
-        return self.replaced(client=self.client.replaced(unlimited=True))
-
-    def with_cluster(self, **keys: Any) -> Self:
-        """Return the scenario with some keys of `[cluster]` replaced."""
-        return self.replaced(cluster=self.cluster.replaced(**keys))
-
-    def with_recovered_objects(self) -> Self:
-        """Return the scenario with images whose objects have the size of the RADOS objects of its buckets."""
-        if not self.workload.is_s3:
-            return self
-        return self.with_cluster(object_bytes=self.workload.rados_object_bytes)
-
-    def with_workload(self, **keys: Any) -> Self:
-        """Return the scenario with some keys of `[workload]` replaced."""
-        return self.replaced(workload=self.workload.replaced(**keys))
-
-    def at_rate(self, rate_per_s: float) -> Self:
-        """Return the scenario with Poisson arrivals at a rate [requests/s]."""
-        return self.replaced(workload=self.workload.at_rate(rate_per_s))
-
-    def closed(self, in_flight: int, *, requests: int) -> Self:
-        """Return the scenario as a closed loop that keeps at least this many requests in flight."""
-        each = -(-in_flight // self.workload.clients)
-        return self.replaced(workload=self.workload.closed(each, requests=requests))
-
-    def seeded(self, number: int) -> Self:
-        """Return the scenario with the seed of one of its runs, counted from 0."""
-        return self.replaced(seed=self.seed + number)
-
-    def of_cell(self, cell: Cell) -> Self:
-        """Return the scenario reduced to one cell."""
-        sizes_key = "block_sizes_bytes"
-        if self.workload.is_s3:
-            sizes_key = "object_sizes_bytes"
-        coordinates = {
-            "ops": cell.op,
-            "patterns": cell.pattern,
-            sizes_key: cell.block_size_bytes,
-        }
-        if self.workload.size_shares is not None:
-            del coordinates[sizes_key]
-        only = {
-            key: (value,)
-            for key, value in coordinates.items()
-            if value not in ("mixed", "trace", None)
-        }
-        return self.with_workload(**only).replaced(schemes=(cell.scheme,))
-
-    def without_osd(self, osd: int, load: WorkloadSpec) -> Self:
-        """Return the scenario with an OSD lost at the start and rebuilt under a load, equally throttled.
-
-        The pool holds the images of the load and nothing else.
-        """
-        repair = RepairSpec(lost_osds=(osd,))
-        if self.repair is not None:
-            repair = self.repair.replaced(lost_osds=(osd,))
-        return self.with_cluster(stored_bytes=None).replaced(
-            repair=repair, workload=load, workloads=(), faults=None
-        )
-
-    @property
-    def in_flight_count(self) -> int | None:
-        """Requests that closed loops keep in flight [count], or None if some arrive at given times."""
-        loads = self.loads
-        if not all(load.is_closed for load in loads):
-            return None
-        return sum(load.clients * load.queue_depth for load in loads)
 
     @property
     def images_bytes(self) -> int:
@@ -868,16 +756,6 @@ class Scenario(ScenarioTable):
         """Simulated time after which a run stops [s], or None if it stops after its last request."""
         bounds = [load.duration_s for load in self.loads]
         return max((bound for bound in bounds if bound is not None), default=None)
-
-    @property
-    def until_ns(self) -> int | None:
-        """Simulated time after which a run stops [ns], or None."""
-        if self.duration_s is None:
-            return None
-        return round(self.duration_s * 1e9)
-
-    def __repr__(self) -> str:
-        return f"<Scenario: {self.name}, {', '.join(self.schemes)}>"
 
     @property
     def missing_osds(self) -> tuple[int, ...]:
@@ -900,34 +778,10 @@ class Scenario(ScenarioTable):
             * self.cluster.object_bytes
         )
 
-    def where(self, *path: str | int) -> str:
-        """Return a key with its file and line where they are known, for messages."""
-        return self._places.text(path)
-
     def is_override(self, *path: str | int) -> bool:
         """Return True if the command line set a key or a table that contains it."""
         overrides = self._places.overrides
         return any(path[:length] in overrides for length in range(1, len(path) + 1))
-
-    def located(
-        self, *path: str | int, got: str = "", wanted: str = "", detail: str = ""
-    ) -> Problem:
-        """Return a problem of a key, with its file and line where they are known."""
-        return Problem(
-            place=self._places.place(path),
-            key=key_text(path),
-            got=got,
-            wanted=wanted,
-            detail=detail,
-        )
-
-    def problem(self, path: str, got: str, wanted: str) -> ScenarioError:
-        """Return the error for a dotted key: ``file:line: key: got …, wanted …``.
-
-        Digits in the key are list indices.
-        """
-        parts = [int(part) if part.isdigit() else part for part in path.split(".")]
-        return ScenarioError(self.located(*parts, got=got, wanted=wanted))
 
     def resolve(self, path: str) -> Path:
         """Return a path of the scenario relative to the scenario file's folder."""
@@ -960,51 +814,8 @@ class Scenario(ScenarioTable):
             return self.resolve(path).exists() and not self.resolve(path).is_dir()
         return False
 
-    def hash(self) -> str:
-        """Return the SHA-256 of the content, with paths as written and without absent optional tables."""
-        left_out: dict[str, Any] = {
-            key: True for key in ("durability", "plan") if getattr(self, key) is None
-        }
-        if not self.changes:
-            left_out["changes"] = True
-        else:
-            late = ("copy_parallel", "command_s", "norebalance")
-            left_out["changes"] = {
-                "__all__": {
-                    key
-                    for key in late
-                    if all(getattr(change, key) is None for change in self.changes)
-                }
-            }
-        if not self.codes:
-            left_out["codes"] = True
-        # Scenarios without these keys keep the hash that they had before the keys existed.
-        late_keys = (
-            "pool_id",
-            "upmap_max_deviation",
-            "backfillfull_ratio",
-            "osd_reweights",
-            "upmap_items",
-            "stored_bytes",
-            "used_bytes",
-            "gateways",
-        )
-        given = self.cluster.model_fields_set
-        left_out["cluster"] = {key for key in late_keys if key not in given}
-        if self.plan and "spare_domains" not in self.plan.model_fields_set:
-            left_out["plan"] = {"spare_domains"}
-        if "unlimited" not in self.client.model_fields_set:
-            left_out["client"] = {"unlimited"}
-        left_out["workload"] = S3_KEYS - self.workload.model_fields_set
-        left_out["workloads"] = {
-            number: S3_KEYS - load.model_fields_set
-            for number, load in enumerate(self.workloads)
-        }
-        canonical = canonical_json(self.model_dump(mode="json", exclude=left_out))
-        return hashlib.sha256(canonical.encode()).hexdigest()
 
-
-def cells(scenario: Scenario) -> list[Cell]:
+def cells(scenario: ScenarioKeys) -> list[Cell]:
     """List the cells of a scenario."""
     workload = scenario.workload
     if scenario.workloads:
@@ -1025,7 +836,7 @@ def cells(scenario: Scenario) -> list[Cell]:
     ]
 
 
-def _s3_cells(scenario: Scenario) -> list[Cell]:
+def _s3_cells(scenario: ScenarioKeys) -> list[Cell]:
     """List the cells of a load on buckets: one for each operation and size, unless their shares mix them."""
     load = scenario.workload
     ops: tuple[Op | Literal["mixed"], ...] = load.used_ops
@@ -1069,7 +880,7 @@ def load_cell(scheme: str, load: WorkloadSpec) -> Cell:
 def scenario_schema() -> dict[str, Any]:
     """Return the JSON schema of scenario files, for editors."""
     schema: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    schema |= _unwrapped(Scenario.model_json_schema())
+    schema |= _unwrapped(ScenarioKeys.model_json_schema())
     schema["title"] = "stripesim scenario"
     return schema
 

@@ -1,4 +1,7 @@
-"""Read a scenario from TOML, apply overrides, and report all problems at once with file and line."""
+"""Read the keys of a scenario, apply overrides, and report all problems at once with file and line.
+
+A `Draft` holds what was written. `checked_keys` makes valid keys of it.
+"""
 
 import contextlib
 import copy
@@ -21,7 +24,7 @@ from stripesim.scenarios.schema.geometry import NumberedScheme
 from stripesim.scenarios.schema.keys import (
     CODE_FILES_MAX,
     SCHEMES_MAX,
-    Scenario,
+    ScenarioKeys,
 )
 from stripesim.scenarios.schema.problems import (
     KeyProblem,
@@ -61,8 +64,8 @@ Overrides = Mapping[str, Any] | Sequence[str | Override]
 
 
 @dataclass
-class _Draft:
-    """A TOML document that is being turned into a scenario."""
+class Draft:
+    """A document of TOML or Python values that is being turned into a scenario."""
 
     label: str
     values: dict[str, Any]
@@ -107,115 +110,10 @@ def shipped_scenarios() -> list[str]:
     return sorted(path.stem for path in _SHIPPED_DIR.glob("*.toml"))
 
 
-def load_scenario(
-    name_or_path: str | Path, *, sets: Overrides = (), seed: int | None = None
-) -> Scenario:
-    """Read a scenario by name or from a file.
-
-    Parameters
-    ----------
-    name_or_path
-        Name of a shipped scenario (`koh2017`), or the path of a TOML file.
-    sets
-        Overrides, applied in order: a mapping of keys to values, or a list of `Override` objects and of texts
-        ``key.path=value``. The value in a text is TOML, or a bare word (``4k``), which is taken as text. A
-        single value for a list key becomes a list of one. ``workload.requests`` and ``workload.duration_s``
-        replace each other, as do ``workload.ops`` and ``workload.read_fraction``.
-    seed
-        Seed that replaces the scenario's, 0 … 2⁶³ − 1.
-
-    Returns
-    -------
-    Scenario
-        Validated. Its relative paths start at the file's folder.
-
-    Raises
-    ------
-    ScenarioError
-        If anything is wrong, with one line for each problem.
-
-    Warns
-    -----
-    FutureWarning
-        If a key has an old name.
-    """
-    path = _find(str(name_or_path))
-    text = _read(path)
-    return parse_scenario(
-        text, label=str(path), base_dir=path.parent.absolute(), sets=sets, seed=seed
-    )
-
-
-def parse_scenario(
-    text: str,
-    *,
-    label: str = "scenario",
-    base_dir: Path | None = None,
-    sets: Overrides = (),
-    seed: int | None = None,
-) -> Scenario:
-    """Read a scenario from TOML text.
-
-    Parameters
-    ----------
-    text
-        The TOML document.
-    label
-        Name of the document in messages, usually its path.
-    base_dir
-        Base folder of relative paths in the document. Default: the current folder.
-    sets, seed
-        As for `load_scenario`.
-
-    Returns
-    -------
-    Scenario
-        Validated.
-
-    Raises
-    ------
-    ScenarioError
-        If anything is wrong, with one line for each problem.
-
-    Examples
-    --------
-    >>> parse_scenario('schemes = ["rep:3"]', sets=["workload.requests=10"]).workload.requests
-    10
-    """
-    return _finished(_parse_toml(text, label), base_dir, sets, seed)
-
-
-def scenario_from(
-    values: Mapping[str, Any],
-    *,
-    label: str = "Scenario",
-    base_dir: Path | None = None,
-    sets: Overrides = (),
-    seed: int | None = None,
-) -> Scenario:
-    """Build a scenario from Python values: mappings become tables, sequences become arrays.
-
-    The other parameters, the result and the errors are those of `parse_scenario`.
-    """
+def draft_of_values(values: Mapping[str, Any], label: str) -> Draft:
+    """Read a scenario from Python values: mappings become tables, sequences become arrays."""
     plain = {key: _as_toml(value) for key, value in values.items()}
-    document = _Draft(label, plain, lines={}, has_lines=False)
-    return _finished(document, base_dir, sets, seed)
-
-
-def overridden(
-    scenario: Scenario, sets: Overrides, *, seed: int | None = None
-) -> Scenario:
-    """Return a copy of a scenario with some keys replaced, fully validated.
-
-    `sets`, `seed` and the errors are those of `load_scenario`.
-    """
-    if not sets and seed is None:
-        from stripesim.models.coding import note_code_files
-
-        note_code_files(scenario.resolve(path) for path in scenario.codes)
-        return scenario
-    values = scenario.model_dump(mode="json", exclude_unset=True)
-    return scenario_from(values, base_dir=scenario._base_dir, sets=sets, seed=seed)
+    return Draft(label, plain, lines={}, has_lines=False)
 
 
 def _as_toml(value: Any) -> Any:
@@ -244,10 +142,13 @@ def _class_path(described: type) -> str:
         raise ScenarioError(Problem(key="codes", detail=str(error))) from None
 
 
-def _finished(
-    document: _Draft, base_dir: Path | None, sets: Overrides, seed: int | None
-) -> Scenario:
-    """Apply overrides, validate, and check rules that span several keys."""
+def checked_keys(
+    document: Draft, base: Path, *, sets: Overrides, seed: int | None
+) -> ScenarioKeys:
+    """Apply overrides, validate, and check rules that span several keys.
+
+    `sets`, `seed` and the errors are those of `load_scenario`. Relative paths start at `base`.
+    """
     if len(sets) > OVERRIDES_MAX:
         raise ScenarioError(
             Problem(
@@ -272,17 +173,16 @@ def _finished(
                 table = value_at(document.values, other[:-1])
                 if isinstance(table, dict):
                     table.pop(other[-1], None)
-    base = Path() if base_dir is None else base_dir
     _load_codes(document, base)
-    scenario = _validate(document)
-    scenario._base_dir = base
-    scenario._places = document.places
-    _cross_check(document, scenario)
+    keys = _validate(document)
+    keys._base_dir = base
+    keys._places = document.places
+    _cross_check(document, keys)
     document.raise_problems()
-    return scenario
+    return keys
 
 
-def _load_codes(document: _Draft, base: Path) -> None:
+def _load_codes(document: Draft, base: Path) -> None:
     """Load the files of codes, which the schemes may name. Missing files are reported with all others."""
     from stripesim.models.coding import load_code_file
     from stripesim.models.problems import OwnCodeError
@@ -305,12 +205,13 @@ def _load_codes(document: _Draft, base: Path) -> None:
             document.add(KeyProblem(("codes", index), value_text(name), wanted))
 
 
-def _rename_keys(document: _Draft) -> None:
+def _rename_keys(document: Draft) -> None:
     for problem in rename_keys(document.values, document.lines, document.places):
         document.add(problem)
 
 
-def _find(name_or_path: str) -> Path:
+def find_file(name_or_path: str) -> Path:
+    """Return the file of a scenario, given by the name of a shipped one or by a path."""
     shipped = shipped_scenarios()
     if name_or_path in shipped:
         path = _SHIPPED_DIR / f"{name_or_path}.toml"
@@ -341,7 +242,7 @@ def _find(name_or_path: str) -> Path:
     )
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
     """Read a scenario file, but never more of it than the limit."""
     try:
         with path.open("rb") as file:
@@ -367,9 +268,10 @@ def _read(path: Path) -> str:
         ) from None
 
 
-def _parse_toml(text: str, label: str) -> _Draft:
+def draft_of_toml(text: str, label: str) -> Draft:
+    """Parse the TOML text of a scenario. `label` names the text in messages."""
     try:
-        return _Draft(label, parse_toml(text, label), locate_keys(text))
+        return Draft(label, parse_toml(text, label), locate_keys(text))
     except tomllib.TOMLDecodeError as error:
         line, reason = _syntax_error(text, error)
     lines = text.splitlines()
@@ -396,7 +298,7 @@ def _syntax_error(text: str, error: tomllib.TOMLDecodeError) -> tuple[int, str]:
     return int(match[1] or last_line), reason
 
 
-def _override(document: _Draft, item: str | Override) -> None:
+def _override(document: Draft, item: str | Override) -> None:
     """Apply an override, or record the problem with it."""
     if isinstance(item, str):
         _override_from_text(document, item)
@@ -411,7 +313,7 @@ def _override(document: _Draft, item: str | Override) -> None:
     _replace(document, path, value)
 
 
-def _override_from_text(document: _Draft, item: str) -> None:
+def _override_from_text(document: Draft, item: str) -> None:
     """Apply an override of the form ``key.path=value``."""
     key, equals, value = item.partition("=")
     if not equals:
@@ -436,7 +338,7 @@ def _override_from_text(document: _Draft, item: str) -> None:
     _replace(document, path, new)
 
 
-def _note_no_key(document: _Draft, place: str, item: str, key: str) -> None:
+def _note_no_key(document: Draft, place: str, item: str, key: str) -> None:
     got = f"{value_text(key)} for a key"
     wanted = "one such as workload.requests"
     document.loose.append(
@@ -444,7 +346,7 @@ def _note_no_key(document: _Draft, place: str, item: str, key: str) -> None:
     )
 
 
-def _replace(document: _Draft, path: KeyPath, value: Any) -> None:
+def _replace(document: Draft, path: KeyPath, value: Any) -> None:
     """Set a value in the document, and create missing tables on the way."""
     table = document.values
     for depth, part in enumerate(path[:-1], start=1):
@@ -497,18 +399,18 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float) and small else {"": None}
 
 
-def validated(values: Mapping[str, Any]) -> Scenario:
-    """Return the scenario of plain values, in which lists stand for tuples, as in TOML and JSON.
+def validated(values: Mapping[str, Any]) -> ScenarioKeys:
+    """Return the keys of plain values, in which lists stand for tuples, as in TOML and JSON.
 
     Raises
     ------
     ValidationError
         If a key has a wrong value.
     """
-    return Scenario.model_validate_json(json_line(values))
+    return ScenarioKeys.model_validate_json(json_line(values))
 
 
-def _validate(document: _Draft) -> Scenario:
+def _validate(document: Draft) -> ScenarioKeys:
     """Validate all keys, then fall back to defaults for invalid ones so that later rules can run."""
     try:
         return validated(_plain(document.values))
@@ -535,7 +437,7 @@ def _validate(document: _Draft) -> Scenario:
         ) from None
 
 
-def _note_details(document: _Draft, details: Sequence[ErrorDetails]) -> None:
+def _note_details(document: Draft, details: Sequence[ErrorDetails]) -> None:
     """Convert pydantic's errors to problems, up to the limit: each conversion takes a millisecond."""
     places = document.places
     ordered = sorted(details, key=lambda detail: places.find(detail["loc"])[0])
@@ -565,7 +467,7 @@ def _remove(values: dict[str, Any], loc: KeyPath, document: Mapping[str, Any]) -
         values.pop(path[0], None)
 
 
-def _cross_check(document: _Draft, scenario: Scenario) -> None:
+def _cross_check(document: Draft, keys: ScenarioKeys) -> None:
     faulty = frozenset(document.faulty_paths)
     above_faulty = {path[:length] for path in faulty for length in range(len(path))}
 
@@ -575,13 +477,13 @@ def _cross_check(document: _Draft, scenario: Scenario) -> None:
             path[:length] in faulty for length in range(len(path) + 1)
         )
 
-    for problem in cross_check(scenario, _readable_schemes(document)):
+    for problem in cross_check(keys, _readable_schemes(document)):
         # A rule is meaningless if a key that it depends on is invalid.
         if not any(is_faulty(path) for path in (problem.path, *problem.involves)):
             document.add(problem)
 
 
-def _readable_schemes(document: _Draft) -> list[NumberedScheme]:
+def _readable_schemes(document: Draft) -> list[NumberedScheme]:
     from stripesim.models.coding import parse_scheme
     from stripesim.models.problems import SchemeError
 

@@ -19,7 +19,7 @@ from stripesim.scenarios.schema.geometry import (
     max_width,
     stored_objects_beyond,
 )
-from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
+from stripesim.scenarios.schema.keys import ScenarioKeys, WorkloadSpec
 from stripesim.scenarios.schema.problems import KeyProblem, problem
 from stripesim.scenarios.schema.units import bytes_text, format_size, number_text
 
@@ -97,7 +97,7 @@ def seconds_text(value: float) -> str:
     return f"{number_text(value)} s"
 
 
-def known_requests(scenario: Scenario) -> dict[str, float]:
+def known_requests(scenario: ScenarioKeys) -> dict[str, float]:
     """Return the requests of each workload that are known before a run.
 
     Closed loops with a duration count as none, because only the run shows how many they issue.
@@ -114,7 +114,9 @@ def _known_requests(load: WorkloadSpec) -> float:
 
 
 def memory_problem(
-    scenario: Scenario, schemes: Sequence[NumberedScheme], requests: Mapping[str, float]
+    scenario: ScenarioKeys,
+    schemes: Sequence[NumberedScheme],
+    requests: Mapping[str, float],
 ) -> KeyProblem | None:
     """Return the problem of a run that exceeds the available memory, or None if it fits.
 
@@ -160,7 +162,9 @@ def _two_digits(value: int) -> int:
 
 
 def memory_parts(
-    scenario: Scenario, schemes: Sequence[NumberedScheme], requests: Mapping[str, float]
+    scenario: ScenarioKeys,
+    schemes: Sequence[NumberedScheme],
+    requests: Mapping[str, float],
 ) -> Iterator[MemoryPart]:
     """Estimate the memory of a cell by key. The arguments are those of `memory_problem`."""
     if stands_alone(scenario):
@@ -187,13 +191,13 @@ def memory_parts(
         )
 
 
-def _recovers(scenario: Scenario) -> bool:
+def _recovers(scenario: ScenarioKeys) -> bool:
     disturbs = scenario.faults is not None or scenario.repair is not None
     return disturbs or bool(scenario.changes)
 
 
 def _durability_parts(
-    scenario: Scenario, schemes: Sequence[NumberedScheme]
+    scenario: ScenarioKeys, schemes: Sequence[NumberedScheme]
 ) -> Iterator[MemoryPart]:
     cluster = scenario.cluster
     hosts = cluster.host_count
@@ -205,7 +209,7 @@ def _durability_parts(
 
 
 def _cluster_parts(
-    scenario: Scenario, schemes: Sequence[NumberedScheme], requests: float
+    scenario: ScenarioKeys, schemes: Sequence[NumberedScheme], requests: float
 ) -> Iterator[MemoryPart]:
     cluster = scenario.cluster
     recovers = _recovers(scenario)
@@ -232,7 +236,7 @@ def _cluster_parts(
 
 
 def _load_parts(
-    scenario: Scenario,
+    scenario: ScenarioKeys,
     schemes: Sequence[NumberedScheme],
     place: str,
     load: WorkloadSpec,
@@ -275,7 +279,7 @@ def _load_parts(
 
 
 def _block_parts(
-    scenario: Scenario,
+    scenario: ScenarioKeys,
     schemes: Sequence[NumberedScheme],
     place: str,
     load: WorkloadSpec,

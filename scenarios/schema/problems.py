@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from stripesim.models.problems import Problem
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.keys import ScenarioKeys
 from stripesim.scenarios.schema.toml import (
     KEY_CHARACTERS_MAX,
     KeyPath,
@@ -129,7 +129,7 @@ def _known_keys() -> dict[tuple[str, ...], bool]:
                 if isinstance(option, type) and issubclass(option, BaseModel):
                     walk(option, (*above, name))
 
-    walk(Scenario, ())
+    walk(ScenarioKeys, ())
     return known
 
 

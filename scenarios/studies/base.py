@@ -27,8 +27,7 @@ from stripesim.calibration.ledger.verdicts import Claim, Entry, Ledger, judge
 from stripesim.models.documents import toml_value
 from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.cells.notes import where_and_when
-from stripesim.scenarios.schema.keys import Scenario
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.scenario import Scenario, load_scenario
 from stripesim.scenarios.show.answer import NOTEBOOK_ROWS_MAX, Answer, left_out_html
 from stripesim.scenarios.show.files import csv_text, result_files
 from stripesim.scenarios.show.quantities import rows_frame

@@ -11,7 +11,8 @@ gc.disable()
 
 # A failure shows again in each worker, which reports it.
 with suppress(Exception):
-    from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec, cells
+    from stripesim.scenarios.schema.keys import WorkloadSpec, cells
+    from stripesim.scenarios.schema.scenario import Scenario
     from stripesim.scenarios.work.task import make_task, run_task
 
     # A task loads all that tasks use, and compiles it if nothing is in the cache.

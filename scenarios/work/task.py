@@ -24,10 +24,10 @@ from stripesim.scenarios.schema.keys import (
     Cell,
     ClientSpec,
     ClusterSpec,
-    Scenario,
     WorkloadSpec,
     names_file,
 )
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.window import unsteady_reason
 

@@ -9,7 +9,7 @@ import typer
 from stripesim.cli import options, output
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.schema.keys import Scenario
+    from stripesim.scenarios.schema.scenario import Scenario
     from stripesim.scenarios.show.answer import Answer
 
 # Numbers of virtual machines that a search tries, about.
@@ -60,7 +60,7 @@ def load(
     from stripesim.scenarios.answers.load.answer import answer_of_load
     from stripesim.scenarios.answers.load.curves import STEPS, load_curves
     from stripesim.scenarios.schema.keys import cells
-    from stripesim.scenarios.schema.loader import load_scenario
+    from stripesim.scenarios.schema.scenario import load_scenario
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     if vms:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stripesim.scenarios.answers.load.results import LoadCurve
-    from stripesim.scenarios.schema.keys import Scenario
+    from stripesim.scenarios.schema.scenario import Scenario
 
 
 def plan(
@@ -33,7 +33,7 @@ def plan(
     to = output.destination(out, json_to, report=report, width=width)
     from stripesim.scenarios.answers.plan.answer import answer_of_plan
     from stripesim.scenarios.answers.plan.plan import make_plan
-    from stripesim.scenarios.schema.loader import load_scenario
+    from stripesim.scenarios.schema.scenario import load_scenario
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     with output.progress(loaded.name, None) as step:
@@ -91,7 +91,7 @@ def durability(
     to = output.destination(out, json_to, width=width)
     from stripesim.scenarios.answers.durability.answer import answer_of_durability
     from stripesim.scenarios.answers.durability.durability import answer as estimate
-    from stripesim.scenarios.schema.loader import load_scenario
+    from stripesim.scenarios.schema.scenario import load_scenario
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     spread: Any = None
@@ -129,7 +129,7 @@ def rehearse(
     to = output.destination(out, json_to, report=report, width=width)
     from stripesim.scenarios.answers.rehearse.answer import answer_of_rehearsal
     from stripesim.scenarios.answers.rehearse.rehearse import rehearse as answer
-    from stripesim.scenarios.schema.loader import load_scenario
+    from stripesim.scenarios.schema.scenario import load_scenario
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     with output.progress(loaded.name, None) as step:
@@ -162,7 +162,7 @@ def serve(
         raise ValueError(
             f"serve: got no {error.name}, wanted the extra web: pip install 'stripesim[web]'"
         ) from None
-    from stripesim.scenarios.schema.loader import load_scenario
+    from stripesim.scenarios.schema.scenario import load_scenario
 
     loaded = None if scenario is None else load_scenario(scenario, sets=sets or ())
     print(f"http://127.0.0.1:{port}/  (Ctrl+C to stop)", file=sys.stderr)

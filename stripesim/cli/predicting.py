@@ -32,7 +32,7 @@ def predict(
     from stripesim.scenarios.answers.predict import register as registers
     from stripesim.scenarios.answers.predict.answer import answer_of_prediction
     from stripesim.scenarios.schema.keys import cells
-    from stripesim.scenarios.schema.loader import load_scenario
+    from stripesim.scenarios.schema.scenario import load_scenario
 
     if register is not None:
         output.check_file("--register", register, "a file")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stripesim.scenarios.answers.load.results import LoadCurve
     from stripesim.scenarios.answers.run.answer import ScenarioResult
     from stripesim.scenarios.answers.run.report.contents import RunReport
-    from stripesim.scenarios.schema.keys import Scenario
+    from stripesim.scenarios.schema.scenario import Scenario
 
 
 def run(
@@ -65,7 +65,7 @@ def run(
     options.check_metric(metric)
     from stripesim.scenarios.answers.run.execute import run_scenario
     from stripesim.scenarios.schema.keys import cells
-    from stripesim.scenarios.schema.loader import load_scenario
+    from stripesim.scenarios.schema.scenario import load_scenario
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     if load:

@@ -26,8 +26,8 @@ from stripesim._version import __version__
 from stripesim.models.problems import WorkError
 from stripesim.scenarios.cells.files import content_of
 from stripesim.scenarios.forms.equal_hosts import with_equal_hosts
-from stripesim.scenarios.schema.keys import Scenario
-from stripesim.scenarios.schema.loader import load_scenario, shipped_scenarios
+from stripesim.scenarios.schema.loader import shipped_scenarios
+from stripesim.scenarios.schema.scenario import Scenario, load_scenario
 from stripesim.scenarios.schema.toml_bounds import TEXT_MAX
 from stripesim.scenarios.show.files import csv_text
 from stripesim.scenarios.show.page.render import templates

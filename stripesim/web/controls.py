@@ -8,7 +8,8 @@ from stripesim.calibration.parameters.sets import DEVICE_TABLES
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.answers.plan.plan import AFR
 from stripesim.scenarios.cells.models import sets_with
-from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec, names_file
+from stripesim.scenarios.schema.keys import WorkloadSpec, names_file
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.scenarios.schema.types import GenerationName
 from stripesim.web.fields import Control

@@ -14,8 +14,8 @@ from stripesim.scenarios.answers.load.rate_runs import RateRun, measure_rate
 from stripesim.scenarios.answers.rehearse.rehearse import rehearse
 from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.cells.run import run_cells
-from stripesim.scenarios.schema.keys import Scenario, cells
-from stripesim.scenarios.schema.loader import load_scenario, scenario_from
+from stripesim.scenarios.schema.keys import cells
+from stripesim.scenarios.schema.scenario import Scenario, load_scenario, scenario_from
 
 Items = Iterator[Mapping[str, Any]]
 ShouldStop = Callable[[], bool]

@@ -21,7 +21,7 @@ from stripesim.scenarios.forms.capacity import (
     drives_of,
     storage_warnings,
 )
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import bytes_text, number_text
 from stripesim.sim.ceph.cluster import Models
 from stripesim.web.controls import BY_DEPTH, controls

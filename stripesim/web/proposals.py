@@ -7,7 +7,7 @@ from typing import Final
 from stripesim.models.coding import RedundancyScheme, parse_scheme
 from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.cells.files import content_of
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.web.controls import RATE_PER_S, SIDES, defaults, rate_of
 from stripesim.web.options import scenario_of

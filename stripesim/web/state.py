@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.web.controls import SIDES, OwnSets, controls, problems_of
 from stripesim.web.fields import TEXT_MAX, Control
 from stripesim.web.proposals import first_values, guessed_scheme, unstated

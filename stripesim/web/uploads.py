@@ -15,8 +15,9 @@ from stripesim.models.documents import toml_text
 from stripesim.models.problems import MeasuredError, problems_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.forms.equal_hosts import with_equal_hosts
-from stripesim.scenarios.schema.keys import Scenario, names_file
-from stripesim.scenarios.schema.loader import (
+from stripesim.scenarios.schema.keys import names_file
+from stripesim.scenarios.schema.scenario import (
+    Scenario,
     load_scenario,
     parse_scenario,
     scenario_from,

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from stripesim import __version__, api, teach
 from stripesim.cli import app as cli
-from stripesim.scenarios.schema.keys import ClusterSpec, Scenario, WorkloadSpec
-from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
+from stripesim.scenarios.schema.keys import ClusterSpec, WorkloadSpec
+from stripesim.scenarios.schema.scenario import Scenario, load_scenario, parse_scenario
 from stripesim.scenarios.show.quantities import RESULT_SCHEMA
 from stripesim.sim.observe.audit import CHECKS
 

@@ -38,7 +38,8 @@ from stripesim.scenarios.clusters.scenario import (
     scenario_of,
     write_scenario,
 )
-from stripesim.scenarios.schema.loader import scenario_from, shipped_scenarios
+from stripesim.scenarios.schema.loader import shipped_scenarios
+from stripesim.scenarios.schema.scenario import scenario_from
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

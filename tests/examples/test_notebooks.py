@@ -38,7 +38,7 @@ from stripesim.notebooks.files import (
 from stripesim.scenarios.answers.rehearse import samples
 from stripesim.scenarios.answers.run.answer import ScenarioResult
 from stripesim.scenarios.answers.run.execute import run_scenario
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 
 LESSONS = lessons()
 #: A second run of these takes several seconds each: `make notebooks` does it.

@@ -27,7 +27,7 @@ from stripesim.scenarios.answers.sweep.figures import draw_sweep
 from stripesim.scenarios.answers.sweep.plan import plan_sweep
 from stripesim.scenarios.answers.sweep.report import report_of_sweep
 from stripesim.scenarios.answers.sweep.run import run_sweep
-from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
+from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 from support.axe import needs_axe, violations
 from support.chromium import headless_chromium
 

@@ -34,7 +34,7 @@ from selenium.webdriver import Keys  # noqa: E402 - after the check that it is t
 from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402 - after the check that it is there
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402 - after the check that it is there
 
-from stripesim.scenarios.schema.loader import parse_scenario  # noqa: E402 - after the check that it is there
+from stripesim.scenarios.schema.scenario import parse_scenario  # noqa: E402 - after the check that it is there
 from stripesim.web.app import create_app  # noqa: E402 - after the check that it is there
 from stripesim.web.experiments import run_experiment  # noqa: E402 - after the check that it is there
 

@@ -5,7 +5,7 @@ import pytest
 
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.run import run_cells
-from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
+from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 
 SMALL = """
 schemes = ["rep:3", "rs:4,2"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stripesim.scenarios.cells.run import run_cells
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 
 CLUSTER = '[cluster]\nhosts = 4\nosds_per_host = 3\npg_num = 128\nfailure_domain_erasure = "osd"\n'
 COMMON = 'requests = 3000\nblock_sizes_bytes = ["4k"]\nimage_bytes = "8GiB"\n'

@@ -5,7 +5,7 @@ import pytest
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.schema.keys import cells
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 
 TOML = """
 name = "releases"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stripesim.models.problems import ProblemsError, ScenarioError
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.scenarios.schema.toml import KeyPath, locate_keys
 from stripesim.scenarios.schema.units import format_size, parse_size_bytes
 

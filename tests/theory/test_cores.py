@@ -10,8 +10,8 @@ import pytest
 from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
-from stripesim.scenarios.schema.keys import Scenario, cells
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.keys import cells
+from stripesim.scenarios.schema.scenario import Scenario, parse_scenario
 from stripesim.sim.run import Run
 
 

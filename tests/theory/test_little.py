@@ -8,7 +8,7 @@ import pytest
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import cells
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.run import Run
 
 SCENARIO = """schemes = ["{0}"]

@@ -9,8 +9,8 @@ import pytest
 
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.schema.geometry import NumberedScheme
-from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.scenarios.schema.memory import known_requests, memory_parts
+from stripesim.scenarios.schema.scenario import parse_scenario
 
 STATUS = Path("/proc/self/status")
 pytestmark = pytest.mark.skipif(
@@ -31,7 +31,7 @@ CODED = ["schemes=rs:6,3", "cluster.hosts=10"]
 PROGRAM = """
 import json, sys
 from stripesim.scenarios.answers.run.execute import run_scenario
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 
 def peak_bytes():
     # getrusage would include the parent process.

@@ -9,7 +9,7 @@ from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import recovery_model
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.failures import FaultPlan
 from stripesim.sim.ceph.paths import repair_path

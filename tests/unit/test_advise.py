@@ -9,7 +9,7 @@ from stripesim.scenarios.answers.run.advise import (
     simulations,
     with_doubled,
 )
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 
 TEXT = """schemes = ["rep:3"]
 [cluster]

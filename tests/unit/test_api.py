@@ -7,12 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel
 
 import stripesim
 from stripesim import api, blocks
 from stripesim.notebooks.files import cells_of
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import ScenarioKeywords
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKS = {name for name in vars(blocks) if not name.startswith("_")}
@@ -226,14 +225,10 @@ def test_what_a_caller_must_catch_is_exported():
 
 
 def test_the_typed_constructor_has_every_key():
-    tree = ast.parse(Path(api.__file__).read_text("utf-8"))
-    (typed,) = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef) and node.name == "__init__"
-    ]
-    keys = {argument.arg for argument in typed.args.kwonlyargs}
-    assert keys == set(stripesim.Scenario.model_fields)
+    fields = stripesim.Scenario.model_fields
+    assert ScenarioKeywords.__annotations__.keys() == fields.keys()
+    required = {key for key, field in fields.items() if field.is_required()}
+    assert ScenarioKeywords.__required_keys__ == required
 
 
 def test_tables_of_a_scenario_make_another_one():
@@ -482,33 +477,3 @@ def test_an_argument_with_the_name_of_its_key_is_named_once():
     with pytest.raises(stripesim.ScenarioError) as caught:
         stripesim.run("quickstart", seed=-1)
     assert str(caught.value).startswith("seed: got -1")
-
-
-def test_the_static_signature_of_a_scenario_states_the_defaults_of_its_keys():
-    source = ast.parse((ROOT / "stripesim/api.py").read_text("utf-8"))
-    (scenario,) = (
-        node
-        for node in source.body
-        if isinstance(node, ast.ClassDef) and node.name == "Scenario"
-    )
-    (start,) = (
-        node for node in ast.walk(scenario) if isinstance(node, ast.FunctionDef)
-    )
-    stated = {
-        argument.arg: default and ast.unparse(default)
-        for argument, default in zip(
-            start.args.kwonlyargs, start.args.kw_defaults, strict=True
-        )
-    }
-    fields = Scenario.model_fields
-    assert stated.keys() == fields.keys()
-    for name, text in stated.items():
-        default = fields[name].default
-        if fields[name].is_required():
-            assert text is None
-        elif isinstance(default, BaseModel):
-            # A table without keys is one of defaults.
-            assert default == type(default)()
-            assert ast.literal_eval(text) == {}
-        else:
-            assert ast.literal_eval(text) == default, name

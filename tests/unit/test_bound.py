@@ -15,7 +15,7 @@ from stripesim.scenarios.cells.bound import (
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import cells
-from stripesim.scenarios.schema.loader import scenario_from
+from stripesim.scenarios.schema.scenario import scenario_from
 
 CLUSTER = {"hosts": 6, "osds_per_host": 4, "pg_num": 1024}
 LOAD = {

@@ -8,7 +8,7 @@ from stripesim.scenarios.answers.plan.plan import make_plan
 from stripesim.scenarios.answers.run import buying_curves as curves
 from stripesim.scenarios.answers.run.purchases_figure import purchases_figure
 from stripesim.scenarios.answers.run.tables import purchases_table
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 
 TEXT = """
 name = "b"

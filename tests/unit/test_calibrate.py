@@ -33,7 +33,7 @@ from stripesim.scenarios.answers.calibrate.parameter_file import (
 )
 from stripesim.scenarios.answers.calibrate.rows import SimulatedRow, check_rows
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.sim.observe.audit import collecting_refusals
 
 SCENARIO = """

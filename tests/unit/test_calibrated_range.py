@@ -9,8 +9,7 @@ from stripesim.models.problems import ParameterSetError
 from stripesim.scenarios.answers.durability.durability import answer
 from stripesim.scenarios.answers.plan.candidates import candidates_of
 from stripesim.scenarios.cells.notes import outside_of, outside_of_all
-from stripesim.scenarios.schema.keys import Scenario
-from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
+from stripesim.scenarios.schema.scenario import Scenario, load_scenario, parse_scenario
 from support.messages import states
 
 RANGE = """

@@ -19,7 +19,7 @@ from stripesim.scenarios.forms.capacity import (
     storage_warnings,
     wear_of,
 )
-from stripesim.scenarios.schema.loader import parse_scenario, scenario_from
+from stripesim.scenarios.schema.scenario import parse_scenario, scenario_from
 
 TEXT = """
 schemes = ["rep:3", "rs:6,3"]

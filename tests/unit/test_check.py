@@ -15,7 +15,7 @@ from stripesim.scenarios.answers.check.rados_bench import (
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import cells
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 from support.messages import states
 
 SCENARIO = """

@@ -708,12 +708,12 @@ def test_a_range_without_end_prints_as_it_goes(tmp_path):
 
 
 def test_a_bug_is_not_dressed_up_as_a_users_error(monkeypatch, run):
-    from stripesim.scenarios.schema import loader
+    from stripesim.scenarios.schema import scenario
 
     def broken(*_arguments, **_options):
         raise AssertionError("an invariant")
 
-    monkeypatch.setattr(loader, "load_scenario", broken)
+    monkeypatch.setattr(scenario, "load_scenario", broken)
     monkeypatch.setattr(sys, "argv", ["stripesim", "run", "s.toml"])
     with pytest.raises(AssertionError, match="an invariant"):
         main()
@@ -746,13 +746,13 @@ def test_without_machine_code_only_the_compiled_engine_is_refused(monkeypatch, r
 
 
 def test_memory_that_runs_out_is_one_line(monkeypatch, run):
-    from stripesim.scenarios.schema import loader
+    from stripesim.scenarios.schema import scenario
 
     def allocate(*_arguments, **_options):
         # 2⁶² bytes: more than any address space has.
         return np.zeros(2**59, dtype=np.float64)
 
-    monkeypatch.setattr(loader, "load_scenario", allocate)
+    monkeypatch.setattr(scenario, "load_scenario", allocate)
     status, out, err = run("run", "s.toml")
     assert (status, out) == (1, "")
     assert len(err.splitlines()) == 1

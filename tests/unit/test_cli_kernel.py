@@ -14,7 +14,7 @@ from stripesim.calibration.kernels.codec import available_backends
 from stripesim.calibration.kernels.store import default_table
 from stripesim.cli.kernel import kernel as timed
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.scenarios.show.figures.kernels import charge_of, draw_kernels
 
 pytestmark = pytest.mark.skipif(

@@ -9,7 +9,7 @@ import pytest
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.cells.build import build_pool
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.run import Run, simulate

@@ -18,7 +18,7 @@ from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import cells
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.scenarios.show.figures.costs import draw_costs
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.phases import Phase

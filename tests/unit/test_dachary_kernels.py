@@ -391,7 +391,7 @@ def test_simulated_encode_adds_buffers_only_to_a_kernel_without_copies():
 
     from stripesim.calibration.kernels.store import CEPH_TABLE, named_table
     from stripesim.scenarios.cells.models import build_models
-    from stripesim.scenarios.schema.loader import load_scenario
+    from stripesim.scenarios.schema.scenario import load_scenario
 
     models = build_models(
         load_scenario("quickstart", sets=["cluster.encode_buffers=false"])

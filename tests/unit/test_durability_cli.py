@@ -14,7 +14,7 @@ from stripesim.scenarios.answers.durability.durability import (
 )
 from stripesim.scenarios.answers.plan.plan import nines_of
 from stripesim.scenarios.forms.rebuild import RATE_OBJECTS, idle_rebuild
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.durability.system import YEAR_S
 from support.messages import states
 

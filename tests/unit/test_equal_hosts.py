@@ -4,7 +4,7 @@ import pytest
 
 from stripesim.models.placement import build_map, map_to_text
 from stripesim.scenarios.forms.equal_hosts import with_equal_hosts
-from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
+from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 
 LOAD = "[workload]\nrequests = 100\nimage_bytes = '1GiB'\n"
 

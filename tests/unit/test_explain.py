@@ -27,11 +27,8 @@ from stripesim.scenarios.answers.explain.timeline import (
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell
-from stripesim.scenarios.schema.loader import (
-    load_scenario,
-    parse_scenario,
-    shipped_scenarios,
-)
+from stripesim.scenarios.schema.loader import shipped_scenarios
+from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.engine import graph as graphs
 from stripesim.sim.engine.graph import COUNTERS, GraphBuilder

@@ -25,7 +25,7 @@ from stripesim.scenarios.forms.capacity import (
 )
 from stripesim.scenarios.forms.rebuild import idle_rebuild
 from stripesim.scenarios.schema.keys import cells
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.engine.graph import GraphBuilder
 from stripesim.sim.observe.critical_path import COST_KEYS
 from support.messages import states

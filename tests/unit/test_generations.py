@@ -8,7 +8,7 @@ import pytest
 
 from stripesim.models.generations import generation, generations
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.scenarios.schema.types import GenerationName
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,8 +17,7 @@ from stripesim.scenarios.cells.build import build_pool, parse_scheme
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import crush_of, osd_hosts
 from stripesim.scenarios.forms.capacity import capacity_of, drives_of
-from stripesim.scenarios.schema.keys import Scenario
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import Scenario, parse_scenario
 
 # 4 × 2 × 4 TB, 2 × 3 × 8 TB, 2 × 3 × 8 TB: racks of 32, 48 and 48 TB, hosts of 8 and 24 TB.
 TEXT = """schemes = ["rep:3"]

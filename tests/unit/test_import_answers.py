@@ -34,7 +34,7 @@ from stripesim.scenarios.clusters.summary import answer
 from stripesim.scenarios.clusters.usage import stored_on, use_by_class
 from stripesim.scenarios.forms.capacity import capacity_of as scheme_capacity
 from stripesim.scenarios.forms.capacity import drives_of
-from stripesim.scenarios.schema.loader import load_scenario, scenario_from
+from stripesim.scenarios.schema.scenario import load_scenario, scenario_from
 from stripesim.scenarios.schema.units import bytes_text
 from stripesim.web.uploads import read_report
 from support.reports import HOSTS, OSD_BYTES, OSDS_PER_HOST, report, write_report

@@ -32,7 +32,7 @@ from stripesim.scenarios.clusters.summary import answer
 from stripesim.scenarios.clusters.workload import import_cbt, import_fio
 from stripesim.scenarios.forms.capacity import capacity_of as scheme_capacity
 from stripesim.scenarios.forms.capacity import drives_of
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.scenarios.schema.units import bytes_text
 from support.messages import states
 
@@ -226,7 +226,7 @@ def test_hosts_that_differ_become_groups(cluster, tmp_path):
 
 
 def test_the_scenario_loads_and_maps_by_the_rule_of_the_pool(cluster, tmp_path):
-    from stripesim.scenarios.schema.loader import load_scenario
+    from stripesim.scenarios.schema.scenario import load_scenario
 
     (pool,) = chosen_pools(cluster, ["ec21"])
     found = scenario_of(cluster, pool, "s.crush.txt")

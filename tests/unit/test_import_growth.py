@@ -17,7 +17,7 @@ from stripesim.scenarios.clusters.growth import grown_cluster, parse_growth
 from stripesim.scenarios.clusters.scenario import write_scenario
 from stripesim.scenarios.clusters.summary import answer
 from stripesim.scenarios.clusters.usage import stored_on
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.scenario import load_scenario
 from support.reports import OSD_BYTES, OSDS_PER_HOST, report, write_report
 
 REAL = Path(__file__).parent / "data" / "ceph16-report.json"

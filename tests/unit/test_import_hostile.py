@@ -21,7 +21,7 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.clusters.cluster import import_cluster
 from stripesim.scenarios.clusters.scenario import write_scenario
 from stripesim.scenarios.clusters.summary import answer
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.scenario import load_scenario
 from support.reports import report, write_report
 
 REPORT = Path(__file__).parent / "data" / "ceph16-report.json"

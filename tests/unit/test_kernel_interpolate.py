@@ -6,7 +6,7 @@ from stripesim.calibration.kernels.store import default_table
 from stripesim.models.kernel.interpolate import interpolated
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import kernel_warnings
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 from support.messages import states
 
 

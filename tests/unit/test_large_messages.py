@@ -9,7 +9,7 @@ from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.answers.explain.text import table_rows
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import cells
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.sim.ceph.paths import message, write_path
 
 KIB = 1 << 10

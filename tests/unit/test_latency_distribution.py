@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stripesim.scenarios.answers.run.execute import run_scenario
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.scenarios.show.figures.latencies import draw_latencies
 from stripesim.sim.observe.window import QUANTILES
 

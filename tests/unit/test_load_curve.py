@@ -25,7 +25,7 @@ from stripesim.scenarios.answers.load.rate_runs import (
 from stripesim.scenarios.answers.load.words import sentence_of
 from stripesim.scenarios.cells.notes import client_notes
 from stripesim.scenarios.schema.keys import cells
-from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
+from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 from support.messages import states
 
 # One drive that serves one read at a time, each in exactly 1 ms: M/D/1 with Poisson arrivals.

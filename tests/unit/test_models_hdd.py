@@ -9,7 +9,7 @@ from stripesim.models.provenance import Provenance
 from stripesim.models.ssd import FACTOR_POINTS
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.scenario import load_scenario
 
 ZERO = {
     "raid0_drives": 1,

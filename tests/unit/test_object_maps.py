@@ -14,7 +14,7 @@ from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.notes import object_map_warnings
 from stripesim.scenarios.schema.keys import Cell
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.ceph.clients.workload import Replay, Requests
 from stripesim.sim.ceph.object_maps import ObjectMaps, pool_of_maps
 from stripesim.sim.engine.graph import STEPS_MAX, GraphBuilder, chained

@@ -22,11 +22,8 @@ from stripesim.models.ssd import FACTOR_POINTS, SsdModel
 from stripesim.models.threads import ThreadModel
 from stripesim.scenarios.answers.run.execute import parameters_of
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.schema.loader import (
-    load_scenario,
-    parse_scenario,
-    shipped_scenarios,
-)
+from stripesim.scenarios.schema.loader import shipped_scenarios
+from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 from support.messages import states
 
 # The model of each table of a parameter set, with additions of the scenario.

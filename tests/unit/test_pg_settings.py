@@ -12,7 +12,7 @@ from stripesim.scenarios.forms.pg_settings import (
     merged_commands,
     pg_choice_of,
 )
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 from support.reports import OSD_BYTES, report, write_report
 
 TEXT = """

@@ -19,7 +19,7 @@ from stripesim.scenarios.answers.plan.curves import curves_of_plan
 from stripesim.scenarios.answers.plan.figure import draw_plan, front_of
 from stripesim.scenarios.answers.plan.page import report_of_plan, rows_of
 from stripesim.scenarios.answers.plan.plan import MadePlan, make_plan
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.durability.system import (
     YEAR_S,
     Burst,

@@ -15,7 +15,7 @@ from stripesim.scenarios.answers.predict.register import (
     write_register,
 )
 from stripesim.scenarios.answers.predict.score import score
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 from support.messages import states
 
 SCENARIO = """

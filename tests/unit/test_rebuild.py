@@ -5,7 +5,7 @@ import pytest
 from stripesim.models.problems import RefusedError
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.forms.rebuild import Rebuild, idle_rebuild, measured_rebuild
-from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
+from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 from stripesim.sim.observe.audit import collecting_refusals
 
 TEXT = """

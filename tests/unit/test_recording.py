@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stripesim.scenarios.answers.run.execute import run_scenario
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.sim.ceph.clients.workload import Replay, Requests, Synthetic
 from stripesim.sim.run import simulate
 

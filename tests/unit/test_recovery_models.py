@@ -20,7 +20,7 @@ from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cells
 from stripesim.scenarios.schema.keys import cells
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.sim.run import simulate
 
 CACHE = {

@@ -36,7 +36,7 @@ from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.keys import cells
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.run import Run
 from support.messages import states
 

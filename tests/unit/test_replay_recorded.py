@@ -10,7 +10,7 @@ from stripesim.scenarios.answers.run.words import recorded_lines
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.replay import recorded_latency, replay_of
 from stripesim.scenarios.schema.keys import cells
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 from support.messages import states
 
 LINES = """128166372003061629,host,0,Read,0,4096,1000

@@ -12,7 +12,7 @@ from stripesim.scenarios.answers.explain.play import play_page
 from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.answers.run.report.page import report_of_run
-from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
+from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 from stripesim.scenarios.show.figures.renderer import (
     CaptionedFigure,
     new_figure,

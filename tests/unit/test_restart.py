@@ -8,7 +8,7 @@ from stripesim.scenarios.answers.rehearse import restart
 from stripesim.scenarios.answers.rehearse.answer import answer_of_rehearsal
 from stripesim.scenarios.answers.rehearse.commands import commands_of
 from stripesim.scenarios.answers.rehearse.rehearse import rehearse
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 from support.messages import states
 
 TEXT = """

@@ -10,7 +10,7 @@ from stripesim.cli.output import check_out
 from stripesim.scenarios.answers.run import execute
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import pristine_warnings
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 
 TINY = """
 schemes = ["rep:3", "rep:2"]

@@ -9,11 +9,8 @@ from stripesim.models.memory_limit import MemoryLimit
 from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.schema import budget, memory
-from stripesim.scenarios.schema.loader import (
-    load_scenario,
-    parse_scenario,
-    shipped_scenarios,
-)
+from stripesim.scenarios.schema.loader import shipped_scenarios
+from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 from stripesim.sim.ceph.failures.results.series import SERIES_BINS_MAX
 
 BASE = """

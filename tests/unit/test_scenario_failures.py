@@ -23,8 +23,7 @@ from stripesim.scenarios.cells.failures import (
 )
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import hole_warnings
-from stripesim.scenarios.schema.keys import Scenario
-from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
+from stripesim.scenarios.schema.scenario import Scenario, load_scenario, parse_scenario
 from stripesim.scenarios.schema.topology import Topology
 from stripesim.scenarios.show.figures.faults import draw_timelines
 from support.messages import states

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from stripesim.models.problems import ScenarioError
-from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
+from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 from support.messages import states
 
 GOOD = 'schemes = ["rep:3"]\n[workload]\nrequests = 10\n'

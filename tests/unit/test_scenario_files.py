@@ -10,7 +10,7 @@ from stripesim.scenarios.cells.files import (
     content_of,
     file_sha256,
 )
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.scenario import load_scenario
 
 
 @pytest.fixture

@@ -13,11 +13,8 @@ import stripesim
 from stripesim.models.documents import json_text
 from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.schema.keys import Cell, cells, scenario_schema
-from stripesim.scenarios.schema.loader import (
-    load_scenario,
-    parse_scenario,
-    shipped_scenarios,
-)
+from stripesim.scenarios.schema.loader import shipped_scenarios
+from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 
 SCENARIOS_DIR = Path(__file__).resolve().parents[2] / "scenarios"
 GOOD = 'schemes = ["rep:3", "rs:2,1"]\n[workload]\nrequests = 10\n'

@@ -12,7 +12,7 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import load_sentences
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Cell, cells
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.engine import graph
 from support.messages import states
 

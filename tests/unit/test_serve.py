@@ -35,7 +35,7 @@ from starlette.testclient import TestClient
 
 from stripesim.models.problems import WorkError
 from stripesim.scenarios.answers.explain.request import explain
-from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
+from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 from stripesim.web.app import FORM_BYTES_MAX, UPLOAD_BYTES_MAX, create_app
 from stripesim.web.controls import SIDES, OwnSets, controls
 from stripesim.web.experiments import Settings, warm_up

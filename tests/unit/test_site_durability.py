@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from stripesim.scenarios.answers.durability.durability import system_of
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.durability.assess import assess, unavailability
 from stripesim.sim.durability.system import YEAR_S
 

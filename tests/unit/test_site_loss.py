@@ -10,7 +10,7 @@ from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.cells.placement import up_sets
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import cells
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.groups import ServingOsds
 from stripesim.sim.ceph.failures.stretch import ServingRule

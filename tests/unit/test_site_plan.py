@@ -8,7 +8,7 @@ from stripesim.scenarios.answers.plan.candidates import (
     judge_closed_forms,
 )
 from stripesim.scenarios.answers.plan.plan import make_plan
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.durability.system import YEAR_S
 from support.messages import states
 

@@ -12,7 +12,7 @@ from stripesim.scenarios.cells.build import build_cell, check_schemes
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import up_sets
 from stripesim.scenarios.schema.keys import cells
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.run import simulate
 from support.messages import states
 

@@ -14,7 +14,7 @@ from stripesim.models.problems import ProblemsError, ScenarioError
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.scenarios.show.figures.faults import draw_timelines
 from stripesim.scenarios.show.result_table import with_phases
 from stripesim.sim.ceph.clients.workload import Synthetic

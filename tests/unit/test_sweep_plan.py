@@ -18,7 +18,7 @@ from stripesim.scenarios.answers.sweep.plan import (
 from stripesim.scenarios.cells.failures import replayed_failures
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import FILE_KEYS, cells, scenario_schema
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.scenarios.schema.topology import Topology
 from stripesim.scenarios.work import task as sweep_task
 from stripesim.scenarios.work.dask import run_dask

@@ -3,7 +3,7 @@
 import pytest
 
 from stripesim.scenarios.answers.sweep.report import loses_data_with_a_host
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 
 SCENARIO = """
 schemes = ["{scheme}"]

@@ -10,7 +10,7 @@ from stripesim.scenarios.cells.build import build_cell, build_pool
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import cells
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.sim.ceph import demands
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.demands import Mix, requests_in_flight

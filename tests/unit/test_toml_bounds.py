@@ -10,12 +10,8 @@ from stripesim.scenarios.schema.keys import (
     HOST_GROUPS_MAX,
     SCHEMES_MAX,
 )
-from stripesim.scenarios.schema.loader import (
-    OVERRIDES_MAX,
-    PROBLEMS_MAX,
-    load_scenario,
-    parse_scenario,
-)
+from stripesim.scenarios.schema.loader import OVERRIDES_MAX, PROBLEMS_MAX
+from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 from stripesim.scenarios.schema.toml_bounds import (
     DEPTH_MAX,
     KEY_PARTS_MAX,

@@ -9,7 +9,7 @@ import pytest
 from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.load.vm_answer import answer_of_vms
 from stripesim.scenarios.answers.load.vms import vms_within
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 
 CLUSTER = """
 schemes = ["rep:3"]

@@ -5,7 +5,7 @@ import pytest
 
 from stripesim.scenarios.cells.replay import replay_of, requests_of
 from stripesim.scenarios.cells.run import run_cells
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.ceph.clients.workload import Replay, Requests, Synthetic
 from stripesim.traces.read import read_trace
 

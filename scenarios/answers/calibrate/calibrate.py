@@ -38,7 +38,7 @@ from stripesim.scenarios.answers.calibrate.rows import (
     table_runs,
 )
 from stripesim.scenarios.cells.measured import ROUNDS
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.audit import collecting_refusals, refuse
 from stripesim.sim.observe.progress import OnStep, silent

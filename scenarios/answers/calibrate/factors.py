@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.provenance import MeasuredModel, Provenance
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.ceph.cluster import Models
 
 AnyModel = TypeVar("AnyModel", bound=MeasuredModel)

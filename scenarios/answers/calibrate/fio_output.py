@@ -27,8 +27,8 @@ from stripesim.scenarios.cells.measured import (
 )
 from stripesim.scenarios.cells.models import build_models, device_set
 from stripesim.scenarios.cells.run import run_cell
-from stripesim.scenarios.schema.keys import Scenario, cells
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.keys import cells
+from stripesim.scenarios.schema.scenario import Scenario, load_scenario
 from stripesim.sim.ceph.cluster import Models
 
 #: Operation and pattern of each fio load type (``rw``).

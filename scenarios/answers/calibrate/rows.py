@@ -18,7 +18,7 @@ from stripesim.scenarios.cells.measured import (
     predict,
     scenario_of,
 )
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.ceph.cluster import Models
 
 #: Metrics for the fit, which uses the first one of each row.

@@ -11,7 +11,7 @@ from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.models.qos import mclock_defaults
 from stripesim.scenarios.answers.calibrate.factors import starts, with_factors
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import number_text
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.qos import mclock

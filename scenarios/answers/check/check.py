@@ -31,8 +31,9 @@ from stripesim.scenarios.answers.predict.register import (
 from stripesim.scenarios.cells.measured import ROUNDS, request_count
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
-from stripesim.scenarios.schema.keys import Cell, Scenario, cells
-from stripesim.scenarios.schema.loader import Override, Overrides, load_scenario
+from stripesim.scenarios.schema.keys import Cell, cells
+from stripesim.scenarios.schema.loader import Override, Overrides
+from stripesim.scenarios.schema.scenario import Scenario, load_scenario
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.progress import OnStep, silent
 

@@ -20,7 +20,7 @@ from stripesim.scenarios.forms.rebuild import (
     RebuildRate,
     simulated_rate,
 )
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec
 from stripesim.scenarios.schema.units import bytes_text
 from stripesim.sim.durability.assess import (

@@ -24,7 +24,7 @@ from stripesim.models.jit.prebuilt import FOLDER, MANIFEST, WASM
 from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.schema.keys import cells
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.state import RunState
 from stripesim.sim.engine.compiled.world import World

@@ -7,10 +7,10 @@ from typing import Any, Final
 from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import generations
 from stripesim.models.problems import AnswerError, SchemeError
-from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
-from stripesim.scenarios.schema.loader import (
-    Override,
-    Overrides,
+from stripesim.scenarios.schema.keys import WorkloadSpec
+from stripesim.scenarios.schema.loader import Override, Overrides
+from stripesim.scenarios.schema.scenario import (
+    Scenario,
     load_scenario,
     overridden,
     scenario_from,

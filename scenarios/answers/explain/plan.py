@@ -9,7 +9,8 @@ from stripesim.models.placement import OsdWeights
 from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.placement import up_sets
-from stripesim.scenarios.schema.keys import Cell, DegradedSpec, Scenario, cells
+from stripesim.scenarios.schema.keys import Cell, DegradedSpec, cells
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.clients.objects import S3Load
 from stripesim.sim.ceph.clients.workload import Requests, SyntheticStream

@@ -33,8 +33,8 @@ from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import kernel_warnings, repair_warnings
 from stripesim.scenarios.cells.run import steps_problem
-from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import Overrides
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.show.answer import AnsweredList
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.engine.graph import Template

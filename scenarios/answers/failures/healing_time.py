@@ -14,8 +14,7 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
 from stripesim.scenarios.clusters.scenario import scenario_of, write_scenario
 from stripesim.scenarios.forms.rebuild import Rebuild, idle_rebuild
-from stripesim.scenarios.schema.keys import Scenario
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.scenario import Scenario, load_scenario
 from stripesim.sim.observe.progress import OnStep
 
 #: Most pools whose rebuild is simulated, those with most data first.

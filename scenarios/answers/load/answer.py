@@ -22,7 +22,7 @@ from stripesim.scenarios.cells.notes import (
     made_from,
     pristine_warnings,
 )
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.files import csv_text
 

@@ -23,7 +23,8 @@ from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint, RateW
 from stripesim.scenarios.cells.bound import Bound, bounds_of_cell
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
-from stripesim.scenarios.schema.keys import Cell, Scenario
+from stripesim.scenarios.schema.keys import Cell
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.observe.audit import RatePoint, audit_bound, falls
 from stripesim.sim.observe.intervals import (
     NARROW_RUNS_MAX,

@@ -8,7 +8,7 @@ from typing import Any
 from stripesim.scenarios.answers.load.figure import draw_load
 from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.load.words import notes_of, table_of
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.show.page.provenance import provenance_text
 from stripesim.scenarios.show.page.render import Section, figure_blocks, render
 from stripesim.scenarios.show.words import origin_words

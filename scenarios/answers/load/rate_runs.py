@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.scenarios.cells.run import run_cell
-from stripesim.scenarios.schema.keys import Cell, Scenario
+from stripesim.scenarios.schema.keys import Cell
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.window import WARM_UP
 

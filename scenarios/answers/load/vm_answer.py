@@ -13,7 +13,7 @@ from stripesim.scenarios.cells.notes import (
     outside_of,
     pristine_warnings,
 )
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import duration_text, number_text
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn_all

@@ -22,7 +22,8 @@ from stripesim.scenarios.answers.load.rate_runs import (
 )
 from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.schema.keys import Cell, Scenario, cells
+from stripesim.scenarios.schema.keys import Cell, cells
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.work.pool import Death, cores_usable, run_pool
 from stripesim.sim.observe.intervals import Interval, student_interval
 from stripesim.sim.observe.progress import OnStep, silent

@@ -11,7 +11,8 @@ from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint, RateW
 from stripesim.scenarios.cells.notes import (
     outside_of,
 )
-from stripesim.scenarios.schema.keys import Scenario, cells
+from stripesim.scenarios.schema.keys import cells
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import duration_text, number_text
 from stripesim.scenarios.show.tables import Table
 from stripesim.scenarios.show.words import cell_words

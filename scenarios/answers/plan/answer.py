@@ -11,7 +11,7 @@ from stripesim.scenarios.answers.plan.figure import draw_plan
 from stripesim.scenarios.answers.plan.page import report_of_plan, rows_of
 from stripesim.scenarios.answers.plan.plan import MadePlan
 from stripesim.scenarios.answers.run.buying_curves import sentence_of_bounds
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.files import csv_text
 from stripesim.scenarios.show.tables import Table

@@ -24,8 +24,7 @@ from stripesim.scenarios.forms.prices import (
     hosts_of_domain,
     with_next_domain,
 )
-from stripesim.scenarios.schema.keys import Scenario
-from stripesim.scenarios.schema.loader import scenario_from
+from stripesim.scenarios.schema.scenario import Scenario, scenario_from
 from stripesim.scenarios.schema.tables import VARIED, PlanSpec
 from stripesim.scenarios.schema.units import (
     bytes_text,

@@ -8,7 +8,7 @@ from typing import Any, Final
 from stripesim.scenarios.answers.load.curves import SEARCH_STEPS, load_curves
 from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.plan.candidates import scenario_of_result
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.observe.progress import OnStep, silent
 
 #: Points, schemes and runs of the curves of a plan, which compares several clusters.

@@ -8,7 +8,7 @@ from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.load.words import sentence_of
 from stripesim.scenarios.answers.plan.candidates import line_name
 from stripesim.scenarios.answers.plan.figure import candidate_name, draw_plan
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import (
     bytes_text,
     duration_text,

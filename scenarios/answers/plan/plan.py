@@ -36,7 +36,8 @@ from stripesim.scenarios.forms.rebuild import (
     Rebuild,
     idle_rebuild,
 )
-from stripesim.scenarios.schema.keys import Cell, Scenario
+from stripesim.scenarios.schema.keys import Cell
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.sim.ceph.planner import CompiledGraphs
 from stripesim.sim.durability.assess import assess, recommended_method

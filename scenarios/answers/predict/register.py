@@ -27,7 +27,7 @@ from stripesim.models.documents import (
 from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.answers.run.answer import ScenarioResult
 from stripesim.scenarios.answers.run.execute import run_scenario
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import format_size
 from stripesim.scenarios.show.quantities import IDENTITY, QUANTITIES
 from stripesim.sim.observe.progress import OnStep, silent

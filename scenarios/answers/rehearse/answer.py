@@ -10,7 +10,7 @@ from stripesim.scenarios.answers.rehearse.tables import (
     table_of_durations,
     table_of_settings,
 )
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import bytes_text, duration_text, number_text
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.tables import Table

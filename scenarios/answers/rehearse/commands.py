@@ -6,7 +6,7 @@ from stripesim.scenarios.cells.placement import (
     grown_map_of,
     osd_hosts,
 )
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import ChangeSpec
 
 

@@ -7,7 +7,7 @@ from stripesim.models.coding import RedundancyScheme, parse_scheme
 from stripesim.models.placement import Movement, OsdWeights
 from stripesim.scenarios.cells.changes import planned_changes
 from stripesim.scenarios.cells.placement import padded_osd_hosts, up_sets
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures import PlannedChange
 from stripesim.sim.ceph.failures.cluster_map import ClusterMap, UpSet

@@ -15,7 +15,8 @@ from stripesim.scenarios.answers.rehearse.samples import fill_plan, stored_objec
 from stripesim.scenarios.cells.build import build_cell, build_pool
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.forms.capacity import drives_of
-from stripesim.scenarios.schema.keys import LoadSpec, Scenario, WorkloadSpec, cells
+from stripesim.scenarios.schema.keys import LoadSpec, WorkloadSpec, cells
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.kinds import kind_of
 from stripesim.sim.ceph.pool import Pool

@@ -52,7 +52,8 @@ from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import kernel_warnings, made_from, outside_of
 from stripesim.scenarios.forms.capacity import drives_of
-from stripesim.scenarios.schema.keys import Cell, Scenario, cells
+from stripesim.scenarios.schema.keys import Cell, cells
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import duration_text, number_text
 from stripesim.sim.ceph.failures.results.change_results import DURATION_PARTS
 from stripesim.sim.ceph.kinds import kind_of

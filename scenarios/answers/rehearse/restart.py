@@ -32,7 +32,8 @@ from stripesim.scenarios.cells.changes import drained_hosts
 from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import osd_hosts, up_sets
-from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec, cells
+from stripesim.scenarios.schema.keys import WorkloadSpec, cells
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import EventSpec, FaultsSpec
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.groups import State

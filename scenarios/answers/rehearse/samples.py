@@ -9,7 +9,8 @@ import numpy as np
 
 from stripesim.scenarios.cells.build import CellInputs, build_cell
 from stripesim.scenarios.forms.capacity import Drives, FloatArray
-from stripesim.scenarios.schema.keys import Cell, Scenario, WorkloadSpec
+from stripesim.scenarios.schema.keys import Cell, WorkloadSpec
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures import FaultPlan

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from stripesim.scenarios.answers.rehearse.variants import Variant
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import duration_text, number_text
 
 #: Largest p99 during changes that the rule accepts, in multiples of the p99 before them.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from stripesim.models.qos import PROFILES, mclock_defaults
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import FaultsSpec
 
 MCLOCK: Final = "mclock_scheduler"

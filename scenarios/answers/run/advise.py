@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Final, NamedTuple
 from stripesim.models.documents import Documented
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
-from stripesim.scenarios.schema.keys import Cell, Scenario, cells
+from stripesim.scenarios.schema.keys import Cell, cells
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.intervals import Interval, student_interval
 from stripesim.sim.observe.limits import resource_name

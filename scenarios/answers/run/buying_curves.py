@@ -15,7 +15,8 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.forms.prices import cost_of
-from stripesim.scenarios.schema.keys import Cell, Scenario, cells
+from stripesim.scenarios.schema.keys import Cell, cells
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import number_text, rate_text
 from stripesim.scenarios.show.words import cell_words
 from stripesim.sim.observe.intervals import Interval, student_interval

@@ -11,7 +11,8 @@ from stripesim.scenarios.cells.bound import Bound, measured_bounds
 from stripesim.scenarios.cells.failures import recovery_warnings
 from stripesim.scenarios.cells.notes import burst_warnings
 from stripesim.scenarios.cells.run import load_rows_of, row_of
-from stripesim.scenarios.schema.keys import Cell, Scenario
+from stripesim.scenarios.schema.keys import Cell
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.window import QUANTILES, latency_quantiles
 from stripesim.sim.run import Run

@@ -5,7 +5,8 @@ from typing import Any, Final
 import numpy as np
 
 from stripesim.scenarios.cells.run import Repeat, repeat_cell
-from stripesim.scenarios.schema.keys import Cell, Scenario
+from stripesim.scenarios.schema.keys import Cell
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.gateway.planner import S3Planner
 from stripesim.sim.ceph.loops import ClientStream

@@ -31,7 +31,7 @@ from stripesim.scenarios.forms.capacity import (
 from stripesim.scenarios.schema.checks import NO_BOUND, WANTED_BOUND
 from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.geometry import loads_with_keys
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.show.quantities import rows_frame
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.progress import OnStep, silent

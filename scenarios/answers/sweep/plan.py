@@ -11,14 +11,10 @@ from typing import Any, Final
 
 from stripesim.models.documents import json_line, toml_value
 from stripesim.models.problems import AnswerError, Problem, ScenarioError
-from stripesim.scenarios.schema.keys import Scenario, cells
-from stripesim.scenarios.schema.loader import (
-    Override,
-    Overrides,
-    load_scenario,
-    overridden,
-)
+from stripesim.scenarios.schema.keys import cells
+from stripesim.scenarios.schema.loader import Override, Overrides
 from stripesim.scenarios.schema.problems import value_text
+from stripesim.scenarios.schema.scenario import Scenario, load_scenario, overridden
 from stripesim.scenarios.work.task import (
     SweepTask,
     files_sha256,

@@ -9,7 +9,7 @@ from stripesim.scenarios.answers.sweep.explorer import explorer_of
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
 from stripesim.scenarios.answers.sweep.table import NOTE, means_table
 from stripesim.scenarios.cells.placement import domain_type
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.show.figures.captions import scheme_label
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 from stripesim.scenarios.show.page.provenance import pretty

@@ -11,8 +11,8 @@ from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.scenarios.cells.measured import UPMAP_MAX_DEVIATION, request_count
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
-from stripesim.scenarios.schema.keys import Scenario, cells
-from stripesim.scenarios.schema.loader import scenario_from
+from stripesim.scenarios.schema.keys import cells
+from stripesim.scenarios.schema.scenario import Scenario, scenario_from
 from stripesim.scenarios.studies.cores.measured import CORES_USED, RATE, CoresRow
 from stripesim.scenarios.studies.parameters import ParameterFile, changed_models
 from stripesim.scenarios.studies.tasks import Call, Row

@@ -10,8 +10,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 from stripesim.models.coding import RedundancyScheme, padded_amplification, parse_scheme
 from stripesim.models.placement.pg_autoscale import pg_autoscale_model
 from stripesim.models.problems import MeasuredError, Problem, problems_at
-from stripesim.scenarios.schema.keys import Scenario
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.scenario import Scenario, load_scenario
 from stripesim.scenarios.schema.types import ScenarioTable
 from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.ecfault2024.parameters import StudyModel, study_model

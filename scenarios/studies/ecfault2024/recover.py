@@ -16,7 +16,8 @@ from stripesim.models.object_store.store import FileStoreModel
 from stripesim.scenarios.cells.build import build_pool
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
-from stripesim.scenarios.schema.keys import Scenario, cells
+from stripesim.scenarios.schema.keys import cells
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.studies.ecfault2024.parameters import cache_model, study_model
 from stripesim.scenarios.studies.ecfault2024.profiles import Failures, Profile
 from stripesim.scenarios.studies.kernels import scaled_table

@@ -11,7 +11,7 @@ import polars as pl
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Cell
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.scenarios.studies.ceph16.fit import in_whole_numbers
 from stripesim.scenarios.studies.claim_rules import evaluate
 from stripesim.scenarios.studies.koh2017.cells import KEYS, CellNumbers

@@ -13,8 +13,8 @@ from stripesim.scenarios.cells.build import CellInputs, build_cell
 from stripesim.scenarios.cells.longer import long_enough
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import row_of
-from stripesim.scenarios.schema.keys import Cell, Scenario
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.keys import Cell
+from stripesim.scenarios.schema.scenario import Scenario, load_scenario
 from stripesim.scenarios.studies.base import chosen
 from stripesim.scenarios.studies.koh2017 import ablations as what_if
 from stripesim.scenarios.studies.koh2017.cells import Cell as RowCell

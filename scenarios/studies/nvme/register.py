@@ -11,7 +11,7 @@ from stripesim.scenarios.answers.predict.register import (
     predicted_values,
     register_document,
 )
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.studies.base import StudyResult
 
 

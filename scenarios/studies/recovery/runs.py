@@ -16,8 +16,8 @@ from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.cells.build import build_cell, build_pool
 from stripesim.scenarios.cells.models import build_models, op_queue
 from stripesim.scenarios.cells.run import run_cell
-from stripesim.scenarios.schema.keys import Scenario, cells
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.keys import cells
+from stripesim.scenarios.schema.scenario import Scenario, load_scenario
 from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.kernels import scaled_table
 from stripesim.scenarios.studies.parameters import ParameterFile, scenario_changes

@@ -16,8 +16,8 @@ from stripesim.models.problems import NotComputedError, one_line
 from stripesim.scenarios.cells.measured import autoscaled_pg_num
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
-from stripesim.scenarios.schema.keys import Scenario, cells
-from stripesim.scenarios.schema.loader import scenario_from
+from stripesim.scenarios.schema.keys import cells
+from stripesim.scenarios.schema.scenario import Scenario, scenario_from
 from stripesim.scenarios.studies.parameters import changed_models
 from stripesim.scenarios.studies.s3.described import DescribedCluster, read_cluster
 from stripesim.scenarios.studies.s3.measured import ObjectRow

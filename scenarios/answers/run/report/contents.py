@@ -15,7 +15,7 @@ from stripesim.scenarios.forms.capacity import (
     wear_of,
 )
 from stripesim.scenarios.forms.rebuild import Rebuild, idle_rebuild, measured_rebuild
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.show.figures.captions import scheme_label
 from stripesim.scenarios.show.tables import TableCell
 from stripesim.sim.observe.progress import OnStep, silent

@@ -17,7 +17,8 @@ from stripesim.scenarios.answers.run.report.contents import Kind, RunReport, gat
 from stripesim.scenarios.answers.run.report.sections import sections
 from stripesim.scenarios.answers.run.report.storage import storage_notes, storage_tables
 from stripesim.scenarios.cells.notes import client_notes, load_sentences
-from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
+from stripesim.scenarios.schema.keys import WorkloadSpec
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import (
     bytes_text,
     duration_text,

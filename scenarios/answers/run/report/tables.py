@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from stripesim.scenarios.answers.run.report.contents import Row, RunReport
-from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.problems import value_text
+from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.types import meanings
 from stripesim.scenarios.schema.units import (
     size_text,
