@@ -202,6 +202,18 @@ def scenario_from(
     return _finished(document, base_dir, sets, seed)
 
 
+def scenario_of(
+    source: Scenario | str | Path, *, sets: Overrides = (), seed: int | None = None
+) -> Scenario:
+    """Return a scenario from what a caller gives: a scenario, the name of a shipped one, or a file.
+
+    `sets`, `seed` and the errors are those of `load_scenario`.
+    """
+    if isinstance(source, Scenario):
+        return overridden(source, sets, seed=seed)
+    return load_scenario(source, sets=sets, seed=seed)
+
+
 def overridden(
     scenario: Scenario, sets: Overrides, *, seed: int | None = None
 ) -> Scenario:

@@ -32,7 +32,7 @@ from stripesim.scenarios.cells.measured import ROUNDS, request_count
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
-from stripesim.scenarios.schema.loader import Override, Overrides, load_scenario
+from stripesim.scenarios.schema.loader import Override, Overrides, scenario_of
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.progress import OnStep, silent
 
@@ -159,7 +159,7 @@ class LoadCheck:
 
 
 def check(
-    scenario: str | Path,
+    scenario: Scenario | str | Path,
     measured: Path,
     *,
     sets: Overrides = (),
@@ -172,11 +172,11 @@ def check(
     Parameters
     ----------
     scenario
-        Name or file of the scenario of the cluster. fio and rados bench bring their own load.
+        The scenario of the cluster, its name or its file. fio and rados bench bring their own load.
     measured
         fio's JSON, the output of ``rados bench``, or a table of values of one row.
     sets, seed
-        As of `load_scenario`.
+        As of `scenario_of`.
     engine
         ``compiled`` or ``simpy``.
     progress
@@ -221,7 +221,7 @@ def check(
 
 
 def read_measurement(
-    scenario: str | Path,
+    scenario: Scenario | str | Path,
     measured: Path,
     *,
     sets: Overrides = (),
@@ -234,7 +234,7 @@ def read_measurement(
     load, table = _read(measured)
     if load is not None:
         return _of_load(scenario, measured, load, given, seed)
-    loaded = load_scenario(scenario, sets=given, seed=seed)
+    loaded = scenario_of(scenario, sets=given, seed=seed)
     cell = _cell_of(table, cells(loaded), measured)
     return Measurement(
         scenario=loaded.of_cell(cell),
@@ -260,7 +260,7 @@ def _read(measured: Path) -> tuple[FioLoad | None, Sequence[MeasuredValue]]:
 
 
 def _of_load(
-    scenario: str | Path,
+    scenario: Scenario | str | Path,
     measured: Path,
     load: FioLoad,
     sets: Sequence[str | Override],
@@ -282,7 +282,7 @@ def _of_load(
         Override(f"workload.{key}", value, place) for key, value in own.items()
     ]
     overrides.append(Override("workloads", [], place))
-    loaded = load_scenario(scenario, sets=[*sets, *overrides], seed=seed)
+    loaded = scenario_of(scenario, sets=[*sets, *overrides], seed=seed)
     scheme = scheme_of(measured, loaded.schemes)
     subject = loaded.replaced(schemes=(scheme,))
     (cell,) = cells(subject)

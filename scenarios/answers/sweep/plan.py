@@ -15,8 +15,7 @@ from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.loader import (
     Override,
     Overrides,
-    load_scenario,
-    overridden,
+    scenario_of,
 )
 from stripesim.scenarios.schema.problems import value_text
 from stripesim.scenarios.work.task import (
@@ -497,10 +496,7 @@ def _load(
                 values[key] = (text, axis.origins[step])
                 own.append(f"{key}={value}" if axis.is_text else Override(key, value))
         try:
-            if isinstance(base, Scenario):
-                scenarios.append(overridden(base, [*sets, *own], seed=seed))
-            else:
-                scenarios.append(load_scenario(base, sets=[*sets, *own], seed=seed))
+            scenarios.append(scenario_of(base, sets=[*sets, *own], seed=seed))
         except ScenarioError as error:
             point = " ".join(f"{key}={text}" for key, (text, _) in values.items())
             for problem in error.problems:
