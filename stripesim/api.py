@@ -36,7 +36,7 @@ from stripesim.scenarios.cells.build import build_cell, build_pool
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell, cells
 from stripesim.scenarios.schema.loader import Overrides, shipped_scenarios
-from stripesim.scenarios.schema.scenario import Scenario, overridden
+from stripesim.scenarios.schema.scenario import Scenario, as_scenario
 from stripesim.scenarios.schema.scenario import load_scenario as _load_scenario
 from stripesim.scenarios.schema.scenario import parse_scenario as _parse_scenario
 from stripesim.scenarios.schema.units import format_size, parse_size_bytes
@@ -98,6 +98,7 @@ __all__ = [
     "TraceFit",
     "UnavailableError",
     "WorkError",
+    "check",
     "claims",
     "cluster",
     "describe_trace",
@@ -118,9 +119,11 @@ __all__ = [
     "parse_scheme",
     "parse_size_bytes",
     "pool",
+    "predict",
     "rehearse",
     "run",
     "save_figures",
+    "score",
     "shipped_scenarios",
     "simulate",
     "studies",
@@ -178,14 +181,6 @@ load_scenario = citing_arguments(_load_scenario)
 parse_scenario = citing_arguments(_parse_scenario)
 
 
-def _loaded(
-    scenario: Scenario | str | Path, sets: Overrides, seed: int | None = None
-) -> Scenario:
-    if isinstance(scenario, Scenario):
-        return overridden(scenario, sets, seed=seed)
-    return _load_scenario(scenario, sets=sets, seed=seed)
-
-
 @citing_arguments
 def run(
     scenario: Scenario | str | Path,
@@ -225,7 +220,7 @@ def run(
     ScenarioError
         If the scenario is invalid. The message lists all problems, one per line.
     """
-    loaded = _loaded(scenario, sets, seed)
+    loaded = as_scenario(scenario, sets=sets, seed=seed)
     return run_scenario(loaded, engine=engine, costs=costs, unchecked=unchecked)
 
 
@@ -436,7 +431,7 @@ def pool(
     ValueError
         If the scenario or the scheme is invalid.
     """
-    loaded = _loaded(scenario, sets)
+    loaded = as_scenario(scenario, sets=sets)
     code = parse_scheme(scheme or loaded.schemes[0])
     return build_pool(loaded, code, build_models(loaded))
 
@@ -473,7 +468,7 @@ def workload(
     IndexError
         If the scenario has fewer cells.
     """
-    loaded = _loaded(scenario, sets)
+    loaded = as_scenario(scenario, sets=sets)
     if isinstance(cell, int):
         cell = cells(loaded)[cell]
     return build_cell(loaded, cell).workload
@@ -556,7 +551,7 @@ def durability(
     from stripesim.scenarios.answers.durability.answer import answer_of_durability
     from stripesim.scenarios.answers.durability.durability import answer
 
-    document = answer(_loaded(scenario, sets, seed), method, walks=walks)
+    document = answer(as_scenario(scenario, sets=sets, seed=seed), method, walks=walks)
     return AnsweredList(document["rows"], partial(answer_of_durability, document))
 
 
@@ -636,7 +631,7 @@ def rehearse(
     from stripesim.scenarios.answers.rehearse.answer import answer_of_rehearsal
     from stripesim.scenarios.answers.rehearse.rehearse import rehearse as _rehearse
 
-    loaded = _loaded(scenario, sets, seed)
+    loaded = as_scenario(scenario, sets=sets, seed=seed)
     document = _rehearse(loaded, engine=engine, unchecked=unchecked)
     return answer_of_rehearsal(loaded, document)
 
@@ -685,7 +680,7 @@ def load_curves(
     from stripesim.scenarios.answers.load.answer import answer_of_load
     from stripesim.scenarios.answers.load.curves import load_curves as _load_curves
 
-    loaded = _loaded(scenario, sets, seed)
+    loaded = as_scenario(scenario, sets=sets, seed=seed)
     curves = _load_curves(
         loaded,
         p99_bounds_s=p99_bounds_s,
@@ -695,3 +690,125 @@ def load_curves(
         unchecked=unchecked,
     )
     return AnsweredList(curves, partial(answer_of_load, loaded, curves, engine=engine))
+
+
+@citing_arguments
+def predict(
+    scenario: Scenario | str | Path,
+    *,
+    register: str | Path | None = None,
+    sets: Overrides = (),
+    seed: int | None = None,
+    engine: str = "compiled",
+) -> Answer:
+    """Predict a scenario's numbers with intervals, and register them before they are measured.
+
+    Parameters
+    ----------
+    scenario, sets, seed, engine
+        As for `run`.
+    register
+        New file for the dated prediction with its hash. None writes no file.
+
+    Returns
+    -------
+    Answer
+        A mapping of the register: ``rows``, each with the ``values`` ``predicted``, ``low`` and ``high`` of
+        its quantities [unit of the quantity], ``coverage``, ``errors``, ``registered``, ``sha256`` and what
+        the numbers depend on. Its attribute ``rows`` is the table of the simulated rows.
+
+    Raises
+    ------
+    ScenarioError
+        If the scenario is invalid.
+    AnswerError
+        If the register exists or cannot be written.
+    """
+    from stripesim.scenarios.answers.predict import register as registers
+    from stripesim.scenarios.answers.predict.answer import answer_of_prediction
+
+    file = None if register is None else Path(register)
+    if file is not None:
+        registers.check_new(file)
+    prediction = registers.predict(
+        as_scenario(scenario, sets=sets, seed=seed), engine=engine
+    )
+    document = registers.register_of(prediction)
+    if file is not None:
+        registers.write_register(file, document)
+    return answer_of_prediction(prediction, document, file=str(register or ""))
+
+
+@citing_arguments
+def score(register: str | Path, measured: str | Path) -> Answer:
+    """Compare a registered prediction with what was measured later.
+
+    Parameters
+    ----------
+    register
+        File that `predict` wrote.
+    measured
+        File of what was measured: a ``.csv`` table, fio's JSON, or the document of ``stripesim run --json``.
+
+    Returns
+    -------
+    Answer
+        A mapping with ``register``, ``coverage``, ``rows``, ``summary``, ``bands`` and ``missing``. Its
+        attribute ``rows`` is a table with one row per measured value: ``predicted``, ``low``, ``high``,
+        ``measured``, ``noise``, ``inside`` and ``error``.
+
+    Raises
+    ------
+    AnswerError
+        If the register cannot be read or was changed.
+    MeasuredError
+        If the measured values cannot be read, or fit no predicted row.
+    """
+    from stripesim.scenarios.answers.predict.answer import answer_of_score
+    from stripesim.scenarios.answers.predict.score import score as score_register
+
+    return answer_of_score(score_register(Path(register), Path(measured)))
+
+
+@citing_arguments
+def check(
+    scenario: Scenario | str | Path,
+    measured: str | Path,
+    *,
+    sets: Overrides = (),
+    seed: int | None = None,
+    engine: str = "compiled",
+) -> Answer:
+    """Check if a measured number is what the hardware should give, and simulate what would explain it.
+
+    Parameters
+    ----------
+    scenario, sets, seed, engine
+        As for `run`. The load of fio and rados bench replaces the scenario's.
+    measured
+        File of what was measured: fio's JSON, the output of ``rados bench`` as text or JSON, or a ``.csv``
+        table of one row.
+
+    Returns
+    -------
+    Answer
+        A mapping with ``sentence``, ``verdict`` (``as expected``, ``slower`` or ``faster``), ``values`` with
+        their intervals, ``causes`` with the closest first, and ``assumptions``. Its attribute ``rows`` is the
+        simulated row.
+
+    Raises
+    ------
+    ScenarioError
+        If the scenario is invalid.
+    MeasuredError
+        If the measured values cannot be used.
+    RefusedError
+        If the audit refuses the simulation of the load.
+    """
+    from stripesim.scenarios.answers.check.answer import answer_of_check
+    from stripesim.scenarios.answers.check.check import check as check_measured
+
+    checked = check_measured(
+        scenario, Path(measured), sets=sets, seed=seed, engine=engine
+    )
+    return answer_of_check(checked)

@@ -36,7 +36,7 @@ Errors in arguments and scenarios are `ValueError`. Their lines cite the argumen
 A function that answers a question returns an `Answer` with the data of that question as attributes: `run` a
 `ScenarioResult`, `sweep` a `SweepResult`, `study` a `StudyResult`, `rehearse` and `import_report` a plain
 `Answer`. `explain`, `load_curves` and `durability` return a list of timelines, curves or rows, which has the
-attribute `answer`. Every answer has
+attribute `answer`. `predict`, `score` and `check` return an `Answer` too. Every answer has
 
 - `rows`, a table, empty for `rehearse` and `import_report`,
 - `to_json()`, the document that the command writes with `--json`. The answer is also a mapping of it:
@@ -44,6 +44,19 @@ attribute `answer`. Every answer has
 - `warnings` and `refusals`, one sentence each,
 - `figures()`, the figures by name,
 - `save(folder)`, which writes the files and figures that the command writes with `--out`.
+
+## Predict, measure, score
+
+```python
+prediction = stripesim.predict(scenario, register="register.json")
+for row in prediction["rows"]:
+    rate = row["values"][0]
+    print(f"{row['id']}: {rate['low']:,.0f} to {rate['high']:,.0f} requests/s")
+```
+
+The file is dated and sealed by a hash. `stripesim.score("register.json", "measured.csv")` compares it with
+what was measured later: `rows` is a table of measured and predicted values.
+`stripesim.check(scenario, "fio.json")` names what would explain a measured number that is off.
 
 ## In a notebook
 

@@ -377,6 +377,18 @@ def _scenario_of(
     return scenario
 
 
+def as_scenario(
+    source: Scenario | str | Path, *, sets: Overrides = (), seed: int | None = None
+) -> Scenario:
+    """Return a scenario from what a caller gives: a scenario, the name of a shipped one, or a file.
+
+    `sets`, `seed` and the errors are those of `load_scenario`.
+    """
+    if isinstance(source, Scenario):
+        return overridden(source, sets, seed=seed)
+    return load_scenario(source, sets=sets, seed=seed)
+
+
 def overridden(
     scenario: Scenario, sets: Overrides, *, seed: int | None = None
 ) -> Scenario:

@@ -44,3 +44,7 @@ def calls() -> None:
         print(error)
     timelines: list[stripesim.Timeline] = stripesim.explain("write", "rs:6,3")
     loaded = stripesim.load_scenario("quickstart", sets={"cluster.hosts": 8})
+    prediction: stripesim.Answer = stripesim.predict(scenario, register="register.json")
+    scored = stripesim.score("register.json", "measured.csv")
+    checked = stripesim.check(scenario, "fio.json", sets={"cluster.hosts": 8})
+    print(prediction["sha256"], scored["summary"], checked["verdict"])

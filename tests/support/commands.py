@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,6 +42,18 @@ _TRACE = "".join(
     for row, op in enumerate(("Write", "Read") * 5)
 )
 
+#: fio's output of two jobs, each with two random reads in flight.
+_FIO = {
+    "jobs": [
+        {
+            "job options": {"rw": "randread", "bs": "4k", "iodepth": "2", "numjobs": "2"},
+            "read": {"iops": 9000.0, "lat_ns": {"mean": 4.4e5}},
+        }
+    ]
+}  # fmt: skip
+#: A register that ships, and what was measured later.
+_REGISTER = Path(__file__).parents[2] / "docs" / "registers" / "micron-and-sepia"
+
 #: The names of all questions.
 QUESTIONS = (
     "run",
@@ -55,6 +68,9 @@ QUESTIONS = (
     "import",
     "cite",
     "study",
+    "predict",
+    "score",
+    "check",
 )
 
 
@@ -76,6 +92,10 @@ def questions(folder: Path) -> dict[str, Question]:
     trace = folder / "trace.csv"
     trace.write_text(_TRACE, encoding="utf-8")
     cluster = write_report(folder, report())
+    small = folder / "small.toml"
+    small.write_text(_SMALL_CLUSTER.format(name="small"), encoding="utf-8")
+    measured = folder / "randread.json"
+    measured.write_text(json.dumps(_FIO), encoding="utf-8")
     few = ("--set", "workload.requests=200")
     return {
         "run": Question(("run", "quickstart", *few), has_report=True),
@@ -114,4 +134,14 @@ def questions(folder: Path) -> dict[str, Question]:
         "import": Question(("import", "ceph-report", str(cluster)), has_out=False),
         "cite": Question(("cite",), has_out=False),
         "study": Question(("study", "dachary2013")),
+        "predict": Question(
+            (
+                *("predict", str(small), *few),
+                *("--register", str(folder / "register.json")),
+            ),
+        ),
+        "score": Question(
+            ("score", str(_REGISTER / "register.json"), str(_REGISTER / "measured.csv"))
+        ),
+        "check": Question(("check", str(small), str(measured))),
     }

@@ -16,6 +16,8 @@ from stripesim.scenarios.show.tables import Table
 
 ROOT = Path(__file__).resolve().parents[2]
 REPORT = ROOT / "tests" / "unit" / "data" / "ceph16-report.json"
+MEASURED = ROOT / "tests" / "unit" / "data" / "randread-fio.json"
+REGISTER = ROOT / "docs" / "registers" / "micron-and-sepia"
 #: Longest representation of an answer: a sentence of 160 characters, the class and the number of items.
 LONGEST = 240
 QUESTIONS = {
@@ -27,6 +29,11 @@ QUESTIONS = {
     "explain": lambda _: stripesim.explain("write", ["rep:3", "rs:6,3"]),
     "durability": lambda _: stripesim.durability("durability", method="markov"),
     "import_report": lambda _: stripesim.import_report(REPORT),
+    "predict": stripesim.predict,
+    "score": lambda _: stripesim.score(
+        REGISTER / "register.json", REGISTER / "measured.csv"
+    ),
+    "check": lambda scenario: stripesim.check(scenario, MEASURED),
 }
 
 
@@ -80,6 +87,38 @@ def test_a_result_is_saved_with_the_files_of_its_command(results, tmp_path):
     names = {path.name for path in written}
     assert names >= {"results.csv", "aggregated.csv", "provenance.json"}
     assert pl.read_csv(tmp_path / "results.csv").height == 2
+
+
+def test_a_prediction_is_registered_and_scored_from_python(scenario, tmp_path):
+    # given
+    file = tmp_path / "register.json"
+    measured = tmp_path / "measured.csv"
+    # when
+    registered = stripesim.predict(scenario, register=file)
+    rate = registered["rows"][0]["values"][0]
+    measured.write_text(f"scheme,metric,value\nrep:3,iops,{2 * rate['predicted']}\n")
+    scored = stripesim.score(file, measured)
+    # then
+    assert json.loads(file.read_text()) == registered.to_json()
+    (row,) = scored.rows.to_dicts()
+    assert row["measured"] == pytest.approx(2 * row["predicted"])
+    assert row["error"] == pytest.approx(-0.5)
+    assert row["inside"] is (row["low"] <= row["measured"] <= row["high"])
+    with pytest.raises(stripesim.AnswerError, match=r"^register: .*never replaced"):
+        stripesim.predict(scenario, register=file)
+
+
+def test_a_check_takes_the_load_of_the_file_in_place_of_the_scenarios(
+    results, scenario
+):
+    checked = results["check"]
+    # Four jobs with two reads in flight each.
+    assert (checked["clients"], checked["queue_depth"]) == (4, 2)
+    assert scenario.workload.queue_depth != 2
+    assert checked["verdict"] == "slower"
+    assert checked["values"][0]["measured"] == 500
+    with pytest.raises(stripesim.MeasuredError, match=r"nothing\.json"):
+        stripesim.check(scenario, "nothing.json")
 
 
 def test_a_study_names_its_verdicts_and_keeps_its_ledger(results):

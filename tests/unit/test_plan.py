@@ -633,3 +633,23 @@ def test_candidates_share_runs_only_where_no_run_differs():
     assert content(drive_bytes=4e12) == content(drive_bytes=8e12)
     assert content(hosts=9) != content(hosts=10)
     assert content(private_gbit_per_s=10.0) != content(private_gbit_per_s=25.0)
+
+
+def test_a_p99_that_clusters_share_is_explained_only_where_each_has_its_own_runs():
+    # Given clusters far below their rate: under common random numbers, the slowest reads are the same.
+    sets = ["schemes=['rep:3']", "workload.read_fraction=1.0", "plan.usable_bytes=1TB"]
+    far_below = [*sets, "plan.rate_per_s=20", "plan.hosts=[7,10]"]
+    slow = make_plan(parse_scenario(TEXT, sets=far_below)).document
+    first, second = slow["candidates"]
+    assert first["latency_p99_ns"] == second["latency_p99_ns"] > 0
+
+    explained = [line for line in slow["assumptions"] if "same p99" in line]
+
+    assert len(explained) == 1
+    assert states(explained[0], "2 clusters with rep:3 ... common random numbers")
+    # Drives of another size share the runs of one cluster, so that equal numbers mean nothing.
+    sizes = [*sets, "plan.hosts=[7]", "plan.drive_bytes=['4TB','8TB']"]
+    shared = make_plan(parse_scenario(TEXT, sets=sizes)).document
+    first, second = shared["candidates"]
+    assert first["latency_p99_ns"] == second["latency_p99_ns"] > 0
+    assert not [line for line in shared["assumptions"] if "same p99" in line]

@@ -33,7 +33,7 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Cell, cells
 from stripesim.scenarios.schema.loader import Override, Overrides
-from stripesim.scenarios.schema.scenario import Scenario, load_scenario
+from stripesim.scenarios.schema.scenario import Scenario, as_scenario
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.progress import OnStep, silent
 
@@ -160,7 +160,7 @@ class LoadCheck:
 
 
 def check(
-    scenario: str | Path,
+    scenario: Scenario | str | Path,
     measured: Path,
     *,
     sets: Overrides = (),
@@ -173,11 +173,11 @@ def check(
     Parameters
     ----------
     scenario
-        Name or file of the scenario of the cluster. fio and rados bench bring their own load.
+        The scenario of the cluster, its name or its file. fio and rados bench bring their own load.
     measured
         fio's JSON, the output of ``rados bench``, or a table of values of one row.
     sets, seed
-        As of `load_scenario`.
+        As of `as_scenario`.
     engine
         ``compiled`` or ``simpy``.
     progress
@@ -222,7 +222,7 @@ def check(
 
 
 def read_measurement(
-    scenario: str | Path,
+    scenario: Scenario | str | Path,
     measured: Path,
     *,
     sets: Overrides = (),
@@ -235,7 +235,7 @@ def read_measurement(
     load, table = _read(measured)
     if load is not None:
         return _of_load(scenario, measured, load, given, seed)
-    loaded = load_scenario(scenario, sets=given, seed=seed)
+    loaded = as_scenario(scenario, sets=given, seed=seed)
     cell = _cell_of(table, cells(loaded), measured)
     return Measurement(
         scenario=loaded.of_cell(cell),
@@ -261,7 +261,7 @@ def _read(measured: Path) -> tuple[FioLoad | None, Sequence[MeasuredValue]]:
 
 
 def _of_load(
-    scenario: str | Path,
+    scenario: Scenario | str | Path,
     measured: Path,
     load: FioLoad,
     sets: Sequence[str | Override],
@@ -283,7 +283,7 @@ def _of_load(
         Override(f"workload.{key}", value, place) for key, value in own.items()
     ]
     overrides.append(Override("workloads", [], place))
-    loaded = load_scenario(scenario, sets=[*sets, *overrides], seed=seed)
+    loaded = as_scenario(scenario, sets=[*sets, *overrides], seed=seed)
     scheme = scheme_of(measured, loaded.schemes)
     subject = loaded.replaced(schemes=(scheme,))
     (cell,) = cells(subject)

@@ -1,7 +1,7 @@
 """Recommend a cluster: closed forms prune the candidates, simulation decides between the others."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -205,7 +205,7 @@ def _recommendation(
         "recommended": recommended,
         "reasons": _reasons(name, best, meeting, every),
         **_purchase_of(best, plan),
-        "assumptions": _assumptions(scenario, plan),
+        "assumptions": [*_assumptions(scenario, plan), *_equal_latencies(plan, every)],
         "warnings": [*map(str, outside), *refusals],
         "refusals": refusals,
     }
@@ -647,6 +647,30 @@ def _seeds_words(plan: PlanSpec) -> str:
         f"{_runs_min(plan)} to {NARROW_RUNS_MAX} seeds, until half the interval is at most "
         f"{plan.interval_percent:g} % of the mean,"
     )
+
+
+def _equal_latencies(plan: PlanSpec, every: Sequence[Candidate]) -> Iterator[str]:
+    """Explain a p99 that clusters share although each has runs of its own.
+
+    All candidates draw the same requests and service times (common random numbers). Where hardly any request
+    waits, the slowest percent are the same requests with the same service times on every cluster.
+    """
+    if plan.rate_per_s is None:
+        return
+    alike: dict[tuple[str, float], list[Candidate]] = {}
+    for one in every:
+        p99_ns = one.results["latency_p99_ns"]
+        if p99_ns is not None and one.bound is not None:
+            alike.setdefault((one.scheme, p99_ns), []).append(one)
+    for (scheme, _), candidates in alike.items():
+        runs = {_content_of_runs(one.scenario) for one in candidates if one.scenario}
+        if len(runs) > 1:
+            lowest = min(one.bound.iops for one in candidates if one.bound)
+            yield (
+                f"{len(candidates)} clusters with {scheme} have the same p99, although each was simulated: "
+                f"at {plan.rate_per_s / lowest:.1%} of their bounds or less, the slowest requests wait for "
+                "no other, and all clusters draw the same service times (common random numbers)"
+            )
 
 
 def _rate_assumption(scenario: Scenario) -> str:

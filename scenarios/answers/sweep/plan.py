@@ -14,7 +14,10 @@ from stripesim.models.problems import AnswerError, Problem, ScenarioError
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import Override, Overrides
 from stripesim.scenarios.schema.problems import value_text
-from stripesim.scenarios.schema.scenario import Scenario, load_scenario, overridden
+from stripesim.scenarios.schema.scenario import (
+    Scenario,
+    as_scenario,
+)
 from stripesim.scenarios.work.task import (
     SweepTask,
     files_sha256,
@@ -493,10 +496,7 @@ def _load(
                 values[key] = (text, axis.origins[step])
                 own.append(f"{key}={value}" if axis.is_text else Override(key, value))
         try:
-            if isinstance(base, Scenario):
-                scenarios.append(overridden(base, [*sets, *own], seed=seed))
-            else:
-                scenarios.append(load_scenario(base, sets=[*sets, *own], seed=seed))
+            scenarios.append(as_scenario(base, sets=[*sets, *own], seed=seed))
         except ScenarioError as error:
             point = " ".join(f"{key}={text}" for key, (text, _) in values.items())
             for problem in error.problems:
