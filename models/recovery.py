@@ -72,6 +72,8 @@ class RecoveryModel(MeasuredModel):
     )
     recovery_sleep_ns: int  #: Minimum time between the starts of two objects [ns]
     recovery_chunk_bytes: int  #: Largest part of an object moved in one round [B]
+    #: Time of a sync of an OSD's log during recovery and peering [ns]. 0: that of the drive alone
+    recovery_sync_ns: int
     #: Minimum and maximum number of entries to which the log of a placement group is trimmed, and the number
     #: that all groups of an OSD share. With 0 to share, the log is trimmed to the minimum while the group is
     #: clean and to the maximum otherwise.

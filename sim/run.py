@@ -491,8 +491,11 @@ def _prepared_for_faults(
     # Most runs have no faults, and start sooner without this.
     from stripesim.sim.ceph.failures.director import FaultDirector
 
-    chunk_bytes = faults.model.recovery_chunk_bytes
-    cluster = replace(pool.cluster, recovery_chunk_bytes=chunk_bytes)
+    cluster = replace(
+        pool.cluster,
+        recovery_chunk_bytes=faults.model.recovery_chunk_bytes,
+        recovery_sync_ns=faults.model.recovery_sync_ns,
+    )
     pool = replace(pool, cluster=cluster)
     layout = Layout(pool)
     book = pool.book()

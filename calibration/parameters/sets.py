@@ -100,13 +100,7 @@ class ParameterSet:
             If the table or a number is missing, unknown or out of range.
         """
         where = f"{self.name}.toml: [{table}]"
-        if not isinstance(self._tables.get(table), dict):
-            raise ParameterSetError(f"{where}: missing")
-        values: dict[str, Any] = {}
-        provenance: dict[str, Provenance] = {}
-        for key, found in self._tables[table].items():
-            values[key] = _value(found, f"{where}: {key}", self._folder)
-            provenance[key] = _provenance(found, f"{where}: {key}")
+        values, provenance = self._numbers(table)
         for key, value in (given or {}).items():
             values[key] = value
             if not isinstance(value, str):
@@ -129,6 +123,50 @@ class ParameterSet:
             return kind(**values, provenance=provenance)
         except (ValueError, TypeError) as error:
             raise ParameterSetError(*problems_at(where, error)) from error
+
+    def replaced(self, model: Model, table: str) -> Model:
+        """Return a model with the numbers that the set states in an optional table.
+
+        Parameters
+        ----------
+        model
+            A model with values for all numbers.
+        table
+            Name of the table. Without it, the model is returned as it is.
+
+        Raises
+        ------
+        ParameterSetError
+            If a number is unknown or out of range.
+        """
+        if table not in self._tables:
+            return model
+        where = f"{self.name}.toml: [{table}]"
+        values, provenance = self._numbers(table)
+        unknown = sorted(values.keys() - set(model.number_names()))
+        if unknown:
+            raise ParameterSetError(f"{where}: unknown {unknown}")
+        for key, value in values.items():
+            if isinstance(getattr(model, key), int):
+                values[key] = _whole(value, f"{where}: {key}")
+        try:
+            return dataclasses.replace(
+                model, **values, provenance={**model.provenance, **provenance}
+            )
+        except (ValueError, TypeError) as error:
+            raise ParameterSetError(*problems_at(where, error)) from error
+
+    def _numbers(self, table: str) -> tuple[dict[str, Any], dict[str, Provenance]]:
+        """Return the values of a table and their provenance."""
+        where = f"{self.name}.toml: [{table}]"
+        if not isinstance(self._tables.get(table), dict):
+            raise ParameterSetError(f"{where}: missing")
+        values: dict[str, Any] = {}
+        provenance: dict[str, Provenance] = {}
+        for key, found in self._tables[table].items():
+            values[key] = _value(found, f"{where}: {key}", self._folder)
+            provenance[key] = _provenance(found, f"{where}: {key}")
+        return values, provenance
 
     def device(self, given: Mapping[str, Any] | None = None) -> DeviceModel:
         """Build the device of an OSD.

@@ -13,6 +13,7 @@ from stripesim.models.problems import ScenarioError, problems_at
 from stripesim.models.recovery import RecoveryModel
 from stripesim.scenarios.cells.changes import planned_changes
 from stripesim.scenarios.cells.files import cached_by_content
+from stripesim.scenarios.cells.models import build_models, device_set
 from stripesim.scenarios.schema.geometry import (
     OTHER_OBJECTS_MAX,
     loads_with_keys,
@@ -34,9 +35,10 @@ FAILURES_MAX = 1_000_000
 
 
 def limits_of(scenario: Scenario, *, rotational: bool) -> RecoveryModel:
-    """Return the constants of recovery: those of the generation, unless the scenario overrides them."""
+    """Return the constants of recovery: those of the scenario, the drive, or the generation."""
     limits = scenario.faults or scenario.repair
     model = recovery_model(scenario.generation, device="hdd" if rotational else "ssd")
+    model = device_set(scenario).replaced(model, "recovery")
     given = {}
     for name in model.provenance:
         # Scenarios state times in seconds, and counts without the suffix.
@@ -46,7 +48,28 @@ def limits_of(scenario: Scenario, *, rotational: bool) -> RecoveryModel:
         )
         if (value := getattr(limits, key, None)) is not None:
             given[name] = nanoseconds(value) if is_time else value
+    sync_ms = scenario.cluster.recovery_sync_ms
+    if sync_ms is not None:
+        given["recovery_sync_ns"] = nanoseconds(sync_ms / 1e3)
     return model.given(**given)
+
+
+def recovery_sync_words(scenario: Scenario) -> str:
+    """Say how long a sync of the log takes while objects recover, and where that time comes from."""
+    models = build_models(scenario)
+    limits = limits_of(scenario, rotational=models.ssd.rotational)
+    key = "cluster.recovery_sync_ms"
+    sync_ns: float = limits.recovery_sync_ns
+    source = f"counted for the drive {scenario.cluster.drive} ({key} changes this)"
+    if scenario.cluster.recovery_sync_ms is not None:
+        source = f"as {key} states"
+    if not sync_ns:
+        sync_ns = models.ssd.sync_ns(models.store.metadata_bytes)
+        source = (
+            "the write and flush of the drive alone; a busy drive may take many times as long, so count it "
+            f"on your cluster and state {key}"
+        )
+    return f"each object that recovers waits {duration_text(sync_ns / 1e9)} for a sync of the log, {source}"
 
 
 def repair_plan(

@@ -11,6 +11,7 @@ import numpy as np
 
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.cells.failures import recovery_sync_words
 from stripesim.scenarios.cells.files import content_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell, WorkloadSpec
@@ -195,7 +196,7 @@ def simulated_rate(
     return RebuildRate(
         rate,
         f"{rate / 1e6:,.4g} MB/s for each lost OSD: the recovery model simulates a rebuild of "
-        f"{rebuild.objects:,} objects on the idle cluster",
+        f"{rebuild.objects:,} objects on the idle cluster, where {recovery_sync_words(scenario)}",
     )
 
 

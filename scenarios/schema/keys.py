@@ -332,6 +332,10 @@ class ClusterSpec(ScenarioTable):
     localize), else the primary's."""
     pg_lock_scope: Literal["commit", "coded", "dispatch", "none"] | None = None
     """Point up to which a request holds its PG's lock. Default: the generation's."""
+    recovery_sync_ms: Annotated[float, Field(ge=0.001, le=1e5)] | None = None
+    """Mean time of a sync of an OSD's log while objects recover, as counted on your own cluster [ms]
+    (bluestore.kv_sync_lat). Each object that recovers waits for one, and so do clients' writes that share it.
+    Default: what was counted for the drive, or else the drive's write and flush alone."""
     op_queue: Literal["fifo", "wpq", "mclock_scheduler"] = "fifo"
     """Scheduling of client and recovery operations: fifo serves them in order of arrival, wpq is Ceph's
     weighted priority queue, mclock_scheduler is mClock with the generation's costs and defaults."""

@@ -228,6 +228,8 @@ class Cluster:
     models: Models
     #: Maximum part of an object that one recovery round moves [B]
     recovery_chunk_bytes: int = 8 << 20
+    #: Time of a sync of the log that recovery waits for, or 0 for that of the drive alone [ns]
+    recovery_sync_ns: int = 0
     #: Machine of each client, from 0. Clients on one machine share its network, shape (clients,)
     client_hosts: IntArray = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
     #: True if clients run on the storage hosts and share their processors and public network

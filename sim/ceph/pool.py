@@ -76,6 +76,7 @@ class Pool:
             primary=primary,
             missing=missing,
             recovery_chunk_bytes=self.cluster.recovery_chunk_bytes,
+            recovery_sync_ns=self.cluster.recovery_sync_ns,
             catching_up=catching_up,
             hinted_writes=self.cluster.hinted_writes,
             site_delays=self._site_delays,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -10,12 +11,13 @@ from stripesim.scenarios.studies.changes.measured import MeasuredPool
 from stripesim.scenarios.studies.changes.runs import POOLS, change_rows
 from stripesim.scenarios.studies.changes.timed import (
     FILE,
+    Key,
     by_key,
     claim_id,
     claims_of_times,
     load_timed,
 )
-from stripesim.scenarios.studies.changes.timed_runs import clean_s, models_for
+from stripesim.scenarios.studies.changes.timed_runs import clean_s, recovery_of
 from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.lookup import claims_of
 from stripesim.scenarios.studies.registry import study_named
@@ -87,10 +89,10 @@ def test_a_folder_without_changes_is_refused(tmp_path):
 
 
 TIMED = by_key(load_timed())
-OUT_OF_RS63 = ("rs:6,3", "whole", "balanced", "drain")
+OUT_OF_RS63 = Key("rs:6,3", "whole", "balanced", "drain")
 
 
-def test_roles_of_times_are_those_fixed_before_rs42_was_simulated():
+def test_roles_of_times_are_those_fixed_before_they_were_compared():
     claims = claims_of_times(load_timed())
     roles = Counter((claim.scheme, claim.role) for claim in claims)
     assert roles == {
@@ -125,13 +127,16 @@ def test_groups_of_a_wide_code_recover_one_after_the_other():
 
 
 def test_a_sync_takes_what_was_counted_during_the_calibration_changes():
-    ssd = models_for(TIMED[OUT_OF_RS63][0]).ssd
+    model = recovery_of(TIMED[OUT_OF_RS63][0])
     syncs_ms = (6.15, 7.42, 7.72, 4.61, 6.03, 8.32, 7.93, 10.67)
-    assert (
-        len(syncs_ms)
-        == Counter(claim.role for claim in claims_of_times(load_timed()))["calibration"]
-    )
-    # Their mean, less the write of a block.
-    expected_ns = sum(syncs_ms) / len(syncs_ms) * 1e6 - ssd.write_base_ns
-    assert ssd.flush_base_ns == pytest.approx(expected_ns, rel=0.01)
-    assert ssd.provenance["flush_base_ns"].kind == "measured"
+    roles = Counter(claim.role for claim in claims_of_times(load_timed()))
+    assert len(syncs_ms) == roles["calibration"]
+    expected_ns = sum(syncs_ms) / len(syncs_ms) * 1e6
+    assert model.recovery_sync_ns == pytest.approx(expected_ns, rel=0.002)
+
+
+def test_a_session_states_the_sync_that_was_counted_in_it():
+    change = replace(TIMED[OUT_OF_RS63][0], session="2", recovery_sync_ms=12.5)
+    assert recovery_of(change).recovery_sync_ns == 12_500_000
+    assert claim_id(change.key) == "timed20:rs:6,3:whole:balanced:drain:2"
+    assert {claim.role for claim in claims_of_times([change])} == {"held-out"}

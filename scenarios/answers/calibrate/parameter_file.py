@@ -15,7 +15,7 @@ from stripesim.scenarios.cells.models import cluster_set
 FILE: Final = "parameters.toml"
 _DIGITS: Final = 6
 # Tables of a drive that a calibration leaves unchanged.
-_CAPACITY: Final = ("capacity", "endurance")
+_CAPACITY: Final = ("capacity", "endurance", "recovery")
 # Models of a cluster whose numbers a calibration changes.
 _CHANGED: Final = ("client", "cpu", "threads", "public_nic", "private_nic")
 

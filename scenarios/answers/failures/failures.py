@@ -304,6 +304,7 @@ def _assumptions(
         lines.append(
             "time to heal: from the moment of out, without clients; one rebuild for each of the largest "
             f"pools is simulated, other failures follow their reservations ({slots} for each OSD, "
-            "osd_max_backfills)"
+            "osd_max_backfills); each object waits for the drive's own write and flush of the log, and "
+            "a busy drive may take longer"
         )
     return lines

@@ -21,6 +21,7 @@ from stripesim.scenarios.answers.plan.candidates import (
     varied_keys,
 )
 from stripesim.scenarios.answers.run.buying_curves import bounds_of_steps
+from stripesim.scenarios.cells.failures import recovery_sync_words
 from stripesim.scenarios.cells.files import content_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import (
@@ -620,7 +621,7 @@ def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:
         f"rates and latencies: mean over {_seeds_words(plan)} with a 95 % interval (Student's t), for "
         "the slowest kind of request and the one with the highest latency",
         "rebuild_s: an idle cluster rebuilds a sample of objects, extrapolated to an OSD at the "
-        "nearfull ratio",
+        f"nearfull ratio; {_sync_words(scenario, plan)}",
     ]
     assumptions.append(_rate_assumption(scenario))
     if scenario.durability is None:
@@ -637,6 +638,16 @@ def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:
             "image's data on it is rebuilt"
         )
     return assumptions
+
+
+def _sync_words(scenario: Scenario, plan: PlanSpec) -> str:
+    """Say how long recovery waits for the log: of candidates with different drives, different times."""
+    if plan.drive:
+        return (
+            "each object that recovers waits for a sync of the log (cluster.recovery_sync_ms, or the "
+            "drive's own)"
+        )
+    return recovery_sync_words(scenario)
 
 
 def _seeds_words(plan: PlanSpec) -> str:

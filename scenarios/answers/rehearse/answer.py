@@ -48,6 +48,7 @@ def answer_of_rehearsal(scenario: Scenario, document: Mapping[str, Any]) -> Answ
             *_durations(document),
             Table.of("What clients notice", table_of_settings(document), words=(1,)),
             *_trade_off(document),
+            *(f"assumes: {line}" for line in document.get("assumptions", ())),
         ],
         warnings=document["warnings"],
         refusals=document["refusals"],

@@ -48,7 +48,7 @@ from stripesim.scenarios.answers.rehearse.variants import (
     with_own_queue,
 )
 from stripesim.scenarios.cells.build import build_pool, check_schemes
-from stripesim.scenarios.cells.failures import limits_of
+from stripesim.scenarios.cells.failures import limits_of, recovery_sync_words
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import kernel_warnings, made_from, outside_of
 from stripesim.scenarios.forms.capacity import drives_of
@@ -188,6 +188,7 @@ def _rehearsed(scenario: Scenario, engine: str, progress: OnStep) -> dict[str, A
         "changes": rows,
         "trade_off": weighed,
         "timeline": _timeline(first, rows, courses),
+        "assumptions": _assumptions(scenario),
         "warnings": [
             *_fill_warnings(rows),
             *_warnings(movements, first, whole),
@@ -261,7 +262,7 @@ def _rehearsed_restart(
         "changes": [row],
         "trade_off": None,
         "timeline": None,
-        "assumptions": RESTART_ASSUMPTIONS,
+        "assumptions": [*_assumptions(scenario), *RESTART_ASSUMPTIONS],
         "warnings": [
             *warnings,
             *_client_warnings(scenario),
@@ -573,6 +574,12 @@ def _provenance(scenario: Scenario) -> dict[str, Any]:
         generation=scenario.generation,
         parameters=scenario.cluster.parameters,
     )
+
+
+def _assumptions(scenario: Scenario) -> list[str]:
+    """List what the times of recovery rest on."""
+    words = recovery_sync_words(scenario)
+    return [f"{words[0].upper()}{words[1:]}."]
 
 
 def _range_warnings(scenario: Scenario) -> list[str]:

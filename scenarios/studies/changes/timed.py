@@ -1,19 +1,22 @@
-"""Read how long planned changes of a real Ceph 20.2.4 took, from ``timed.csv``.
+"""Read how long planned changes of a real Ceph took, from ``timed.csv``.
 
 Each row is one change: from the map of its first command until the last placement group was clean, as the
-logs of the OSDs state it. Repeats of a change make one claim, of their mean.
+logs of the OSDs state it. Repeats of a change make one claim, of their mean. Changes of another release or
+session, such as on another machine, are other changes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
-from typing import Final, Literal
+from typing import Final, NamedTuple
 
 from stripesim.calibration.ledger.verdicts import Claim
 from stripesim.calibration.measured.tables import CsvRow, Source, read_rows
+from stripesim.models.coding import parse_scheme
 from stripesim.models.problems import MeasuredError, Problem
 from stripesim.scenarios.studies.changes.measured import KINDS
 from stripesim.scenarios.studies.description import study_folder
@@ -21,19 +24,6 @@ from stripesim.scenarios.studies.description import study_folder
 FILE: Final = "timed.csv"
 #: Tolerance of a time until clean.
 TIME_TOLERANCE: Final = 0.3
-#: Changes whose time lines were read before roles were fixed.
-_READ: Final = frozenset(
-    {
-        ("rep:3", "whole", "balanced", "drain"),
-        ("rep:3", "whole", "balanced", "return"),
-        ("rep:3", "whole", "balanced", "shrink"),
-        ("rep:3", "trimmed", "balanced", "drain"),
-        ("rep:3", "trimmed", "high_recovery_ops", "drain"),
-        ("rs:6,3", "whole", "balanced", "drain"),
-        ("rs:6,3", "trimmed", "high_recovery_ops", "drain"),
-        ("rs:6,3", "trimmed", "high_recovery_ops", "shrink"),
-    }
-)
 _COLUMNS: Final = (
     "release",
     "scheme",
@@ -47,8 +37,38 @@ _COLUMNS: Final = (
     "clean_s",
     "group_objects",
 )
+#: Releases whose changes can be simulated.
+_RELEASES: Final = ("16.2.15", "20.2.4")
+_PROFILES: Final = ("wpq", "high_client_ops", "balanced", "high_recovery_ops")
+_SESSION: Final = "1"
+_STRIPE_UNITS_BYTES: Final = {"replicated": 4096, "classic": 4096, "optimised": 16_384}
 
-Key = tuple[str, str, str, str]
+
+class Key(NamedTuple):
+    """What repeats of a change share."""
+
+    scheme: str
+    log: str
+    profile: str
+    kind: str
+    release: str = "20.2.4"
+    session: str = _SESSION
+
+
+#: Changes whose time lines were read before roles were fixed. All others, and all of later sessions, are held
+#: out: their times were not compared before roles and tolerance were fixed.
+_READ: Final = frozenset(
+    {
+        Key("rep:3", "whole", "balanced", "drain"),
+        Key("rep:3", "whole", "balanced", "return"),
+        Key("rep:3", "whole", "balanced", "shrink"),
+        Key("rep:3", "trimmed", "balanced", "drain"),
+        Key("rep:3", "trimmed", "high_recovery_ops", "drain"),
+        Key("rs:6,3", "whole", "balanced", "drain"),
+        Key("rs:6,3", "trimmed", "high_recovery_ops", "drain"),
+        Key("rs:6,3", "trimmed", "high_recovery_ops", "shrink"),
+    }
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,20 +79,32 @@ class TimedChange:
     release: str
     scheme: str
     is_optimised: bool
+    stripe_unit_bytes: int
     pool_id: int
     kind: str
     #: ``whole``: logs hold all writes, so that groups recover by them. ``trimmed``: groups are backfilled
     log: str
-    profile: Literal["high_client_ops", "balanced", "high_recovery_ops"]
+    #: ``wpq``, or mClock's profile
+    profile: str
     maps_s: tuple[float, ...]  #: Maps of the commands, from the first [s]
     rebalance_s: float | None  #: End of the flag ``norebalance`` [s], None without
     clean_s: float  #: Time until clean [s]
     group_objects: tuple[int, ...]  #: Objects of each placement group
+    session: str  #: Changes measured one after another on one machine
+    #: Mean sync of the log, counted in that session before the changes [ms], None without
+    recovery_sync_ms: float | None
 
     @property
     def key(self) -> Key:
         """What repeats share."""
-        return (self.scheme, self.log, self.profile, self.kind)
+        return Key(
+            self.scheme,
+            self.log,
+            self.profile,
+            self.kind,
+            self.release,
+            self.session,
+        )
 
 
 def load_timed(folder: Path | None = None) -> tuple[TimedChange, ...]:
@@ -96,22 +128,77 @@ def load_timed(folder: Path | None = None) -> tuple[TimedChange, ...]:
 
 
 def _change(row: CsvRow) -> TimedChange:
+    scheme = row.text("scheme")
+    pool_kind = row.text("pool_kind", ("replicated", "optimised", "classic"))
+    release = row.text("release", _RELEASES)
+    if release in _RELEASES:
+        _check_release(row, release, scheme, pool_kind)
     return TimedChange(
         where=row.where,
-        release=row.text("release"),
-        scheme=row.text("scheme"),
-        is_optimised=row.text("pool_kind", ("replicated", "optimised")) == "optimised",
+        release=release,
+        scheme=scheme,
+        is_optimised=pool_kind == "optimised",
+        stripe_unit_bytes=_STRIPE_UNITS_BYTES.get(pool_kind, 0),
         pool_id=row.whole("pool", 0),
         kind=row.text("kind", KINDS),
         log=row.text("log", ("whole", "trimmed")),
-        profile=row.text("profile"),  # type: ignore[arg-type]
-        maps_s=tuple(float(time) for time in row.text("maps_s").split(";")),
+        profile=row.text("profile", _PROFILES),
+        maps_s=_times_s(row, "maps_s"),
         rebalance_s=row.number("rebalance_s"),
-        clean_s=row.number("clean_s") or 0.0,
-        group_objects=tuple(
-            int(count) for count in row.text("group_objects").split(";")
-        ),
+        clean_s=_duration(row, "clean_s") or 0.0,
+        group_objects=_counts(row, "group_objects"),
+        session=row.words("session") or _SESSION,
+        recovery_sync_ms=_duration(row, "recovery_sync_ms", required=False),
     )
+
+
+def _check_release(row: CsvRow, release: str, scheme: str, pool_kind: str) -> None:
+    """Record what a release has not, and schemes and kinds of pools that contradict each other."""
+    try:
+        is_replicated = parse_scheme(scheme).kind == "replicated"
+    except ValueError:
+        row.refuse("scheme", "a scheme such as rep:3 or rs:6,3")
+        return
+    if is_replicated != (pool_kind == "replicated"):
+        row.refuse("pool_kind", f"the kind of a pool of {scheme}")
+    if release == "16.2.15" and pool_kind == "optimised":
+        row.refuse("pool_kind", "replicated or classic with 16.2.15")
+    if release == "16.2.15" and row.words("profile") in _PROFILES[1:]:
+        row.refuse("profile", "wpq with 16.2.15")
+
+
+def _duration(row: CsvRow, column: str, *, required: bool = True) -> float | None:
+    """Return a time above 0; without `required`, None for an empty cell."""
+    value = row.number(column)
+    if not row.words(column) and not required:
+        return None
+    if value is None or value <= 0:
+        row.refuse(column, "a number above 0")
+    return value
+
+
+def _times_s(row: CsvRow, column: str) -> tuple[float, ...]:
+    """Return times of maps [s], ascending from 0."""
+    try:
+        times_s = tuple(float(text) for text in row.words(column).split(";"))
+    except ValueError:
+        times_s = ()
+    is_ascending = all(map(math.isfinite, times_s)) and list(times_s) == sorted(times_s)
+    if not times_s or times_s[0] != 0 or not is_ascending:
+        row.refuse(
+            column, "times from the first map, ascending from 0, such as 0.00;1.03"
+        )
+        return (0.0,)
+    return times_s
+
+
+def _counts(row: CsvRow, column: str) -> tuple[int, ...]:
+    """Return the number of objects of each placement group."""
+    texts = row.words(column).split(";")
+    if not all(text.strip().isdecimal() for text in texts):
+        row.refuse(column, "a number for each placement group, such as 6;8;9;3")
+        return (0,)
+    return tuple(map(int, texts))
 
 
 def by_key(changes: Sequence[TimedChange]) -> Mapping[Key, list[TimedChange]]:
@@ -124,7 +211,11 @@ def by_key(changes: Sequence[TimedChange]) -> Mapping[Key, list[TimedChange]]:
 
 def claim_id(key: Key) -> str:
     """Return the id of the claim of a change."""
-    return f"timed20:{':'.join(key)}"
+    major = key.release.partition(".")[0]
+    parts = [f"timed{major}", key.scheme, key.log, key.profile, key.kind]
+    if key.session != _SESSION:
+        parts.append(key.session)
+    return ":".join(parts)
 
 
 def claims_of_times(
@@ -145,14 +236,13 @@ def _claim(key: Key, repeats: Sequence[TimedChange], role: str) -> Claim:
         note = (
             f"measured {len(times_s)} times: {min(times_s):.2f} to {max(times_s):.2f} s"
         )
-    scheme, log, profile, kind = key
     return Claim(
         id=claim_id(key),
-        paper="ceph20",
+        paper=f"ceph{key.release.partition('.')[0]}",
         locus=f"{FILE}, {repeats[0].where.rpartition('/')[2]}",
         metric="time_until_clean_s",
-        scheme=scheme,
-        baseline=kind,
+        scheme=key.scheme,
+        baseline=key.kind,
         pattern="",
         op="timed change",
         block_size="",
@@ -164,5 +254,7 @@ def _claim(key: Key, repeats: Sequence[TimedChange], role: str) -> Claim:
         compare="value",
         tolerance=TIME_TOLERANCE,
         note=note,
-        statement=f"time until clean of change {kind}: {scheme}, logs {log}, {profile}",
+        statement=(
+            f"time until clean of change {key.kind}: {key.scheme}, logs {key.log}, {key.profile}"
+        ),
     )

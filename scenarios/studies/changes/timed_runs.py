@@ -1,4 +1,4 @@
-"""Simulate measured changes of Ceph 20.2.4 with their own commands, and return the time until clean."""
+"""Simulate measured changes of a release with their own commands, and return the time until clean."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stripesim.calibration.ledger.duration_errors import duration_interval
 from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import recovery_model
 from stripesim.models.placement import OsdWeights
-from stripesim.models.recovery import SECOND_NS
+from stripesim.models.recovery import SECOND_NS, RecoveryModel
 from stripesim.scenarios.studies.ceph16 import cluster
 from stripesim.scenarios.studies.ceph16.measured import Coded
 from stripesim.scenarios.studies.changes.runs import changes
@@ -20,7 +20,6 @@ from stripesim.scenarios.studies.parameters import ParameterFile
 from stripesim.scenarios.studies.releases.machine import (
     models_of,
     pool_of,
-    with_numbers,
 )
 from stripesim.scenarios.studies.releases.measured import Pooled
 from stripesim.scenarios.studies.tasks import Row
@@ -28,12 +27,11 @@ from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.failures import FaultPlan, PlannedChange
 from stripesim.sim.ceph.pool import Pool
-from stripesim.sim.ceph.qos import mclock
+from stripesim.sim.ceph.qos import mclock, wpq
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.run import simulate
 
 PARAMETERS: Final = ParameterFile("changes")
-_STRIPE_UNIT_BYTES: Final = 16_384
 #: The change that a change reverses.
 _REVERSED: Final = {"return": "drain", "grow": "shrink"}
 #: When a change begins that follows the one that it reverses: long after that is complete [s].
@@ -63,11 +61,21 @@ def models_for(change: TimedChange) -> Models:
     """Build the models of the machine, with the op queue of a change's profile."""
     pooled = _pooled(change)
     models = models_of(pooled, parse_scheme(change.scheme))
-    models = with_numbers(models, PARAMETERS.table(f"v{pooled.major}"))
+    if change.profile == "wpq":
+        return replace(models, op_queue=wpq())
     queue = mclock(
         pooled.generation, change.profile, queues=models.threads.op_shards_count
     )
     return replace(models, op_queue=queue)
+
+
+def recovery_of(change: TimedChange) -> RecoveryModel:
+    """Return the limits of the release, with the sync of the log that was counted before the change."""
+    pooled = _pooled(change)
+    sync_ns = PARAMETERS.number(f"v{pooled.major}", "recovery.recovery_sync_ns")
+    if change.recovery_sync_ms is not None:
+        sync_ns = change.recovery_sync_ms * 1e6
+    return recovery_model(pooled.generation).given(recovery_sync_ns=round(sync_ns))
 
 
 def clean_s(change: TimedChange, engine: str = "compiled") -> float:
@@ -87,12 +95,12 @@ def clean_s(change: TimedChange, engine: str = "compiled") -> float:
         image_objects=objects,
         group_objects=change.group_objects,
         object_writes_count=1 if change.log == "whole" else None,
-        model=recovery_model(_pooled(change).generation),
+        model=recovery_of(change),
     )
     # A run needs a client. It reads once.
     once = Synthetic(
         pattern="rand",
-        block_bytes=_STRIPE_UNIT_BYTES,
+        block_bytes=change.stripe_unit_bytes,
         image_bytes=objects * cluster.OBJECT_BYTES,
         read_fraction=1.0,
         requests=1,
@@ -117,7 +125,7 @@ def _pool(change: TimedChange) -> Pool:
         scheme=change.scheme,
         k=k,
         m=scheme.width - k,
-        stripe_unit_bytes=_STRIPE_UNIT_BYTES,
+        stripe_unit_bytes=change.stripe_unit_bytes,
     )
     return pool_of(_pooled(change), coded, models=models_for(change))
 

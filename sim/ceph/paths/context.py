@@ -30,7 +30,8 @@ class PathContext:
     """Everything that a path depends on except the request. Contexts of a pool are distinct.
 
     Shards in `missing` cannot be read. Those also in `catching_up` still take part in writes while their OSDs
-    are brought up to date. One recovery round moves at most `recovery_chunk_bytes` of an object.
+    are brought up to date. One recovery round moves at most `recovery_chunk_bytes` of an object. A sync
+    of the log that recovery waits for takes `recovery_sync_ns`, or the drive's own time if that is 0.
     """
 
     models: Models
@@ -39,6 +40,7 @@ class PathContext:
     primary: int = 0
     missing: frozenset[int] = frozenset()
     recovery_chunk_bytes: int = 8 << 20
+    recovery_sync_ns: int = 0
     catching_up: frozenset[int] = frozenset()
     #: True if requests begin where the previous ones of their disks have ended
     continues: bool = False

@@ -37,7 +37,7 @@ def repair_path(
     ``src/osd/ReplicatedBackend.cc`` (``start_pushes``), ``get_recovery_chunk_size``.
     """
     graph = GraphBuilder(f"repair {context.name} of shards {sorted(lost)}")
-    stage = Stage(graph, context)
+    stage = Stage(graph, context, is_recovery=True)
     step = graph.issue
     for size_bytes in sizes_bytes:
         step = _round(stage, frozenset(lost), size_bytes, step)
@@ -60,7 +60,7 @@ def move_path(
     on some OSD is read there, not decoded.
     """
     graph = GraphBuilder(f"move {context.name}")
-    stage = Stage(graph, context)
+    stage = Stage(graph, context, is_recovery=True)
     cpu = context.models.cpu
     step = graph.issue
     for piece_bytes in sizes_bytes:
@@ -86,7 +86,7 @@ def note_path(
 ) -> Template:
     """Compile `count` serial metadata transactions at each member, for recovery (`recovers`) or peering."""
     graph = GraphBuilder(f"note {context.name}")
-    stage = Stage(graph, context)
+    stage = Stage(graph, context, is_recovery=True)
     if recovers:
         stage.recovers(1, 1)
         stage.pushes(1)
@@ -128,7 +128,7 @@ def scrub_path(
     See Ceph v16.2.15, ``src/osd/ECBackend.cc`` and ``src/osd/ReplicatedBackend.cc`` (``be_deep_scrub``).
     """
     graph = GraphBuilder(f"{'deep ' * deep}scrub {context.name}")
-    stage = Stage(graph, context)
+    stage = Stage(graph, context, is_recovery=True)
     models = context.models
     pieces: list[int] = []
     if deep:

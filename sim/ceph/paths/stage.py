@@ -38,19 +38,29 @@ class Stage:
     """Add recurring groups of steps to a graph.
 
     The parameter `osd` selects the roles of the OSD that works: `PRIMARY`, or `osd_of` a shard. The `shard`
-    of a step identifies the sub-operation, even if the primary does the work.
+    of a step identifies the sub-operation, even if the primary does the work. `is_recovery` says that the
+    steps belong to recovery or peering.
     """
 
-    def __init__(self, graph: GraphBuilder, context: PathContext) -> None:
+    def __init__(
+        self, graph: GraphBuilder, context: PathContext, *, is_recovery: bool = False
+    ) -> None:
         self.graph = graph
         self.context = context
         self.models = context.models
+        self._is_recovery = is_recovery
         # Class and size of the next item in the queue of worker threads.
         self._op_class = IMMEDIATE
         self._op_bytes = 0
         # Those of the items after the next one.
         self._later_class = IMMEDIATE
         self._later_bytes = 0
+
+    def sync_ns(self, log_bytes: int) -> float:
+        """Return the time of a sync of the log [ns]: that stated for recovery, or the drive's own."""
+        if self._is_recovery and self.context.recovery_sync_ns:
+            return self.context.recovery_sync_ns
+        return self.models.ssd.sync_ns(log_bytes)
 
     def recovers(self, object_bytes: int, message_bytes: int) -> None:
         """Mark subsequent work of worker threads as recovery of a part of an object.

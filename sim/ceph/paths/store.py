@@ -403,7 +403,7 @@ def _sync(stage: Stage, shard: int, log_bytes: int, after: int) -> int:
     """Flush the key-value log for all waiting transactions."""
     committed = stage.graph.use(
         roles.shard_role(shard, roles.SYNC),
-        stage.models.ssd.sync_ns(log_bytes),
+        stage.sync_ns(log_bytes),
         after=[after],
         label="kv sync",
         spread=SSD_WRITE,
