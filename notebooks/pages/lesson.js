@@ -119,19 +119,7 @@ globalThis.lessons = (() => {
     constructor(exports, data) {
       this.exports = exports;
       this.data = data;
-      this.arrays = new Map();
-    }
-
-    async world(program) {
-      const world = {};
-      for (const [index, number] of program.arrays.entries()) {
-        if (!this.arrays.has(number)) {
-          const [text, shape] = this.data.arrays[number];
-          this.arrays.set(number, { bytes: await stripesim.inflated(text), shape });
-        }
-        world[this.data.described.arrays[index].name] = this.arrays.get(number);
-      }
-      return world;
+      this.arrays = new stripesim.Arrays(data.described, data.arrays);
     }
 
     // A load is requests in flight, or requests per second. Without one, the run's own.
@@ -142,7 +130,7 @@ globalThis.lessons = (() => {
       const arrivals_ns = run.in_flight ? null : stripesim.arrivals(this.data.gaps, own, program.requests);
       const depth = run.in_flight ? own : 0;
       const settings = { depth, requests: program.requests, seedState: BigInt(this.data.state), arrivals_ns };
-      const result = stripesim.run(this.exports, this.data.described, await this.world(program), settings);
+      const result = stripesim.run(this.exports, this.data.described, await this.arrays.world(program.arrays), settings);
       const found = charts.summary(result);
       const busy = charts.busyKinds(result, program.kinds);
       return { found, busy, load: own, rate: found.rate, mean_ms: found.mean_ns / 1e6, p99_ms: found.at(.99) / 1e6 };

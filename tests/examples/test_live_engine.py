@@ -1,6 +1,7 @@
 """The engine in a page changes the same bytes as native code, and its rows are those of the command line."""
 
 import json
+import shlex
 import shutil
 import subprocess
 import time
@@ -273,30 +274,110 @@ def _answered(chrome, before=""):
     raise AssertionError(chrome.find_element("id", "error").text or "no answer")
 
 
-def test_the_page_answers_from_a_disk_with_the_numbers_of_the_command(chrome, page):
+def _choose(chrome, control, value):
+    """Set a control, wait for the whole answer, and return what the engine did until the first curve."""
+    before = chrome.execute_script("return document.body.dataset.answered")
+    chrome.execute_script(
+        "const control = document.getElementById(arguments[0]);"
+        "control.value = arguments[1];"
+        "control.dispatchEvent(new Event('input', {bubbles: true}));",
+        control,
+        str(value),
+    )
+    _answered(chrome, before)
+    return json.loads(chrome.execute_script("return document.body.dataset.first"))
+
+
+@pytest.mark.parametrize(
+    ("choices", "shown"),
+    [
+        ({"depth": 3}, "workload.queue_depth=8"),
+        ({"loop": 1, "rate": 12, "seed": 3}, "workload.rate_per_s=4000"),
+        (
+            {
+                "schemes": 2,
+                "workload-block_sizes_bytes": 1,
+                "requests": 2000,
+                "depth": 6,
+                "seed": 2,
+            },
+            'schemes=["rs:6,2"]',
+        ),
+    ],
+    ids=["few in flight", "Poisson", "64 KiB, RS(6,2), 2000 requests"],
+)
+def test_the_command_that_the_page_names_gives_the_same_nanoseconds(
+    chrome, page, command, choices, shown
+):
     chrome.get(page.as_uri())
-    first = _answered(chrome)
+    _answered(chrome)
     before = chrome.find_element("id", "digest").text
     curve = chrome.find_element("id", "load").get_attribute("innerHTML")
-    chrome.execute_script(
-        "document.getElementById('depth').value = 3;"
-        "document.getElementById('depth').dispatchEvent(new Event('input', {bubbles: true}))"
-    )
-    _answered(chrome, first)
+    for choice in choices.items():
+        _choose(chrome, *choice)
     digest = chrome.find_element("id", "digest").text
     assert digest != before
     # The point of the choice moves along the load curve.
     assert chrome.find_element("id", "load").get_attribute("innerHTML") != curve
-    words = chrome.find_element("id", "command").text
-    assert "workload.queue_depth=8" in words
-    sets = dict(
-        line.strip().removeprefix("--set '").rstrip(" \\").removesuffix("'").split("=", 1)
-        for line in words.splitlines()[1:]
-    )  # fmt: skip
-    typed = {key: json.loads(value) for key, value in sets.items()}
-    document = stripesim.run("quickstart", seed=1, sets=typed, costs=False)
-    assert digest == document.completions_sha256
+    # A shell joins lines that end in a backslash.
+    text = chrome.find_element("id", "command").text.replace("\\\n", "")
+    words = shlex.split(text)
+    assert words[0] == "stripesim"
+    assert shown in words
+    # Typed as the page shows it.
+    status, out, err = command(*words[1:])
+    assert status == 0, err
+    document = json.loads(out)
+    assert document["completions_sha256"] == digest
     assert chrome.get_log("browser") == []
+
+
+#: Uses of resources that the engine computes in 300 ms at 0.4 µs each. Browsers take 0.15 to 0.3 µs.
+FIRST_USES = 750_000
+#: Calls of the engine: the reader's choice, four points of a first curve, and a repetition with more room.
+FIRST_CALLS = 6
+
+
+@pytest.mark.parametrize("requests", [1000, live_engine.REQUESTS])
+def test_a_choice_is_answered_by_little_work_of_the_engine(chrome, page, requests):
+    chrome.get(page.as_uri())
+    _answered(chrome)
+    if requests != 1000:
+        _choose(chrome, "requests", requests)
+    choices = [
+        ("depth", 0), ("depth", 8), ("depth", 5), ("schemes", 2), ("seed", 2), ("schemes", 0),
+        ("workload-block_sizes_bytes", 1), ("schemes", 1), ("loop", 1), ("rate", 0), ("rate", 30),
+        ("seed", 3), ("schemes", 2),
+    ]  # fmt: skip
+    first = {choice: _choose(chrome, *choice) for choice in choices}
+    # A choice is a run of its own, not one from before.
+    assert all(work["uses"] >= 10 * requests for work in first.values())
+    assert {c: w for c, w in first.items() if w["uses"] > FIRST_USES} == {}
+    assert {c: w for c, w in first.items() if w["calls"] > FIRST_CALLS} == {}
+
+
+def test_the_page_says_that_a_first_curve_is_one_and_refines_it(chrome, page):
+    chrome.get(page.as_uri())
+    _answered(chrome)
+    # Record what the load curve and its text look like whenever they change.
+    chrome.execute_script(
+        """
+        globalThis.seen = [];
+        const look = () => seen.push([
+          document.getElementById("refined").textContent,
+          document.querySelectorAll("#load .dot").length,
+        ]);
+        new MutationObserver(look).observe(document.getElementById("load"), {childList: true});
+        """
+    )
+    _choose(chrome, "seed", 2)
+    seen = chrome.execute_script("return seen")
+    (first, points), (last, refined) = seen[0], seen[-1]
+    assert "first curve" in first
+    assert points == 4
+    assert "first curve" not in last
+    assert "1,000 requests" in last
+    assert refined == 8
 
 
 def test_the_page_fits_a_phone(chrome, page):

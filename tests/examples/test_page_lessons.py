@@ -44,7 +44,7 @@ def page_of(name):
 
 
 def data_of(page):
-    (text,) = re.findall(r"^const data = (\{.*\});$", page, re.MULTILINE)
+    (text,) = re.findall(r'^<script id="data".*>\n(.*)\n</script>$', page, re.MULTILINE)
     return json.loads(text)
 
 

@@ -31,12 +31,9 @@ if (given.calls) {
   const bytes = fs.readFileSync(given.bytes);
   for (const one of given.calls) answers.push(compared(exports, given.described, one, bytes));
 }
+const arrays = new stripesim.Arrays(given.described, given.arrays);
 for (const one of given.runs || []) {
-  const world = {};
-  for (const [index, number] of one.program.entries()) {
-    const [text, shape] = given.arrays[number];
-    world[given.described.arrays[index].name] = { bytes: await stripesim.inflated(text), shape };
-  }
+  const world = await arrays.world(one.program);
   const gaps = one.gaps;
   const arrivals_ns = gaps && stripesim.arrivals(gaps, one.rate, one.requests);
   const choice = { depth: one.depth, requests: one.requests, seedState: BigInt(one.state), arrivals_ns };

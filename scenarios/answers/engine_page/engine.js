@@ -53,16 +53,19 @@ globalThis.stripesim = (() => {
     return { status, at };
   }
 
-  // Run requests from the beginning to the end. A kernel that lacks room gets more and starts again: results do not
-  // depend on room.
+  // Room for slots, pins and parked requests that has sufficed so far. Results do not depend on room.
+  const room = { slots: 512, pins: 1024, parked: 64 };
+
+  // Run requests from the beginning to the end. A kernel that lacks room gets more and starts again.
   function run(exports, described, program, choice) {
-    const room = { slots: 256, log: choice.requests + 64, pins: 1024, parked: 64 };
-    for (let attempt = 0; attempt < 12; attempt++) {
-      const world = worldOf(described, program, choice, room);
+    // A client's request spawns at most one more in most programs.
+    let log = 2 * choice.requests + 64;
+    for (let calls = 1; calls <= 12; calls++) {
+      const world = worldOf(described, program, choice, { ...room, log });
       const { status, at } = call(exports, described, world);
-      if (status === described.status.DONE) return resultOf(exports.memory.buffer, described, at, world);
-      if (status === described.status.MORE_SLOTS) room.slots *= 2;
-      else if (status === described.status.MORE_LOG) room.log *= 2;
+      if (status === described.status.DONE) return { ...resultOf(exports.memory.buffer, described, at, world), calls };
+      if (status === described.status.MORE_LOG) log *= 2;
+      else if (status === described.status.MORE_SLOTS) room.slots *= 2;
       else if (status === described.status.MORE_PINS) room.pins *= 2;
       else if (status === described.status.MORE_PARKED) room.parked *= 2;
       else throw new Error(`the kernel returned status ${status}`);
@@ -152,9 +155,10 @@ globalThis.stripesim = (() => {
       });
     }
     const end_ns = Number(view.getBigInt64(start.clock + clock.now_ns, true));
+    const uses = Number(view.getBigInt64(start.clock + clock.uses, true));
     // As `completions_sha256` in the JSON of `stripesim run`, which digests the digests of cells.
     const fingerprint = hexadecimal(sha256(sha256(new Uint8Array(completions.buffer))));
-    return { issued_ns, completed_ns, resources, end_ns, fingerprint };
+    return { issued_ns, completed_ns, resources, end_ns, uses, fingerprint };
   }
 
   // Poisson arrivals of a rate, from exponential numbers of mean 1, with the roundings of NumPy.
@@ -221,12 +225,40 @@ globalThis.stripesim = (() => {
   }
 
   function fromBase64(text) {
-    return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+    const characters = atob(text);
+    const bytes = new Uint8Array(characters.length);
+    for (let index = 0; index < bytes.length; index++) bytes[index] = characters.charCodeAt(index);
+    return bytes;
   }
 
-  async function inflated(text) {
-    const stream = new Blob([fromBase64(text)]).stream().pipeThrough(new DecompressionStream("deflate"));
+  async function inflated(bytes) {
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
     return new Uint8Array(await new Response(stream).arrayBuffer());
+  }
+
+  // Arrays of programs as page.py stores them, each decoded once.
+  class Arrays {
+    constructor(described, stored) {
+      this.described = described;
+      this.stored = stored;
+      this.decoded = new Map();
+    }
+
+    // The world of a program, which is the numbers of its arrays.
+    async world(numbers) {
+      const arrays = await Promise.all(numbers.map((number) => this.array(number)));
+      return Object.fromEntries(this.described.arrays.map((one, index) => [one.name, arrays[index]]));
+    }
+
+    array(number) {
+      if (!this.decoded.has(number)) this.decoded.set(number, decoded(...this.stored[number]));
+      return this.decoded.get(number);
+    }
+  }
+
+  async function decoded(text, shape, isDeflated) {
+    const bytes = fromBase64(text);
+    return { bytes: isDeflated ? await inflated(bytes) : bytes, shape };
   }
 
   // Return the memory and the kernel of a module, which imports nothing.
@@ -235,5 +267,5 @@ globalThis.stripesim = (() => {
     return instance.exports;
   }
 
-  return { arrivals, call, fromBase64, hexadecimal, inflated, instantiate, run, sha256 };
+  return { Arrays, arrivals, call, fromBase64, hexadecimal, instantiate, run, sha256 };
 })();

@@ -119,11 +119,15 @@ def planned_world(program: Program) -> World:
     return state.world
 
 
+#: Arrays up to this size are stored as they are: a browser takes longer to start an inflation.
+PLAIN_BYTES: Final = 1024
+
+
 class Arrays:
-    """Different arrays of bytes and shape, each once."""
+    """Different arrays of bytes and shape, each once: text in base 64, shape, and whether it is deflated."""
 
     def __init__(self) -> None:
-        self.stored: list[tuple[str, tuple[int, ...]]] = []
+        self.stored: list[tuple[str, tuple[int, ...], bool]] = []
         self._number_of: dict[tuple[bytes, tuple[int, ...]], int] = {}
 
     def number(self, array: npt.NDArray[Any], *, only_shape: bool) -> int:
@@ -131,8 +135,10 @@ class Arrays:
         data = b"" if only_shape else np.ascontiguousarray(array).tobytes()
         number = self._number_of.setdefault((data, array.shape), len(self.stored))
         if number == len(self.stored):
-            text = b64encode(zlib.compress(data, 9)).decode()
-            self.stored.append((text, array.shape))
+            is_deflated = len(data) > PLAIN_BYTES
+            stored = zlib.compress(data, 9) if is_deflated else data
+            text = b64encode(stored).decode()
+            self.stored.append((text, array.shape, is_deflated))
         return number
 
 
