@@ -1,6 +1,6 @@
 """Expressions of lessons in pages, which Python and JavaScript compute alike: ``copies.rate / coded.rate``.
 
-An expression has numbers, names, attributes, calls of `FUNCTIONS` and ``+ - * / **``.
+An expression has numbers, names, attributes, subscripts, calls of `FUNCTIONS` and ``+ - * / **``.
 ``pages/lesson.js`` has the same functions.
 """
 
@@ -31,16 +31,62 @@ def rs(k: int, m: int) -> str:
     return f"rs:{k},{m}"
 
 
+def parameters(scheme: str) -> list[int]:
+    """Return the numbers of a scheme.
+
+    >>> parameters("clay:9,3,11")
+    [9, 3, 11]
+    """
+    return [int(number) for number in scheme.partition(":")[2].split(",")]
+
+
+def clay(k: int, m: int, d: int) -> str:
+    """Return the notation of a Clay code.
+
+    >>> clay(9, 3, 11)
+    'clay:9,3,11'
+    """
+    return f"clay:{k},{m},{d}"
+
+
+def years_to_loss(
+    drives: int, losses: int, failures_per_year: float, rebuild_h: float
+) -> float:
+    """Return the mean time until one drive more than `losses` is lost at once, in years.
+
+    Each lost drive is rebuilt on its own, in `rebuild_h` on average. This is the chain of lesson 11.
+
+    >>> round(years_to_loss(1, 0, 0.02, 24.0))
+    50
+    """
+    rebuilt_per_year = HOURS_A_YEAR / rebuild_h
+    step = 0.0
+    years = 0.0
+    for lost in range(losses + 1):
+        # From `lost` to one more: a failure, or a rebuild and the same steps again.
+        back = lost * rebuilt_per_year * step
+        step = (1 + back) / ((drives - lost) * failures_per_year)
+        years += step
+    return years
+
+
 FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "abs": abs,
+    "choose": math.comb,
+    "clay": clay,
     "erlang_c_wait": erlang_c_wait,
+    "exp": math.exp,
     "floor": math.floor,
     "harmonic": harmonic,
     "log": math.log,
     "max": max,
     "min": min,
+    "parameters": parameters,
     "rs": rs,
+    "sqrt": math.sqrt,
+    "years_to_loss": years_to_loss,
 }
+HOURS_A_YEAR: Final = 8766
 _EXPRESSION = re.compile(r"\{([^{}]+)\}")
 
 

@@ -1,8 +1,9 @@
 """Lessons that run in a page, from a disk too: the compiled engine, and the questions as data.
 
-A lesson is a file of ``pages/``: the numbers that a seed draws, the runs, and the questions, whose answers
-are `expressions`. Python plans each run that a seed can ask for and stores it in the page, which simulates
-it. To grade what a page hands in, Python simulates the same runs: same seed, same nanoseconds.
+A lesson is a file of ``pages/``: the numbers that a seed draws, the runs, recorded data (`page_data`), and the
+questions, whose answers are `expressions`. Python plans each run that a seed can ask for (`page_programs`)
+and stores it in the page, which simulates it. To grade what a page hands in, Python simulates the same runs:
+same seed, same nanoseconds.
 """
 
 import json
@@ -12,14 +13,29 @@ import tomllib
 from collections import ChainMap
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from stripesim._version import __version__
 from stripesim.notebooks.expressions import filled, value_of
+from stripesim.notebooks.page_data import (
+    TracePart,
+    report_facts,
+    trace_rows,
+)
+from stripesim.notebooks.page_programs import (
+    SEED,
+    Gaps,
+    queue,
+    rebuild,
+    reported,
+    shared_osd,
+)
 from stripesim.notebooks.teach import Given, Lesson, Question, Questions
 from stripesim.scenarios.answers.engine_page.page import (
     Arrays,
@@ -28,73 +44,134 @@ from stripesim.scenarios.answers.engine_page.page import (
     with_engine,
 )
 from stripesim.sim.engine.compiled.engine import run as run_compiled
-from stripesim.sim.engine.distributions import exponential, service_times
 from stripesim.sim.engine.draws import seed_state
-from stripesim.sim.engine.graph import GraphBuilder
-from stripesim.sim.engine.program import FIFO, Program, RequestChunk, Resources
+from stripesim.sim.engine.program import Program
 
 FOLDER: Final = Path(__file__).resolve().parent / "pages"
-#: Seed of all runs. The student's seed draws codes, sizes and loads.
-SEED: Final = 1
-#: Mean service time of a queue [ns], and its requests.
-SERVICE_NS: Final = 10_000
+#: Requests of a queue.
 QUEUE_REQUESTS: Final = 20_000
+#: How many others a request may meet in the system, at most, for `Measured.met`.
+MET_MAX: Final = 6
+#: Kind of resource that is a drive.
+DRIVE: Final = "ssd"
 
 _NUMBER = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run of a lesson: a scenario or a queue, and its load."""
+    """A run of a lesson: a scenario, a rebuild, a queue or a shared OSD, and its load."""
 
     #: Requests in flight, or requests per second, as an expression
     in_flight: str = ""
     rate_per_s: str = ""
+    #: A shipped scenario, or the pool of a report of ``data/``
     scenario: str = ""
+    report: str = ""
+    pool: str = ""
     #: Keys of the scenario, with drawn numbers as ``{name}``
     sets: Mapping[str, Any] | None = None
-    #: Arguments of `queue`, likewise
+    #: Arguments of the functions of `page_programs` with these names, likewise
+    rebuild: Mapping[str, Any] | None = None
     queue: Mapping[str, Any] | None = None
+    shared_osd: Mapping[str, Any] | None = None
+    #: Arrivals of the queue: at random, or as in the lesson's part of a trace
+    arrivals: Literal["poisson", "trace"] = "poisson"
     requests: int = 1000
 
     @property
     def varied(self) -> list[str]:
         """Return the drawn numbers that change the program, in the order of their names."""
-        given = json.dumps([self.sets, self.queue])
-        return sorted(set(_NUMBER.findall(given)))
+        given = [self.sets, self.rebuild, self.queue, self.shared_osd, self.pool]
+        return sorted(set(_NUMBER.findall(json.dumps(given))))
 
     def program(self, numbers: Mapping[str, Any]) -> Program:
         """Return the program for drawn numbers, which the page has without its load."""
+        if self.shared_osd is not None:
+            in_flight = value_of(self.in_flight, numbers)
+            return shared_osd(_put(self.shared_osd, numbers), in_flight)
         if self.queue is not None:
-            return queue(_put(self.queue, numbers), self._rate_per_s(numbers))
+            rate_per_s = float(value_of(self.rate_per_s, numbers))
+            return queue(_put(self.queue, numbers), self._gaps(numbers), rate_per_s)
         sets = {**_put(self.sets, numbers), "workload.requests": self.requests}
         sets["workload.queue_depth"] = value_of(self.in_flight, numbers)
+        if self.rebuild is not None:
+            return rebuild(self.scenario, sets, _put(self.rebuild, numbers))
+        if self.report:
+            return reported(self.report, _put(self.pool, numbers), sets)
         return program_of(sets, SEED, scenario=self.scenario)
 
-    def _rate_per_s(self, numbers: Mapping[str, Any]) -> float:
-        return float(value_of(self.rate_per_s, numbers))
+    def _gaps(self, numbers: Mapping[str, Any]) -> Gaps:
+        """Return the times between arrivals. The page has a trace's own, so its program has any."""
+        if self.arrivals == "trace" and "part" in numbers:
+            return np.array(numbers["part"].gaps)
+        return _poisson_gaps()
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What expressions say about a run, over all of its requests."""
+    """What expressions say about a run. ``lesson.js`` computes the same.
+
+    With a second stream in the background, the run counts until the first of both has ended.
+    """
 
     rate: float  #: Completed requests per second
     mean_ms: float  #: Mean latency
     p99_ms: float  #: 99th percentile of the latency
+    #: Part of the requests that meet at least so many others in the system, from 0 to `MET_MAX`
+    met: list[float]
+    #: Busy time of the busiest drive over that of the mean one that works, 0 without any
+    busiest_drive: float
+    other_rate: float = 0.0  #: Completed requests of the second stream per second
+    other_end_s: float = 0.0  #: End of the second stream
 
     @classmethod
     def of(cls, program: Program) -> "Measured":
-        """Simulate a program. ``charts.js`` computes the same."""
-        stream = run_compiled(program).streams[0]
-        latencies_ns = np.sort(stream.completed_ns - stream.issued_ns)
+        """Simulate a program."""
+        result = run_compiled(program)
+        streams = result.streams[: len(program.streams)]
+        first = streams[0]
+        issued_ns = first.issued_ns
+        completed_ns = first.completed_ns
+        span_ns = completed_ns.max() - issued_ns.min()
+        other = {}
+        if len(streams) > 1:
+            second_ns = streams[1].completed_ns
+            span_ns = min(completed_ns.max(), second_ns.max())
+            other = {
+                "other_rate": float((second_ns <= span_ns).sum() / span_ns * 1e9),
+                "other_end_s": float(second_ns.max()) / 1e9,
+            }
+            counts = completed_ns <= span_ns
+            issued_ns = issued_ns[counts]
+            completed_ns = completed_ns[counts]
+        latencies_ns = np.sort(completed_ns - issued_ns)
         count = len(latencies_ns)
-        span_ns = stream.completed_ns.max() - stream.issued_ns.min()
         return cls(
             rate=float(count / span_ns * 1e9),
             mean_ms=float(latencies_ns.mean()) / 1e6,
             p99_ms=float(latencies_ns[math.ceil(0.99 * count) - 1]) / 1e6,
+            met=_met(issued_ns, completed_ns),
+            busiest_drive=_busiest_drive(program, result.busy_ns),
+            **other,
         )
+
+
+def _busiest_drive(program: Program, busy_ns: npt.NDArray[Any]) -> float:
+    kinds = program.resources.kind_names
+    if DRIVE not in kinds:
+        return 0.0
+    is_used = (program.resources.kind_indices == kinds.index(DRIVE)) & (busy_ns > 0)
+    drives_ns = busy_ns[is_used]
+    return float(drives_ns.max() / drives_ns.mean()) if len(drives_ns) else 0.0
+
+
+def _met(issued_ns: npt.NDArray[Any], completed_ns: npt.NDArray[Any]) -> list[float]:
+    """Return the part of the requests that find at least 0, 1, … others in the system."""
+    issued_ns = np.sort(issued_ns)
+    gone = np.searchsorted(np.sort(completed_ns), issued_ns, side="right")
+    others = np.arange(len(issued_ns)) - gone
+    return [float((others >= least).mean()) for least in range(MET_MAX + 1)]
 
 
 class PageLesson:
@@ -120,15 +197,28 @@ class PageLesson:
             for name, one in given["runs"].items()
         }
         self.questions: list[dict[str, Any]] = given["questions"]
+        #: Files of ``data/``, whose contents expressions call ``part`` and ``report``
+        self.trace: str = given.get("trace", "")
+        self.report: str = given.get("report", "")
 
     def open(self, seed: int | str) -> Lesson:
         """Return the lesson for a seed, with answers that simulate when they are needed."""
         return Lesson(self.title, seed, self.numbers, self._questions, name=self.name)
 
     def _questions(self, drawn: Given) -> Questions:
-        names = _Names(self.runs, vars(drawn))
+        names = self.names(drawn)
         for one in self.questions:
             yield _question(one, names)
+
+    def names(self, drawn: Given) -> MutableMapping[str, Any]:
+        """Return the values of names in expressions: drawn numbers, recorded data, and runs."""
+        names = _Names(self.runs, vars(drawn))
+        if self.trace:
+            rows = trace_rows(self.trace)
+            names["part"] = TracePart(rows[drawn.start : drawn.start + drawn.count])
+        if self.report:
+            names["report"] = report_facts(self.report)
+        return names
 
     def page(self) -> str:
         """Return the page."""
@@ -145,10 +235,13 @@ class PageLesson:
             "stripesim": __version__,
             "state": str(seed_state(SEED)),
             "gaps": [],
+            "trace": trace_rows(self.trace) if self.trace else [],
+            "report": report_facts(self.report) if self.report else None,
+            "met_max": MET_MAX,
             "arrays": arrays.stored,
         }
         if any(run.queue is not None for run in self.runs.values()):
-            data["gaps"] = _gaps().tolist()
+            data["gaps"] = _poisson_gaps().tolist()
         return with_engine(FOLDER / "lesson.html", data)
 
     def _stored(self, run: PlannedRun, arrays: Arrays) -> dict[str, Any]:
@@ -157,11 +250,17 @@ class PageLesson:
         first = {name: options[0] for name, options in self.numbers.items()}
         for values in product(*(self.numbers[name] for name in run.varied)):
             numbers = {**first, **dict(zip(run.varied, values, strict=True))}
-            stored = stored_program(arrays, run.program(numbers))
-            programs["|".join(map(str, values))] = stored._asdict()
+            program = run.program(numbers)
+            kinds = program.resources.kind_names
+            programs["|".join(map(str, values))] = {
+                **stored_program(arrays, program)._asdict(),
+                "streams": len(program.streams),
+                "drive": kinds.index(DRIVE) if DRIVE in kinds else None,
+            }
         return {
             "in_flight": run.in_flight,
             "rate_per_s": run.rate_per_s,
+            "arrivals": run.arrivals,
             "varied": run.varied,
             "programs": programs,
         }
@@ -186,7 +285,7 @@ def write_pages(folder: Path) -> list[Path]:
 
 def _merged(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a run has in common with the others, and what is its own."""
-    if "queue" in own:
+    if "queue" in own or "shared_osd" in own:
         return dict(own)
     return {**common, **own, "sets": {**common["sets"], **own.get("sets", {})}}
 
@@ -204,7 +303,7 @@ def _question(one: Mapping[str, Any], names: MutableMapping[str, Any]) -> Questi
 
 
 class _Names(dict[str, Any]):
-    """Names in expressions: drawn numbers, and runs, which are simulated when they are first needed."""
+    """Names in expressions, with runs, which are simulated when they are first needed."""
 
     def __init__(
         self, runs: Mapping[str, PlannedRun], numbers: Mapping[str, Any]
@@ -220,64 +319,9 @@ class _Names(dict[str, Any]):
         return self[name]
 
 
-def queue(of: Mapping[str, Any], rate_per_s: float) -> Program:
-    """Return a queue as a program: Poisson arrivals, one queue for all servers.
-
-    Parameters
-    ----------
-    of
-        ``servers``, 1 if missing. ``branches``: each request is served in so many queues at once and waits
-        for the slowest. ``fixed``: true if each service takes 10 µs, otherwise exponential with that mean.
-    rate_per_s
-        Requests per second.
-    """
-    branches = int(of.get("branches", 1))
-    graph = GraphBuilder("queue")
-    spread = 0 if of.get("fixed") else 1
-    served = [
-        graph.use(role, SERVICE_NS, after=[graph.issue], label="serve", spread=spread)
-        for role in range(branches)
-    ]
-    names = tuple(f"queue {number}" for number in range(branches))
-    servers = np.full(branches, int(of.get("servers", 1)))
-    times_ns = np.rint(np.cumsum(_gaps() * (1e9 / rate_per_s))).astype(np.int64)
-    return Program(
-        resources=Resources(
-            names, names, servers, np.full(branches, FIFO)
-        ),
-        book=_Book([graph.finish(reply=graph.join(served))], branches),
-        streams=[_Arrivals(times_ns)],
-        seed=SEED,
-        factor_tables=service_times(exponential()),
-    )  # fmt: skip
-
-
-class _Book:
-    """One template on one row of resources."""
-
-    def __init__(self, templates: list[Any], branches: int) -> None:
-        self.templates = templates
-        self.bindings = np.arange(branches)[None, :]
-
-
-class _Arrivals:
-    """An open stream of requests on one template."""
-
-    depth = 0
-
-    def __init__(self, times_ns: np.ndarray[Any, Any]) -> None:
-        self._left_ns = times_ns
-
-    def take(self, count: int) -> Any:
-        """Return the next requests."""
-        times_ns = self._left_ns[:count]
-        self._left_ns = self._left_ns[count:]
-        zeros = np.zeros(len(times_ns), dtype=np.int64)
-        return RequestChunk(zeros, zeros, zeros, times_ns)
-
-
-def _gaps() -> np.ndarray[Any, Any]:
-    """Return the times between arrivals in units of their mean."""
+@cache
+def _poisson_gaps() -> Gaps:
+    """Return times between arrivals at random, in units of their mean."""
     # Seven digits make the page smaller, and the same numbers are used here.
     gaps = np.random.default_rng(SEED).standard_exponential(QUEUE_REQUESTS)
     return np.round(gaps, 6)

@@ -428,19 +428,23 @@ def simulate(
 
 
 def planned_program(
-    pool: Pool, workload: AnyWorkload | Sequence[AnyWorkload], **settings: Any
+    pool: Pool,
+    workload: AnyWorkload | Sequence[AnyWorkload],
+    *,
+    background: Sequence[Callable[[Pool, Book], RequestSource]] = (),
+    **settings: Any,
 ) -> Program:
-    """Return the program that `simulate` gives an engine in a run without faults or further streams.
+    """Return the program that `simulate` gives an engine in a run without faults.
 
     Parameters
     ----------
-    pool, workload
+    pool, workload, background
         As for `simulate`.
     **settings
         Attributes of `RunSettings`.
     """
     loads = list(workload) if isinstance(workload, Sequence) else [workload]
-    streams = _CustomStreams(foreground=None, background=())
+    streams = _CustomStreams(foreground=None, background=background)
     return _prepared(pool, loads, RunSettings(**settings), {}, streams).program
 
 

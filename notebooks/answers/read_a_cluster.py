@@ -1,6 +1,5 @@
 """Lesson 12: read a cluster."""
 
-import itertools
 from typing import Any
 
 from stripesim.notebooks.teach import Given, Question, Questions, row_of
@@ -17,7 +16,9 @@ NUMBERS = {
     "big_hosts": range(10, 30),
     "big_k": range(3, 7),
     "big_m": (2, 3),
-    "checked": tuple(itertools.combinations(range(8), 3)),
+    "first_pool": ("reps", "ec21"),
+    "second_pool": ("fast", "ec22"),
+    "grown": range(2, 30),
 }
 RUBRIC = (
     ("the waterfall from raw to usable bytes, each step with its reason", 3),
@@ -43,9 +44,16 @@ def questions(d: Given) -> Questions:
     def ssd_bytes(osds: list[dict[str, Any]]) -> float:
         return float(sum(osd["size_bytes"] for osd in osds))
 
-    def counted(name: str) -> int:
-        rows = d.report["pgs_by_osd"]
-        return sum(row[name] for row in rows if row["osd"] in d.checked)
+    def every_pool() -> list[str]:
+        return [row["name"] for row in d.report["pools"]]
+
+    def shards(name: str) -> int:
+        """Return the shards of all placement groups of a pool."""
+        row = row_of(d.report["pools"], name=name)
+        return int(row["pg_num"] * row["size"])
+
+    def counted() -> int:
+        return sum(row["reported_acting_pgs"] for row in d.report["pgs_by_osd"])
 
     yield Question(
         "overhead",
@@ -137,15 +145,17 @@ def questions(d: Given) -> Questions:
     )
     yield Question(
         "agreement",
-        f"Check osd.{d.checked[0]}, osd.{d.checked[1]} and osd.{d.checked[2]}: how many placement "
-        "groups do they "
-        "serve together, by computation?",
-        lambda: counted("acting_pgs"),
-        tolerance=0.0,
-        hint="Add three of the numbers just printed, and compare each with the cluster's own count.",
+        f"A new cluster with the same eight OSDs has only the pools {d.first_pool} and {d.second_pool}, the first "
+        f"with {d.grown} times as many placement groups as here. How many shards of placement groups does an OSD "
+        "serve on average?",
+        lambda: (
+            (d.grown * shards(d.first_pool) + shards(d.second_pool))
+            / len(d.report["osds"])
+        ),
+        tolerance=0.01,
+        hint="A placement group has k + m shards, or as many as there are replicas. See the table of pools.",
         why=lambda _: (
-            f"The cluster counts {counted('reported_acting_pgs')}. CRUSH is a function: the same "
-            "map and hash give "
-            "the same result, bit for bit."
+            f"Today all pools together have {sum(map(shards, every_pool()))} shards, and the cluster counts "
+            f"{counted()}. CRUSH is a function: the same map and hash give the same OSDs, bit for bit."
         ),
     )

@@ -5,6 +5,7 @@ from stripesim.notebooks.teach import Given, Question, Questions
 TITLE = "Recovery under QoS"
 NUMBERS = {
     "capacity": range(8_000, 20_001, 100),
+    "fast_drive": range(25_000, 60_001, 500),
     "reserved": range(20, 46),
     "limit": range(50, 91),
     "weight": range(2, 10),
@@ -113,22 +114,19 @@ def questions(d: Given) -> Questions:
     )
     yield Question(
         "reserved but idle",
-        f"A batch of {d.batch_million} million writes runs while nothing recovers. How many "
-        "minutes longer does it "
-        "take under high_recovery_ops than under high_client_ops?",
+        f"A drive serves {d.fast_drive:,} writes/s, but its OSD is set to a capacity of {d.capacity:,} requests/s, "
+        f"and high_recovery_ops limits clients to 80 % of that. How many minutes longer does a batch of "
+        f"{d.batch_million} million writes take at this OSD while nothing recovers?",
         lambda: (
-            d.batch_million
-            * 1e6
-            / 60
-            * (
-                1 / d.rows["high_recovery_ops"]["iops_before"]
-                - 1 / d.rows["high_client_ops"]["iops_before"]
-            )
+            d.batch_million * 1e6 / 60 * (1 / (0.8 * d.capacity) - 1 / d.fast_drive)
         ),
         unit="minutes",
         tolerance=0.02,
-        hint="Divide the writes by the two rates in the column `before`.",
-        why="Their limit holds although the OSD has spare capacity.",
+        hint="The limit is the rate. Divide the writes by it, and by what the drive serves.",
+        why=lambda _: (
+            "The limit holds although the OSD has spare capacity. In the runs above it does not bind: clients get "
+            f"{d.rows['high_recovery_ops']['iops_before']:,.0f} writes/s from four OSDs, as they do under wpq."
+        ),
     )
     yield Question(
         "the trade",

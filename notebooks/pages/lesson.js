@@ -34,9 +34,28 @@ globalThis.lessons = (() => {
     return waiting / (sum + waiting) / (servers * (1 - load));
   }
 
+  function years_to_loss(drives, losses, failures_per_year, rebuild_h) {
+    const rebuilt_per_year = 8766 / rebuild_h;
+    let step = 0;
+    let years = 0;
+    for (let lost = 0; lost <= losses; lost++) {
+      step = (1 + lost * rebuilt_per_year * step) / ((drives - lost) * failures_per_year);
+      years += step;
+    }
+    return years;
+  }
+
+  function choose(count, some) {
+    let ways = 1;
+    for (let number = 0; number < some; number++) ways = ways * (count - number) / (number + 1);
+    return ways;
+  }
+
   const rs = (k, m) => `rs:${k},${m}`;
-  const { abs, floor, log, max, min } = Math;
-  const FUNCTIONS = { abs, erlang_c_wait, floor, harmonic, log, max, min, rs };
+  const parameters = (scheme) => scheme.split(":")[1].split(",").map(Number);
+  const clay = (k, m, d) => `clay:${k},${m},${d}`;
+  const { abs, exp, floor, log, max, min, sqrt } = Math;
+  const FUNCTIONS = { abs, choose, clay, erlang_c_wait, exp, floor, harmonic, log, max, min, parameters, rs, sqrt, years_to_loss };
 
   function valueOf(expression, names) {
     const known = { ...FUNCTIONS, ...names };
@@ -114,6 +133,73 @@ globalThis.lessons = (() => {
     return bytes;
   }
 
+  const meanOf = (values) => values.reduce((sum, one) => sum + one, 0) / values.length;
+
+  // As `TracePart` of page_data.py. A row is [issued_ns, completed_ns, is_write].
+  function tracePart(rows) {
+    const timeOf = ([issued, completed]) => completed - issued;
+    const mean_ms = (some) => meanOf(some.map(timeOf)) / 1e6;
+    const reads = (some) => some.filter((row) => !row[2]);
+    const mean_ns = (rows.at(-1)[0] - rows[0][0]) / (rows.length - 1);
+    const steps = rows.slice(1).map((row, index) => (row[0] - rows[index][0]) / mean_ns);
+    const half = Math.floor(rows.length / 2);
+    const alone = [];
+    const beside = [];
+    rows.forEach((row, index) => {
+      if (row[2]) return;
+      const others = rows.slice(0, index).filter((other) => other[1] > row[0]);
+      if (!others.length) alone.push(row);
+      else if (others.some((other) => other[2])) beside.push(row);
+    });
+    return {
+      gaps: [0, ...steps],
+      rate: 1e9 / mean_ns,
+      response_ms: mean_ms(rows),
+      cv2: steps.reduce((sum, step) => sum + step ** 2, 0) / steps.length - 1,
+      reads: reads(rows).length,
+      first_reads_ms: mean_ms(reads(rows.slice(0, half))),
+      second_reads_ms: mean_ms(reads(rows.slice(half))),
+      alone_ms: mean_ms(alone),
+      beside_ms: mean_ms(beside),
+    };
+  }
+
+  const last = (values) => values.reduce((most, one) => Math.max(most, one), 0);
+
+  // As `Measured` of page_lessons.py: with a second stream, only what completes before the first of both ends.
+  function measuredOf([first, second], metMax) {
+    const until_ns = second ? Math.min(last(first.completed_ns), last(second.completed_ns)) : Infinity;
+    const counts = first.completed_ns.map((time) => time <= until_ns);
+    const counted = {
+      issued_ns: first.issued_ns.filter((_, row) => counts[row]),
+      completed_ns: first.completed_ns.filter((_, row) => counts[row]),
+    };
+    const found = charts.summary(counted);
+    const numbers = { found, rate: found.rate, mean_ms: found.mean_ns / 1e6, p99_ms: found.at(.99) / 1e6, met: met(counted, metMax) };
+    if (!second) return numbers;
+    const before = second.completed_ns.filter((time) => time <= until_ns);
+    return { ...numbers, rate: found.latencies.length / until_ns * 1e9, other_rate: before.length / until_ns * 1e9, other_end_s: last(second.completed_ns) / 1e9 };
+  }
+
+  // The busy time of the busiest resource of a kind over that of the mean one that works.
+  function busiestDrive(result, kind) {
+    const busy = result.resources.filter((one) => one.kind === kind && one.spent_ns > 0).map((one) => one.spent_ns);
+    return busy.length ? last(busy) / meanOf(busy) : 0;
+  }
+
+  // The part of the requests that find at least 0, 1, … others in the system.
+  function met({ issued_ns, completed_ns }, most) {
+    const ascending = (a, b) => a - b;
+    const completed = [...completed_ns].sort(ascending);
+    const counts = new Array(most + 1).fill(0);
+    let gone = 0;
+    [...issued_ns].sort(ascending).forEach((issued, earlier) => {
+      while (gone < completed.length && completed[gone] <= issued) gone++;
+      for (let least = 0; least <= Math.min(most, earlier - gone); least++) counts[least]++;
+    });
+    return counts.map((count) => count / issued_ns.length);
+  }
+
   // Simulates runs of a lesson with the engine, each once per seed and load.
   class Simulator {
     constructor(exports, data) {
@@ -127,18 +213,22 @@ globalThis.lessons = (() => {
       const run = this.data.runs[name];
       const program = run.programs[run.varied.map((one) => names[one]).join("|")];
       const own = load === undefined ? valueOf(run.in_flight || run.rate_per_s, names) : load;
-      const arrivals_ns = run.in_flight ? null : stripesim.arrivals(this.data.gaps, own, program.requests);
+      const gaps = run.arrivals === "trace" ? names.part.gaps : this.data.gaps;
+      const requests = run.rate_per_s ? gaps.length : program.requests;
+      const arrivals_ns = run.rate_per_s ? stripesim.arrivals(gaps, own, requests) : null;
       const depth = run.in_flight ? own : 0;
-      const settings = { depth, requests: program.requests, seedState: BigInt(this.data.state), arrivals_ns };
+      const settings = { depth, requests, seedState: BigInt(this.data.state), arrivals_ns };
       const result = stripesim.run(this.exports, this.data.described, await this.arrays.world(program.arrays), settings);
-      const found = charts.summary(result);
       const busy = charts.busyKinds(result, program.kinds);
-      return { found, busy, load: own, rate: found.rate, mean_ms: found.mean_ns / 1e6, p99_ms: found.at(.99) / 1e6 };
+      const busiest_drive = busiestDrive(result, program.drive);
+      return { ...measuredOf(result.streams.slice(0, program.streams), this.data.met_max), busiest_drive, busy, load: own };
     }
 
-    // The drawn numbers and all runs, by name.
+    // The drawn numbers, recorded data and all runs, by name.
     async names(seed) {
       const names = numbersOf(this.data, seed);
+      if (this.data.trace.length) names.part = tracePart(this.data.trace.slice(names.start, names.start + names.count));
+      if (this.data.report) names.report = this.data.report;
       const runs = {};
       for (const name of Object.keys(this.data.runs)) runs[name] = await this.measured(name, names);
       return { ...names, ...runs };

@@ -137,18 +137,8 @@ def test_a_lesson_runs_and_computes_its_answers(lesson: Path) -> None:
     assert "points" not in sheet
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "anatomy-of-a-write",
-        "calibrate",
-        "grow-a-cluster",
-        "objects-under-a-code",
-        "queueing-theory",
-    ],
-)
-def test_no_answer_is_printed_before_its_question(name: str) -> None:
-    lesson = next(path for path in LESSONS if name_of(path) == name)
+@pytest.mark.parametrize("lesson", LESSONS, ids=name_of)
+def test_no_answer_is_printed_before_its_question(lesson: Path) -> None:
     opened, before = _solved_with_prints(lesson, 1)
     for question in opened.questions.values():
         value = question.value

@@ -1,6 +1,7 @@
 """Lessons in a page compute the answers of Python, and their files are graded with those of notebooks."""
 
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -14,6 +15,8 @@ import stripesim
 from stripesim.models.jit import prebuilt
 from stripesim.notebooks import marking
 from stripesim.notebooks.answers.queueing_theory import erlang_c_wait
+from stripesim.notebooks.expressions import years_to_loss
+from stripesim.notebooks.page_data import TracePart
 from stripesim.notebooks.page_lessons import (
     FOLDER,
     Measured,
@@ -23,6 +26,7 @@ from stripesim.notebooks.page_lessons import (
 from stripesim.notebooks.teach import Lesson, Question, answer_text, signature
 from stripesim.scenarios.answers.engine_page.page import PARTS
 from stripesim.sim import kernels
+from stripesim.sim.engine.compiled.engine import run as run_compiled
 from support.chromium import headless_chromium
 
 SCRIPT = Path(__file__).resolve().parents[1] / "support" / "lesson_page.mjs"
@@ -74,12 +78,12 @@ def test_a_page_simulates_and_asks_what_python_does(name, tmp_path):
     for seed, opened in zip(SEEDS, answered["opened"], strict=True):
         native = lesson.open(seed)
         for run, numbers in opened["runs"].items():
-            program = lesson.runs[run].program(vars(native.data))
+            program = lesson.runs[run].program(lesson.names(native.data))
             own = Measured.of(program)
             # Same nanoseconds, divided in another order.
-            assert numbers == pytest.approx(
-                [own.rate, own.mean_ms, own.p99_ms], rel=1e-12
-            )
+            wanted = [own.rate, own.mean_ms, own.p99_ms, *own.met, own.busiest_drive]
+            wanted += [own.other_rate, own.other_end_s]
+            assert numbers == pytest.approx(wanted, rel=1e-12)
         for question, (text, value, why, hint) in zip(
             native.questions.values(), opened["questions"], strict=True
         ):
@@ -147,6 +151,120 @@ def test_waits_of_the_queueing_lesson_are_those_of_theory():
     wait = (many - unlimited) / 0.01
     # 20,000 requests, of which 6 % wait: the standard error is about a tenth.
     assert wait == pytest.approx(erlang_c_wait(8, 0.5), rel=0.3)
+
+
+def test_the_chain_of_the_page_is_that_of_durability():
+    scenario = """
+        schemes = ["rs:4,2", "rs:4,3", "rep:3"]
+        [durability]
+        placement = "clustered"
+        drives = 84
+        drive_bytes = "16TB"
+        afr = 0.02
+        repair_bytes_per_s = "100MB"
+        detection_s = 600
+    """
+    losses = {"rs:4,2": (6, 2), "rs:4,3": (7, 3), "rep:3": (3, 2)}
+    rebuild_h = 16e12 / 100e6 / 3600 + 1 / 6
+    parsed = stripesim.parse_scenario(scenario, label="lesson 11")
+    for row in stripesim.durability(parsed, method="markov"):
+        drives, survived = losses[row["scheme"]]
+        years = years_to_loss(drives, survived, -math.log(0.98), rebuild_h)
+        hours_of_all = years * 8766 / (84 // drives)
+        assert hours_of_all == pytest.approx(row["mttdl_hours"], rel=1e-9)
+
+
+def test_the_burst_of_the_page_is_that_of_durability():
+    event = '[{name = "power", unit = "drive", units = 3, per_year = 0.1, lost_fraction = 1.0}]'
+    scenario = f"""
+        schemes = ["rs:4,2"]
+        [durability]
+        placement = "clustered"
+        drives = 84
+        drive_bytes = "16TB"
+        # So reliable that the event alone counts.
+        afr = 0.000001
+        repair_bytes_per_s = "100MB"
+        bursts = {event}
+    """
+    parsed = stripesim.parse_scenario(scenario, label="lesson 11")
+    (row,) = stripesim.durability(parsed, method="burst")
+    years = 10 * math.comb(84, 3) / (14 * math.comb(6, 3))
+    assert row["nines"] == pytest.approx(math.log10(years), abs=0.001)
+
+
+def test_rebuilds_overlap_as_a_poisson_number_does():
+    lesson = LESSONS["how-many-nines"]
+    numbers = {"fleet": 10_000, "afr_permille": 20, "rebuild_h": 43.83}
+    mean = 10_000 * 0.02 * 43.83 / 8766
+    met = Measured.of(lesson.runs["overlapping"].program(numbers)).met
+    assert mean == pytest.approx(1)
+    wanted = [1, 1 - math.exp(-1), 1 - 2 * math.exp(-1), 1 - 2.5 * math.exp(-1)]
+    assert met[:4] == pytest.approx(wanted, abs=0.02)
+
+
+@pytest.mark.parametrize(("weight", "reserved"), [(2, 20), (2, 45), (4, 20), (9, 45)])
+def test_the_shared_osd_serves_by_its_tags(weight, reserved):
+    runs = LESSONS["recovery-under-qos"].runs
+    numbers = {"weight": weight, "reserved": reserved, "limit": 70}
+    rates = {
+        name: Measured.of(runs[name].program(numbers))
+        for name in ("reserving", "limited", "weighted", "both")
+    }
+    # It serves 10,000 requests a second.
+    assert rates["reserving"].rate == pytest.approx(100 * (100 - reserved), rel=0.01)
+    assert rates["limited"].rate == pytest.approx(7000, rel=0.01)
+    assert rates["weighted"].other_rate == pytest.approx(1e4 / (weight + 1), rel=0.01)
+    largest = max(100 * reserved, 1e4 / (weight + 1))
+    assert rates["both"].other_rate == pytest.approx(largest, rel=0.01)
+
+
+def test_clients_write_until_the_rebuild_ends():
+    lesson = LESSONS["recovery-under-qos"]
+    for recovering in lesson.numbers["recovering"]:
+        for name in ("wpq", "for_clients", "balanced", "for_recovery"):
+            run = lesson.runs[name]
+            clients, rebuilt = run_compiled(
+                run.program({"recovering": recovering})
+            ).streams
+            assert rebuilt.completed_ns.max() < clients.completed_ns.max()
+            assert len(rebuilt.completed_ns) == 160
+
+
+def test_a_rebuild_over_a_slow_network_takes_as_long_as_its_bytes():
+    lesson = LESSONS["repair"]
+    numbers = {"rs_scheme": "rs:8,3"}
+    slow = Measured.of(lesson.runs["coded_slow"].program(numbers)).mean_ms
+    # Seven shards of 512 KiB to the primary, which has one itself or lost it, and one to the new OSD: 1 Gb/s.
+    shard_ms = 8 * 524_288 / 1e6
+    assert 8 * shard_ms < slow < 10 * shard_ms
+
+
+def test_a_part_of_a_trace_is_described_by_its_requests():
+    # Issue and completion [ns], 1 for a write. The third read finds the write in flight.
+    rows = [
+        (0, 1_000_000, 0),
+        (2_000_000, 9_000_000, 1),
+        (3_000_000, 6_000_000, 0),
+        (10_000_000, 11_000_000, 0),
+    ]
+    part = TracePart(rows)
+    # Gaps of 2, 1 and 7 ms, mean 10/3 ms.
+    assert part.gaps == pytest.approx([0, 0.6, 0.3, 2.1])
+    assert part.rate == pytest.approx(300)
+    assert part.cv2 == pytest.approx((0.36 + 0.09 + 4.41) / 3 - 1)
+    assert part.response_ms == pytest.approx((1 + 7 + 3 + 1) / 4)
+    assert part.reads == 3
+    assert (part.first_reads_ms, part.second_reads_ms) == (1, 2)
+    assert (part.alone_ms, part.beside_ms) == (1, 3)
+
+
+def test_each_part_of_the_trace_has_reads_alone_and_beside_writes():
+    lesson = LESSONS["calibrate"]
+    for seed in range(60):
+        part = lesson.names(lesson.open(seed).data)["part"]
+        assert part.beside_ms > 0
+        assert part.alone_ms > 0
 
 
 def test_a_page_signs_as_python_does(tmp_path):

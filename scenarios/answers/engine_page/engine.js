@@ -133,15 +133,15 @@ globalThis.stripesim = (() => {
     const clock = described.fields.clock;
     const log = described.fields.log;
     const logged = Number(view.getBigInt64(start.clock + clock.logged, true));
-    const issued_ns = [];
-    const completed_ns = [];
+    // The first stream is the client's. Others are background, and requests that a stream's requests spawn.
+    const streams = [];
     for (let row = 0; row < logged; row++) {
       const entry = start.log + row * size.log;
-      // Other streams are requests that the client's requests spawn.
-      if (view.getInt32(entry + log.stream, true) !== 0) continue;
-      issued_ns.push(Number(view.getBigInt64(entry + log.issued_ns, true)));
-      completed_ns.push(Number(view.getBigInt64(entry + log.completed_ns, true)));
+      const stream = (streams[view.getInt32(entry + log.stream, true)] ||= { issued_ns: [], completed_ns: [] });
+      stream.issued_ns.push(Number(view.getBigInt64(entry + log.issued_ns, true)));
+      stream.completed_ns.push(Number(view.getBigInt64(entry + log.completed_ns, true)));
     }
+    const { issued_ns, completed_ns } = streams[0];
     const completions = new BigInt64Array(completed_ns.map(BigInt));
     const fields = described.fields.resources;
     const resources = [];
@@ -158,7 +158,7 @@ globalThis.stripesim = (() => {
     const uses = Number(view.getBigInt64(start.clock + clock.uses, true));
     // As `completions_sha256` in the JSON of `stripesim run`, which digests the digests of cells.
     const fingerprint = hexadecimal(sha256(sha256(new Uint8Array(completions.buffer))));
-    return { issued_ns, completed_ns, resources, end_ns, uses, fingerprint };
+    return { issued_ns, completed_ns, streams, resources, end_ns, uses, fingerprint };
   }
 
   // Poisson arrivals of a rate, from exponential numbers of mean 1, with the roundings of NumPy.

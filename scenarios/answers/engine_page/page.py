@@ -24,7 +24,7 @@ from stripesim.models.jit.prebuilt import FOLDER, MANIFEST, WASM
 from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.schema.keys import cells
-from stripesim.scenarios.schema.scenario import load_scenario
+from stripesim.scenarios.schema.scenario import Scenario, load_scenario
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.state import RunState
 from stripesim.sim.engine.compiled.world import World
@@ -90,10 +90,20 @@ def program_of(
     sets: Mapping[str, Any], seed: int, *, scenario: str = SCENARIO
 ) -> Program:
     """Return the program that the engine gets for the first cell of a scenario."""
-    loaded = load_scenario(scenario, sets=sets, seed=seed)
+    return program_of_scenario(load_scenario(scenario, sets=sets, seed=seed))
+
+
+def program_of_scenario(loaded: Scenario) -> Program:
+    """Return the program that the engine gets for the first cell of a scenario that is loaded.
+
+    Raises
+    ------
+    AnswerError
+        If faults or changes happen during the run: Python decides what they do.
+    """
     inputs = build_cell(loaded, cells(loaded)[0])
     if inputs.faults is not None:
-        raise AnswerError(Problem(place=scenario, got="faults", wanted="none"))
+        raise AnswerError(Problem(place=loaded.name, got="faults", wanted="none"))
     return planned_program(
         inputs.pool,
         inputs.workload,
@@ -108,9 +118,10 @@ def program_of(
 def planned_world(program: Program) -> World:
     """Return the world of a run before its first event, with all requests planned and no times of arrival."""
     state = RunState(program)
-    while not state.world.streams["ended"][0]:
-        state.world.clock["wanting"] = 0
-        state.provide(layout.MORE_REQUESTS)
+    for number in range(len(program.streams)):
+        while not state.world.streams["ended"][number]:
+            state.world.clock["wanting"] = number
+            state.provide(layout.MORE_REQUESTS)
     # Arrays of cells that the run needs are not empty from now.
     state.more_slots()
     state.world.plan[:, :, 1] = 0
@@ -147,14 +158,11 @@ class StoredProgram(NamedTuple):
 
     arrays: list[int]  #: Number of each array of its world
     kinds: tuple[str, ...]  #: Kinds of resources in words
-    requests: int  #: Planned requests
+    requests: int  #: Planned requests of the first stream
 
 
 def stored_program(arrays: Arrays, program: Program) -> StoredProgram:
-    """Store the arrays of a program with one stream of requests."""
-    if len(program.streams) != 1:
-        got = f"{len(program.streams)} streams"
-        raise AnswerError(Problem(place="program", got=got, wanted="one"))
+    """Store the arrays of a program. The page changes the load of the first stream only."""
     world = planned_world(program)
     numbered = [
         arrays.number(array, only_shape=name in ROOM)
