@@ -20,7 +20,7 @@ from stripesim.scenarios.answers.engine_page.page import program_of_scenario
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.placement import up_sets
 from stripesim.scenarios.schema.keys import cells
-from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.sim.ceph.failures.background.operations import OperationBook
 from stripesim.sim.ceph.failures.cluster_map import aligned_up_set
 from stripesim.sim.ceph.failures.groups import Group
