@@ -263,7 +263,7 @@ class _Book:
 class _Arrivals:
     """An open stream of requests on one template."""
 
-    depth = 0
+    queue_depth = 0
 
     def __init__(self, times_ns: np.ndarray[Any, Any]) -> None:
         self._left_ns = times_ns

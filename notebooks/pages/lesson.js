@@ -140,8 +140,8 @@ globalThis.lessons = (() => {
       const program = run.programs[run.varied.map((one) => names[one]).join("|")];
       const own = load === undefined ? valueOf(run.in_flight || run.rate_per_s, names) : load;
       const arrivals_ns = run.in_flight ? null : stripesim.arrivals(this.data.gaps, own, program.requests);
-      const depth = run.in_flight ? own : 0;
-      const settings = { depth, requests: program.requests, seedState: BigInt(this.data.state), arrivals_ns };
+      const queueDepth = run.in_flight ? own : 0;
+      const settings = { queueDepth, requests: program.requests, seedState: BigInt(this.data.state), arrivals_ns };
       const result = stripesim.run(this.exports, this.data.described, await this.world(program), settings);
       const found = charts.summary(result);
       const busy = charts.busyKinds(result, program.kinds);
