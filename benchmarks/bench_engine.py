@@ -60,7 +60,7 @@ class FixedBook:
 class Cycle:
     """A closed loop of one template that cycles through the binding rows in a fixed order."""
 
-    depth: int
+    queue_depth: int
     requests: int
     order: IntArray
     at: int = 0
@@ -147,7 +147,7 @@ def representative_write() -> Template:
     return graph.finish(reply=step)
 
 
-def cluster_program(*, osds: int, requests: int, depth: int) -> Program:
+def cluster_program(*, osds: int, requests: int, queue_depth: int) -> Program:
     """Build the representative write on a cluster with 6 OSDs per host and 32 groups per OSD."""
     hosts = -(-osds // 6)
     groups = 32 * osds // (K + M)
@@ -177,7 +177,7 @@ def cluster_program(*, osds: int, requests: int, depth: int) -> Program:
     return Program(
         resources=Resources(names, names, capacities, disciplines),
         book=FixedBook([representative_write()], rows),
-        streams=[Cycle(depth, requests, order)],
+        streams=[Cycle(queue_depth, requests, order)],
         factor_tables=np.stack(
             [np.full(FACTOR_POINTS, FACTOR_ONE), exponential_factors()]
         ),
@@ -194,7 +194,7 @@ def fresh(program: Program, requests: int) -> Program:
 class PlannedRequests:
     """Requests planned in advance, issued in order."""
 
-    depth: int
+    queue_depth: int
     chunk: RequestChunk
     requests: int
     at: int = 0
@@ -368,15 +368,19 @@ def bench_network(rounds: int = 7) -> None:
 def bench_scale(rounds: int = 5) -> None:
     """Compare the cost of a use on 24 and 10,000 OSDs, at equal queue depth and equal load per OSD."""
     sizes = {
-        f"{osds} OSDs at queue depth {depth}": cluster_program(
-            osds=osds, requests=0, depth=depth
+        f"{osds} OSDs at queue depth {queue_depth}": cluster_program(
+            osds=osds, requests=0, queue_depth=queue_depth
         )
-        for osds, depth in ((24, 256), (10_000, 256), (10_000, 256 * 10_000 // 24))
+        for osds, queue_depth in (
+            (24, 256),
+            (10_000, 256),
+            (10_000, 256 * 10_000 // 24),
+        )
     }
     costs: dict[str, list[float]] = {name: [] for name in sizes}
     for _ in range(rounds):
         for name, program in sizes.items():
-            requests = max(50_000, 3 * program.streams[0].depth)
+            requests = max(50_000, 3 * program.streams[0].queue_depth)
             result = run_compiled(fresh(program, requests))
             costs[name].append(1e9 * result.wall_s / result.uses)
     base = next(iter(costs))
@@ -426,7 +430,7 @@ def main() -> None:
     bench_write(
         "cluster of Koh et al. (model)", koh_program(100_000), (600, 3_000, 100_000)
     )
-    representative = cluster_program(osds=24, requests=0, depth=256)
+    representative = cluster_program(osds=24, requests=0, queue_depth=256)
     bench_write("representative graph", representative, (600, 3_000, 100_000))
     bench_network()
     bench_scale()

@@ -90,7 +90,7 @@ class Textbook:
 
     def __init__(self, program: Program) -> None:
         assert program.director is None and all(
-            stream.depth for stream in program.streams
+            stream.queue_depth for stream in program.streams
         )
         self.program = program
         self.env = simpy.Environment()
@@ -217,7 +217,7 @@ class Textbook:
         start_s = perf_counter()
         for index, stream in enumerate(self.program.streams):
             requests = self.planned(index)
-            for _ in range(stream.depth):
+            for _ in range(stream.queue_depth):
                 self.env.process(self.customer(index, requests))
         until_ns = self.program.until_ns
         self.env.run(until=None if until_ns is None else until_ns + 1)

@@ -300,7 +300,7 @@ class PreparedRun:
         waiting: frozenset[int] = frozenset()
         if self.newest_only:
             own = enumerate(self.own)
-            waiting = frozenset(index for index, stream in own if stream.depth)
+            waiting = frozenset(index for index, stream in own if stream.queue_depth)
         return Program(
             resources=cluster.resources,
             book=self.book,
@@ -617,7 +617,7 @@ def _workload_runs(prepared: PreparedRun, run: EngineRun) -> list[WorkloadRun]:
                 counted=account(
                     joined_streams(run.streams[own]), prepared.book, spawned=spawned
                 ),
-                is_closed=bool(sources[0].depth),
+                is_closed=bool(sources[0].queue_depth),
                 is_drawn=synthetic is not None and synthetic.pattern == "rand",
                 is_synthetic=synthetic is not None,
                 dry_ns=dry_ns,

@@ -97,7 +97,7 @@ class MeasuredRow:
     pattern: str  #: ``rand`` or ``seq``
     read_fraction: float  #: Share of the requests that read
     clients: int  #: Clients of the cluster [count]
-    depth_per_client: int  #: Requests that a client keeps in flight [count]
+    queue_depth: int  #: Requests that a client keeps in flight [count]
     #: Requests of each client at random moments [1/s], None for a closed loop
     iops_limit: float | None
     #: Operation queues of one OSD [count], None for the release's
@@ -179,7 +179,7 @@ def _read_row(
 ) -> MeasuredRow:
     op = row.text("op", ("read", "write", "mixed"))
     generation, fast_ec, direct = _release(row)
-    clients, depth = _load_of(row)
+    clients, queue_depth = _load_of(row)
     texts = {name: row.words(name) for name in METRICS if row.words(name)}
     measured = {name: row.number(name) for name in texts}
     scheme = _scheme(row, counted)
@@ -215,7 +215,7 @@ def _read_row(
         pattern=row.text("pattern", ("rand", "seq")) if counted else "rand",
         read_fraction=read_fraction,
         clients=clients,
-        depth_per_client=depth,
+        queue_depth=queue_depth,
         iops_limit=_positive(row, "vm_iops_limit"),
         op_shards=_optional(row, "op_shards"),
         messenger_threads=_optional(row, "msgr_threads"),

@@ -216,8 +216,8 @@ globalThis.lessons = (() => {
       const gaps = run.arrivals === "trace" ? names.part.gaps : this.data.gaps;
       const requests = run.rate_per_s ? gaps.length : program.requests;
       const arrivals_ns = run.rate_per_s ? stripesim.arrivals(gaps, own, requests) : null;
-      const depth = run.in_flight ? own : 0;
-      const settings = { depth, requests, seedState: BigInt(this.data.state), arrivals_ns };
+      const queueDepth = run.in_flight ? own : 0;
+      const settings = { queueDepth, requests, seedState: BigInt(this.data.state), arrivals_ns };
       const result = stripesim.run(this.exports, this.data.described, await this.arrays.world(program.arrays), settings);
       const busy = charts.busyKinds(result, program.kinds);
       const busiest_drive = busiestDrive(result, program.drive);

@@ -53,7 +53,7 @@ def can_lengthen(built: CellInputs) -> bool:
         return False
     return all(
         isinstance(load, SyntheticLoops | SyntheticStream)
-        and load.depth > 0
+        and load.queue_depth > 0
         and load.workload.requests is not None
         for load in _listed(built.workload)
     )

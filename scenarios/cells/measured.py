@@ -75,7 +75,7 @@ def part_of(row: MeasuredRow, rounds: int = ROUNDS) -> MeasuredRow:
     Each host keeps its load and groups. The load of the busiest of many OSDs is lost.
     """
     width = parse_scheme(row.scheme).width
-    work = row.clients * row.depth_per_client * ROUNDS_MIN * width
+    work = row.clients * row.queue_depth * ROUNDS_MIN * width
     work_max = WORK_MAX if rounds >= ROUNDS_MIN else SHORT_WORK_MAX
     part = 1
     while work > work_max * part:
@@ -105,7 +105,7 @@ def scenario_of(
     most = REQUESTS_MAX * _REPLICAS // max(_REPLICAS, scheme.width)
     groups = groups_of(row)
     domain = "host" if scheme.width <= row.nodes else "osd"
-    in_flight = row.clients * row.depth_per_client
+    in_flight = row.clients * row.queue_depth
     image_bytes = max(
         64 * OBJECT_BYTES, groups * _OBJECTS_PER_GROUP * OBJECT_BYTES // row.clients
     )
@@ -136,7 +136,7 @@ def scenario_of(
         "patterns": (row.pattern,),
         "block_sizes_bytes": (row.block_bytes,),
         "clients": row.clients,
-        "queue_depth": row.depth_per_client,
+        "queue_depth": row.queue_depth,
         "requests": request_count(in_flight, rounds, most),
         "image_bytes": image_bytes,
     }

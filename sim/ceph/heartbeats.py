@@ -104,7 +104,7 @@ class HeartbeatSource(ListedRequests):
         super().__init__(
             np.full(len(by_time), template, dtype=np.int64),
             np.tile(rows, len(rounds_ns))[by_time],
-            depth=0,
+            queue_depth=0,
             arrivals_ns=times_ns[by_time].astype(np.int64),
         )
 

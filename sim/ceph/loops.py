@@ -25,7 +25,7 @@ class ClientLoops:
         self.planner = planner
         self._workload = workload
         self.streams = [
-            ClientStream(self, workload.depth) for _ in range(workload.clients)
+            ClientStream(self, workload.queue_depth) for _ in range(workload.clients)
         ]
         self._rounds = max(_ROUNDS_MIN, 4 * CHUNK // workload.clients)
         self._planned_count = 0
@@ -61,8 +61,8 @@ class ClientStream:
     reports = False
     feed = False
 
-    def __init__(self, loops: ClientLoops, depth: int) -> None:
-        self.depth = depth
+    def __init__(self, loops: ClientLoops, queue_depth: int) -> None:
+        self.queue_depth = queue_depth
         self._loops = loops
         self.timeout_ns = loops.planner.timeout_ns
         self._coming: deque[RequestChunk] = deque()

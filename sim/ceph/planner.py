@@ -215,7 +215,7 @@ class RequestPlanner(PlanRecorder):
         compiled: CompiledGraphs | None = None,
     ) -> None:
         self.pool = pool
-        self.depth = workload.depth
+        self.queue_depth = workload.queue_depth
         self.timeout_ns = timeout_ns
         # With a director, the engine's groups tell writes from reads.
         self._engine_groups = layout.engine_groups if layout else None
@@ -226,7 +226,7 @@ class RequestPlanner(PlanRecorder):
         else:
             self._graphs = beside._graphs
         self._memory = self._graphs.kind.memory(
-            requests_in_flight=workload.depth * getattr(workload, "clients", 1),
+            requests_in_flight=workload.queue_depth * getattr(workload, "clients", 1),
             prefilled=prefilled,
         )
         self._sizes_bytes: dict[int, int] = {}

@@ -69,9 +69,9 @@ def check_program(program: Program) -> None:
             raise ProblemsError(
                 f"stream {index}: got a source without replan, wanted a DirectedSource"
             )
-        if stream.feed and not stream.depth:
+        if stream.feed and not stream.queue_depth:
             raise ProblemsError(
-                f"stream {index}: got a feed with arrival times, wanted one with a depth"
+                f"stream {index}: got a feed with arrival times, wanted one with a queue depth"
             )
         if stream.timeout_ns < 0:
             raise ProblemsError(
@@ -160,7 +160,7 @@ def check_chunk(
     where = f"stream {stream}"
     _check_plan(where, program, chunk)
     _check_parts(where, chunk)
-    if program.streams[stream].depth:
+    if program.streams[stream].queue_depth:
         return
     if chunk.arrivals_ns is None:
         raise ProblemsError(

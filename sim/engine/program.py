@@ -260,7 +260,7 @@ class RequestSource(Protocol):
     """A stream of requests, planned in order, chunk by chunk."""
 
     # Requests, of any number of parts, that may be outstanding in a closed loop. 0 for an open stream.
-    depth: int
+    queue_depth: int
 
     def take(self, count: int) -> RequestChunk:
         """Plan the next requests.
@@ -284,7 +284,7 @@ class ListedRequests:
     ----------
     templates, bindings
         Template and binding of each request, shape (requests,).
-    depth
+    queue_depth
         Requests that may be outstanding in a closed loop, 0 for an open stream.
     arrivals_ns
         Issue times of an open stream [ns], ascending, shape (requests,).
@@ -295,10 +295,10 @@ class ListedRequests:
         templates: IntArray,
         bindings: IntArray,
         *,
-        depth: int,
+        queue_depth: int,
         arrivals_ns: IntArray | None = None,
     ) -> None:
-        self.depth = depth
+        self.queue_depth = queue_depth
         self._all = RequestChunk(
             templates, bindings, np.zeros_like(templates), arrivals_ns
         )

@@ -83,14 +83,14 @@ def row_numbers(
     requested = scope.requested
     window = scope.window
     dry_ns = scope.dry_ns
-    depth = scope.depth if scope.is_closed else 0
+    asked = scope.requests_in_flight if scope.is_closed else 0
     # The latency of traces has no steady value either.
     is_stationary = scope.is_synthetic and not is_saturated
     assert row.iops is not None
     assert row.latency_mean_ns is not None
     issued = len(requested.issued_ns)
     loop: Literal["closed", "open", "whole"] = "closed"
-    if not depth:
+    if not asked:
         loop = "open" if is_stationary and not has_faults else "whole"
     elif has_faults:
         # The latency leaves out requests that failed or hang to the end.
@@ -117,7 +117,7 @@ def row_numbers(
                 row.latency_mean_ns, row.latency_ci_low, row.latency_ci_high
             ),
         ),
-        asked=depth,
+        asked=asked,
         # A client that issues all its requests at once keeps none in flight.
         keeps_depth=not newest_only and dry_ns > window.start_ns,
         # One of several loads may end within the window of all.
@@ -127,18 +127,18 @@ def row_numbers(
         in_flight_s=float(latencies_ns.sum()) / 1e9,
         edge_fraction=edge_fraction,
         length_key="workload.duration_s" if is_bounded else "workload.requests",
-        least=0 if has_faults else _least_requests(pool, row, requested, depth),
+        least=0 if has_faults else _least_requests(pool, row, requested, asked),
         halves=_halves(requested, window),
         queue=_busiest_queue(pool, requested, window),
     )
 
 
 def _least_requests(
-    pool: Pool, row: ResultRow, requested: ClientRequests, depth: int
+    pool: Pool, row: ResultRow, requested: ClientRequests, asked: int
 ) -> int:
     """Return the requests that a closed loop has to issue at least, 0 for other loads."""
-    least = ROUNDS_MIN * depth
-    if not depth or "osd.cpu" not in (row.limits or ""):
+    least = ROUNDS_MIN * asked
+    if not asked or "osd.cpu" not in (row.limits or ""):
         return least
     shares = pool.cluster.resources.shares
     period_ns = max((share.period_ns for share in shares), default=0)

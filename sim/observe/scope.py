@@ -47,9 +47,9 @@ class WorkloadRun:
     dry_ns: int
 
     @property
-    def depth(self) -> int:
+    def requests_in_flight(self) -> int:
         """Requests that its closed loops keep in flight, 0 for an open loop."""
-        return sum(source.depth for source in self.sources)
+        return sum(source.queue_depth for source in self.sources)
 
     @property
     def timeout_ns(self) -> int:
@@ -87,9 +87,9 @@ class RowScope:
         return all(load.is_closed for load in self.loads)
 
     @property
-    def depth(self) -> int:
+    def requests_in_flight(self) -> int:
         """Requests that closed loops keep in flight."""
-        return sum(load.depth for load in self.loads)
+        return sum(load.requests_in_flight for load in self.loads)
 
     @property
     def dry_ns(self) -> int:

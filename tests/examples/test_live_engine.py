@@ -235,7 +235,7 @@ def test_a_row_of_the_page_is_that_of_the_engine(small, tmp_path, seed, requests
     row = {
         "program": small["programs"][f"000000{1 if rate else 0}{seed}"],
         "state": str(live_engine.seed_state(seed)),
-        "depth": load.get("workload.queue_depth", 0),
+        "queue_depth": load.get("workload.queue_depth", 0),
         "requests": requests,
         "rate": rate,
         "gaps": live_engine.exponentials(seed) if rate else None,

@@ -36,7 +36,7 @@ for (const one of given.runs || []) {
   const world = await arrays.world(one.program);
   const gaps = one.gaps;
   const arrivals_ns = gaps && stripesim.arrivals(gaps, one.rate, one.requests);
-  const choice = { depth: one.depth, requests: one.requests, seedState: BigInt(one.state), arrivals_ns };
+  const choice = { queueDepth: one.queue_depth, requests: one.requests, seedState: BigInt(one.state), arrivals_ns };
   const result = stripesim.run(exports, given.described, world, choice);
   answers.push([result.fingerprint, result.end_ns]);
 }

@@ -95,7 +95,7 @@ class Source:
     """A stream that gives a fixed sequence in chunks of a fixed size."""
 
     book: Book
-    depth: int
+    queue_depth: int
     templates: IntArray
     bindings: IntArray
     groups: IntArray
@@ -378,7 +378,7 @@ def random_loops(random: Random, streams: list[Source]) -> frozenset[int]:
     return frozenset(
         index
         for index, stream in enumerate(streams)
-        if stream.depth and random.random() < 0.3
+        if stream.queue_depth and random.random() < 0.3
     )
 
 
@@ -393,15 +393,15 @@ def random_source(
 ) -> Source:
     """Draw a stream, closed or open, of up to some tens of requests."""
     count = random.choice([0, 1, 5, 30, 90])
-    depth = random.choice([0, 1, 3, 8])
+    queue_depth = random.choice([0, 1, 3, 8])
     arrivals_ns = None
-    if depth == 0:
+    if queue_depth == 0:
         gaps = [random.choice([0, 1, 10, 40]) for _ in range(count)]
         arrivals_ns = np.cumsum(np.array(gaps, dtype=np.int64))
     draws = np.random.default_rng(random.randrange(1 << 32))
     source = Source(
         book=book,
-        depth=depth,
+        queue_depth=queue_depth,
         templates=draws.integers(templates, size=count),
         bindings=draws.integers(bindings, size=count),
         groups=draws.integers(groups, size=count),
@@ -567,7 +567,7 @@ def directed_program(random: Random, *, quorums: bool = False) -> Program:
         groups_of = np.random.default_rng(draws).integers(
             groups, size=len(stream.groups)
         )
-        feed = stream.depth > 0 and random.random() < 0.4
+        feed = stream.queue_depth > 0 and random.random() < 0.4
         streams.append(
             DirectedStream(
                 **{**vars(stream), "groups": groups_of},

@@ -17,14 +17,14 @@ ENGINES = ["compiled", "simpy"]
 SCHEMES = [("rep:3", 1, 2), ("rs:6,3", 6, 3), ("rs:10,4", 10, 4)]
 
 
-def load(pattern, block, *, read, requests=200, depth=16, image=256 * MIB):
+def load(pattern, block, *, read, requests=200, queue_depth=16, image=256 * MIB):
     return Synthetic(
         pattern=pattern,
         block_bytes=block,
         image_bytes=image,
         read_fraction=float(read),
         requests=requests,
-        queue_depth=depth,
+        queue_depth=queue_depth,
     ).start()
 
 
@@ -167,16 +167,16 @@ def serial_ns(models, scheme):
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("scheme", ["rep:1", "rep:2"])
-@pytest.mark.parametrize("depth", [4, 32])
+@pytest.mark.parametrize("queue_depth", [4, 32])
 def test_one_group_serves_one_write_per_serial_time(
-    sleepless, change, make_pool, scheme, engine, depth
+    sleepless, change, make_pool, scheme, engine, queue_depth
 ):
     """A lock that spans the commit: whatever the depth, completions are one serial time apart."""
     # Work of the store after a commit delays no later commit, and the client is fast.
     built = change(sleepless, cpu={"kv_finish_ns": 0}, client={"submit_ns": 1000})
     result = simulate(
         make_pool(built, scheme),
-        load("rand", 4 * KIB, read=False, depth=depth),
+        load("rand", 4 * KIB, read=False, queue_depth=queue_depth),
         engine=engine,
     )
     gaps = np.diff(result.requested.completed_ns)
@@ -192,7 +192,7 @@ def test_without_that_lock_one_group_does_better_than_one_per_serial_time(
     rates = {
         kind: simulate(
             make_pool(change(models, pg_lock={"scope": kind}, **numbers), "rep:3"),
-            load("rand", 4 * KIB, read=False, depth=32),
+            load("rand", 4 * KIB, read=False, queue_depth=32),
         ).row.iops
         for kind in ("commit", scope)
     }
@@ -205,7 +205,7 @@ def test_rate_grows_with_the_groups_that_a_load_falls_on(models, change, make_po
     def rate(groups):
         pool = make_pool(built, "rep:3", groups=groups, osds=12, object_bytes=64 * KIB)
         return simulate(
-            pool, load("rand", 4 * KIB, read=False, requests=800, depth=32)
+            pool, load("rand", 4 * KIB, read=False, requests=800, queue_depth=32)
         ).row.iops
 
     one, four = rate(1), rate(4)

@@ -15,7 +15,7 @@ from stripesim.scenarios.schema.scenario import Scenario, parse_scenario
 from stripesim.sim.run import Run
 
 
-def one_osd(engine: str = "compiled", depth: int = 64, **cluster: Any) -> Run:
+def one_osd(engine: str = "compiled", queue_depth: int = 64, **cluster: Any) -> Run:
     """Read 4 KiB from one OSD, whose drive takes no time, with cores that slow each other down in no way."""
     scenario = Scenario.model_validate(
         {
@@ -31,7 +31,7 @@ def one_osd(engine: str = "compiled", depth: int = 64, **cluster: Any) -> Run:
             "workload": {
                 "ops": ("read",),
                 "patterns": ("rand",),
-                "queue_depth": depth,
+                "queue_depth": queue_depth,
                 "requests": 20_000,
             },
             "client": {"place": "own", "unlimited": True},
@@ -84,8 +84,8 @@ def test_both_engines_stop_an_osd_at_the_same_nanosecond() -> None:
 
 
 def test_a_limit_that_is_never_reached_changes_nothing() -> None:
-    limited = one_osd(depth=1, cpu_limit_per_osd=2.0).row
-    assert limited.latency_mean_ns == one_osd(depth=1).row.latency_mean_ns
+    limited = one_osd(queue_depth=1, cpu_limit_per_osd=2.0).row
+    assert limited.latency_mean_ns == one_osd(queue_depth=1).row.latency_mean_ns
 
 
 @pytest.mark.parametrize(

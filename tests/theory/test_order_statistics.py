@@ -15,7 +15,7 @@ REQUESTS = 20_000
 class Arrivals:
     """One request at a time, so late that no service of the one before it is left."""
 
-    depth = 0
+    queue_depth = 0
 
     def __init__(self) -> None:
         self.left = REQUESTS

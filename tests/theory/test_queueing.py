@@ -63,7 +63,7 @@ def simulated_quantiles() -> npt.NDArray[np.float64]:
 
 @dataclass
 class Source:
-    depth: int
+    queue_depth: int
     count: int
     arrivals_ns: IntArray | None = None
     at: int = field(default=0)

@@ -35,7 +35,7 @@ SECOND_NS = 1_000_000_000
 class Loop:
     """A closed loop on one template, without an end."""
 
-    depth: int
+    queue_depth: int
     template: int
 
     def take(self, count: int) -> RequestChunk:
@@ -44,7 +44,12 @@ class Loop:
 
 
 def served(
-    share: Share, costs: Sequence[int], *, demand_ns: int, run: Run, depth: int = 8
+    share: Share,
+    costs: Sequence[int],
+    *,
+    demand_ns: int,
+    run: Run,
+    queue_depth: int = 8,
 ) -> list[int]:
     """Return how many items of each class are served in a second by one server of a fixed demand."""
     templates = []
@@ -56,7 +61,7 @@ def served(
     program = Program(
         resources=resources([(FIFO, 1)], shares=(share,), share_indices=np.array([0])),
         book=FixedTemplates(templates, np.array([[SERVER]])),
-        streams=[Loop(depth, number) for number in range(len(costs))],
+        streams=[Loop(queue_depth, number) for number in range(len(costs))],
         until_ns=SECOND_NS,
     )
     return [int((stream.completed_ns >= 0).sum()) for stream in run(program).streams]
@@ -212,7 +217,7 @@ def test_a_quota_is_not_saved_up_and_excess_is_paid_back(run: Run) -> None:
             ListedRequests(
                 np.zeros(4, dtype=np.int64),
                 np.zeros(4, dtype=np.int64),
-                depth=0,
+                queue_depth=0,
                 arrivals_ns=arrivals,
             )
         ],

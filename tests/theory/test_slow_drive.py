@@ -24,7 +24,9 @@ def slow_from_start(factor):
     )
 
 
-def play(pool, *slow_drives, depth=1, requests=1500, until_ns=None, read_fraction):
+def play(
+    pool, *slow_drives, queue_depth=1, requests=1500, until_ns=None, read_fraction
+):
     """Run a closed loop on a pool with slow drives."""
     acting = pool.cluster.acting
     plan = FaultPlan(
@@ -39,7 +41,7 @@ def play(pool, *slow_drives, depth=1, requests=1500, until_ns=None, read_fractio
         image_bytes=OBJECTS * pool.object_bytes,
         read_fraction=read_fraction,
         requests=requests,
-        queue_depth=depth,
+        queue_depth=queue_depth,
     )
     return simulate(pool, load.start(), faults=plan, until_ns=until_ns)
 
@@ -118,7 +120,7 @@ def test_a_saturated_closed_loop_runs_at_the_rate_of_the_slow_drive(
     result = play(
         pool,
         slow_from_start(factor),
-        depth=256,
+        queue_depth=256,
         requests=None,
         until_ns=end_ns,
         read_fraction=1.0,
@@ -142,7 +144,7 @@ def test_a_saturated_closed_loop_runs_at_the_rate_of_the_slow_drive(
     wanted_count = pytest.approx(slow_count / share, rel=4 / np.sqrt(services))
     assert completes_late.sum() == wanted_count
     # The client submits more than twice as many if all drives are healthy.
-    healthy = play(pool, depth=256, requests=20_000, read_fraction=1.0)
+    healthy = play(pool, queue_depth=256, requests=20_000, read_fraction=1.0)
     healthy_per_s = 20_000e9 / healthy.engine_run.end_ns
     slow_per_s = completes_late.sum() * 1e9 / (end_ns - end_ns // 2)
     assert slow_per_s < healthy_per_s / 2

@@ -85,7 +85,7 @@ def test_fio_output_becomes_rows(tmp_path):
     assert (
         replicated.block_bytes,
         replicated.clients,
-        replicated.depth_per_client,
+        replicated.queue_depth,
     ) == (16384, 8, 4)
     # Little's law: 8 * 4 / 10,000 = 3.2 ms.
     assert replicated.measured["latency_mean_ms"] == pytest.approx(3.2)

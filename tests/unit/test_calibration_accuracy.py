@@ -33,7 +33,7 @@ def value(
 
 def row(name, measured, **more):
     """Return a measured row of one load."""
-    keys = {"op": "read", "depth_per_client": 1, **more}
+    keys = {"op": "read", "queue_depth": 1, **more}
     return CalibrationRow(
         id=name, role="held-out", scheme="rep:3", pattern="rand", block_bytes=4096,
         clients=1, measured=measured, **keys,
@@ -102,7 +102,7 @@ def test_repeats_of_one_load_give_its_noise():
     rows = [
         row("a", {"iops": 90.0}),
         row("b", {"iops": 110.0}),
-        row("c", {"iops": 500.0}, depth_per_client=16),
+        row("c", {"iops": 500.0}, queue_depth=16),
         row("d", {"iops": 1.0}, op="mixed"),
         row("e", {"iops": 9.0}, op="mixed"),
     ]

@@ -28,7 +28,7 @@ def writes(offsets, length):
 def ran(
     scheme,
     requests,
-    depth,
+    queue_depth,
     *,
     prefilled=False,
     unit=UNIT,
@@ -37,7 +37,10 @@ def ran(
 ):
     pool = build_pool(scheme, unit, models=models)
     return simulate(
-        pool, Replay(requests, queue_depth=depth), prefilled=prefilled, engine=engine
+        pool,
+        Replay(requests, queue_depth=queue_depth),
+        prefilled=prefilled,
+        engine=engine,
     )
 
 
@@ -63,14 +66,16 @@ def test_a_write_past_the_end_fills_the_gap():
     assert row.device_data_write_bytes_per_client_byte == 9 * stripes
 
 
-@pytest.mark.parametrize(("depth", "rounds"), [(1, 12), (12, 1)])
-def test_a_drained_pipeline_rolls_forward_once(depth, rounds):
+@pytest.mark.parametrize(("queue_depth", "rounds"), [(1, 12), (12, 1)])
+def test_a_drained_pipeline_rolls_forward_once(queue_depth, rounds):
     plain = models_for(parse_scheme("rs:6,3"))
-    result = ran("rs:6,3", writes(np.arange(12) * UNIT, UNIT), depth)
+    result = ran("rs:6,3", writes(np.arange(12) * UNIT, UNIT), queue_depth)
     assert len(result.engine_run.spawned[0].completed_ns) == rounds
     # On the wire it sends one message to each of eight members, and no more.
     silent = replace(plain, messages=replace(plain.messages, roll_forward_bytes=0))
-    without = ran("rs:6,3", writes(np.arange(12) * UNIT, UNIT), depth, models=silent)
+    without = ran(
+        "rs:6,3", writes(np.arange(12) * UNIT, UNIT), queue_depth, models=silent
+    )
     saved_per_byte = (
         result.row.private_net_bytes_per_client_byte
         - without.row.private_net_bytes_per_client_byte

@@ -105,20 +105,20 @@ def expected():
 def test_text_of_a_write_test_states_its_concurrency(tmp_path):
     load = read_rados_bench(tmp_path / "bench.txt", WRITE_TEXT)
     assert (load.op, load.pattern, load.block_bytes) == ("write", "seq", 4 << 20)
-    assert (load.clients, load.depth) == (1, 16)
+    assert (load.clients, load.queue_depth) == (1, 16)
     # 1050 writes in 10.5 s.
     assert load.measured == {"iops": 100, "latency_mean_ms": 160}
 
 
 def test_text_of_a_read_test_shows_its_concurrency_in_the_samples(tmp_path):
     load = read_rados_bench(tmp_path / "rand.txt", READ_TEXT)
-    assert (load.op, load.pattern, load.depth) == ("read", "rand", 16)
+    assert (load.op, load.pattern, load.queue_depth) == ("read", "rand", 16)
     assert load.measured["iops"] == 250
 
 
 def test_json_quotes_numbers_and_block_and_object_size_may_differ(tmp_path):
     load = read_rados_bench(tmp_path / "bench.json", json.dumps(WRITE_JSON))
-    assert (load.block_bytes, load.depth) == (65536, 8)
+    assert (load.block_bytes, load.queue_depth) == (65536, 8)
     assert load.measured == {"iops": 200, "latency_mean_ms": 40}
 
 
@@ -129,7 +129,7 @@ def test_json_without_a_concurrency_or_samples_follows_littles_law(tmp_path):
         if key not in ("concurrent_ios", "datas")
     }
     # 200 a second × 0.04 s.
-    assert read_rados_bench(tmp_path / "b.json", json.dumps(shorter)).depth == 8
+    assert read_rados_bench(tmp_path / "b.json", json.dumps(shorter)).queue_depth == 8
 
 
 def test_an_output_that_was_cut_off_is_refused(tmp_path):

@@ -27,11 +27,11 @@ def parsed(text):
         fields = {}
         for line in body.splitlines():
             name, value = re.fullmatch(r"  (\w+) = \{(.*)\},", line).groups()
-            depth = 0
+            queue_depth = 0
             for mark in re.findall(r"(?<!\\)[{}]", value):
-                depth += 1 if mark == "{" else -1
-                assert depth >= 0, line
-            assert depth == 0, line
+                queue_depth += 1 if mark == "{" else -1
+                assert queue_depth >= 0, line
+            assert queue_depth == 0, line
             if name not in ("url", "doi", "eprint"):
                 assert not re.search(r"(?<!\\)[&%#_]", value), line
             fields[name] = value

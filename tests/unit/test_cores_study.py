@@ -23,7 +23,7 @@ ROWS = {row.id: row for row in load()}
 def test_rows_state_cluster_and_load() -> None:
     row = ROWS["cpu_power-024"]
     assert (row.osds, row.hosts, row.cores_per_osd) == (1, 10, 16)
-    assert (row.is_read, row.block_bytes, row.depth) == (False, 4096, 128)
+    assert (row.is_read, row.block_bytes, row.queue_depth) == (False, 4096, 128)
     assert row.claim_id == "cpu_power-024:iops"
     assert ROWS["cpu_power-031"].claim_id == "cpu_power-031:cores_used"
     many = replace(row, hardware=row.hardware.replace("1 OSD", "60 OSDs"))

@@ -158,15 +158,15 @@ def test_a_request_without_a_reply_has_no_path():
     pattern=st.sampled_from(["seq", "rand"]),
     image=st.sampled_from(["pristine", "prefilled"]),
     size=st.sampled_from([1000, 4096, 100_000]),
-    depth=st.integers(1, 40),
+    queue_depth=st.integers(1, 40),
     completions=st.sampled_from(["each", "newest"]),
 )
 def test_the_parts_add_up_to_the_mean_latency_of_the_requests_followed(
-    scheme, generation, pattern, image, size, depth, completions
+    scheme, generation, pattern, image, size, queue_depth, completions
 ):
     sets = (
         f'schemes=["{scheme}"]', f'workload.patterns=["{pattern}"]', f"workload.block_sizes_bytes=[{size}]",
-        f"generation={generation}", f"workload.image={image}", f"workload.queue_depth={depth}",
+        f"generation={generation}", f"workload.image={image}", f"workload.queue_depth={queue_depth}",
         "cluster.hosts=7", "workload.requests=330", "cluster.object_bytes=65536", "cluster.pg_num=16",
         f"workload.completions={completions}",
     )  # fmt: skip

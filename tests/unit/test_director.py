@@ -65,7 +65,7 @@ class Script:
 class Source:
     """Requests to groups; a request's template, planned again, is that of its group in `now`."""
 
-    depth: int
+    queue_depth: int
     groups: list[int]
     templates: list[int]
     rows: list[int] | None = None
@@ -619,7 +619,7 @@ def test_streams_that_cannot_replan_are_refused_with_a_director(
     run: Run,
 ) -> None:
     class Plain:
-        depth = 1
+        queue_depth = 1
 
     asked = directed(
         [single(10)], [(FIFO, 9)], [Source(0, [], [], feed=True)], Script()

@@ -22,7 +22,7 @@ class Parts:
     """A stream of requests, each a list of the templates of its parts."""
 
     requests: list[list[int]]
-    depth: int
+    queue_depth: int
     arrivals_ns: list[int] | None = None
 
     def take(self, count: int) -> RequestChunk:
@@ -46,7 +46,7 @@ class Parts:
 
 @both
 def test_the_next_request_is_issued_when_the_last_part_ends(run: Run) -> None:
-    stream = Parts([[TEN, THIRTY], [TEN, TEN]], depth=1)
+    stream = Parts([[TEN, THIRTY], [TEN, TEN]], queue_depth=1)
 
     result = run(program(TEMPLATES, SERVERS, [stream]))
 
@@ -56,7 +56,7 @@ def test_the_next_request_is_issued_when_the_last_part_ends(run: Run) -> None:
 
 @both
 def test_the_depth_counts_requests(run: Run) -> None:
-    stream = Parts([[TEN, TEN, TEN], [TWENTY, TWENTY], [SHORT]], depth=2)
+    stream = Parts([[TEN, TEN, TEN], [TWENTY, TWENTY], [SHORT]], queue_depth=2)
 
     result = run(program(TEMPLATES, SERVERS, [stream]))
 
@@ -68,7 +68,7 @@ def test_the_depth_counts_requests(run: Run) -> None:
 def test_a_client_that_waits_for_its_newest_request_notices_whole_requests(
     run: Run,
 ) -> None:
-    stream = Parts([[TEN, TWENTY], [TEN, THIRTY], [SHORT]], depth=2)
+    stream = Parts([[TEN, TWENTY], [TEN, THIRTY], [SHORT]], queue_depth=2)
 
     result = run(program(TEMPLATES, SERVERS, [stream], newest_only=frozenset([0])))
 
@@ -79,21 +79,21 @@ def test_a_client_that_waits_for_its_newest_request_notices_whole_requests(
 
 @both
 def test_the_parts_of_an_open_request_arrive_together(run: Run) -> None:
-    stream = Parts([[TEN, TWENTY], [TEN]], depth=0, arrivals_ns=[0, 0, 7])
+    stream = Parts([[TEN, TWENTY], [TEN]], queue_depth=0, arrivals_ns=[0, 0, 7])
 
     assert completed(run(program(TEMPLATES, SERVERS, [stream]))) == [10, 20, 17]
 
 
 @both
 def test_parts_that_arrive_at_several_times_are_refused(run: Run) -> None:
-    stream = Parts([[TEN, TEN]], depth=0, arrivals_ns=[0, 7])
+    stream = Parts([[TEN, TEN]], queue_depth=0, arrivals_ns=[0, 7])
 
     with pytest.raises(ProblemsError):
         run(program(TEMPLATES, SERVERS, [stream]))
 
 
 def test_rows_left_counts_the_parts_to_the_end_of_each_request() -> None:
-    chunk = Parts([[TEN, TEN, TEN], [TEN], [TEN, TEN]], depth=1).take(6)
+    chunk = Parts([[TEN, TEN, TEN], [TEN], [TEN, TEN]], queue_depth=1).take(6)
 
     assert chunk.rows_left.tolist() == [3, 2, 1, 1, 2, 1]
     assert chunk.at(slice(3, 6)).rows_left.tolist() == [1, 2, 1]

@@ -26,9 +26,9 @@ ALWAYS = np.ones(64)
 SERVERS = [(FIFO, 1)] * 3
 
 
-def loop(count: int, depth: int = 1, template: int = 0) -> ListedRequests:
+def loop(count: int, queue_depth: int = 1, template: int = 0) -> ListedRequests:
     templates = np.full(count, template, dtype=np.int64)
-    return ListedRequests(templates, np.zeros_like(templates), depth=depth)
+    return ListedRequests(templates, np.zeros_like(templates), queue_depth=queue_depth)
 
 
 def quorum(first: int, *demands_ns: int) -> Template:

@@ -32,7 +32,7 @@ from support.engines import Run, both, completed, program, single
 class Source:
     """Requests given as templates, bindings and groups."""
 
-    depth: int
+    queue_depth: int
     templates: list[int]
     bindings: list[int]
     groups: list[int]
@@ -54,10 +54,10 @@ class Source:
 
 
 def closed(
-    depth: int, templates: list[int], bindings: list[int] | None = None
+    queue_depth: int, templates: list[int], bindings: list[int] | None = None
 ) -> Source:
     rows = bindings or [0] * len(templates)
-    return Source(depth, templates, rows, [0] * len(templates))
+    return Source(queue_depth, templates, rows, [0] * len(templates))
 
 
 def opened(arrivals_ns: list[int], templates: list[int]) -> Source:

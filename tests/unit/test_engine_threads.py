@@ -28,7 +28,7 @@ class Arrivals:
     """An open stream of requests on the book's first template."""
 
     times_ns: list[int]
-    depth: int = 0
+    queue_depth: int = 0
 
     def take(self, count: int) -> RequestChunk:
         times_ns, self.times_ns = np.array(self.times_ns, dtype=np.int64), []
@@ -137,7 +137,7 @@ class Chosen:
     """A closed loop that issues all its requests together, on chosen templates."""
 
     order: list[int]
-    depth: int = 100
+    queue_depth: int = 100
 
     def take(self, count: int) -> RequestChunk:
         chosen, self.order = np.array(self.order, dtype=np.int64), []
@@ -266,7 +266,7 @@ class At:
     order: list[int]
     times_ns: list[int]
     rows: list[int] = field(default_factory=list)
-    depth: int = 0
+    queue_depth: int = 0
 
     def take(self, count: int) -> RequestChunk:
         chosen, self.order = np.array(self.order, dtype=np.int64), []

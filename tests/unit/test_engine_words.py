@@ -44,7 +44,7 @@ class Arrivals:
 
     requests: list[tuple[int, int, list[tuple[int, int]]]]
     row: int = 0
-    depth: int = 0
+    queue_depth: int = 0
     without_keys: bool = False
 
     def take(self, count: int) -> RequestChunk:
@@ -654,7 +654,7 @@ class Loop:
     """A closed loop over templates in turn."""
 
     order: list[int]
-    depth: int
+    queue_depth: int
 
     def take(self, count: int) -> RequestChunk:
         taken, self.order = self.order[:2], self.order[2:]

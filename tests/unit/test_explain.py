@@ -485,7 +485,7 @@ def test_a_scenario_object_is_a_cluster_too() -> None:
 class _Requests:
     """A stream with a given number of requests."""
 
-    depth = 1
+    queue_depth = 1
 
     def __init__(self, count: int) -> None:
         self.left = count

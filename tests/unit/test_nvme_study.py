@@ -108,7 +108,7 @@ def test_a_new_cluster_enters_by_data_sheet_and_clock(tmp_path):
     row = rows[0]
     assert (
         row.clients,
-        row.depth_per_client,
+        row.queue_depth,
         row.op_shards,
         row.messenger_threads,
     ) == (16, 128, 4, 5)
@@ -216,7 +216,7 @@ def test_missing_values_are_reported_in_one_line(tmp_path, changes, clusters, me
 )
 def test_clients_share_the_stated_queue_depth(tmp_path, total, clients, found):
     row = load(folder(tmp_path, {"queue_depth_total": total, "clients": clients}))[0][0]
-    assert (row.clients, row.depth_per_client) == found
+    assert (row.clients, row.queue_depth) == found
 
 
 def test_rows_may_state_virtual_machines_and_cpu_limits(tmp_path):
@@ -225,7 +225,7 @@ def test_rows_may_state_virtual_machines_and_cpu_limits(tmp_path):
     clusters = NEW_CLUSTER.replace("nodes = 2", "nodes = 2\ncpu_limit_per_osd = 2")
     rows, tables = load(folder(tmp_path, changes, clusters))
     (row,) = rows
-    assert (row.clients, row.depth_per_client) == (8, 32)
+    assert (row.clients, row.queue_depth) == (8, 32)
     scenario = scenario_of(row, hardware_of(row, tables, "clusters.toml"))
     assert scenario.cluster.cpu_limit_per_osd == 4
     assert (scenario.workload.clients, scenario.workload.queue_depth) == (8, 32)
@@ -249,7 +249,7 @@ def test_columns_that_are_not_stated_may_be_absent(tmp_path):
         writer.writerows(rows)
     (task,) = tasks(data)
     (row,) = task.arguments[0]
-    assert (row.depth_per_client, row.stripe_unit_bytes, row.tolerance) == (
+    assert (row.queue_depth, row.stripe_unit_bytes, row.tolerance) == (
         128,
         4096,
         0.25,
@@ -332,7 +332,7 @@ def test_some_hosts_represent_many_at_the_same_load_per_host(tmp_path):
     }
     row = load(folder(tmp_path, {**many, "scheme": "rs:6,2"}))[0][0]
     part = part_of(row)
-    assert (part.nodes, part.clients, part.depth_per_client, part.pg_num) == (
+    assert (part.nodes, part.clients, part.queue_depth, part.pg_num) == (
         16,
         128,
         128,

@@ -44,7 +44,7 @@ image_bytes = "1GiB"
 """
 
 
-def first_writes(count, *, depth, images=1, same_object=False):
+def first_writes(count, *, queue_depth, images=1, same_object=False):
     """Writes of 4 KiB, each at the start of another object, on one image after the other in turn."""
     numbers = np.arange(count, dtype=np.int64)
     objects = numbers // images
@@ -56,7 +56,7 @@ def first_writes(count, *, depth, images=1, same_object=False):
         offsets_bytes=objects * OBJECT_BYTES,
         lengths_bytes=np.full(count, 4096, dtype=np.int64),
     )
-    return Replay(requests, queue_depth=depth)
+    return Replay(requests, queue_depth=queue_depth)
 
 
 @pytest.fixture
@@ -93,51 +93,51 @@ def held_ns(pool, workload, name="map.0.lock"):
 
 
 @pytest.mark.parametrize("scheme", ["rep:3", "rs:4,2"])
-@pytest.mark.parametrize("depth", [4, 20])
+@pytest.mark.parametrize("queue_depth", [4, 20])
 def test_first_writes_of_an_image_take_an_update_each_at_any_depth(
-    mapped, scheme, depth
+    mapped, scheme, queue_depth
 ):
     pool = mapped(scheme)
     count = 20
-    update_ns = held_ns(pool, first_writes(1, depth=1))
+    update_ns = held_ns(pool, first_writes(1, queue_depth=1))
     assert update_ns > 0
-    alone_ns = ends_after_ns(pool, first_writes(1, depth=1))
-    all_ns = ends_after_ns(pool, first_writes(count, depth=depth))
+    alone_ns = ends_after_ns(pool, first_writes(1, queue_depth=1))
+    all_ns = ends_after_ns(pool, first_writes(count, queue_depth=queue_depth))
     # The updates run one after another, and the data of the last write follows.
     assert all_ns == pytest.approx(alone_ns + (count - 1) * update_ns, rel=0.05)
-    assert held_ns(pool, first_writes(count, depth=depth)) == pytest.approx(
+    assert held_ns(pool, first_writes(count, queue_depth=queue_depth)) == pytest.approx(
         count * update_ns, rel=0.05
     )
 
 
 def test_two_images_update_their_maps_in_parallel(mapped):
     pool = mapped()
-    one_ns = ends_after_ns(pool, first_writes(10, depth=10))
+    one_ns = ends_after_ns(pool, first_writes(10, queue_depth=10))
     # Twice the writes, half of them on each image.
-    both_ns = ends_after_ns(pool, first_writes(20, depth=20, images=2))
+    both_ns = ends_after_ns(pool, first_writes(20, queue_depth=20, images=2))
     assert both_ns == pytest.approx(one_ns, rel=0.1)
-    single_ns = ends_after_ns(pool, first_writes(20, depth=20))
+    single_ns = ends_after_ns(pool, first_writes(20, queue_depth=20))
     assert single_ns > 1.7 * both_ns
 
 
 def test_updates_that_share_the_lock_overlap(mapped):
-    serial_ns = ends_after_ns(mapped(), first_writes(20, depth=20))
+    serial_ns = ends_after_ns(mapped(), first_writes(20, queue_depth=20))
     shared = mapped(exclusive=False)
     # What overlaps is the wait for the replicas. The placement group is busy with one stage at a time.
-    assert ends_after_ns(shared, first_writes(20, depth=20)) < 0.9 * serial_ns
-    assert held_ns(shared, first_writes(20, depth=20)) == 0
+    assert ends_after_ns(shared, first_writes(20, queue_depth=20)) < 0.9 * serial_ns
+    assert held_ns(shared, first_writes(20, queue_depth=20)) == 0
 
 
 def test_only_the_first_write_into_an_object_updates_the_map(mapped):
     pool = mapped()
-    one_ns = held_ns(pool, first_writes(1, depth=1))
-    assert held_ns(pool, first_writes(8, depth=1, same_object=True)) == one_ns
+    one_ns = held_ns(pool, first_writes(1, queue_depth=1))
+    assert held_ns(pool, first_writes(8, queue_depth=1, same_object=True)) == one_ns
 
 
 @pytest.mark.parametrize("scheme", ["rep:3", "rs:4,2"])
 def test_overwrites_cost_nothing(mapped, scheme):
     pool = mapped(scheme)
-    workloads = [first_writes(20, depth=5) for _ in range(2)]
+    workloads = [first_writes(20, queue_depth=5) for _ in range(2)]
     with_maps = simulate(pool, workloads[0], prefilled=True)
     without = simulate(without_maps(pool), workloads[1], prefilled=True)
     assert with_maps.sha256 == without.sha256
@@ -157,7 +157,10 @@ def test_both_engines_agree_on_first_writes(
     for own in (pool, replace(pool, cluster=cluster)):
         runs = [
             simulate(
-                own, first_writes(30, depth=7, images=2), prefilled=False, engine=engine
+                own,
+                first_writes(30, queue_depth=7, images=2),
+                prefilled=False,
+                engine=engine,
             )
             for engine in ("simpy", "compiled")
         ]
@@ -172,14 +175,14 @@ def test_replicas_of_a_map_on_one_host_send_nothing_over_the_network(mapped):
     far = mapped()
     for pool in (near, far):
         result = simulate(
-            pool, first_writes(5, depth=1), prefilled=False, bin_ns=1 << 40
+            pool, first_writes(5, queue_depth=1), prefilled=False, bin_ns=1 << 40
         )
         counted = account(result.engine_run.streams[0], result.book)
         # The plan's totals are what the engine has counted step by step.
         assert counted["uses"] == result.uses
         assert counted["private_net_bytes"] == result.engine_run.bins[:, 4].sum()
-    bare = simulate(without_maps(near), first_writes(5, depth=1), prefilled=False)
-    near_bytes = simulate(near, first_writes(5, depth=1), prefilled=False)
+    bare = simulate(without_maps(near), first_writes(5, queue_depth=1), prefilled=False)
+    near_bytes = simulate(near, first_writes(5, queue_depth=1), prefilled=False)
     assert (
         account(near_bytes.engine_run.streams[0], near_bytes.book)["private_net_bytes"]
         == account(bare.engine_run.streams[0], bare.book)["private_net_bytes"]
@@ -189,7 +192,7 @@ def test_replicas_of_a_map_on_one_host_send_nothing_over_the_network(mapped):
 def test_the_fill_of_a_fresh_image_is_no_warm_up(mapped):
     pool = mapped()
     windows = [
-        simulate(own, first_writes(60, depth=4), prefilled=prefilled).window
+        simulate(own, first_writes(60, queue_depth=4), prefilled=prefilled).window
         for own, prefilled in (
             (pool, False),
             (pool, True),
@@ -306,7 +309,7 @@ def type_of_stream(count):
     from stripesim.sim.engine.program import ListedRequests
 
     zeros = np.zeros(count, dtype=np.int64)
-    return ListedRequests(zeros, zeros, depth=1)
+    return ListedRequests(zeros, zeros, queue_depth=1)
 
 
 def test_a_chain_has_as_few_steps_as_any_path():

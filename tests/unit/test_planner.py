@@ -24,7 +24,7 @@ KIB = 1024
 MIB = 1 << 20
 
 
-def listed(requests, *, depth=4, arrivals=None):
+def listed(requests, *, queue_depth=4, arrivals=None):
     """A workload of (is write, offset, length) on image 0."""
     columns = list(zip(*requests, strict=True)) or [(), (), ()]
     return Replay(
@@ -37,7 +37,7 @@ def listed(requests, *, depth=4, arrivals=None):
             if arrivals is None
             else np.array(arrivals, dtype=np.int64),
         ),
-        queue_depth=depth,
+        queue_depth=queue_depth,
     )
 
 
@@ -211,7 +211,7 @@ def test_owners_continue_from_chunk_to_chunk(uncached, make_pool):
 
 
 def device_reads(pool, requests, **found):
-    result = simulate(pool, listed(requests, depth=1), **found)
+    result = simulate(pool, listed(requests, queue_depth=1), **found)
     return result.row.device_read_bytes_per_client_byte
 
 
@@ -252,8 +252,8 @@ def test_a_stripe_needed_twice_is_read_once_for_any_unit(
 ):
     pool = make_pool(models, "rs:4,2", unit_bytes=unit)
     stripe = 4 * unit
-    once = simulate(pool, listed([(False, 0, stripe)], depth=1)).row
-    twice = simulate(pool, listed([(False, 0, stripe)] * 2, depth=1)).row
+    once = simulate(pool, listed([(False, 0, stripe)], queue_depth=1)).row
+    twice = simulate(pool, listed([(False, 0, stripe)] * 2, queue_depth=1)).row
     more = (
         2 * twice.device_read_bytes_per_client_byte
         - once.device_read_bytes_per_client_byte
@@ -277,7 +277,7 @@ def test_pristine_and_prefilled_images(models, make_pool):
     )
     assert prefilled.device_read_bytes_per_client_byte == 6
     # The second write finds the object as the first one left it.
-    both = simulate(pool, listed(last * 2, depth=1), prefilled=False).row
+    both = simulate(pool, listed(last * 2, queue_depth=1), prefilled=False).row
     assert both.device_write_bytes_per_client_byte * 2 == pytest.approx(
         pristine.device_write_bytes_per_client_byte
         + prefilled.device_write_bytes_per_client_byte

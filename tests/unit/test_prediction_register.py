@@ -234,9 +234,9 @@ def test_the_json_of_a_run_is_compared_row_by_row(tmp_path):
     assert [row.id for row in result.rows] == ["rs:2,1 read rand 4KiB"]
 
 
-def fio(depth="4"):
+def fio(queue_depth="4"):
     """Return fio's output of two jobs of random reads."""
-    options = {"rw": "randread", "bs": "4k", "iodepth": depth, "numjobs": "2"}
+    options = {"rw": "randread", "bs": "4k", "iodepth": queue_depth, "numjobs": "2"}
     latency = {"mean": 1e6, "percentile": {"50.000000": 9e5, "99.000000": 4e6}}
     read = {"iops": 1000.0, "lat_ns": latency, "clat_ns": latency}
     return json.dumps({"jobs": [{"job options": options, "read": read}]})
@@ -250,7 +250,7 @@ def test_the_json_of_fio_is_compared_with_the_scheme_of_its_file_name(tmp_path):
 
 def test_fio_under_another_load_than_predicted_is_refused(tmp_path):
     with pytest.raises(MeasuredError) as error:
-        scored(tmp_path, fio(depth="32"), name="rep-3.json")
+        scored(tmp_path, fio(queue_depth="32"), name="rep-3.json")
     assert states(str(error.value), "iodepth: got 2, 32, wanted 2, 4")
 
 

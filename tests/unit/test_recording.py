@@ -14,14 +14,16 @@ KIB = 1024
 MIB = 1 << 20
 
 
-def load(*, read=0.0, depth=64, requests=600, block=4 * KIB, rate=None, pattern="rand"):
+def load(
+    *, read=0.0, queue_depth=64, requests=600, block=4 * KIB, rate=None, pattern="rand"
+):
     return Synthetic(
         pattern=pattern,
         block_bytes=block,
         image_bytes=1 << 30,
         read_fraction=read,
         requests=requests,
-        queue_depth=depth,
+        queue_depth=queue_depth,
         rate_per_s=rate,
     ).start()
 
@@ -112,14 +114,14 @@ def test_the_few_locks_of_a_sequential_stream_are_its_bottleneck(
 def test_a_lone_request_is_limited_by_its_latency(fast, change, make_pool):
     # One request at a time keeps nothing busy: it spends its time at the drive, which takes 1 ms.
     pool = make_pool(change(fast, ssd={"read_base_ns": 1e6}), "rep:1", groups=4)
-    row = simulate(pool, load(read=1.0, depth=1, requests=50)).row
+    row = simulate(pool, load(read=1.0, queue_depth=1, requests=50)).row
     assert (row.bottleneck, row.bottleneck_utilisation) == ("latency", None)
     assert row.latency_at == "ssd"
     assert row.latency_at_fraction > 0.9
 
 
 def test_requests_that_are_all_served_have_no_bottleneck(models, make_pool):
-    calm = load(read=1.0, requests=50, depth=0, rate=10.0)
+    calm = load(read=1.0, requests=50, queue_depth=0, rate=10.0)
     row = simulate(make_pool(models, "rep:1", groups=4), calm).row
     assert row.bottleneck == "none"
     assert not row.saturated
@@ -149,7 +151,7 @@ def test_a_full_member_is_a_bottleneck_though_most_are_idle(fast, change, make_p
     # Two placement groups on 16 OSDs: 2 drives are always busy, 14 are idle.
     without_locks = change(fast, ssd={"read_base_ns": 1e6}, pg_lock={"scope": "none"})
     pool = make_pool(without_locks, "rep:1", groups=2, osds=16)
-    row = simulate(pool, load(read=1.0, depth=64)).row
+    row = simulate(pool, load(read=1.0, queue_depth=64)).row
     assert row.bottleneck == "ssd"
     assert row.bottleneck_utilisation > 0.9
     assert row.bottleneck_mean_utilisation < 0.3
@@ -157,12 +159,12 @@ def test_a_full_member_is_a_bottleneck_though_most_are_idle(fast, change, make_p
 
 @pytest.mark.parametrize("scheme", ["rep:3", "rs:4,2"])
 @pytest.mark.parametrize("read", [0.0, 1.0])
-@pytest.mark.parametrize("depth", [1, 16, 200])
+@pytest.mark.parametrize("queue_depth", [1, 16, 200])
 def test_utilisation_is_a_fraction_and_little_holds(
-    models, make_pool, scheme, read, depth
+    models, make_pool, scheme, read, queue_depth
 ):
     pool = make_pool(models, scheme, groups=16, osds=6)
-    result = simulate(pool, load(read=read, depth=depth))
+    result = simulate(pool, load(read=read, queue_depth=queue_depth))
     resources, run = pool.cluster.resources, result.engine_run
     busy = np.maximum(run.busy_ns, run.held_ns) / (resources.capacities * run.end_ns)
     assert (busy >= 0).all() and (busy <= 1).all()
@@ -177,17 +179,17 @@ def test_utilisation_is_a_fraction_and_little_holds(
     number = np.cumsum(events[:, 1])
     integral = (number[:-1] * np.diff(events[:, 0])).sum()
     assert integral == asked.latencies_ns.sum()
-    assert number.max() <= depth
+    assert number.max() <= queue_depth
     # In the steady window, with the loop full: number = rate × latency, to the noise of its edges.
-    if depth < 100:
+    if queue_depth < 100:
         assert result.row.iops * result.row.latency_mean_ns / 1e9 == pytest.approx(
-            depth, rel=0.1
+            queue_depth, rel=0.1
         )
 
 
 def test_an_open_loop_far_below_saturation_gives_its_rate(models, make_pool):
     pool = make_pool(models, "rep:3", groups=64)
-    result = simulate(pool, load(read=1.0, depth=0, rate=500.0, requests=4000))
+    result = simulate(pool, load(read=1.0, queue_depth=0, rate=500.0, requests=4000))
     # 4000 arrivals tell the rate to 1.6 %; the window leaves some out.
     assert result.row.iops == pytest.approx(500, rel=0.06)
     assert result.row.throughput_ci_low <= 500 * 4 * KIB * 1.06
@@ -218,7 +220,7 @@ def test_the_fingerprint_is_that_of_all_completions_in_order_of_issue(
 def test_a_bounded_run_counts_completed_requests(models, make_pool, engine):
     pool = make_pool(models, "rep:3", groups=8)
     result = simulate(
-        pool, load(requests=None, depth=8), until_ns=50_000_000, engine=engine
+        pool, load(requests=None, queue_depth=8), until_ns=50_000_000, engine=engine
     )
     asked = result.requested
     assert result.engine_run.end_ns == 50_000_000
@@ -229,7 +231,7 @@ def test_a_bounded_run_counts_completed_requests(models, make_pool, engine):
 
 def test_a_run_too_short_for_any_request_is_reported(models, make_pool):
     result = simulate(
-        make_pool(models, "rep:3"), load(requests=None, depth=8), until_ns=10
+        make_pool(models, "rep:3"), load(requests=None, queue_depth=8), until_ns=10
     )
     assert result.row.requests == 0
     assert result.row.iops is None
@@ -237,7 +239,9 @@ def test_a_run_too_short_for_any_request_is_reported(models, make_pool):
 
 @pytest.mark.parametrize("requests", [1, 2, 19, 20, 21])
 def test_few_requests_still_make_a_row(models, make_pool, requests):
-    row = simulate(make_pool(models, "rep:3"), load(requests=requests, depth=4)).row
+    row = simulate(
+        make_pool(models, "rep:3"), load(requests=requests, queue_depth=4)
+    ).row
     assert row.requests == requests
     assert row.iops > 0 and row.latency_mean_ns > 0
 

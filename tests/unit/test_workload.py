@@ -118,8 +118,8 @@ def test_a_replay_keeps_times_divides_them_by_the_speed_or_drops_them():
     assert Replay(recorded(), speed=2.0).take(9).arrivals_ns.tolist() == [0, 5, 15]
     assert Replay(recorded(), speed=0.5).take(9).arrivals_ns.tolist() == [0, 20, 60]
     closed = Replay(recorded(), queue_depth=2)
-    assert closed.depth == 2 and closed.take(9).arrivals_ns is None
-    assert Replay(recorded()).depth == 0
+    assert closed.queue_depth == 2 and closed.take(9).arrivals_ns is None
+    assert Replay(recorded()).queue_depth == 0
 
 
 def test_a_replay_stops_at_its_limit_and_at_its_end():

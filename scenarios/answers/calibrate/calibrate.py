@@ -57,12 +57,12 @@ _KNOWN_SHARE: Final = 0.9
 _STEP: Final = 1.1
 #: Candidate loads for a further measurement.
 FURTHER_LOADS: Final = (
-    Load("read", "rand", 4096, clients=1, depth=1),
-    Load("write", "rand", 4096, clients=1, depth=1),
-    Load("read", "rand", 4096, clients=8, depth=64),
-    Load("write", "rand", 4096, clients=8, depth=64),
-    Load("read", "seq", 4 << 20, clients=1, depth=16),
-    Load("write", "seq", 4 << 20, clients=1, depth=16),
+    Load("read", "rand", 4096, clients=1, queue_depth=1),
+    Load("write", "rand", 4096, clients=1, queue_depth=1),
+    Load("read", "rand", 4096, clients=8, queue_depth=64),
+    Load("write", "rand", 4096, clients=8, queue_depth=64),
+    Load("read", "seq", 4 << 20, clients=1, queue_depth=16),
+    Load("write", "seq", 4 << 20, clients=1, queue_depth=16),
 )
 
 
@@ -405,14 +405,15 @@ def _further(
     rate narrows the calibration most.
     """
     measured = {
-        (row.op, row.pattern, row.block_bytes, row.depth_per_client == 1)
+        (row.op, row.pattern, row.block_bytes, row.queue_depth == 1)
         for row in rows
         if row.scheme.startswith("rep:")
     }
     loads = [
         load
         for load in FURTHER_LOADS
-        if (load.op, load.pattern, load.block_bytes, load.depth == 1) not in measured
+        if (load.op, load.pattern, load.block_bytes, load.queue_depth == 1)
+        not in measured
     ]
     runs = [template.under(load) for load in loads]
     slopes = _slopes(simulator, runs, values)

@@ -106,7 +106,7 @@ class FioRun:
             "patterns": [row.pattern],
             "block_sizes_bytes": [row.block_bytes],
             "clients": row.clients,
-            "queue_depth": row.depth_per_client,
+            "queue_depth": row.queue_depth,
             "requests": requests,
         }
         sets: dict[str, Any] = {f"workload.{key}": value for key, value in load.items()}
@@ -120,7 +120,7 @@ class FioRun:
 
     def simulate(self, change: ModelChange, *, rounds: int) -> dict[str, SimulatedRow]:
         """Simulate the run with changed models and return its row, keyed by row id."""
-        in_flight = self.row.clients * self.row.depth_per_client
+        in_flight = self.row.clients * self.row.queue_depth
         scenario = self._with_requests(request_count(in_flight, rounds))
         models = change(build_models(scenario))
         (cell, *_) = cells(scenario)
@@ -184,7 +184,7 @@ class FioLoad:
     ----------
     op, pattern, block_bytes
         Kind of request.
-    clients, depth
+    clients, queue_depth
         Jobs, and requests that each keeps in flight [count].
     measured
         ``iops``, ``latency_mean_ms`` and, if a single entry reports them, percentiles such as
@@ -195,7 +195,7 @@ class FioLoad:
     pattern: str
     block_bytes: int
     clients: int
-    depth: int
+    queue_depth: int
     measured: Mapping[str, float]
 
 
@@ -226,7 +226,7 @@ def read_fio(path: Path) -> FioLoad:
         pattern=pattern,
         block_bytes=_common(path, options, "bs", "4k", _block_bytes),
         clients=clients,
-        depth=_common(path, options, "iodepth", "1", int),
+        queue_depth=_common(path, options, "iodepth", "1", int),
         measured={"iops": iops, **_latencies(directions, iops)},
     )
 
@@ -242,7 +242,7 @@ def _row(path: Path, schemes: Sequence[str]) -> CalibrationRow:
         pattern=load.pattern,
         block_bytes=load.block_bytes,
         clients=load.clients,
-        depth_per_client=load.depth,
+        queue_depth=load.queue_depth,
         measured={
             metric: value
             for metric, value in load.measured.items()

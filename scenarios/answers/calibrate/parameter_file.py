@@ -103,7 +103,7 @@ def _range_lines(result: Calibration) -> Iterator[str]:
     cluster = result.scenario.cluster
     rows = result.rows
     blocks = [row.block_bytes for row in rows]
-    depths = [row.depth_per_client for row in rows]
+    depths = [row.queue_depth for row in rows]
     clients = [row.clients for row in rows]
     spans = {
         "cluster.hosts": [cluster.host_count],

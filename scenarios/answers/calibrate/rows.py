@@ -39,7 +39,7 @@ class CalibrationRow:
     pattern: str
     block_bytes: int
     clients: int
-    depth_per_client: int
+    queue_depth: int
     measured: Mapping[str, float]  #: Metric of `METRICS` → value in its unit
 
     @property
@@ -59,7 +59,7 @@ class CalibrationRow:
         size = f"{self.block_bytes / 1024:g} KiB"
         if self.block_bytes >= 1 << 20:
             size = f"{self.block_bytes / (1 << 20):g} MiB"
-        return f"{self.scheme} {self.op} {size} {self.pattern}, {self.clients} × {self.depth_per_client}"
+        return f"{self.scheme} {self.op} {size} {self.pattern}, {self.clients} × {self.queue_depth}"
 
 
 RowT = TypeVar("RowT", CalibrationRow, MeasuredRow)
@@ -73,7 +73,7 @@ class Load:
     pattern: str
     block_bytes: int
     clients: int
-    depth: int  #: Requests in flight per client
+    queue_depth: int  #: Requests in flight per client
 
     @property
     def name(self) -> str:
@@ -83,7 +83,7 @@ class Load:
             if self.block_bytes < 1 << 20
             else f"{self.block_bytes >> 20}M"
         )
-        return f"{self._kind}-{size}-{self.clients}x{self.depth}"
+        return f"{self._kind}-{size}-{self.clients}x{self.queue_depth}"
 
     @property
     def _kind(self) -> str:
@@ -94,8 +94,8 @@ class Load:
         """The fio command that measures the load."""
         return (
             f"fio --name={self.name} --ioengine=rbd --pool=POOL --rbdname=IMAGE --rw={self._kind} "
-            f"--bs={self.block_bytes >> 10}k --iodepth={self.depth} --numjobs={self.clients} --time_based "
-            f"--runtime=60 --group_reporting --output-format=json --output={self.name}.json"
+            f"--bs={self.block_bytes >> 10}k --iodepth={self.queue_depth} --numjobs={self.clients} "
+            f"--time_based --runtime=60 --group_reporting --output-format=json --output={self.name}.json"
         )
 
     def of(self, row: RowT) -> RowT:
@@ -107,7 +107,7 @@ class Load:
             pattern=self.pattern,
             block_bytes=self.block_bytes,
             clients=self.clients,
-            depth_per_client=self.depth,
+            queue_depth=self.queue_depth,
         )
 
 
@@ -195,7 +195,7 @@ def _calibration_row(row: MeasuredRow) -> CalibrationRow:
         pattern=row.pattern,
         block_bytes=row.block_bytes,
         clients=row.clients,
-        depth_per_client=row.depth_per_client,
+        queue_depth=row.queue_depth,
         measured=row.measured,
     )
 

@@ -268,7 +268,7 @@ def _of_load(
     seed: int | None,
 ) -> Measurement:
     """Put the load of a file in place of the scenario's."""
-    in_flight = load.clients * load.depth
+    in_flight = load.clients * load.queue_depth
     place = str(measured)
     own = {
         "kind": "closed",
@@ -276,7 +276,7 @@ def _of_load(
         "patterns": [load.pattern],
         "block_sizes_bytes": [load.block_bytes],
         "clients": load.clients,
-        "queue_depth": load.depth,
+        "queue_depth": load.queue_depth,
         "requests": request_count(in_flight, ROUNDS),
     }
     overrides = [

@@ -50,13 +50,13 @@ def read_rados_bench(path: Path, text: str) -> FioLoad:
         raise MeasuredError(Problem(place=str(path), got=got, wanted=wanted))
     iops = requests / duration_s
     # Reads do not state their concurrency: then it follows from Little's law.
-    depth = numbers.get("concurrent") or round(iops * latency_s) or 1
+    queue_depth = numbers.get("concurrent") or round(iops * latency_s) or 1
     return FioLoad(
         op="write" if writes else "read",
         pattern="rand" if "rand" in path.stem else "seq",
         block_bytes=int(size_bytes),
         clients=1,
-        depth=int(depth),
+        queue_depth=int(queue_depth),
         measured={"iops": iops, "latency_mean_ms": 1e3 * latency_s},
     )
 

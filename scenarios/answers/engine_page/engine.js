@@ -81,7 +81,7 @@ globalThis.stripesim = (() => {
     });
     world.clock = clock;
     world.streams = edited(world.streams, described.fields.streams, {
-      depth: BigInt(choice.depth),
+      queue_depth: BigInt(choice.queueDepth),
       planned: BigInt(choice.requests),
     });
     if (choice.arrivals_ns) world.plan = withArrivals(world.plan, choice.arrivals_ns);

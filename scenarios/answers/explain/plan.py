@@ -292,7 +292,7 @@ def _plan_repair(
 class _One:
     """A workload that consists of one request."""
 
-    depth = 1
+    queue_depth = 1
 
     def __init__(self, question: RequestQuestion) -> None:
         self._left = [

@@ -307,13 +307,13 @@ def _check_load(configuration: Mapping[str, Any], load: FioLoad, path: Path) -> 
     if predicted.get("kind") != "closed":
         return
     wanted = (predicted["clients"], predicted["queue_depth"])
-    if wanted == (load.clients, load.depth):
+    if wanted == (load.clients, load.queue_depth):
         return
     raise MeasuredError(
         Problem(
             place=str(path),
             key="numjobs, iodepth",
-            got=f"{load.clients}, {load.depth}",
+            got=f"{load.clients}, {load.queue_depth}",
             wanted=f"{wanted[0]}, {wanted[1]}, as predicted",
         )
     )

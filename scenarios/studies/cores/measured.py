@@ -76,7 +76,7 @@ class CoresRow(PublishedRow):
         return int(match[1]) if match else 4
 
     @property
-    def depth(self) -> int:
+    def queue_depth(self) -> int:
         """Requests that each client keeps in flight, by default 128."""
         match = re.search(r"iodepth\s*(\d+)", self.hardware)
         return int(match[1]) if match else 128

@@ -113,7 +113,7 @@ def scenario_of(row: CoresRow) -> Scenario:
         raise NotComputedError(f"{osds} OSDs are no multiple of {hosts} hosts")
     groups = row.pg_num or _groups(osds)
     clients = hosts * row.fio_per_host
-    in_flight = clients * row.depth
+    in_flight = clients * row.queue_depth
     image_bytes = max(64, groups * _OBJECTS_PER_GROUP // clients) * _OBJECT_BYTES
     values: dict[str, Any] = {
         "name": row.id,
@@ -134,7 +134,7 @@ def scenario_of(row: CoresRow) -> Scenario:
             "patterns": [row.pattern],
             "block_sizes_bytes": [row.block_bytes],
             "clients": clients,
-            "queue_depth": row.depth,
+            "queue_depth": row.queue_depth,
             "requests": request_count(in_flight, _ROUNDS, _REQUESTS_MAX),
             "image_bytes": image_bytes,
         },

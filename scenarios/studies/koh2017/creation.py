@@ -44,7 +44,7 @@ class CreationSource:
         self._planner = RequestPlanner(
             pool, book, self._requests, prefilled=fill == "object"
         )
-        self.depth = self._planner.depth
+        self.queue_depth = self._planner.queue_depth
         self._pool = pool
         self._book = book
         self._pause_ns = pause_ns
@@ -215,7 +215,7 @@ class _Tee:
     """A workload that remembers its last requests."""
 
     def __init__(self, workload: Workload) -> None:
-        self.depth = workload.depth
+        self.queue_depth = workload.queue_depth
         self._workload = workload
         self.last: Requests | None = None
 

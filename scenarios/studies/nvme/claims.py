@@ -26,7 +26,7 @@ def _claim(row: MeasuredRow, metric: str, value: float) -> Claim:
         if row.threads_per_node
         else ""
     )
-    depth = row.clients * row.depth_per_client
+    in_flight = row.clients * row.queue_depth
     return Claim(
         id=f"{row.id}:{metric}",
         paper="nvme",
@@ -46,7 +46,7 @@ def _claim(row: MeasuredRow, metric: str, value: float) -> Claim:
         tolerance=row.tolerance,
         note=row.note,
         statement=f"{metric} of {row.pattern} {what}, {row.block_bytes} B, {row.scheme}, "
-        f"{row.nodes} x {row.osds_per_node} OSDs{groups}{threads}, {depth} in flight",
+        f"{row.nodes} x {row.osds_per_node} OSDs{groups}{threads}, {in_flight} in flight",
     )
 
 

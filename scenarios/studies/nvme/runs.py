@@ -41,7 +41,7 @@ def tasks_for(
         except MeasuredError as error:
             problems += error.problems
             continue
-        weight = float(shared[0].clients * shared[0].depth_per_client) * (
+        weight = float(shared[0].clients * shared[0].queue_depth) * (
             2 - shared[0].read_fraction
         )
         tasks.append(

@@ -125,14 +125,14 @@ def scenario_of(row: ObjectRow, cluster: DescribedCluster) -> Scenario:
     place = "own" if cluster.gateways_apart else "osd-hosts"
     # As many clients as use all gateways evenly, and exactly so many requests in flight.
     clients = gcd(row.in_flight, cluster.gateways)
-    depth = row.in_flight // clients
+    queue_depth = row.in_flight // clients
     workload: dict[str, Any] = {
         "kind": "s3",
         "object_sizes_bytes": list(shares),
         "size_shares": list(shares.values()),
         "clients": clients,
-        "queue_depth": depth,
-        "requests": max(_REQUESTS_MIN, _ROUNDS * clients * depth),
+        "queue_depth": queue_depth,
+        "requests": max(_REQUESTS_MIN, _ROUNDS * clients * queue_depth),
         "buckets": cluster.buckets,
         "tls": row.tls,
     }

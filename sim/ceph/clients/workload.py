@@ -40,7 +40,7 @@ class Requests:
 class Workload(Protocol):
     """A source of requests."""
 
-    depth: int  # Queue depth of a closed loop, or 0 for an open loop.
+    queue_depth: int  # Requests in flight of a closed loop, or 0 for an open loop.
 
     def take(self, count: int) -> Requests:
         """Return the next `count` requests, or the remaining ones if fewer are left."""
@@ -126,7 +126,7 @@ class SyntheticStream:
 
     def __init__(self, workload: Synthetic) -> None:
         self.workload = workload
-        self.depth = workload.queue_depth
+        self.queue_depth = workload.queue_depth
         self._taken = 0
         self._clock_ns = 0.0
         # Separate random streams keep the offsets independent of the read-write mix: one
@@ -176,11 +176,11 @@ def next_numbers(clients: IntArray, issued: IntArray) -> IntArray:
 
 
 class SyntheticLoops:
-    """A `Synthetic` workload as closed loops of several clients, each with `depth` requests in flight."""
+    """A `Synthetic` workload as closed loops of several clients, each of its own `queue_depth`."""
 
     def __init__(self, workload: Synthetic) -> None:
         self.workload = workload
-        self.depth = workload.queue_depth
+        self.queue_depth = workload.queue_depth
         self.clients = workload.clients
         self.first_client = workload.first_client
         self._taken = 0
@@ -235,7 +235,7 @@ class Replay:
     ) -> None:
         if not speed > 0:
             raise ValueError(f"workload: speed: got {speed}, wanted above 0")
-        self.depth = queue_depth
+        self.queue_depth = queue_depth
         self._taken = 0
         requests = requests.at(slice(limit))
         arrivals = None

@@ -114,7 +114,7 @@ class S3Planner(PlanRecorder):
     ) -> None:
         assert isinstance(workload.workload, S3Load)
         self.pool = pool
-        self.depth = workload.depth
+        self.queue_depth = workload.queue_depth
         self.timeout_ns = timeout_ns
         self._workload = workload
         self._load = workload.workload

@@ -137,20 +137,22 @@ class CachedStripes(CachedBlocks):
 class SmallWrites:
     """Track the state of the first and the last unit of each write to a replicated pool.
 
-    Data of the `depth` requests in flight is still in memory. In an open loop (0) no data is. If `prefilled`,
-    every unit holds data. A partly overwritten unit goes to the log immediately, and in place later, together
-    with the other deferred writes of its PG. The store reads the unit first, unless it is in the batch or in
+    Data of the `requests_in_flight` is still in memory. In an open loop (0) no data is. If `prefilled`, every
+    unit holds data. A partly overwritten unit goes to the log immediately, and in place later, together with
+    the other deferred writes of its PG. The store reads the unit first, unless it is in the batch or in
     flight.
 
     See Ceph v16.2.15, ``src/os/bluestore/BlueStore.cc`` (``_do_write_small``, ``_deferred_queue``).
     """
 
-    def __init__(self, store: ObjectStoreModel, *, depth: int, prefilled: bool) -> None:
+    def __init__(
+        self, store: ObjectStoreModel, *, requests_in_flight: int, prefilled: bool
+    ) -> None:
         self._unit_bytes = store.min_alloc_bytes
         self._batch_count = store.deferred_batch_count
         self._prefilled = prefilled
         self._written: set[int] = set()
-        self._recent: deque[range] = deque(maxlen=max(0, depth - 1))
+        self._recent: deque[range] = deque(maxlen=max(0, requests_in_flight - 1))
         # Of each group how many writes its batch has, and which units.
         self._batches: dict[int, tuple[int, set[int]]] = {}
 

@@ -39,7 +39,9 @@ class Replicated(PoolKind):
         if not self._defers:
             return blocks
         store = self.pool.cluster.models.store
-        small = SmallWrites(store, depth=requests_in_flight, prefilled=prefilled)
+        small = SmallWrites(
+            store, requests_in_flight=requests_in_flight, prefilled=prefilled
+        )
         object_bytes = self.granules_per_object * self.granule_bytes
         return _ReplicaMemory(blocks, small, object_bytes)
 

@@ -273,7 +273,7 @@ def _complete(world: World, cell: int) -> int:
     index = room = parts = 0
     if step.is_reply:
         index = int(request.stream)
-        if index < len(world.streams) and world.streams[at(index)].depth:
+        if index < len(world.streams) and world.streams[at(index)].queue_depth:
             room = lets_issue(world, request, world.streams[at(index)])
             parts = parts_of_next(world, index, room)
             missing = lacks(world, parts)
@@ -376,15 +376,15 @@ def _fill(world: World) -> int:
     while clock.streams_filled < len(world.streams):
         index = clock.streams_filled
         stream = world.streams[at(index)]
-        if stream.depth == 0 or stream.outstanding < stream.depth:
+        if stream.queue_depth == 0 or stream.outstanding < stream.queue_depth:
             missing = lacks(world, parts_of_next(world, index, wide(1)))
             if missing != GO_ON:
                 clock.wanting = index
                 return missing
-        if stream.outstanding < stream.depth and stream.at < stream.planned:
+        if stream.outstanding < stream.queue_depth and stream.at < stream.planned:
             issue(world, index)
             continue
-        if stream.depth == 0:
+        if stream.queue_depth == 0:
             next_arrival(world, index)
         clock.streams_filled += 1
         next_signal(world)

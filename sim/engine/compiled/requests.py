@@ -183,7 +183,7 @@ def notice(world: World, request: Any, index: int, room: int) -> None:
     if first_part.parts:
         entry.completed_ns = clock.now_ns
         return
-    if room == 0 and stream.depth:
+    if room == 0 and stream.queue_depth:
         entry.completed_ns = layout.LAST_UNNOTICED - 1 - stream.last_unnoticed
         stream.last_unnoticed = request.entry
         stream.unnoticed += 1
@@ -197,7 +197,7 @@ def notice(world: World, request: Any, index: int, room: int) -> None:
         stream.unnoticed -= 1
     if stream.newest_only and stream.at == stream.planned:
         stream.drained = 1
-    while room and stream.depth and stream.at < stream.planned:
+    while room and stream.queue_depth and stream.at < stream.planned:
         issue(world, index)
         room -= 1
 

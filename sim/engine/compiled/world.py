@@ -136,8 +136,8 @@ TEMPLATE = _record("i4 first_step steps")
 # `look_ns`: when to check the oldest unfinished request for a timeout. `newest`: number of the first part
 # of the request issued last. `issued`, `at` and `planned` count parts, `outstanding` counts requests.
 STREAM = _record(
-    "i8 depth issued at planned ended arrival_ns outstanding feed reports timeout_ns look_ns newest_only",
-    "i8 drained unnoticed last_unnoticed newest",
+    "i8 queue_depth issued at planned ended arrival_ns outstanding feed reports timeout_ns look_ns",
+    "i8 newest_only drained unnoticed last_unnoticed newest",
 )
 # A request waiting to be issued, for the first time or again.
 PARKED = _record("i8 number entry", "2i8 first stop")
@@ -376,7 +376,7 @@ def empty_world(program: Program, log_rows: int) -> World:
 
 def _streams(program: Program) -> Array:
     streams = np.zeros(len(program.streams), dtype=STREAM)
-    streams["depth"] = [stream.depth for stream in program.streams]
+    streams["queue_depth"] = [stream.queue_depth for stream in program.streams]
     streams["arrival_ns"] = streams["look_ns"] = NEVER_NS
     streams["newest_only"][list(program.newest_only)] = 1
     streams["last_unnoticed"] = NOTHING

@@ -97,7 +97,7 @@ class SimpyEngine(DirectedKernel):
             self.direction.begin()
         for stream in self.streams:
             stream.fill()
-            if not stream.depth:
+            if not stream.queue_depth:
                 stream.schedule_arrival()
         self.work_off()
         end_ns = self._run_to(self.program.until_ns)

@@ -59,7 +59,7 @@ class Stream(Log):
         self.spawned = Log(index, len(program.streams), SPAWNED_FROM)
         self.engine = engine
         self.source = program.streams[index]
-        self.depth = self.source.depth
+        self.queue_depth = self.source.queue_depth
         self.chunk: RequestChunk | None = None
         # Number of rows of the chunk that have been issued.
         self.chunk_issued = 0
@@ -107,8 +107,8 @@ class Stream(Log):
         return True
 
     def fill(self) -> None:
-        """Issue requests up to the depth of a closed loop."""
-        while self.outstanding < self.depth and self.refill():
+        """Issue requests up to the queue depth of a closed loop."""
+        while self.outstanding < self.queue_depth and self.refill():
             self.issue()
 
     def issue(self) -> None:
@@ -153,7 +153,7 @@ class Stream(Log):
         self.unnoticed.clear()
         for completed in noticed:
             self.end(completed, now_ns)
-        if not self.depth:
+        if not self.queue_depth:
             return
         self.drained = self.newest_only and not self.refill()
         for _ in noticed:

@@ -293,7 +293,9 @@ def run_operations(
         Program(
             resources=system.resources,
             book=book,
-            streams=[ListedRequests(book.of_operations, operations.nodes, depth=1)],
+            streams=[
+                ListedRequests(book.of_operations, operations.nodes, queue_depth=1)
+            ],
         )
     )
     sent = operations.sent_bytes

@@ -283,7 +283,7 @@ def step_times(
     requests = ListedRequests(
         np.array([book.add(template) for template in templates], dtype=np.int64),
         np.zeros(count, dtype=np.int64),
-        depth=0,
+        queue_depth=0,
         arrivals_ns=_APART_NS * np.arange(count, dtype=np.int64),
     )
     resources = system.resources([file], max(record_sizes_bytes))
@@ -405,7 +405,7 @@ def write_files(
     templates = np.where(numbers % period == 0, allocating, plain)
     resources = system.resources(files, record_bytes)
     streams = [
-        ListedRequests(own, np.full_like(own, binding), depth=1)
+        ListedRequests(own, np.full_like(own, binding), queue_depth=1)
         for binding, own in enumerate(templates)
     ]
     run = engine_named(engine)(Program(resources=resources, book=book, streams=streams))

@@ -51,15 +51,15 @@ class PlannedOperation(NamedTuple):
 class OperationFeed:
     """A stream of operations that is filled during the run.
 
-    The engine takes at most `depth` operations at a time. With `reports` it reports their ends. `has_new`
-    operations are yet to be announced.
+    The engine takes at most `queue_depth` operations at a time. With `reports` it reports their ends.
+    `has_new` operations are yet to be announced.
     """
 
     feed = True
     timeout_ns = 0
 
-    def __init__(self, depth: int, *, reports: bool = True) -> None:
-        self.depth = depth
+    def __init__(self, queue_depth: int, *, reports: bool = True) -> None:
+        self.queue_depth = queue_depth
         self.reports = reports
         self.has_new = False
         self._pushed_count = 0
