@@ -75,6 +75,13 @@ class CsvRow:
         return number
 
 
+def no_rows(source: Source) -> Problem:
+    """Return the problem of a table that has a header alone."""
+    return Problem(
+        place=f"{source.name}:1", got="a header alone", wanted="at least one row"
+    )
+
+
 def read_rows(
     source: Source, columns: Iterable[str], problems: list[Problem]
 ) -> list[CsvRow]:

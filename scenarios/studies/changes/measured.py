@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stripesim.calibration.ledger.verdicts import Claim
-from stripesim.calibration.measured.tables import CsvRow, read_rows
+from stripesim.calibration.measured.tables import CsvRow, no_rows, read_rows
 from stripesim.models.problems import MeasuredError, Problem
 
 #: Metric of a claim → column of ``change.csv``, and tolerance. Counts are exact: less than one shard.
@@ -63,6 +63,8 @@ def load_changes(folder: Path) -> tuple[MeasuredChange, ...]:
         raise MeasuredError(Problem(place="--data", got=str(folder), wanted=wanted))
     problems: list[Problem] = []
     changes = tuple(_change(row) for row in read_rows(file, _COLUMNS, problems))
+    if not (changes or problems):
+        problems.append(no_rows(file))
     if problems:
         raise MeasuredError(*problems)
     return changes

@@ -15,7 +15,7 @@ from statistics import mean
 from typing import Final, Literal, NamedTuple
 
 from stripesim.calibration.ledger.verdicts import Claim
-from stripesim.calibration.measured.tables import CsvRow, Source, read_rows
+from stripesim.calibration.measured.tables import CsvRow, Source, no_rows, read_rows
 from stripesim.models.coding import parse_scheme
 from stripesim.models.problems import MeasuredError, Problem
 from stripesim.models.qos import Profile
@@ -123,6 +123,8 @@ def load_timed(folder: Path | None = None) -> tuple[TimedChange, ...]:
             return ()
     problems: list[Problem] = []
     changes = tuple(_change(row) for row in read_rows(source, _COLUMNS, problems))
+    if not (changes or problems):
+        problems.append(no_rows(source))
     if problems:
         raise MeasuredError(*problems)
     return changes

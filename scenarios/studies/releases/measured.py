@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stripesim.calibration.measured.tables import CsvRow, Source, read_rows
+from stripesim.calibration.measured.tables import CsvRow, Source, no_rows, read_rows
 from stripesim.models.problems import MeasuredError, Problem
 from stripesim.scenarios.studies.ceph16.measured import (
     DEGRADED_COLUMNS,
@@ -125,6 +125,8 @@ def load(data: Source | str | None = None) -> MeasuredReleases:
             pooled = _pooled(row)
             degraded.append(ReleaseDegraded(degraded_of(row, _coded(row)), pooled))
     problems += repeated(one.run for one in runs)
+    if not (runs or degraded or problems):
+        problems.append(no_rows(folder / "runs.csv"))
     if problems:
         raise MeasuredError(*problems)
     return MeasuredReleases(tuple(runs), tuple(degraded))
