@@ -31,7 +31,8 @@ def balanced_sets(
     domains
         Failure domain of each OSD. A move never puts a second shard of a group into the same domain.
     max_deviation
-        Shards above its share that an OSD may keep [count], like ``upmap_max_deviation`` of Ceph's balancer.
+        Shards above or below its share that an OSD may keep [count], like ``upmap_max_deviation`` of Ceph's
+        balancer.
 
     Returns
     -------
@@ -41,8 +42,9 @@ def balanced_sets(
     Notes
     -----
     The OSD furthest above its share passes a shard to the OSD furthest below its share among those outside
-    the failure domains that the group already uses. The search ends when no OSD exceeds its share by more
-    than `max_deviation`, or when no such OSD has a legal move.
+    the failure domains that the group already uses. Once no OSD exceeds its share by more than
+    `max_deviation`, only OSDs take shards that are further below theirs. The search ends when there is none,
+    or when no OSD above its share has a legal move.
 
     Deviation: Ceph's calculation also removes existing upmap exceptions; this one starts from the given sets.
     Primaries are not balanced, as in Ceph without the read balancer.
@@ -62,9 +64,11 @@ def balanced_sets(
         if not can_give.any():
             break
         giver = int(np.argmax(np.where(can_give, over, -np.inf)))
-        if over[giver] <= max_deviation:
-            break
         takers = _emptiest(over)
+        if over[giver] <= max_deviation:
+            takers = [taker for taker in takers if over[taker] < -max_deviation]
+        if over[giver] <= 0 or not takers:
+            break
         taken = balance.move(osds[giver], [osds[taker] for taker in takers])
         if taken is None:
             can_give[giver] = False

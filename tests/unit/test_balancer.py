@@ -57,3 +57,11 @@ def test_holes_stay_holes():
     balanced = balanced_sets(sets, dict.fromkeys(domains, 1.0), domains)
     assert balanced[3, 1] == NONE
     assert (balanced == NONE).sum() == 1
+
+
+def test_an_osd_that_is_too_empty_gets_shards_though_none_is_too_full():
+    # Twelve single shards over three OSDs: 5, 5 and 2. Each deviates from its share of 4, none is above it by
+    # more than 1, but one is 2 below. A balancer moves one shard to it (Ceph v16.2.15, calc_pg_upmaps).
+    sets = [[0]] * 5 + [[1]] * 5 + [[2]] * 2
+    balanced = balanced_sets(sets, {0: 1.0, 1: 1.0, 2: 1.0}, {}, max_deviation=1)
+    assert sorted(np.bincount(balanced.ravel()).tolist()) == [3, 4, 5]
