@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 import stripesim
+from stripesim.traces import read_trace
 
 FOLDER: Final = Path(__file__).resolve().parent / "data"
 
@@ -62,7 +63,7 @@ def _mean_ms(times_ns: Sequence[int]) -> float:
 @cache
 def trace_rows(name: str) -> tuple[TraceRow, ...]:
     """Return the requests of a trace of ``data/`` in the order of their issue."""
-    requests = stripesim.load_trace(FOLDER / name).requests
+    requests = read_trace(FOLDER / name).requests
     columns = ("issue_ns", "complete_ns", "is_write")
     rows = zip(*(requests[column].to_list() for column in columns), strict=True)
     return tuple(

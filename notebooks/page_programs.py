@@ -79,7 +79,7 @@ def queue(of: Mapping[str, Any], gaps: Gaps, rate_per_s: float) -> Program:
     servers = np.full(branches, int(of.get("servers", 1)))
     arrivals = ListedRequests(
         *np.zeros((2, len(gaps)), dtype=np.int64),
-        depth=0,
+        queue_depth=0,
         arrivals_ns=arrivals_ns(gaps, rate_per_s),
     )
     return Program(
@@ -131,7 +131,7 @@ def shared_osd(of: Mapping[str, Any], in_flight: int) -> Program:
         ),
         book=_RowBook(templates, 1),
         streams=[
-            ListedRequests(zeros + number, zeros, depth=in_flight)
+            ListedRequests(zeros + number, zeros, queue_depth=in_flight)
             for number in range(len(wanted))
         ],
         seed=SEED,
@@ -139,7 +139,7 @@ def shared_osd(of: Mapping[str, Any], in_flight: int) -> Program:
 
 
 def reported(report: str, pool: str, sets: Mapping[str, Any]) -> Program:
-    """Return the load of a number of requests on a pool of a cluster, as imported from a report of ``data/``."""
+    """Return the load of a number of requests on a pool of a cluster that a report of ``data/`` describes."""
     with TemporaryDirectory() as folder:
         stripesim.import_report(FOLDER / report, pools=[pool]).save(folder)
         path = Path(folder) / "scenario.toml"
@@ -175,12 +175,12 @@ def rebuild(scenario: str, sets: Mapping[str, Any], of: Mapping[str, Any]) -> Pr
     if not of.get("returns"):
         up = up_sets(loaded, pool.scheme, OsdWeights(out=(osd,)))
     alone_depth = loaded.workload.queue_depth
-    depth = int(of.get("in_flight", alone_depth))
+    queue_depth = int(of.get("in_flight", alone_depth))
 
     def operations(pool: Pool, book: Book) -> RequestSource:
         rows = _rebuilds(pool, book, osd, up, int(of["objects"]))
         templates, bindings = np.array(rows, dtype=np.int64).T
-        return ListedRequests(templates, bindings, depth=depth)
+        return ListedRequests(templates, bindings, queue_depth=queue_depth)
 
     if "in_flight" in of:
         return planned_program(
