@@ -678,17 +678,17 @@ def load_curves(
         does not fit on the cluster. The message names the key. Also if the audit refuses the saturation.
     """
     from stripesim.scenarios.answers.load.answer import answer_of_load
+    from stripesim.scenarios.answers.load.curve_builder import CurveSettings
     from stripesim.scenarios.answers.load.curves import load_curves as _load_curves
 
     loaded = as_scenario(scenario, sets=sets, seed=seed)
-    curves = _load_curves(
-        loaded,
+    settings = CurveSettings(
+        engine=engine,
         p99_bounds_s=p99_bounds_s,
         requests=requests,
-        jobs=jobs,
-        engine=engine,
         unchecked=unchecked,
     )
+    curves = _load_curves(loaded, settings, jobs=jobs)
     return AnsweredList(curves, partial(answer_of_load, loaded, curves, engine=engine))
 
 

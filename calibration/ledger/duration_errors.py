@@ -12,7 +12,7 @@ from math import exp, log, log1p, sqrt
 from statistics import mean, stdev
 from typing import Final
 
-from stripesim.calibration.ledger.model_errors import COVERAGE, shipped_rows
+from stripesim.calibration.ledger.model_errors import COVERAGE, shipped_rows, table_text
 from stripesim.sim.observe.intervals import student_quantile
 
 FILE: Final = "duration_errors.csv"
@@ -93,9 +93,11 @@ def coverage(errors: Sequence[DurationError]) -> dict[str, dict[str, int]]:
 
 def duration_errors_text(errors: Iterable[DurationError]) -> str:
     """Return the content of ``duration_errors.csv``. Further digits would change with the processor."""
-    lines = ["id,role,measured_over_simulated"]
-    lines += [
-        f'"{error.id}",{error.role},{error.measured_over_simulated:.4g}'
+    return table_text(
+        {
+            "id": error.id,
+            "role": error.role,
+            "measured_over_simulated": f"{error.measured_over_simulated:.4g}",
+        }
         for error in errors
-    ]
-    return "\n".join(lines) + "\n"
+    )

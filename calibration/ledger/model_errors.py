@@ -12,6 +12,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Final, Literal
 
+import polars as pl
+
 from stripesim.models.documents import Documented
 
 Kind = Literal["rate", "mean", "p99"]
@@ -211,11 +213,19 @@ def shipped_rows(file: str) -> Iterator[dict[str, str]]:
 
 def errors_text(errors: Iterable[HeldOutError]) -> str:
     """Return the content of ``model_errors.csv``. Further digits would change with the processor."""
-    lines = ["id,cluster,kind,calibrated,utilisation,measured_over_simulated"]
-    for error in errors:
-        calibrated = "yes" if error.calibrated else "no"
-        lines.append(
-            f"{error.id},{error.cluster},{error.kind},{calibrated},{error.utilisation:.3f},"
-            f"{error.measured_over_simulated:.4g}"
-        )
-    return "\n".join(lines) + "\n"
+    return table_text(
+        {
+            "id": error.id,
+            "cluster": error.cluster,
+            "kind": error.kind,
+            "calibrated": "yes" if error.calibrated else "no",
+            "utilisation": f"{error.utilisation:.3f}",
+            "measured_over_simulated": f"{error.measured_over_simulated:.4g}",
+        }
+        for error in errors
+    )
+
+
+def table_text(rows: Iterable[Mapping[str, str]]) -> str:
+    """Return the content of a table of this package, which `shipped_rows` reads."""
+    return pl.DataFrame(list(rows)).write_csv()

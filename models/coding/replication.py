@@ -38,11 +38,9 @@ class Replication(RedundancyScheme):
     #: True for one copy directly on a device, written ``none`` in scenarios. Its plans are those of one copy.
     bare: bool = False
     k: int = field(default=1, init=False, repr=False, compare=False)
-    m: int = field(init=False, repr=False, compare=False)
     kind: ClassVar[Kind] = "replicated"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "m", self.copies - 1)
         require(
             1 <= self.copies <= SHARDS_MAX,
             "replication: copies",
@@ -53,6 +51,11 @@ class Replication(RedundancyScheme):
             raise SchemeError(
                 f"replication: a bare scheme: got {self.copies} copies, wanted 1"
             )
+
+    @property
+    def m(self) -> int:  # type: ignore[override]
+        """Shards beyond the first copy."""
+        return self.copies - 1
 
     @property
     def name(self) -> str:

@@ -91,6 +91,7 @@ def _load(
     scenario: Scenario, provenance: Mapping[str, Any], stored: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     from stripesim.scenarios.answers.load.answer import answer_of_load
+    from stripesim.scenarios.answers.load.curve_builder import CurveSettings
     from stripesim.scenarios.answers.load.curves import load_curves
 
     bounds_ns = {
@@ -98,14 +99,14 @@ def _load(
         for curve in stored["curves"]
         for bound in curve["p99_bounds"]
     }
-    curves = load_curves(
-        scenario,
-        engine=str(provenance["engine"]),
+    engine = str(provenance["engine"])
+    settings = CurveSettings(
+        engine=engine,
         p99_bounds_s=[bound_ns / 1e9 for bound_ns in sorted(bounds_ns)],
         requests=provenance.get("requests"),
         unchecked=bool(stored["refusals"]),
     )
-    engine = str(provenance["engine"])
+    curves = load_curves(scenario, settings)
     return dict(answer_of_load(scenario, curves, engine=engine).document)
 
 

@@ -28,14 +28,14 @@ NOTEBOOK_ROWS_MAX: Final = 20
 _Item = TypeVar("_Item")
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@dataclass(kw_only=True, repr=False, eq=False)
 class Answer(Mapping[str, Any]):
     """The answer to a question, for programs and notebooks, the terminal, files and a page.
 
     An answer is also a mapping of its document: ``answer["warnings"]`` is ``answer.document["warnings"]``.
 
-    A subclass adds the data of its question as attributes, and returns the other attributes that follow
-    from them in `_derived`.
+    A subclass adds the data of its question as attributes, and sets those that follow from them in
+    `__post_init__`.
 
     Attributes
     ----------
@@ -85,14 +85,6 @@ class Answer(Mapping[str, Any]):
     page: Callable[[], str] | None = None
     parts: Mapping[str, Answer] = field(default_factory=dict)
     status: int = 0
-
-    def __post_init__(self) -> None:
-        for name, value in self._derived().items():
-            object.__setattr__(self, name, value)
-
-    def _derived(self) -> Mapping[str, Any]:
-        """Return the attributes that follow from the data of a subclass, by name."""
-        return {}
 
     def __getitem__(self, key: str) -> Any:
         return self.document[key]

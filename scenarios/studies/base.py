@@ -67,7 +67,7 @@ class Setting:
 Experiment = Callable[[Setting], Iterable[Row]]
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@dataclass(kw_only=True, repr=False, eq=False)
 class StudyResult(Answer):
     """Outcome of a study. `rows` has one row per run, or per measured case.
 
@@ -111,7 +111,7 @@ class StudyResult(Answer):
         left_out = len(entries) - NOTEBOOK_ROWS_MAX
         return table._repr_html_() + left_out_html(left_out)
 
-    def _derived(self) -> Mapping[str, Any]:
+    def __post_init__(self) -> None:
         document = {**self.ledger.to_json(), "provenance": self.provenance}
         if self.refusals:
             document["refused"] = list(self.refusals)
@@ -121,12 +121,10 @@ class StudyResult(Answer):
                 for name, result in self.ablated.items()
                 for row in self._changed(result)
             ]
-        return {
-            "document": {**document, **self.fields},
-            "saved_as": "ledger.json",
-            "files": partial(_files, self),
-            "parts": self.ablated,
-        }
+        self.document = {**document, **self.fields}
+        self.saved_as = "ledger.json"
+        self.files = partial(_files, self)
+        self.parts = self.ablated
 
     def ablation_table(self) -> Table:
         """Return, for each ablation, the verdicts and the claims that change most."""

@@ -1,17 +1,20 @@
-"""Read tables of published numbers whose columns say what was measured, on what and where it is printed."""
+"""Read published numbers and make claims of them. Columns say what was measured, on what, and where."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import TypeVar
 
+from stripesim.calibration.ledger.verdicts import Claim
 from stripesim.calibration.measured.tables import Source, read_rows
 from stripesim.models.problems import MeasuredError, Problem
+from stripesim.scenarios.studies.tasks import Row
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublishedRow:
+class PublishedRow(ABC):
     """One published number, with the columns of its table as they are written."""
 
     id: str
@@ -33,6 +36,54 @@ class PublishedRow:
     def published(self) -> float:
         """The number."""
         return float(self.value)
+
+    @property
+    @abstractmethod
+    def role(self) -> str:
+        """Role of the row, by rules that were fixed before a model was compared with any row."""
+
+    @property
+    def quantity(self) -> str:
+        """Name of what the row states."""
+        return self.metric
+
+    @property
+    def claim_id(self) -> str:
+        """Id of the row's claim."""
+        return self.id
+
+    @property
+    def pattern(self) -> str:
+        """Pattern of the requests, empty if the row has none."""
+        return ""
+
+    @property
+    def conditions(self) -> str:
+        """What the number was measured under, in words."""
+        return f"{self.scheme}, {self.threads}"
+
+    def claim(self, study: str, tolerance: float) -> Claim:
+        """Return the claim that a simulated value is the number of the row, within a tolerance [1]."""
+        return Claim(
+            id=self.claim_id,
+            paper=study,
+            locus=self.source,
+            metric=self.quantity,
+            scheme=self.scheme,
+            baseline="",
+            pattern=self.pattern,
+            op=self.op,
+            block_size=self.block,
+            published=self.published,
+            published_text=self.value,
+            unit=self.unit,
+            kind="exact",
+            role=self.role,
+            compare="value",
+            tolerance=tolerance,
+            note=self.note,
+            statement=f"{self.metric} of {self.op} of {self.block}, {self.conditions}: {self.hardware}",
+        )
 
 
 AnyRow = TypeVar("AnyRow", bound=PublishedRow)
@@ -72,6 +123,20 @@ def published_rows(
     if problems:
         raise MeasuredError(*problems)
     return tuple(rows)
+
+
+def simulated_values(
+    rows: Iterable[Row], id_column: str = "row_id"
+) -> tuple[dict[str, float], dict[str, str]]:
+    """Return the simulated values by id, and the reasons for those that are missing."""
+    values: dict[str, float] = {}
+    reasons: dict[str, str] = {}
+    for row in rows:
+        if row["value"] is not None:
+            values[row[id_column]] = row["value"]
+        if row["reason"]:
+            reasons[row[id_column]] = row["reason"]
+    return values, reasons
 
 
 def _has_value(text: str, is_valid: Callable[[float], bool]) -> bool:

@@ -48,7 +48,7 @@ def _no_values() -> IntArray:
     return np.zeros(0, dtype=np.int64)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Resources:
     """The resources of a cluster, by index.
 
@@ -108,7 +108,7 @@ class Resources:
     cool_ns: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "kinds", Kinds.of(self.kinds))
+        self.kinds = Kinds.of(self.kinds)
         absent = {
             "wake_ns": 0,
             "share_indices": -1,
@@ -119,9 +119,7 @@ class Resources:
         }
         for name, nothing in absent.items():
             if not len(getattr(self, name)):
-                object.__setattr__(
-                    self, name, np.full(len(self), nothing, dtype=np.int64)
-                )
+                setattr(self, name, np.full(len(self), nothing, dtype=np.int64))
             assert len(getattr(self, name)) == len(self)
         assert (
             len(self.names)

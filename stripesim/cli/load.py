@@ -58,6 +58,7 @@ def load(
     to = output.destination(out, json_to, report=report, width=width)
     bounds_s = [_bound_s(text) for text in p99 or ()]
     from stripesim.scenarios.answers.load.answer import answer_of_load
+    from stripesim.scenarios.answers.load.curve_builder import CurveSettings
     from stripesim.scenarios.answers.load.curves import STEPS, load_curves
     from stripesim.scenarios.schema.keys import cells
     from stripesim.scenarios.schema.scenario import load_scenario
@@ -67,17 +68,12 @@ def load(
         answer = _answer_of_vms(loaded, bounds_s, engine, jobs)
         output.deliver(answer, to, unchecked=unchecked)
         return
+    settings = CurveSettings(
+        engine=engine, p99_bounds_s=bounds_s, requests=requests, unchecked=unchecked
+    )
     total = STEPS * len(cells(loaded))
     with output.progress(loaded.name, total) as step:
-        curves = load_curves(
-            loaded,
-            engine=engine,
-            p99_bounds_s=bounds_s,
-            requests=requests,
-            jobs=jobs,
-            progress=step,
-            unchecked=unchecked,
-        )
+        curves = load_curves(loaded, settings, jobs=jobs, progress=step)
     answer = answer_of_load(loaded, curves, engine=engine, requests=requests)
     output.deliver(answer, to, unchecked=unchecked)
 

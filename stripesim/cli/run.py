@@ -178,13 +178,10 @@ def _report(scenario: Scenario, result: ScenarioResult, engine: str) -> RunRepor
 
 
 def _load_curves(scenario: Scenario, engine: str) -> list[LoadCurve]:
+    from stripesim.scenarios.answers.load.curve_builder import CurveSettings
     from stripesim.scenarios.answers.load.curves import STEPS, load_curves
     from stripesim.scenarios.schema.keys import cells
 
     total = STEPS * len(cells(scenario))
     with output.progress(f"{scenario.name}: load", total) as step:
-        return load_curves(
-            scenario,
-            engine=engine,
-            progress=step,
-        )
+        return load_curves(scenario, CurveSettings(engine=engine), progress=step)

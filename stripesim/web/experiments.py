@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from stripesim.models.qos import mclock_defaults
+from stripesim.scenarios.answers.load.curve_builder import CurveSettings
 from stripesim.scenarios.answers.load.curves import curve_builders, new_points
 from stripesim.scenarios.answers.load.rate_runs import RateRun, measure_rate
 from stripesim.scenarios.answers.rehearse.rehearse import rehearse
@@ -94,9 +95,8 @@ def load_curve(
         ran_out = time.monotonic() > latest_s
         return ran_out or should_stop()
 
-    builders = curve_builders(
-        scenario, replications=_REPLICATIONS, points_max=_POINTS_MAX
-    )
+    few = CurveSettings(replications=_REPLICATIONS, points_max=_POINTS_MAX)
+    builders = curve_builders(scenario, few)
     for curve, point in new_points(builders, jobs=1, should_stop=must_stop):
         knee = curve.knee_iops
         yield {

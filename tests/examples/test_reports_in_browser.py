@@ -16,6 +16,7 @@ import pytest
 from stripesim.scenarios.answers.explain.play import Prediction, play_page
 from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.answers.load.answer import answer_of_load
+from stripesim.scenarios.answers.load.curve_builder import CurveSettings
 from stripesim.scenarios.answers.load.curves import load_curves
 from stripesim.scenarios.answers.load.page import report_of_load
 from stripesim.scenarios.answers.rehearse import samples
@@ -405,14 +406,10 @@ def load_page():
     scenario = load_scenario(
         "quickstart", sets=["workload.ops=read", "workload.patterns=rand"]
     )
-    curves = load_curves(
-        scenario,
-        jobs=1,
-        replications=2,
-        requests=200,
-        points_max=8,
-        p99_bounds_s=[0.005],
+    settings = CurveSettings(
+        replications=2, requests=200, points_max=8, p99_bounds_s=[0.005]
     )
+    curves = load_curves(scenario, settings, jobs=1)
     document = answer_of_load(scenario, curves, engine="compiled").document
     return report_of_load(scenario, curves, document)
 

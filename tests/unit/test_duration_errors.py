@@ -1,13 +1,17 @@
 """Errors of durations of planned changes, and the intervals that they give."""
 
+from importlib.resources import files
 from math import exp, log, sqrt
 
 import pytest
 
+import stripesim.calibration.ledger
 from stripesim.calibration.ledger.duration_errors import (
+    FILE,
     DurationError,
     coverage,
     duration_errors,
+    duration_errors_text,
     duration_interval,
 )
 from stripesim.scenarios.studies.changes.timed import claims_of_times, load_timed
@@ -50,3 +54,8 @@ def test_the_errors_that_ship_are_those_of_all_timed_changes_and_hold_four_of_fi
     assert {error.id: error.role for error in duration_errors()} == claims
     counts = coverage(duration_errors())["held-out"]
     assert counts["within"] / counts["rows"] >= 0.8
+
+
+def test_the_file_is_what_the_writer_writes():
+    shipped = files(stripesim.calibration.ledger) / FILE
+    assert duration_errors_text(duration_errors()) == shipped.read_text("utf-8")

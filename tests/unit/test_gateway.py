@@ -12,6 +12,7 @@ from stripesim.models.coding import parse_scheme
 from stripesim.models.hdd import HddModel
 from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.explain.request import explain
+from stripesim.scenarios.answers.load.curve_builder import CurveSettings
 from stripesim.scenarios.answers.load.curves import curve_builders
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.bound import bounds_of_cell
@@ -474,8 +475,10 @@ def test_the_latency_of_objects_is_split_into_steps(size, parts) -> None:
 
 def test_a_load_curve_of_objects_has_fewer_requests_than_one_of_images() -> None:
     # Runs as long as those of images take a minute for each curve, and each size is a curve.
-    (builder,) = curve_builders(scenario('ops = ["put"]\nobject_sizes_bytes = ["4k"]'))
-    assert builder.settings.requests == 2000
+    (builder,) = curve_builders(
+        scenario('ops = ["put"]\nobject_sizes_bytes = ["4k"]'), CurveSettings()
+    )
+    assert builder.requests == 2000
 
 
 def test_parts_of_an_upload_move_the_bytes_of_the_object() -> None:

@@ -8,8 +8,8 @@ import pytest
 from stripesim.scenarios.answers.load.analysis import knee_of, rate_within
 from stripesim.scenarios.answers.load.answer import answer_of_load
 from stripesim.scenarios.answers.load.curve_builder import (
-    BuilderSettings,
     CurveBuilder,
+    CurveSettings,
 )
 from stripesim.scenarios.answers.load.curves import (
     curve_builders,
@@ -55,7 +55,7 @@ PER_S = 1000.0
 def queue_curve():
     """The load curve of the drive, with bounds of 2 and 5 ms."""
     scenario = parse_scenario(ONE_DRIVE)
-    return load_curves(scenario, jobs=1, p99_bounds_s=[0.002, 0.005])[0]
+    return load_curves(scenario, CurveSettings(p99_bounds_s=[0.002, 0.005]), jobs=1)[0]
 
 
 def half_fraction(interval):
@@ -68,7 +68,7 @@ def test_points_run_until_their_intervals_are_as_narrow_as_asked(queue_curve):
     assert max(half_fraction(one.latency_p99_ns) for one in steady) > 0.10
 
     scenario = parse_scenario(ONE_DRIVE, sets=["plan.interval_percent=10"])
-    curve = load_curves(scenario, jobs=1, p99_bounds_s=[0.002, 0.005])[0]
+    curve = load_curves(scenario, CurveSettings(p99_bounds_s=[0.002, 0.005]), jobs=1)[0]
 
     steady = [one for one in curve.points if one.latency_p99_ns.low is not None]
     # The first seeds choose the same rates.
@@ -235,10 +235,11 @@ def test_past_saturation_a_longer_run_has_a_higher_latency():
     # At 1.25 of saturation the queue grows by 0.25 requests a millisecond: a run three times as long ends
     # with a queue three times as long.
     scenario = parse_scenario(ONE_DRIVE)
-    options = {"jobs": 1, "replications": 2, "points_max": 8}
+    settings = CurveSettings(replications=2, points_max=8)
 
-    short = load_curves(scenario, requests=1000, **options)[0].points[-1]
-    long = load_curves(scenario, requests=3000, **options)[0].points[-1]
+    (few,) = load_curves(scenario, settings._replace(requests=1000), jobs=1)
+    (many,) = load_curves(scenario, settings._replace(requests=3000), jobs=1)
+    short, long = few.points[-1], many.points[-1]
 
     ratio = long.latency_p99_ns.mean / short.latency_p99_ns.mean
     assert ratio == pytest.approx(3, rel=0.2)
@@ -270,7 +271,9 @@ def test_schemes_get_the_same_arrivals():
     # With one seed, arrivals at the same part of saturation differ only in their time scale.
     scenario = load_scenario("quickstart", sets=["workload.ops=read"])
 
-    curves = load_curves(scenario, jobs=1, replications=2, requests=400, points_max=8)
+    curves = load_curves(
+        scenario, CurveSettings(replications=2, requests=400, points_max=8), jobs=1
+    )
 
     parts = [
         curve.points[0].offered_iops / curve.saturation_iops.mean for curve in curves
@@ -323,10 +326,10 @@ def test_a_search_with_several_workloads_finds_the_saturation_of_a_closed_loop()
         }
     )
     # With 4,000 requests the interval of the closed loop is ± 16 %, with these ± 5 %.
-    options = {"jobs": 1, "replications": 3, "requests": 16_000, "points_max": 8}
+    settings = CurveSettings(replications=3, requests=16_000, points_max=8)
 
-    searched = load_curves(several, **options)[0]
-    closed = load_curves(alone, **options)[0]
+    searched = load_curves(several, settings, jobs=1)[0]
+    closed = load_curves(alone, settings, jobs=1)[0]
 
     assert searched.is_searched
     assert searched.saturation_iops.mean == pytest.approx(
@@ -355,13 +358,7 @@ def misjudged(run, *, capacity_per_s, first_seed):
 def misjudged_curve(text, capacity_per_s):
     """Return the curve of a queue of known capacity that is misjudged at each rate once."""
     scenario = parse_scenario(text)
-    settings = BuilderSettings(
-        engine="compiled",
-        p99_bounds_ns=(),
-        replications=2,
-        requests=1000,
-        points_max=12,
-    )
+    settings = CurveSettings(replications=2, requests=1000, points_max=12)
     builder = CurveBuilder(scenario, cells(scenario)[0], settings)
     batches = builder.runs()
     batch = next(batches)
@@ -395,11 +392,11 @@ def test_a_rate_misjudged_once_does_not_end_the_search_for_saturation():
 
 def test_both_engines_give_the_same_curve():
     scenario = parse_scenario(ONE_DRIVE)
-    options = {"jobs": 1, "replications": 2, "requests": 200, "points_max": 8}
+    settings = CurveSettings(replications=2, requests=200, points_max=8)
 
-    assert load_curves(scenario, engine="simpy", **options) == load_curves(
-        scenario, **options
-    )
+    assert load_curves(
+        scenario, settings._replace(engine="simpy"), jobs=1
+    ) == load_curves(scenario, settings, jobs=1)
 
 
 @pytest.mark.parametrize(
@@ -429,7 +426,7 @@ def test_points_come_one_by_one_until_the_caller_stops():
     # Given a caller that stops after three points
     scenario = load_scenario("quickstart", sets=["workload.ops=read", "schemes=rep:3"])
     points = []
-    (builder,) = curve_builders(scenario, replications=2, requests=500)
+    (builder,) = curve_builders(scenario, CurveSettings(replications=2, requests=500))
 
     for new in new_points([builder], jobs=1, should_stop=lambda: len(points) >= 3):
         points.append(new.point)
@@ -464,10 +461,10 @@ def test_the_pool_answers_items_that_are_appended_while_it_works():
     scenario = parse_scenario(
         ONE_DRIVE.replace("requests", "queue_depth = 1\nrequests")
     )
-    options = {"replications": 2, "requests": 300, "points_max": 9}
+    settings = CurveSettings(replications=2, requests=300, points_max=9)
 
-    alone = load_curves(scenario, jobs=1, **options)
-    together = load_curves(scenario, jobs=2, **options)
+    alone = load_curves(scenario, settings, jobs=1)
+    together = load_curves(scenario, settings, jobs=2)
 
     assert alone == together
 
@@ -494,7 +491,9 @@ def test_clients_limit_a_curve_only_where_they_are_stated(stated):
     sets = ["workload.clients=1"] if stated else []
     scenario = parse_scenario(WIRES, sets=sets)
 
-    (curve,) = load_curves(scenario, jobs=1, replications=2, requests=400, points_max=8)
+    (curve,) = load_curves(
+        scenario, CurveSettings(replications=2, requests=400, points_max=8), jobs=1
+    )
 
     # Each frame of 1,448 bytes has 90 more on the wire.
     one_client_per_s = 1.25e9 / (2**18 * (1 + 90 / 1448))

@@ -238,7 +238,7 @@ def test_curves_of_a_plan_stop_at_the_two_cheapest_other_schemes(document, monke
     simulated = []
     monkeypatch.setattr(
         "stripesim.scenarios.answers.plan.curves.load_curves",
-        lambda scenarios, **options: simulated.extend(scenarios),
+        lambda scenarios, _, **options: simulated.extend(scenarios),
     )
 
     curves_of_plan(

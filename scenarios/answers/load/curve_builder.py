@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import log
 from typing import Final, NamedTuple
 
@@ -32,6 +33,18 @@ from stripesim.sim.observe.intervals import (
     is_narrow,
     student_interval,
 )
+
+#: Runs of each point, with different seeds.
+REPLICATIONS: Final = 5
+#: Points of one curve.
+POINTS_MAX: Final = 14
+
+# Requests of one run: for each OSD, at least, and at most.
+_REQUESTS_PER_OSD: Final = 250
+_REQUESTS_MIN: Final = 6000
+_REQUESTS_MAX: Final = 20_000
+# Requests of one run for objects in buckets: each of their sizes is a curve, and a PUT has 300 steps or more.
+_REQUESTS_S3: Final = 2000
 
 # Rates that every curve has, as parts of saturation.
 _FIRST_PARTS: Final = (0.1, 0.3, 0.5, 0.7, 0.85, 0.95)
@@ -73,35 +86,34 @@ _RISE_MIN: Final = 0.1
 Batch = Generator[list[RateRun], list[RateMeasurement], None]
 
 
-class BuilderSettings(NamedTuple):
+class CurveSettings(NamedTuple):
     """How to build a curve.
 
     Attributes
     ----------
     engine
         ``compiled`` or ``simpy``.
-    p99_bounds_ns
-        Bounds of the 99th percentile to find the highest rate for [ns].
+    p99_bounds_s
+        Bounds of the 99th percentile [s] to find the highest rate for. That of ``[plan]`` is added.
     replications
-        Runs of each point [count].
+        Runs of each point [count], at least 2. Their seeds are the scenario's plus 0, 1, …, for all schemes
+        alike. With `plan.interval_percent`, steady points run under further seeds until their mean latency
+        and 99th percentile are known that well.
     requests
-        Requests of each run [count].
+        Requests of each run [count]. Default: 6,000 to 20,000, by the number of OSDs, and 2,000 with kind s3.
+        Runs near and past saturation have three times as many, or nine if the latency still rises.
     points_max
-        Points of the curve [count].
+        Points of each curve [count].
     unchecked
         Keep the numbers of runs that the audit refuses.
-    interval_percent
-        Largest half of the interval of each mean and 99th percentile, of its value [%]. None runs the
-        replications alone.
     """
 
-    engine: str
-    p99_bounds_ns: tuple[float, ...]
-    replications: int
-    requests: int
-    points_max: int
+    engine: str = "compiled"
+    p99_bounds_s: Sequence[float] = ()
+    replications: int = REPLICATIONS
+    requests: int | None = None
+    points_max: int = POINTS_MAX
     unchecked: bool = False
-    interval_percent: float | None = None
 
 
 class NewPoint(NamedTuple):
@@ -165,13 +177,41 @@ class CurveBuilder:
 
     scenario: Scenario
     cell: Cell
-    settings: BuilderSettings
+    settings: CurveSettings
     rates: list[_Rate] = field(default_factory=list)
     new: list[NewPoint] = field(default_factory=list)  # Not taken by `take_new` yet.
     saturation: Interval | None = None
     is_searched: bool = False
     limited_by: str | None = None
     bound: Bound | None = None
+
+    @cached_property
+    def requests(self) -> int:
+        """Requests of a run [count], more for a larger cluster."""
+        if self.settings.requests:
+            return self.settings.requests
+        if self.scenario.workload.is_s3:
+            return _REQUESTS_S3
+        wanted = _REQUESTS_PER_OSD * self.scenario.cluster.osd_count
+        return min(_REQUESTS_MAX, max(_REQUESTS_MIN, wanted))
+
+    @cached_property
+    def p99_bounds_ns(self) -> tuple[float, ...]:
+        """Bounds of the 99th percentile [ns], with that of a plan."""
+        bounds_s = set(self.settings.p99_bounds_s)
+        plan = self.scenario.plan
+        if plan is not None and plan.p99_ms is not None:
+            bounds_s.add(plan.p99_ms / 1e3)
+        return tuple(bound_s * 1e9 for bound_s in sorted(bounds_s))
+
+    @property
+    def interval_percent(self) -> float | None:
+        """Largest half of the interval of each mean and 99th percentile, of its value [%].
+
+        None runs the replications alone.
+        """
+        plan = self.scenario.plan
+        return None if plan is None else plan.interval_percent
 
     @property
     def is_begun(self) -> bool:
@@ -227,9 +267,7 @@ class CurveBuilder:
             limited_by=self.limited_by,
             bound=self.bound,
             knee_iops=_knee(steady),
-            within=tuple(
-                _within(steady, bound_ns) for bound_ns in self.settings.p99_bounds_ns
-            ),
+            within=tuple(_within(steady, bound_ns) for bound_ns in self.p99_bounds_ns),
             replications=len(steady[0].measured)
             if steady
             else self.settings.replications,
@@ -346,9 +384,7 @@ class CurveBuilder:
         else:
             # At least as long as at lower rates, where the latency settles sooner.
             below = [one.requests for one in self.rates if one.per_s < per_s]
-            longer = (
-                max(below, default=self.settings.requests) // self.settings.requests
-            )
+            longer = max(below, default=self.requests) // self.requests
             rate = yield from self._measure(shares, per_s, longer=longer)
             while not rate.is_steady and longer < _LONGER_MAX:
                 longer *= _LONGER
@@ -363,7 +399,7 @@ class CurveBuilder:
 
         All rates have the same seeds, so that each seed has a knee of its own.
         """
-        percent = self.settings.interval_percent
+        percent = self.interval_percent
         if percent is None:
             return
         # The first seeds are those of the curve and those that confirm a rate.
@@ -403,7 +439,7 @@ class CurveBuilder:
         """
         if rate.is_steady:
             return rate
-        longer = rate.requests // self.settings.requests
+        longer = rate.requests // self.requests
         again = yield from self._measure(
             shares,
             rate.per_s,
@@ -421,7 +457,7 @@ class CurveBuilder:
         first_seed: int = 0,
     ) -> Generator[list[RateRun], list[RateMeasurement], _Rate]:
         """Run all replications of one rate."""
-        requests = longer * self.settings.requests
+        requests = longer * self.requests
         rates_per_s = tuple(share * per_s for share in shares)
         runs = [
             self._run(first_seed + number, rates_per_s=rates_per_s, requests=requests)
@@ -439,7 +475,7 @@ class CurveBuilder:
         clients = self.scenario.workload.clients
         # Each client keeps a whole number of requests in flight.
         kept = -(-in_flight // clients) * clients
-        requests = max(_LONGER * self.settings.requests, _ROUNDS * kept)
+        requests = max(_LONGER * self.requests, _ROUNDS * kept)
         return self._run(number, in_flight=in_flight, requests=requests)
 
     def _run(
@@ -488,7 +524,7 @@ class CurveBuilder:
                 score = rise
             crosses = any(
                 rate.p99_ns <= bound_ns < after.p99_ns
-                for bound_ns in self.settings.p99_bounds_ns
+                for bound_ns in self.p99_bounds_ns
             )
             # Before any gap that only rises, the one that is widest for its purpose.
             if width > _KNEE_WIDTH and index in (best - 1, best):

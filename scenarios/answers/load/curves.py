@@ -13,9 +13,10 @@ from typing import Final, NamedTuple
 
 from stripesim.models.problems import first_problem
 from stripesim.scenarios.answers.load.curve_builder import (
+    POINTS_MAX,
     Batch,
-    BuilderSettings,
     CurveBuilder,
+    CurveSettings,
     NewPoint,
 )
 from stripesim.scenarios.answers.load.rate_runs import (
@@ -36,34 +37,18 @@ from stripesim.sim.observe.progress import OnStep, silent
 
 #: Largest number of curves of one scenario.
 CURVES_MAX: Final = 24
-#: Runs of each point, with different seeds.
-REPLICATIONS: Final = 5
-#: Points of one curve.
-POINTS_MAX: Final = 14
 #: Batches of runs that find the saturation of a curve, about: steps of progress before its points.
 SEARCH_STEPS: Final = 4
 #: Steps of progress of one curve, about.
 STEPS: Final = POINTS_MAX + SEARCH_STEPS
 
-# Requests of one run: for each OSD, at least, and at most.
-_REQUESTS_PER_OSD: Final = 250
-_REQUESTS_MIN: Final = 6000
-_REQUESTS_MAX: Final = 20_000
-# Requests of one run for objects in buckets: each of their sizes is a curve, and a PUT has 300 steps or more.
-_REQUESTS_S3: Final = 2000
-
 
 def load_curves(
     scenario: Scenario | Sequence[Scenario],
+    settings: CurveSettings = CurveSettings(),  # noqa: B008 - immutable
     *,
-    engine: str = "compiled",
-    p99_bounds_s: Sequence[float] = (),
-    replications: int = REPLICATIONS,
-    requests: int | None = None,
-    points_max: int = POINTS_MAX,
     jobs: int | None = None,
     progress: OnStep = silent,
-    unchecked: bool = False,
 ) -> list[LoadCurve]:
     """Simulate the load curve of each scheme and kind of request of a scenario.
 
@@ -73,26 +58,13 @@ def load_curves(
         The scenario, or several to compare. Queue depth, rate and length are replaced: arrivals are Poisson
         at each rate. Several workloads keep their shares of the requests. Clients that the scenario does not
         state do not limit the rate.
-    engine
-        ``compiled`` or ``simpy``.
-    p99_bounds_s
-        Bounds of the 99th percentile [s] to find the highest rate for. That of ``[plan]`` is added.
-    replications
-        Runs of each point [count], at least 2. Their seeds are the scenario's plus 0, 1, …, for all schemes
-        alike. With `plan.interval_percent`, steady points run under further seeds until their mean latency
-        and 99th percentile are known that well.
-    requests
-        Requests of each run [count]. Default: 6,000 to 20,000, by the number of OSDs, and 2,000 with kind s3.
-        Runs near and past saturation have three times as many, or nine if the latency still rises.
-    points_max
-        Points of each curve [count].
+    settings
+        Points and runs of each curve.
     jobs
         Worker processes [count]. None uses all cores. 1 runs everything in this process.
     progress
         Called after each point with its scheme and rate, and after each batch of runs that looks for the
         saturation.
-    unchecked
-        Keep the numbers of runs that the audit refuses.
 
     Returns
     -------
@@ -107,65 +79,23 @@ def load_curves(
     RefusedError
         If the audit refuses the saturation of a curve.
     """
-    builders = curve_builders(
-        scenario,
-        engine=engine,
-        p99_bounds_s=p99_bounds_s,
-        replications=replications,
-        requests=requests,
-        points_max=points_max,
-        unchecked=unchecked,
-    )
+    builders = curve_builders(scenario, settings)
     for curve, point in new_points(builders, jobs=jobs, on_search=progress):
         progress(f"{curve.cell.scheme} at {rounded_rate(point.offered_iops)}/s")
     return [builder.curve() for builder in builders if builder.is_begun]
 
 
 def curve_builders(
-    scenario: Scenario | Sequence[Scenario],
-    *,
-    engine: str = "compiled",
-    p99_bounds_s: Sequence[float] = (),
-    replications: int = REPLICATIONS,
-    requests: int | None = None,
-    points_max: int = POINTS_MAX,
-    unchecked: bool = False,
+    scenario: Scenario | Sequence[Scenario], settings: CurveSettings
 ) -> list[CurveBuilder]:
-    """Return a builder for each cell of each scenario. Parameters and errors are those of `load_curves`."""
+    """Return a builder for each cell of each scenario. The errors are those of `load_curves`."""
     scenarios = [scenario] if isinstance(scenario, Scenario) else list(scenario)
     builders = []
     for asked in (one.with_enough_clients() for one in scenarios):
         check_load(asked)
         check_schemes(asked, build_models(asked))
-        settings = BuilderSettings(
-            engine=engine,
-            p99_bounds_ns=_bounds_ns(asked, p99_bounds_s),
-            replications=replications,
-            requests=requests or _requests_of(asked),
-            points_max=points_max,
-            unchecked=unchecked,
-            interval_percent=None
-            if asked.plan is None
-            else asked.plan.interval_percent,
-        )
         builders += [CurveBuilder(asked, cell, settings) for cell in cells(asked)]
     return builders
-
-
-def _bounds_ns(scenario: Scenario, p99_bounds_s: Sequence[float]) -> tuple[float, ...]:
-    """Return the latency bounds [ns], with that of a plan."""
-    bounds_s = set(p99_bounds_s)
-    if scenario.plan is not None and scenario.plan.p99_ms is not None:
-        bounds_s.add(scenario.plan.p99_ms / 1e3)
-    return tuple(bound_s * 1e9 for bound_s in sorted(bounds_s))
-
-
-def _requests_of(scenario: Scenario) -> int:
-    """Return the requests of a run, more for a larger cluster."""
-    if scenario.workload.is_s3:
-        return _REQUESTS_S3
-    wanted = _REQUESTS_PER_OSD * scenario.cluster.osd_count
-    return min(_REQUESTS_MAX, max(_REQUESTS_MIN, wanted))
 
 
 def check_load(scenario: Scenario) -> None:

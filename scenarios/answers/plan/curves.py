@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from stripesim.scenarios.answers.load.curve_builder import CurveSettings
 from stripesim.scenarios.answers.load.curves import SEARCH_STEPS, load_curves
 from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.plan.candidates import scenario_of_result
@@ -75,10 +76,12 @@ def curves_of_plan(
 
     return load_curves(
         [scenario_of_result(scenario, plan, by_scheme[name]) for name in names],
-        engine=engine,
-        p99_bounds_s=bounds_s,
-        replications=_PLAN_REPLICATIONS,
-        requests=requests,
-        points_max=_PLAN_POINTS,
+        CurveSettings(
+            engine=engine,
+            p99_bounds_s=bounds_s,
+            replications=_PLAN_REPLICATIONS,
+            requests=requests,
+            points_max=_PLAN_POINTS,
+        ),
         progress=on_step,
     )

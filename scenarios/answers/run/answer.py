@@ -36,7 +36,7 @@ _ROWS_WIDTH: Final = 100
 _INTERRUPTED: Final = 130
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@dataclass(kw_only=True, repr=False, eq=False)
 class ScenarioResult(Answer):
     """The results of a scenario.
 
@@ -96,7 +96,7 @@ class ScenarioResult(Answer):
         left_out = self.rows.height - NOTEBOOK_ROWS_MAX
         return html_table(self.rows.head(NOTEBOOK_ROWS_MAX)) + left_out_html(left_out)
 
-    def _derived(self) -> Mapping[str, Any]:
+    def __post_init__(self) -> None:
         rows = self.rows.to_dicts()
         document: dict[str, Any] = {
             "provenance": self.provenance,
@@ -114,10 +114,10 @@ class ScenarioResult(Answer):
             "latencies": self.latencies,
             "sentences": load_sentences(rows),
         }
-        alerts = []
         if self.stopped:
             document["stopped"] = "interrupted"
-            alerts.append("stopped: results cover the finished cells only")
+            self.alerts = ["stopped: results cover the finished cells only"]
+            self.status = _INTERRUPTED
         where_known = {
             "advice": self.advice,
             "purchases": self.purchases,
@@ -125,15 +125,11 @@ class ScenarioResult(Answer):
             "capacity": self.capacities,
         }
         document |= {key: value for key, value in where_known.items() if value}
-        return {
-            "document": document,
-            "shown": list(self._parts()),
-            "warnings": [*map(str, self.outside), *self.holes],
-            "alerts": alerts,
-            "files": self._files,
-            "figures": self._figures,
-            "status": _INTERRUPTED if self.stopped else 0,
-        }
+        self.document = document
+        self.shown = list(self._parts())
+        self.warnings = [*map(str, self.outside), *self.holes]
+        self.files = self._files
+        self.figures = self._figures
 
     def _parts(self) -> Iterator[str | Table | TerminalPart]:
         """Yield what to buy first, the tables, and then the other sentences."""

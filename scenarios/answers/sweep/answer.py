@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _STATUS_INTERRUPTED: Final = 130
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@dataclass(kw_only=True, repr=False, eq=False)
 class SweepResult(Answer):
     """The results of a sweep, complete or interrupted.
 
@@ -60,23 +60,20 @@ class SweepResult(Answer):
         stopped = f", stopped: {self.stopped}" if self.stopped else ""
         return f"{self.rows.height:,} rows{failed}{stopped}"
 
-    def _derived(self) -> Mapping[str, Any]:
-        warnings = [*map(str, self.outside), *self.falls]
-        return {
-            "document": {
-                "rows": self.rows.to_dicts(),
-                "aggregated": self.aggregated.to_dicts(),
-                "provenance": self.provenance,
-                "failed": self.failed,
-                "warnings": [*warnings, *self.refusals],
-            },
-            "shown": [for_terminal(means_table(self.aggregated, self.plan.keys))],
-            "warnings": warnings,
-            "alerts": list(self._alerts()),
-            "files": self._files,
-            "figures": self._figures,
-            "status": self._status(),
+    def __post_init__(self) -> None:
+        self.warnings = [*map(str, self.outside), *self.falls]
+        self.document = {
+            "rows": self.rows.to_dicts(),
+            "aggregated": self.aggregated.to_dicts(),
+            "provenance": self.provenance,
+            "failed": self.failed,
+            "warnings": [*self.warnings, *self.refusals],
         }
+        self.shown = [for_terminal(means_table(self.aggregated, self.plan.keys))]
+        self.alerts = list(self._alerts())
+        self.files = self._files
+        self.figures = self._figures
+        self.status = self._status()
 
     def _status(self) -> int:
         if self.stopped == INTERRUPTED:

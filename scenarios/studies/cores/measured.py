@@ -51,7 +51,7 @@ class CoresRow(PublishedRow):
 
     @property
     def claim_id(self) -> str:
-        """Id of the row's claim."""
+        """Id of the row, and what it states."""
         return f"{self.id}:{self.quantity}"
 
     @property

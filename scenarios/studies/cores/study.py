@@ -7,11 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from stripesim.calibration.ledger.verdicts import Claim, Ledger
+from stripesim.calibration.ledger.verdicts import Claim, Ledger, judge
 from stripesim.scenarios.studies.base import Setting, Study
-from stripesim.scenarios.studies.cores.claims import claims_of, ledger_for
-from stripesim.scenarios.studies.cores.measured import load
+from stripesim.scenarios.studies.cores.measured import TOLERANCE, CoresRow, load
 from stripesim.scenarios.studies.cores.runs import PARAMETERS, tasks_for
+from stripesim.scenarios.studies.published_rows import simulated_values
 from stripesim.scenarios.studies.tasks import Row, Task
 
 
@@ -22,7 +22,7 @@ class CoresStudy(Study):
 
     def claims(self) -> tuple[Claim, ...]:
         """Return one claim for each shipped row."""
-        return claims_of(load())
+        return _claims(load())
 
     def parameters(self) -> list[Row]:
         """List the numbers by which one OSD alone, and a cluster of Ceph 16, differ from the set `nvme`."""
@@ -35,7 +35,10 @@ class CoresStudy(Study):
     def ledger(self, setting: Setting, rows: pl.DataFrame) -> Ledger:
         """Judge result rows against measured ones."""
         measured = load(setting.options.get("data"))
-        return ledger_for(measured, rows.iter_rows(named=True), self.parameters())
+        values, reasons = simulated_values(rows.iter_rows(named=True), "claim")
+        return judge(
+            _claims(measured), values, reasons=reasons, parameters=self.parameters()
+        )
 
     def provenance(self, setting: Setting, tasks: Sequence[Task]) -> dict[str, Any]:
         """Return the parameter set, the folder of measurements, and the number of its rows."""
@@ -45,6 +48,10 @@ class CoresStudy(Study):
             "data": "shipped" if data is None else str(data),
             "rows": len(load(data)),
         }
+
+
+def _claims(rows: Sequence[CoresRow]) -> tuple[Claim, ...]:
+    return tuple(row.claim("cores", TOLERANCE) for row in rows)
 
 
 STUDY = CoresStudy()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from stripesim.calibration.ledger.verdicts import Claim, Ledger, judge
+from stripesim.scenarios.studies.published_rows import simulated_values
 from stripesim.scenarios.studies.s3.counted import CountedRow
 from stripesim.scenarios.studies.s3.measured import (
     RATIO_TOLERANCE,
@@ -20,7 +21,7 @@ _SAME = ("system", "hardware", "op", "state", "metric", "unit")
 
 def claims_of(rows: Sequence[ObjectRow]) -> tuple[Claim, ...]:
     """Turn measured rows into claims: a value by the row's `id`, and ratios as ``id/id``."""
-    values = [_claim(row) for row in rows]
+    values = [row.claim("s3", VALUE_TOLERANCE) for row in rows]
     return (*values, *(_ratio(row, base) for row, base in _pairs(rows)))
 
 
@@ -34,30 +35,6 @@ def _pairs(rows: Sequence[ObjectRow]) -> Iterator[tuple[ObjectRow, ObjectRow]]:
             base = first.setdefault(key, row)
             if base is not row and getattr(base, varied) != getattr(row, varied):
                 yield row, base
-
-
-def _claim(row: ObjectRow) -> Claim:
-    return Claim(
-        id=row.id,
-        paper="s3",
-        locus=row.source,
-        metric=row.metric,
-        scheme=row.scheme,
-        baseline="",
-        pattern="",
-        op=row.op,
-        block_size=row.block,
-        published=row.published,
-        published_text=row.value,
-        unit=row.unit,
-        kind="exact",
-        role=row.role,
-        compare="value",
-        tolerance=VALUE_TOLERANCE,
-        note=row.note,
-        statement=f"{row.metric} of {row.op} of {row.block}, {row.scheme}, {row.threads}, {row.state}: "
-        f"{row.hardware}",
-    )
 
 
 def _ratio(row: ObjectRow, base: ObjectRow) -> Claim:
@@ -97,9 +74,7 @@ def ledger_for(
     counted: Sequence[CountedRow] = (),
 ) -> Ledger:
     """Judge result rows against measured ones."""
-    found = {row["row_id"]: row for row in simulated}
-    values = {name: row["value"] for name, row in found.items()}
-    reasons = {name: row["reason"] for name, row in found.items() if row["reason"]}
+    values, reasons = simulated_values(simulated)
     reasons |= {
         row.id: f"no model of a cluster that is {row.state}"
         for row in rows
@@ -115,7 +90,7 @@ def ledger_for(
     of_counts = [claim for row in counted for claim in row.claims()]
     return judge(
         (*claims_of(rows), *of_counts),
-        {name: value for name, value in values.items() if value is not None},
+        values,
         reasons=reasons,
         parameters=parameters,
     )

@@ -59,6 +59,11 @@ class ObjectRow(PublishedRow):
         return "not-derivable" if "aged" in self.state else "held-out"
 
     @property
+    def conditions(self) -> str:
+        """Scheme, load and state of the cluster."""
+        return f"{super().conditions}, {self.state}"
+
+    @property
     def group(self) -> tuple[str, ...]:
         """Everything that rows of one run share."""
         return (
