@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections import Counter
 from dataclasses import replace
 
@@ -75,12 +76,54 @@ def test_a_folder_may_have_times_alone(tmp_path):
     shipped = study_folder("changes") / "data" / FILE
     header, first, *_ = shipped.read_text(encoding="utf-8").splitlines()
     (tmp_path / FILE).write_text(f"{header}\n{first}\n", encoding="utf-8")
-    (entry,) = study_named("changes").run(data=tmp_path).ledger.entries
+    result = study_named("changes").run(data=tmp_path)
+    (entry,) = result.ledger.entries
     assert entry.claim.id == "timed20:rep:3:whole:balanced:drain"
     assert entry.claim.role == "held-out"
     assert entry.claim.published == pytest.approx(3.34)
     # A map of the command 50 ms after it, up_thru 1 s later, and five or more objects, 30 ms apart.
     assert 1.05 + 5 * 0.03 < entry.simulated < 3
+    # 3.34 s are within 0.9 to 1.66 times the simulated 2.2 s.
+    assert result.document["intervals"] == {"held-out": {"rows": 1, "within": 1}}
+    assert list(result.figures()) == ["times"]
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        ("release", "17.2.6"),
+        ("scheme", "rep"),
+        ("pool_kind", "optimised"),
+        ("kind", "out"),
+        ("profile", "speedy"),
+        ("profile", "wpq;balanced"),
+        ("maps_s", "1.00"),
+        ("maps_s", "0;2;1"),
+        ("clean_s", "-1"),
+        ("clean_s", ""),
+        ("group_objects", "6;x"),
+        ("recovery_sync_ms", "0"),
+    ],
+)
+def test_a_wrong_cell_is_named_with_its_line(tmp_path, column, text):
+    with (study_folder("changes") / "data" / FILE).open(encoding="utf-8") as shipped:
+        row = next(csv.DictReader(shipped))
+    with (tmp_path / FILE).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(row))
+        writer.writeheader()
+        writer.writerow({**row, column: text})
+    with pytest.raises(
+        ValueError, match=rf"^timed\.csv:2: {column}: got '{text}', wanted "
+    ):
+        load_timed(tmp_path)
+
+
+def test_a_table_with_a_header_alone_is_refused(tmp_path):
+    shipped = study_folder("changes") / "data" / FILE
+    header = shipped.read_text(encoding="utf-8").splitlines()[0]
+    (tmp_path / FILE).write_text(header + "\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"timed\.csv:1: got a header alone"):
+        load_timed(tmp_path)
 
 
 def test_a_folder_without_changes_is_refused(tmp_path):
@@ -99,7 +142,7 @@ def test_roles_of_times_are_those_fixed_before_they_were_compared():
         ("rep:3", "calibration"): 5,
         ("rep:3", "held-out"): 7,
         ("rs:6,3", "calibration"): 3,
-        ("rs:6,3", "held-out"): 9,
+        ("rs:6,3", "held-out"): 21,
         ("rs:4,2", "held-out"): 8,
     }
     assert {claim.tolerance for claim in claims} == {0.3}

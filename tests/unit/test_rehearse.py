@@ -22,6 +22,7 @@ from stripesim.scenarios.answers.rehearse.commands import commands_of
 from stripesim.scenarios.answers.rehearse.exact_movement import exact_movements
 from stripesim.scenarios.answers.rehearse.rehearse import rehearse
 from stripesim.scenarios.answers.rehearse.tables import (
+    interval_text,
     table_of_durations,
     table_of_settings,
 )
@@ -684,3 +685,12 @@ def test_recovery_by_the_log_reserves_all_members():
     for by_log, turns in ((False, 1), (True, 2)):
         backfills = backfills_of(exact, by_log=by_log)
         assert schedule_s(backfills, group_s=1.0, slots=1, osds=7) == turns
+
+
+def test_an_interval_that_is_cut_at_zero_shows_one_end():
+    def text(low_s, high_s):
+        return interval_text({"duration_low_s": low_s, "duration_high_s": high_s})
+
+    assert text(0.0, 5.0) == "up to 5 s"
+    assert text(4.0, 5.0) == "4 s to 5 s"
+    assert text(None, 5.0) == "–"

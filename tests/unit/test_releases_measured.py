@@ -7,6 +7,7 @@ import pytest
 from stripesim.models.coding import parse_scheme
 from stripesim.models.problems import MeasuredError
 from stripesim.scenarios.studies.ceph16.cluster import acting_sets
+from stripesim.scenarios.studies.registry import study_named
 from stripesim.scenarios.studies.releases.claims import calibration_runs, claims_of
 from stripesim.scenarios.studies.releases.machine import models_of, pool_of
 from stripesim.scenarios.studies.releases.measured import (
@@ -19,6 +20,7 @@ from stripesim.scenarios.studies.releases.runs import metrics_of, predict
 from stripesim.sim.ceph.cluster import NO_OSD
 from support.messages import states
 
+KIB = 1 << 10
 MIB = 1 << 20
 COLUMNS = (
     "run_id,scheme,k,m,op,pattern,bs,qd,ops,image_mb,N_dev_rd_per_client_byte,"
@@ -150,6 +152,43 @@ def test_crush_places_every_width_on_the_sixteen_osds(width):
     assert acting.shape == (32, width)
     assert (acting != NO_OSD).all()
     assert all(len(set(row)) == width for row in acting.tolist())
+
+
+def test_a_row_of_ones_own_is_drawn(tmp_path):
+    result = study_named("releases").run(data=str(folder_with(tmp_path, ROW)))
+    assert list(result.figures()) == ["measured-simulated"]
+
+
+@pytest.mark.parametrize(
+    ("k", "m", "length_bytes", "offset_bytes", "wanted"),
+    [
+        # One chunk and its parities.
+        (8, 3, 4 * KIB, 16 * KIB, (1, 3)),
+        (10, 4, 16 * KIB, 16 * KIB, (4, 4 * 4)),
+        # Four chunks in one stripe of eight; two in each of two stripes of ten.
+        (8, 3, 64 * KIB, 64 * KIB, (16, 3 * 4)),
+        (10, 4, 64 * KIB, 8 * 16 * KIB, (16, 4 * 2 * 4)),
+        # 64 chunks are eight whole stripes of eight. From chunk 128 on, they are in stripes 12 to 19 of ten.
+        (8, 3, MIB, MIB, (256, 3 * 8 * 4)),
+        (10, 4, MIB, 2 * MIB, (256, 4 * 8 * 4)),
+    ],
+)
+def test_pages_of_a_wide_code_by_hand(
+    tmp_path, k, m, length_bytes, offset_bytes, wanted
+):
+    """Pages of 4 KiB that a write puts on data shards, and on all parities."""
+    row = ROW.replace("ec83f,8,3", f"ec{k}{m}f,{k},{m}")
+    (one,) = load(folder_with(tmp_path, row)).runs
+    context = pool_of(one.pooled, one.run.coded).contexts[0]
+    plan = context.plan_write(
+        offset_bytes=offset_bytes,
+        length_bytes=length_bytes,
+        object_size_bytes=4 * MIB,
+    )
+    pages = [0, 0]
+    for extent in plan.writes:
+        pages[extent.shard >= k] += extent.length_bytes // (4 * KIB)
+    assert tuple(pages) == wanted
 
 
 def test_a_hinted_write_gives_every_shard_a_transaction(tmp_path):

@@ -155,7 +155,7 @@ def _points(trade_off: Mapping[str, Any] | None) -> Table:
     columns = [
         "settings",
         "duration",
-        "interval",
+        "interval of the simulation alone",
         "requests/s",
         "p99 [ms]",
         "p99 before [ms]",

@@ -83,9 +83,11 @@ def _time_text(values: Mapping[str, Any]) -> str:
 
 
 def interval_text(values: Mapping[str, Any]) -> str:
-    """Write the interval of a duration, or a dash without one."""
+    """Write the interval of a duration, with one end if the other is cut at 0 s, or a dash without one."""
     low_s = values.get("duration_low_s")
     high_s = values.get("duration_high_s")
     if low_s is None or high_s is None:
         return "–"
+    if low_s <= 0:
+        return f"up to {duration_text(high_s)}"
     return f"{duration_text(low_s)} to {duration_text(high_s)}"

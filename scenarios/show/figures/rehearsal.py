@@ -207,7 +207,8 @@ def _trade_off_figure(trade_off: Mapping[str, Any]) -> FigureSpec:
     )
     caption = (
         f"Duration of all changes against the clients' p99 meanwhile. {trade_off['sentence']}. Whiskers: "
-        "95 % intervals. Grey: needs a restart of all OSDs."
+        "95 % intervals of the simulation alone, without errors of the model. Grey: needs a restart of all "
+        "OSDs."
     )
     return FigureSpec(
         size=(6.4, 5.6),

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from stripesim.calibration.ledger.model_errors import COVERAGE
 from stripesim.calibration.ledger.verdicts import Claim, Ledger, judge
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.answers.run.execute import parameters_of
-from stripesim.scenarios.studies.base import Setting, Study
+from stripesim.scenarios.show.tables import Table
+from stripesim.scenarios.studies.base import Setting, Study, StudyResult
 from stripesim.scenarios.studies.ceph16.cluster import PARAMETERS, models_for
 from stripesim.scenarios.studies.changes.claims import simulated_metric, simulated_time
 from stripesim.scenarios.studies.changes.measured import (
@@ -38,6 +41,7 @@ class ChangesStudy(Study):
     """Shards and bytes that planned changes move, and their times. Nothing is fitted."""
 
     name = "changes"
+    prints_tables = True
 
     def parameters(self) -> list[Row]:
         """List the numbers of the cluster's models."""
@@ -90,9 +94,56 @@ class ChangesStudy(Study):
         claims = (*counted, *timed_claims)
         return judge(claims, values, parameters=self.parameters())
 
+    def result(
+        self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]
+    ) -> StudyResult:
+        """Judge the claims, and count by role the measured times that intervals hold."""
+        result = super().result(setting, tasks, rows)
+        return replace(result, fields={"intervals": interval_coverage(result)})
+
+    def figure_stems(self, result: StudyResult) -> Collection[str]:
+        """Return the figures that the rows allow: a folder may have bytes or times alone."""
+        needed = {"bytes": "change", "times": "timed_id"}
+        return [stem for stem, key in needed.items() if key in result.rows.columns]
+
+    def tables(self, result: StudyResult) -> Sequence[Table]:
+        """Return how many measured times are within their intervals, by role."""
+        lines = [
+            (role, count["rows"], count["within"])
+            for role, count in interval_coverage(result).items()
+        ]
+        if not lines:
+            return ()
+        columns = ("role", "timed changes", "measured time within the interval")
+        title = f"Intervals of times until clean, meant to hold {COVERAGE:.0%}"
+        return (Table(title, columns, lines),)
+
     def provenance(self, setting: Setting, tasks: Sequence[Task]) -> dict[str, Any]:
         """Return the generation and the parameter set."""
         return {"generation": "pacific", "parameters": PARAMETERS}
+
+
+def interval_coverage(result: StudyResult) -> dict[str, dict[str, int]]:
+    """Return for each role how many timed changes there are, and how many intervals hold the measured time.
+
+    A calibration change is left out of its own interval.
+    """
+    if "timed_id" not in result.rows.columns:
+        return {}
+    columns = ("timed_id", "time_until_clean_low_s", "time_until_clean_high_s")
+    timed = result.rows.filter(pl.col("timed_id").is_not_null()).select(columns)
+    intervals_s = {name: (low_s, high_s) for name, low_s, high_s in timed.iter_rows()}
+    counts: dict[str, dict[str, int]] = {}
+    for entry in result.ledger.entries:
+        claim = entry.claim
+        if claim.id not in intervals_s:
+            continue
+        low_s, high_s = intervals_s[claim.id]
+        assert isinstance(claim.published, float), claim.id
+        count = counts.setdefault(claim.role, {"rows": 0, "within": 0})
+        count["rows"] += 1
+        count["within"] += low_s <= claim.published <= high_s
+    return counts
 
 
 def _counted(
