@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-#: Relative step for derivatives, which must exceed the noise of a simulation.
+#: Step of a parameter's logarithm for derivatives, which must exceed the noise of a simulation.
 _STEP = 0.05
+#: The same as a part of the standard deviation that is known beforehand, where that is a larger step. A
+#: parameter that may be off by a factor of three shows its effect over a wide step.
+_STEP_OF_PRIOR = 0.25
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,9 @@ def fit_parameters(
     Notes
     -----
     The fit minimises the sum over rows of (ln(simulated / published) / tolerance)².
+
+    A derivative is the change of a row over a step of 5 % of a parameter, or over a quarter of the prior's
+    standard deviation if that is more.
     """
     from scipy.optimize import least_squares
 
@@ -93,32 +99,26 @@ def fit_parameters(
             f"fit: got {len(rows)} rows for {len(names)} parameters, wanted at least as many"
         )
 
-    # Derivative steps are relative to the variable, so keep it away from 0: 1 + ln(value / start).
-    origin = np.log([start[name] for name in names]) - 1
-
-    def residuals(logs: Any) -> Any:
-        simulated = simulate(
-            dict(zip(names, np.exp(origin + logs).tolist(), strict=True))
-        )
-        of_rows = [
-            np.log(simulated[row] / published[row]) / tolerance[row] for row in rows
-        ]
-        of_prior = []
-        if prior:
-            # Logarithms start at 1.
-            of_prior = [
-                (log - 1) / prior[n] for n, log in zip(names, logs, strict=True)
-            ]
-        return np.array(of_rows + of_prior)
-
+    steps = np.array([_STEP] * len(names))
+    if prior:
+        steps = np.maximum(steps, [_STEP_OF_PRIOR * prior[name] for name in names])
+    residuals = _Residuals(simulate, start, published, tolerance, prior)
     limits: Any = (-np.inf, np.inf)
     if bounds:
-        limits = np.log([bounds[name] for name in names]).T - origin
+        limits = np.log([np.divide(bounds[name], start[name]) for name in names]).T
+
+    def jacobian(logs: Any) -> Any:
+        ahead = logs + np.diag(steps)
+        # Backwards at an upper bound.
+        ahead = np.where(ahead > limits[1], logs - np.diag(steps), ahead)
+        changes = [residuals(tried) - residuals(logs) for tried in ahead]
+        return np.array(changes).T / (np.diag(ahead) - logs)
+
     solution = least_squares(
         residuals,
-        np.ones(len(names)),
+        np.zeros(len(names)),
+        jac=jacobian,
         bounds=limits,
-        diff_step=_STEP,
         xtol=1e-3,
         ftol=1e-3,
         max_nfev=most,
@@ -128,7 +128,9 @@ def fit_parameters(
     spread = 1.96 * np.sqrt(np.diag(covariance))
     leverages = np.einsum("ij,jk,ik->i", solution.jac, covariance, solution.jac)
     return Fit(
-        parameters=tuple(map(_fitted, names, origin + solution.x, spread)),
+        parameters=tuple(
+            map(_fitted, names, np.log(list(start.values())) + solution.x, spread)
+        ),
         errors={
             row: float(np.exp(residual * tolerance[row]) - 1)
             for row, residual in zip(rows, solution.fun.tolist(), strict=False)
@@ -137,6 +139,49 @@ def fit_parameters(
         covariance=covariance,
         leverages=dict(zip(rows, leverages.tolist(), strict=False)),
     )
+
+
+class _Residuals:
+    """The weighted errors of rows and priors, by the logarithms of the parameters over their start."""
+
+    def __init__(
+        self,
+        simulate: Callable[[Mapping[str, float]], Mapping[str, float]],
+        start: Mapping[str, float],
+        published: Mapping[str, float],
+        tolerance: Mapping[str, float],
+        prior: Mapping[str, float] | None,
+    ) -> None:
+        self._simulate = simulate
+        self._start = start
+        self._published = published
+        self._tolerance = tolerance
+        self._spreads = [prior[name] for name in start] if prior else []
+        # Derivatives at a point need its errors again.
+        self._known: dict[bytes, npt.NDArray[np.float64]] = {}
+
+    def __call__(self, logs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        key = logs.tobytes()
+        if key not in self._known:
+            self._known[key] = self._at(logs)
+        return self._known[key]
+
+    def _at(self, logs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        factors = np.exp(logs).tolist()
+        simulated = self._simulate(
+            {
+                name: value * factor
+                for (name, value), factor in zip(
+                    self._start.items(), factors, strict=True
+                )
+            }
+        )
+        of_rows = [
+            np.log(simulated[row] / value) / self._tolerance[row]
+            for row, value in self._published.items()
+        ]
+        of_prior = logs[: len(self._spreads)] / self._spreads
+        return np.array([*of_rows, *of_prior])
 
 
 def _fitted(name: str, log: float, half: float) -> FittedParameter:

@@ -101,6 +101,8 @@ class Run:
         Timeline of a run under faults. See `stripesim.sim.ceph.failures.results.describe`.
     processors
         Use of processors. See `stripesim.sim.observe.processors.processor_use`.
+    requests_least
+        Requests that closed loops issue at least, for rounds of their depth and periods of a CPU limit.
     requests_wanted
         Requests that closed loops should issue at least, as far as this run can tell.
     length
@@ -128,6 +130,7 @@ class Run:
     window: Window | None
     timeline: dict[str, Any] | None = None
     processors: dict[str, Any] = field(default_factory=dict)
+    requests_least: int = 0
     requests_wanted: int = 0
     length: int = 1
     counts_refused: str | None = None
@@ -668,6 +671,7 @@ def _result(
     )
     processors = {}
     refused = None
+    requests_least = 0
     requests_wanted = 0
     if whole.window is not None:
         processors = processor_use(prepared.pool.cluster, run, row, whole.counted)
@@ -676,6 +680,7 @@ def _result(
         rows = [row, *load_rows]
         is_saturated = any(one.saturated for one in rows)
         numbers = _row_numbers(prepared, row, whole, is_saturated=is_saturated)
+        requests_least = numbers.least
         requests_wanted = numbers.requests_wanted
         row = replace(row, refused=audit_row(numbers) or refused)
         load_rows = [
@@ -699,6 +704,7 @@ def _result(
         window=whole.window,
         timeline=None if faults is None else faults.timeline,
         processors=processors,
+        requests_least=requests_least,
         requests_wanted=requests_wanted,
         counts_refused=refused,
     )

@@ -31,14 +31,16 @@ def long_enough(
     checked: Callable[[Run], Run] = lambda result: result,
     *,
     compiled: CompiledGraphs | None = None,
+    is_step: bool = False,
 ) -> Run:
     """Run a cell, and run it longer until the audit accepts it or a longer run costs too much.
 
     `checked` returns a result with the refusal of a further check, if it fails that one. `compiled` are the
-    graphs of a run that differs in nothing but its seed.
+    graphs of a run that differs in nothing but its seed. A step of a fit is only made as long as rounds and
+    periods of a CPU limit need: its queues need not be steady.
     """
     result = checked(run(inputs, compiled))
-    while can_lengthen(inputs) and (length := next_length(result)) is not None:
+    while can_lengthen(inputs) and (length := next_length(result, is_step=is_step)):
         longer = replace(inputs, workload=lengthened(inputs.workload, length))
         result = checked(replace(run(longer, result.compiled), length=length))
     return result
@@ -69,11 +71,16 @@ def lengthened(
     return longer if isinstance(workload, Sequence) else longer[0]
 
 
-def next_length(result: Run) -> int | None:
-    """Return the length of the next try. None if the audit accepts a run, or a longer one costs too much."""
+def next_length(result: Run, *, is_step: bool = False) -> int | None:
+    """Return the length of the next try. None if the audit accepts a run, or a longer one costs too much.
+
+    A step of a fit is long enough with the fewest requests that the audit wants of its load.
+    """
     if result.refused is None:
         return None
     issued = len(result.requested.issued_ns)
+    if is_step and issued >= result.requests_least:
+        return None
     affordable = min(USES_MAX / max(1, result.uses), REQUESTS_MAX / issued)
     wanted = result.requests_wanted / issued
     if affordable < _GROWTH_LAST or wanted > _ROUGHLY * affordable:

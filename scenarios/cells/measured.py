@@ -26,8 +26,8 @@ REQUESTS_MAX = 300_000
 ROUNDS_MIN = 8
 REQUESTS_MIN = 6_000
 #: A larger product of a run's requests and a placement group's members is simulated on a part of the hosts,
-#: with at least `PART_HOSTS` hosts [count]. Runs of fewer than `ROUNDS_MIN` rounds are steps of a fit, which
-#: relates them to long runs, so less work is enough.
+#: with at least `PART_HOSTS` hosts [count]. Runs of `ROUNDS_MIN` rounds are steps of a fit, which relates
+#: them to long runs, so less work is enough, and their queues need not be steady.
 WORK_MAX = 1_800_000
 SHORT_WORK_MAX = 100_000
 PART_HOSTS = 16
@@ -69,6 +69,11 @@ def autoscaled_pg_num(osds: int, width: int) -> int:
     return int(2 ** max(0, round(np.log2(osds * PGS_PER_OSD / width))))
 
 
+def is_step(rounds: int) -> bool:
+    """Return True for the length of a step of a fit."""
+    return rounds <= ROUNDS_MIN
+
+
 def part_of(row: MeasuredRow, rounds: int = ROUNDS) -> MeasuredRow:
     """Return a row, or one on a half, a quarter, … of its hosts if all of them would take too long.
 
@@ -76,7 +81,7 @@ def part_of(row: MeasuredRow, rounds: int = ROUNDS) -> MeasuredRow:
     """
     width = parse_scheme(row.scheme).width
     work = row.clients * row.queue_depth * ROUNDS_MIN * width
-    work_max = WORK_MAX if rounds >= ROUNDS_MIN else SHORT_WORK_MAX
+    work_max = SHORT_WORK_MAX if is_step(rounds) else WORK_MAX
     part = 1
     while work > work_max * part:
         part *= 2
@@ -199,7 +204,9 @@ def predict(
     if change is not None:
         models = change(models)
     (cell,) = cells(scenario)
-    result = run_cell(scenario, cell, engine, models, unchecked=True)
+    result = run_cell(
+        scenario, cell, engine, models, unchecked=True, is_step=is_step(rounds)
+    )
     if result.counts_refused is not None:
         refuse(result.counts_refused)
     assert result.window is not None

@@ -116,11 +116,13 @@ def run_cell(
     *,
     unchecked: bool = False,
     compiled: CompiledGraphs | None = None,
+    is_step: bool = False,
 ) -> Run:
     """Run one cell. Closed loops too short for the audit run longer, see `stripesim.scenarios.cells.longer`.
 
     With `unchecked`, a result that the audit refuses is returned as well; the caller withholds or marks its
-    numbers. `compiled` are the op graphs of a run that differs in nothing but its seed.
+    numbers. `compiled` are the op graphs of a run that differs in nothing but its seed. `is_step` is that of
+    `long_enough`.
 
     Raises
     ------
@@ -138,6 +140,7 @@ def run_cell(
             ),
             lambda result: within_bound(scenario, cell, models, result),
             compiled=compiled,
+            is_step=is_step,
         )
     except StepsError as error:
         raise steps_problem(scenario, cell.scheme, error) from None

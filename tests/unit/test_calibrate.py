@@ -32,6 +32,7 @@ from stripesim.scenarios.answers.calibrate.parameter_file import (
     scenario_text,
 )
 from stripesim.scenarios.answers.calibrate.rows import SimulatedRow, check_rows
+from stripesim.scenarios.cells.measured import ROUNDS
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.sim.observe.audit import collecting_refusals
@@ -171,9 +172,12 @@ def test_clusters_with_a_cpu_limit_fit_wake_ups_in_place_of_drives():
     ]
     assert with_factors(models, unchanged(models, factors), "test") == models
     changed = with_factors(models, starts(models, factors), "test")
-    assert changed.threads.wake_ns == 10_000
-    # A sync costs as many wake-ups as in the set pacific, which was counted on a real Ceph: 608,465 / 38,711.
-    assert changed.threads.sync_ns == pytest.approx(10_000 * 608_465 / 38_711)
+    # The start is what was counted on a real Ceph, in the set pacific.
+    assert changed.threads.wake_ns == pytest.approx(38_711)
+    assert changed.threads.sync_ns == pytest.approx(608_465)
+    # A sync costs as many wake-ups at any other value.
+    twice = with_factors(models, {**starts(models, factors), "wake": 77.422}, "test")
+    assert twice.threads.sync_ns == pytest.approx(2 * 608_465)
     assert changed.ssd == models.ssd
 
 
@@ -192,7 +196,7 @@ def calibrated(tmp_path_factory):
         values = {**truth, "network": network}
         simulated = run.simulate(
             lambda models, values=values: with_factors(models, values, "truth"),
-            rounds=8,
+            rounds=ROUNDS,
         )
         row = run.row
         text = fio_json(

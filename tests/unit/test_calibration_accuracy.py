@@ -103,8 +103,11 @@ def test_repeats_of_one_load_give_its_noise():
         row("a", {"iops": 90.0}),
         row("b", {"iops": 110.0}),
         row("c", {"iops": 500.0}, queue_depth=16),
-        row("d", {"iops": 1.0}, op="mixed"),
-        row("e", {"iops": 9.0}, op="mixed"),
+        # Reads and writes of one mixed load, and runs under different limits
+        row("d", {"iops": 1.0}, op="mixed", part="read"),
+        row("e", {"iops": 9.0}, op="mixed", part="write"),
+        row("f", {"iops": 2.0}, op="write", run=(2.0,)),
+        row("g", {"iops": 4.0}, op="write", run=(4.0,)),
     ]
     (noise,) = repeat_noise(rows)
     # The standard deviation of 90 and 110 is 10 √2, over a mean of 100.
@@ -129,3 +132,23 @@ def test_a_latency_is_fitted_at_low_load_and_a_rate_at_high_load():
     assert both.fitted_at(0.2) == "latency_mean_ms"
     assert both.fitted_at(0.5) == "iops"
     assert row("b", {"iops": 1000.0}).fitted_at(0.2) == "iops"
+
+
+def test_runs_of_a_mixed_load_are_repeats_of_its_parts():
+    # Given the 99th percentiles of writes in two runs of 32 machines, and of reads in one of them
+    parts = [("write", 384.0), ("read", 283.116), ("write", 263.193)]
+    rows = [
+        row(
+            str(number),
+            {"latency_p99_ms": p99},
+            op="mixed",
+            part=part,
+            read_fraction=0.7,
+        )
+        for number, (part, p99) in enumerate(parts)
+    ]
+    (noise,) = repeat_noise(rows)
+    # The standard deviation of two values is their difference over √2: 120.8 / 1.414 = 85.4, over 323.6.
+    assert (noise.kind, noise.loads) == ("p99", 1)
+    assert noise.noise_percent == pytest.approx(26.4, abs=0.05)
+    assert rows[0].load_text == "rep:3 70% reads 4 KiB rand, 1 × 1, writes"

@@ -11,6 +11,8 @@ from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import parse_scheme
 from stripesim.models.problems import MeasuredError
 from stripesim.scenarios.cells.measured import (
+    ROUNDS,
+    ROUNDS_MIN,
     groups_of,
     models_of,
     part_of,
@@ -323,6 +325,20 @@ def test_costs_of_erasure_codes_follow_from_the_set_pacific():
     assert found == pytest.approx(erasure_costs(), rel=0.1)
 
 
+def test_a_step_of_a_fit_is_no_longer_than_its_rounds(tmp_path):
+    # Given 16 loops of 128 reads on two drives, nearly all of which wait at one of them: the audit asks that
+    # it completes as many as wait there, and a step of a fit only for eight rounds.
+    row = load(folder(tmp_path, {"clients": "16", "queue_depth_total": "2048"}))[0][0]
+    hardware = hardware_of(row, load(tmp_path)[1], "")
+
+    step, longer = (
+        predict([row], hardware, rounds=rounds)[0] for rounds in (ROUNDS_MIN, 9)
+    )
+
+    assert step["requests"] <= 8 * 2048 < longer["requests"]
+    assert step["iops"] == pytest.approx(longer["iops"], rel=0.1)
+
+
 def test_some_hosts_represent_many_at_the_same_load_per_host(tmp_path):
     many = {
         "nodes": "64",
@@ -343,5 +359,5 @@ def test_some_hosts_represent_many_at_the_same_load_per_host(tmp_path):
         assert part_of(load(folder(tmp_path, {**many, **less}))[0][0]).nodes == 64
     # A step of a fit is a short run, and 16 hosts are enough for it: 64 / 2 / 2.
     row = load(folder(tmp_path, {**many, "scheme": "rep:3"}))[0][0]
-    assert part_of(row, rounds=4).nodes == 16
-    assert part_of(row, rounds=8).nodes == 64
+    assert part_of(row, rounds=ROUNDS_MIN).nodes == 16
+    assert part_of(row, rounds=ROUNDS).nodes == 64

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import mean, median, stdev
 from typing import TYPE_CHECKING, Final, Literal
@@ -175,15 +175,14 @@ class RepeatNoise(Documented):
 
 
 def repeat_noise(rows: Iterable[CalibrationRow]) -> list[RepeatNoise]:
-    """Return the noise of rows that repeat a load, by kind of row. Parts of mixed loads do not count."""
-    by_load: dict[tuple[str, str], list[float]] = {}
+    """Return the noise of rows that repeat a run, by kind of row."""
+    by_run: dict[tuple[Hashable, str, str], list[float]] = {}
     for row in rows:
-        if row.op == "mixed":
-            continue
         for metric, value in row.measured.items():
-            by_load.setdefault((row.load_text, metric), []).append(value)
+            repeated = (row.run, row.load_text, metric)
+            by_run.setdefault(repeated, []).append(value)
     by_kind: dict[str, list[float]] = {}
-    for (_, metric), values in by_load.items():
+    for (*_, metric), values in by_run.items():
         if len(values) > 1:
             kind = KIND_OF_METRIC[metric]
             by_kind.setdefault(kind, []).append(stdev(values) / mean(values))

@@ -37,7 +37,7 @@ from stripesim.scenarios.answers.calibrate.rows import (
     check_rows,
     table_runs,
 )
-from stripesim.scenarios.cells.measured import ROUNDS
+from stripesim.scenarios.cells.measured import ROUNDS, ROUNDS_MIN
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.audit import collecting_refusals, refuse
@@ -46,8 +46,6 @@ from stripesim.sim.observe.progress import OnStep, silent
 # Standard deviation of the logarithm of measured over simulated values of a calibrated model. It combines
 # variation between repeated measurements and effects missing from the model.
 _ROW_SPREAD: Final = 0.2
-# The search runs short simulations, each scaled by the ratio of a long to a short run at the start.
-_SHORT_ROUNDS: Final = 4
 _EVALUATIONS: Final = 12
 # Factors are searched from their start divided by this number to their start times this number.
 _RANGE: Final = 20.0
@@ -316,10 +314,11 @@ def _fit(
     metrics = {
         name: row.fitted_at(before[name].utilisation) for name, row in rows.items()
     }
-    short = simulator.simulate(runs, start, _SHORT_ROUNDS)
+    # The search runs short simulations, each scaled by the ratio of a long to a short run at the start.
+    short = simulator.simulate(runs, start, ROUNDS_MIN)
 
     def simulate(values: Mapping[str, float]) -> dict[str, float]:
-        tried = simulator.simulate(runs, values, _SHORT_ROUNDS)
+        tried = simulator.simulate(runs, values, ROUNDS_MIN)
         rates = {}
         for name, metric in metrics.items():
             longer = before[name].metrics[metric] / short[name].metrics[metric]
@@ -466,7 +465,7 @@ def _slopes(
     """Return the sensitivity of each log rate to each log factor, shape (runs, factors)."""
 
     def log_rates(tried: Mapping[str, float]) -> npt.NDArray[np.float64]:
-        simulated = simulator.simulate(runs, tried, _SHORT_ROUNDS)
+        simulated = simulator.simulate(runs, tried, ROUNDS_MIN)
         return np.log([simulated[run.rows[0].id].metrics["iops"] for run in runs])
 
     at_optimum = log_rates(values)

@@ -27,7 +27,7 @@ class Factor:
     name: str
     unit: str
     meaning: str
-    #: Prior value, or None to take it from the models.
+    #: Prior value, or None to take it from the models or, of a wake-up, from what was counted.
     start: float | None
     #: Prior standard deviation of its logarithm, estimated from the differences between published clusters
     #: (docs/calibrate.md).
@@ -73,7 +73,7 @@ WAKE: Final = Factor(
     "us",
     "processor time of waking a thread of an OSD that sleeps, which a busy thread does not pay; a key-value "
     "sync takes the multiple of it that was counted on a real Ceph",
-    10.0,
+    None,
     1.2,
 )
 #: Limits are those of containers. Their messages also pass virtual interfaces, and requests of virtual
@@ -102,9 +102,12 @@ def factors_for(scenario: Scenario) -> tuple[Factor, ...]:
 
 def starts(models: Models, factors: Sequence[Factor] = FACTORS) -> dict[str, float]:
     """Return the start of each factor in the search, in its unit."""
-    latency_us = models.public_nic.latency_ns / 1e3
+    known_us = {
+        "network": models.public_nic.latency_ns / 1e3,
+        "wake": _counted_ns("wake_ns") / 1e3,
+    }
     return {
-        factor.name: latency_us if factor.start is None else factor.start
+        factor.name: known_us[factor.name] if factor.start is None else factor.start
         for factor in factors
     }
 
@@ -158,16 +161,21 @@ def with_factors(models: Models, values: Mapping[str, float], source: str) -> Mo
     )
 
 
-@cache
 def _wakes_in_sync() -> float:
-    """Return the processor time of a key-value sync over that of a wake-up, as counted on a real Ceph 16.
+    """Return the processor time of a key-value sync over that of a wake-up, as counted.
 
     A sync wakes the threads that write and flush the log and collect it. A real Ceph 16 made 3.0 syncs for a
     write of one request in flight and 0.1 for one of 256, and took 2,200 and 390 µs of processor time.
     """
+    return _counted_ns("sync_ns") / _counted_ns("wake_ns")
+
+
+@cache
+def _counted_ns(name: str) -> float:
+    """Return a number of the threads of an OSD, as counted on a real Ceph 16 [ns]."""
     threads = ParameterSet("pacific").table("threads")
     assert threads is not None
-    return float(threads["sync_ns"]["value"] / threads["wake_ns"]["value"])
+    return float(threads[name]["value"])
 
 
 def _scaled(

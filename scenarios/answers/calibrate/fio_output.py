@@ -23,6 +23,7 @@ from stripesim.scenarios.answers.calibrate.rows import (
 from stripesim.scenarios.cells.measured import (
     REQUESTS_MIN,
     ModelChange,
+    is_step,
     request_count,
 )
 from stripesim.scenarios.cells.models import build_models, device_set
@@ -124,7 +125,9 @@ class FioRun:
         scenario = self._with_requests(request_count(in_flight, rounds))
         models = change(build_models(scenario))
         (cell, *_) = cells(scenario)
-        result = run_cell(scenario, cell, "compiled", models, unchecked=True)
+        result = run_cell(
+            scenario, cell, "compiled", models, unchecked=True, is_step=is_step(rounds)
+        )
         row = result.row.as_dict()
         metrics = {
             "iops": row["iops"],

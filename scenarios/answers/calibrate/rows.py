@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -41,6 +41,13 @@ class CalibrationRow:
     clients: int
     queue_depth: int
     measured: Mapping[str, float]  #: Metric of `METRICS` → value in its unit
+    #: ``read`` or ``write``: requests of a mixed load that the values describe. Empty: all
+    part: str = ""
+    read_fraction: float | None = (
+        None  #: Share of the requests that read, None if not stated
+    )
+    #: What a simulation of the row depends on beyond its load. Repeats of a run have the same.
+    run: Hashable = ()
 
     @property
     def fitted_metric(self) -> str:
@@ -55,11 +62,15 @@ class CalibrationRow:
 
     @property
     def load_text(self) -> str:
-        """The load as text, such as ``rep:3 write 4 KiB rand, 1 × 1``."""
+        """The load as text, such as ``rep:3 write 4 KiB rand, 1 × 1``, or its part of a mixed one."""
         size = f"{self.block_bytes / 1024:g} KiB"
         if self.block_bytes >= 1 << 20:
             size = f"{self.block_bytes / (1 << 20):g} MiB"
-        return f"{self.scheme} {self.op} {size} {self.pattern}, {self.clients} × {self.queue_depth}"
+        op = self.op
+        if op == "mixed" and self.read_fraction is not None:
+            op = f"{self.read_fraction:.0%} reads"
+        part = f", {self.part}s" if self.part else ""
+        return f"{self.scheme} {op} {size} {self.pattern}, {self.clients} × {self.queue_depth}{part}"
 
 
 RowT = TypeVar("RowT", CalibrationRow, MeasuredRow)
@@ -197,6 +208,9 @@ def _calibration_row(row: MeasuredRow) -> CalibrationRow:
         clients=row.clients,
         queue_depth=row.queue_depth,
         measured=row.measured,
+        part=row.part,
+        read_fraction=row.read_fraction,
+        run=row.run_key,
     )
 
 

@@ -1,0 +1,57 @@
+"""Least squares on noisy simulations: the width of derivatives, and parameters far from their start."""
+
+from itertools import pairwise
+from math import exp, log, sin
+
+import pytest
+
+from stripesim.calibration.fitting import fit_parameters
+
+
+def fit(simulate, published=0.25, **more):
+    """Fit the parameter x, which starts at 1, to one row."""
+    return fit_parameters(
+        simulate,
+        start={"x": 1.0},
+        published={"row": published},
+        tolerance={"row": 0.1},
+        **more,
+    )
+
+
+@pytest.mark.parametrize(("prior", "step"), [(None, 0.05), (0.1, 0.05), (2.0, 0.5)])
+def test_a_derivative_is_as_wide_as_noise_and_prior_ask_wherever_the_parameter_is(
+    prior, step
+):
+    # Given an optimum at 1/e of the start, where the logarithm is a whole number
+    tried = []
+
+    def simulate(values):
+        tried.append(log(values["x"]))
+        return {"row": values["x"]}
+
+    fit(simulate, exp(-1), prior=None if prior is None else {"x": prior})
+
+    # A search evaluates a point, and then the step beside it.
+    steps = [abs(after - before) for before, after in pairwise(tried)]
+    assert len(steps) > 2
+    assert min(steps[::2]) == pytest.approx(step)
+
+
+def test_noise_of_two_per_cent_does_not_hide_a_parameter():
+    # Given a row that follows the square root of x, with noise of 2 % that changes within each per cent of x.
+    # Steps of 1 % would take its slope, 300 % per unit of the logarithm, for that of the row, 50 %.
+    def simulate(values):
+        at = log(values["x"])
+        return {"row": exp(at / 2) * (1 + 0.02 * sin(150 * at))}
+
+    fitted = fit(simulate, prior={"x": 3.0})
+
+    # The row is 0.25 where x is 1/16; the prior of factor 20 pulls by (ln 16 / 3)² = 0.9 towards the start.
+    assert fitted.parameters[0].value == pytest.approx(1 / 16, rel=0.1)
+
+
+def test_a_parameter_at_its_upper_bound_has_a_derivative():
+    fitted = fit(lambda values: {"row": 0.1 * values["x"]}, bounds={"x": (0.5, 2.0)})
+    assert fitted.parameters[0].value == pytest.approx(2.0, rel=1e-3)
+    assert fitted.leverages["row"] == pytest.approx(1.0)
