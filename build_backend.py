@@ -54,7 +54,7 @@ def build_wheel(
     done = subprocess.run(
         [sys.executable, "-m", "stripesim.sim.kernels"],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=build_environment(),
         check=False,
     )
     settings = dict(config_settings or {})
@@ -66,3 +66,10 @@ def build_wheel(
         for path in (ROOT / "models" / "jit" / "built").glob("kernels.*"):
             path.unlink()
     return str(build_meta.build_wheel(wheel_directory, settings, metadata_directory))
+
+
+def build_environment() -> dict[str, str]:
+    """Return the environment in which the checkout is importable, and what pip installed for the build."""
+    # pip makes its isolated environment known by this variable.
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}

@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import weakref
+from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
@@ -31,6 +32,7 @@ from stripesim.sim.durability.system import (
 from stripesim.sim.engine.compiled.engine import run
 from support.random_programs import KINDS
 
+ROOT = Path(__file__).resolve().parents[2]
 #: Random programs with a director, enough for each of its actions.
 DIRECTED = 40
 ALL = kernels.example_calls()
@@ -285,3 +287,21 @@ def test_the_environment_chooses_numba(monkeypatch):
     monkeypatch.setenv("STRIPESIM_KERNELS", "compile")
     assert not prebuilt.is_current(kernel.function for kernel in ALL)
     assert jit.is_disabled() == (os.environ.get("NUMBA_DISABLE_JIT", "0") == "1")
+
+
+def test_kernels_of_a_wheel_are_built_with_the_packages_that_pip_installed(
+    monkeypatch, tmp_path
+):
+    # Given a module in the environment that pip makes for a build, which it names in PYTHONPATH
+    monkeypatch.syspath_prepend(str(ROOT))
+    backend = pytest.importorskip("build_backend")
+    (tmp_path / "only_in_the_build.py").write_text("")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    # When Python starts as for a build, then it finds the module and the checkout.
+    done = subprocess.run(
+        [sys.executable, "-c", "import only_in_the_build, stripesim.sim"],
+        cwd=tmp_path,
+        env=backend.build_environment(),
+        check=False,
+    )
+    assert done.returncode == 0
