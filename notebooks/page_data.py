@@ -65,7 +65,9 @@ def trace_rows(name: str) -> tuple[TraceRow, ...]:
     requests = stripesim.load_trace(FOLDER / name).requests
     columns = ("issue_ns", "complete_ns", "is_write")
     rows = zip(*(requests[column].to_list() for column in columns), strict=True)
-    return tuple((issued, completed, int(is_write)) for issued, completed, is_write in rows)
+    return tuple(
+        (issued, completed, int(is_write)) for issued, completed, is_write in rows
+    )
 
 
 @cache
@@ -75,7 +77,9 @@ def report_facts(name: str) -> dict[str, Any]:
     capacity = report["capacity"]
     usable = {row["name"]: row for row in capacity["pools"]}
     return {
-        "pools": {pool["name"]: {**pool, **usable[pool["name"]]} for pool in report["pools"]},
+        "pools": {
+            pool["name"]: {**pool, **usable[pool["name"]]} for pool in report["pools"]
+        },
         "classes": {row["class"]: row for row in capacity["classes"]},
         "osds": report["osds"],
         "pgs": [row["acting_pgs"] for row in report["pgs_by_osd"]],

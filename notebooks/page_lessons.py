@@ -1,9 +1,9 @@
 """Lessons that run in a page, from a disk too: the compiled engine, and the questions as data.
 
-A lesson is a file of ``pages/``: the numbers that a seed draws, the runs, recorded data (`page_data`), and the
-questions, whose answers are `expressions`. Python plans each run that a seed can ask for (`page_programs`)
-and stores it in the page, which simulates it. To grade what a page hands in, Python simulates the same runs:
-same seed, same nanoseconds.
+A lesson is a file of ``pages/``: the numbers that a seed draws, the runs, recorded data (`page_data`), and
+the questions, whose answers are `expressions`. Python plans each run that a seed can ask for
+(`page_programs`) and stores it in the page, which simulates it. To grade what a page hands in, Python
+simulates the same runs: same seed, same nanoseconds.
 """
 
 import json

@@ -139,7 +139,7 @@ def shared_osd(of: Mapping[str, Any], in_flight: int) -> Program:
 
 
 def reported(report: str, pool: str, sets: Mapping[str, Any]) -> Program:
-    """Return the load of a number of requests on a pool of a cluster, as imported from a report of ``data/``."""
+    """Return a number of requests to a pool of a cluster, as imported from a report of ``data/``."""
     with TemporaryDirectory() as folder:
         stripesim.import_report(FOLDER / report, pools=[pool]).save(folder)
         path = Path(folder) / "scenario.toml"
@@ -225,9 +225,7 @@ def _rebuilds(
     return [found[number % len(found)] for number in range(count)]
 
 
-def _group_without(
-    pool: Pool, number: int, osd: int, up: npt.NDArray[Any]
-) -> Group:
+def _group_without(pool: Pool, number: int, osd: int, up: npt.NDArray[Any]) -> Group:
     """Return a placement group of one object whose copy on an OSD is lost."""
     everyone = set(range(pool.cluster.osds))
     group = Group(number, pool.scheme, pool.cluster.acting[number].tolist(), [0])

@@ -224,7 +224,9 @@ def test_clients_write_until_the_rebuild_ends():
     for recovering in lesson.numbers["recovering"]:
         for name in ("wpq", "for_clients", "balanced", "for_recovery"):
             run = lesson.runs[name]
-            clients, rebuilt = run_compiled(run.program({"recovering": recovering})).streams
+            clients, rebuilt = run_compiled(
+                run.program({"recovering": recovering})
+            ).streams
             assert rebuilt.completed_ns.max() < clients.completed_ns.max()
             assert len(rebuilt.completed_ns) == 160
 
