@@ -139,7 +139,7 @@ def shared_osd(of: Mapping[str, Any], in_flight: int) -> Program:
 
 
 def reported(report: str, pool: str, sets: Mapping[str, Any]) -> Program:
-    """Return the load of a number of requests on a pool of a cluster that a report of ``data/`` describes."""
+    """Return a number of requests to a pool of a cluster, as imported from a report of ``data/``."""
     with TemporaryDirectory() as folder:
         stripesim.import_report(FOLDER / report, pools=[pool]).save(folder)
         path = Path(folder) / "scenario.toml"

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_origin
 
 from stripesim.models.coding.own_code import OwnCode, called, raised_at, whole_number
 from stripesim.models.problems import OwnCodeError
@@ -40,6 +40,8 @@ RESERVED: Final = frozenset({"none", "rep", "rs", "lrc", "lrc-ceph", "shec", "cl
 _FILE_BYTES_MAX: Final = 1 << 20
 #: Types of values that can be written as Python source.
 _PLAIN: Final = (int, float, complex, str, bytes, bool, type(None))
+#: A module in the text of a type: ``numpy`` in ``numpy.ndarray``
+_MODULE: Final = re.compile(r"(?<![\w.])((?:\w+\.)*\w+)\.\w+")
 _FORM: Final = re.compile(r"([a-z][a-z0-9-]*):([a-z]\w*(?:,[a-z]\w*)*)")
 
 
@@ -344,9 +346,12 @@ class _Copied:
             return parts if there == name else [*parts, f"{name} = {there}"]
         if _is_plain(value):
             return [f"{name} = {value!r}"]
+        if _is_alias(value):
+            modules = sorted({found[1] for found in _MODULE.finditer(repr(value))})
+            return [*(f"import {module}" for module in modules), f"{name} = {value!r}"]
         raise OwnCodeError(
             f"class {thing.__name__}: got {name}, a {type(value).__name__}, wanted only modules, classes, "
-            "functions and plain values, or a file of codes"
+            "functions, types and plain values, or a file of codes"
         )
 
 
@@ -354,6 +359,12 @@ def _is_importable(module: Any, name: Any, value: Any) -> bool:
     if not isinstance(module, str) or not isinstance(name, str):
         return False
     return getattr(sys.modules.get(module), name, None) is value
+
+
+def _is_alias(value: Any) -> bool:
+    """Return True for a type such as ``npt.NDArray[np.uint8]``, if its text names only importable parts."""
+    text = repr(value)
+    return get_origin(value) is not None and "__main__" not in text and "~" not in text
 
 
 def _is_plain(value: Any) -> bool:

@@ -145,9 +145,9 @@ def questions(d: Given) -> Questions:
     )
     yield Question(
         "agreement",
-        f"A new cluster with the same eight OSDs has only the pools {d.first_pool} and {d.second_pool}, the "
-        f"first with {d.grown} times as many placement groups as here. How many shards of placement groups does "
-        "an OSD serve on average?",
+        f"A new cluster with the same eight OSDs has only the pools {d.first_pool} and {d.second_pool}, "
+        f"the first with {d.grown} times as many placement groups as here. How many shards of placement "
+        "groups does an OSD serve on average?",
         lambda: (
             (d.grown * shards(d.first_pool) + shards(d.second_pool))
             / len(d.report["osds"])

@@ -115,8 +115,8 @@ def questions(d: Given) -> Questions:
     yield Question(
         "reserved but idle",
         f"A drive serves {d.fast_drive:,} writes/s, but its OSD is set to a capacity of {d.capacity:,} "
-        f"requests/s, and high_recovery_ops limits clients to 80 % of that. How many minutes longer does a batch of "
-        f"{d.batch_million} million writes take at this OSD while nothing recovers?",
+        "requests/s, and high_recovery_ops limits clients to 80 % of that. How many minutes longer does a "
+        f"batch of {d.batch_million} million writes take at this OSD while nothing recovers?",
         lambda: (
             d.batch_million * 1e6 / 60 * (1 / (0.8 * d.capacity) - 1 / d.fast_drive)
         ),
@@ -124,9 +124,9 @@ def questions(d: Given) -> Questions:
         tolerance=0.02,
         hint="The limit is the rate. Divide the writes by it, and by what the drive serves.",
         why=lambda _: (
-            "The limit holds although the OSD has spare capacity. In the runs above it does not bind: clients "
-            f"get {d.rows['high_recovery_ops']['iops_before']:,.0f} writes/s from four OSDs, as they do "
-            "under wpq."
+            "The limit holds although the OSD has spare capacity. In the runs above it does not bind: "
+            f"clients get {d.rows['high_recovery_ops']['iops_before']:,.0f} writes/s from four OSDs, as they "
+            "do under wpq."
         ),
     )
     yield Question(

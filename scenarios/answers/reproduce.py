@@ -110,6 +110,20 @@ def _load(
     return dict(answer_of_load(scenario, curves, engine=engine).document)
 
 
+def _vms(
+    scenario: Scenario, provenance: Mapping[str, Any], stored: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    from stripesim.scenarios.answers.load.vm_answer import answer_of_vms
+    from stripesim.scenarios.answers.load.vms import vms_within
+
+    engine = str(provenance["engine"])
+    (bound_ns,) = {one["p99_bound_ns"] for one in stored["vms"]}
+    found = vms_within(scenario, p99_bound_s=bound_ns / 1e9, engine=engine)
+    replications = int(provenance["replications"])
+    answer = answer_of_vms(scenario, found, engine=engine, replications=replications)
+    return dict(answer.document)
+
+
 def _plan(
     scenario: Scenario, provenance: Mapping[str, Any], stored: Mapping[str, Any]
 ) -> Mapping[str, Any]:
@@ -151,6 +165,7 @@ _COMPUTED: Final[
     ]
 ] = {
     "load.json": _load,
+    "vms.json": _vms,
     "plan.json": _plan,
     "rehearsal.json": _rehearsal,
     "durability.json": _durability,

@@ -13,6 +13,7 @@ from stripesim.cli.options import (
     JsonOption,
     OutOption,
     SetOption,
+    WidthOption,
     size_bytes,
     with_codes,
 )
@@ -85,11 +86,12 @@ def explain(
         ),
     ] = None,
     out: OutOption = None,
+    width: WidthOption = None,
     json_to: JsonOption = None,
 ) -> None:
     """Follow one request: the time, bytes and locks of each step, and the source of each number."""
     output.check_file("--html", page, "the file to write the page to")
-    to = output.destination(out, json_to, page=page)
+    to = output.destination(out, json_to, page=page, width=width)
     from stripesim.scenarios.answers.explain.answer import answer_of_timelines
     from stripesim.scenarios.answers.explain.request import explain as timelines_of
 

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
+from matplotlib.text import Text
 
 from stripesim.scenarios.answers.explain.draw import draw_timelines
 from stripesim.scenarios.answers.explain.layout import TimeAxis
@@ -29,6 +30,7 @@ from stripesim.scenarios.answers.explain.text import (
     table_rows,
 )
 from stripesim.scenarios.answers.explain.timeline import Timeline
+from stripesim.scenarios.show.figures.saving import save_figures
 from support.koh_cluster import KOH_CLUSTER
 
 
@@ -100,6 +102,29 @@ def test_the_figure_has_a_panel_for_each_scheme_on_one_axis(
             served_us[entry.branch] += entry.step.duration_ns / 1e3
     assert min(served_us) > 0
     assert drawn_us == pytest.approx(served_us)
+
+
+def test_the_column_of_a_paper_has_its_own_drawing(
+    writes: list[Timeline], tmp_path: Path
+) -> None:
+    drawn = draw_timelines(writes)
+    written = save_figures({"write": drawn}, tmp_path, width_inch=3.5)
+    assert [path.name for path in written][:2] == ["write.pdf", "write.svg"]
+    narrow = drawn.at_width(3.5)
+    assert narrow.get_figwidth() == 3.5
+    narrow.draw_without_rendering()
+    renderer = narrow.canvas.get_renderer()  # type: ignore[attr-defined]
+    page = narrow.bbox
+    for axes in narrow.axes:
+        # Lanes need more than half of the width, and no text may leave the page.
+        assert axes.get_window_extent(renderer).width > 0.5 * page.width
+        for text in (*axes.texts, axes.title, *axes.get_yticklabels()):
+            extent = text.get_window_extent(renderer)
+            assert extent.x0 >= page.x0 - 1
+            assert extent.x1 <= page.x1 + 1
+    sizes = {text.get_fontsize() for text in narrow.findobj(Text) if text.get_text()}
+    assert min(sizes) >= 6.5
+    assert max(sizes) <= 9
 
 
 def test_shards_without_work_share_a_row() -> None:

@@ -465,6 +465,24 @@ def test_a_class_of_a_notebook_is_a_code(cells):
     assert record["sha256"] == hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
+def test_a_class_of_a_notebook_may_name_its_types_in_another_cell(cells):
+    cells(IMPORTS)
+    cells(HELPERS)
+    cells(
+        "import numpy.typing as npt\n"
+        "Bytes = npt.NDArray[np.uint8]\nReads = dict[int, list[int]] | None"
+    )
+    typed = CLASS.replace("def generator(self):", "def generator(self) -> Bytes:")
+    typed = typed.replace("lost, available):", "lost, available) -> Reads:")
+    assert "Bytes" in typed
+    assert "Reads" in typed
+    scenario = stripesim.Scenario(
+        schemes=["halves:6"], codes=[cells(typed).Halves], **SMALL
+    )
+    (timeline,) = stripesim.explain("repair", scenario=scenario)
+    assert timeline.shard_reads == 3
+
+
 @pytest.mark.slow
 def test_worker_processes_get_the_class_of_a_notebook(cells):
     cells(IMPORTS)

@@ -113,7 +113,9 @@ replications = 2
 host = 9000.0
 drive_per_tb = 95.0
 """
+VMS = f"schemes = ['rep:3']\n[workload]\nvms = 1\nvm_queue_depth = 1\n{LOAD}"
 ANSWERS = {
+    "vms": (VMS, ["--vms", "--p99", "400us", "--jobs", 1]),
     "load": (f"schemes = ['rep:3']\n[workload]\n{LOAD}", ["--requests", 100, "--p99", "5ms", "--jobs", 1]),
     "plan": (PLAN, []),
     "rehearse": (REHEARSAL, []),
@@ -126,7 +128,7 @@ def answered(name: str, tmp_path: Path, command: Command) -> Path:
     path = tmp_path / "asked.toml"
     path.write_text(text)
     out = tmp_path / "out"
-    command(name, path, *options, "--out", out)
+    command("load" if name == "vms" else name, path, *options, "--out", out)
     return out
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any, Final, cast
 
 import matplotlib as mpl
@@ -25,14 +26,83 @@ from stripesim.scenarios.show.figures.renderer import CaptionedFigure, new_figur
 
 # From the palette of Okabe & Ito, "Color universal design" (2008).
 _FOR_SHARD: Final = "#C9DC6B"
-_WIDTH_INCH: Final = 13.3
-_ROW_INCH: Final = 0.37
-# Share of the figure's width that the panels cover.
-_PANEL_SHARE: Final = 0.8
-# Width of a letter of a bar's label, at 9 points.
-_LETTER_INCH: Final = 0.072
+# Width of a letter over its height.
+_LETTER_SHAPE: Final = 0.58
 _AFTER_REPLY_ALPHA: Final = 0.4
-_FONTS: Final = {"font.family": "DejaVu Sans", "font.size": 11, "hatch.linewidth": 0.5}
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """Sizes of a drawing, for a screen or the column of a paper."""
+
+    width_inch: float
+    row_inch: float  #: Height of a lane
+    panel_inch: float  #: Height of a panel without its lanes
+    panel_share: float  #: Share of the figure's width that the panels cover
+    letter_point: float  #: Names of lanes, ticks and legend
+    bar_point: float  #: Labels in bars
+    words_point: float  #: The split of the latency
+    title_point: float
+    legend_columns: int
+    ticks: int
+    is_paper: bool = False
+
+    @property
+    def fonts(self) -> dict[str, Any]:
+        """Parameters of Matplotlib."""
+        return {
+            "font.family": "DejaVu Sans",
+            "font.size": self.letter_point,
+            "axes.labelsize": self.letter_point,
+            "axes.grid": False,
+            "legend.fontsize": self.letter_point,
+            "hatch.linewidth": 0.5,
+        }
+
+    def letters(self, width_inch: float, point: float) -> int:
+        """Return how many letters fit into a width."""
+        return int(width_inch / (point / 72 * _LETTER_SHAPE))
+
+
+_SCREEN: Final = _Sizes(
+    width_inch=13.3,
+    row_inch=0.37,
+    panel_inch=0.75,
+    panel_share=0.8,
+    letter_point=11,
+    bar_point=9,
+    words_point=10,
+    title_point=13,
+    legend_columns=5,
+    ticks=9,
+)
+
+
+def _on_paper(width_inch: float) -> _Sizes:
+    # A legend's entry takes about 1.7 inch, a tick half an inch.
+    return _Sizes(
+        width_inch,
+        row_inch=0.19,
+        panel_inch=0.62,
+        panel_share=0.65,
+        letter_point=7,
+        bar_point=6.5,
+        words_point=6.5,
+        title_point=8,
+        legend_columns=max(1, int(width_inch / 1.7)),
+        ticks=max(3, int(width_inch * 1.4)),
+        is_paper=True,
+    )
+
+
+class TimelineFigure(CaptionedFigure):
+    """Timelines as a figure. The column of a paper needs a drawing of its own."""
+
+    timelines: Sequence[Timeline]
+
+    def at_width(self, width_inch: float) -> Figure:
+        """Draw the timelines for a width [inch]."""
+        return _drawn(self.timelines, _on_paper(width_inch))
 
 
 def draw_timelines(timelines: Sequence[Timeline]) -> CaptionedFigure:
@@ -51,19 +121,34 @@ def draw_timelines(timelines: Sequence[Timeline]) -> CaptionedFigure:
         pale. The axis cuts out long pauses of the request.
     """
     axis = layout.time_axis(timelines)
+    drawn = TimelineFigure(_drawn(timelines, _SCREEN), _caption(timelines, axis))
+    drawn.timelines = timelines
+    return drawn
+
+
+def _drawn(timelines: Sequence[Timeline], sizes: _Sizes) -> Figure:
+    axis = layout.time_axis(timelines)
     lanes = [_lanes(timeline) for timeline in timelines]
+    if sizes.is_paper:
+        # What a shard holds, and on which OSD, has no room.
+        lanes = [
+            {lane: name.partition(" (")[0] for lane, name in names.items()}
+            for names in lanes
+        ]
     rows = [len(names) for names in lanes]
-    height = max(3.6, _ROW_INCH * sum(rows) + 0.75 * len(timelines) + 1.1)
-    with mpl.rc_context(cast(Any, _FONTS)):
-        figure = new_figure((_WIDTH_INCH, height))
+    height = sizes.row_inch * sum(rows) + sizes.panel_inch * len(timelines) + 1.1
+    if not sizes.is_paper:
+        height = max(3.6, height)
+    with mpl.rc_context(cast(Any, sizes.fonts)):
+        figure = new_figure((sizes.width_inch, height))
         grid = figure.subplots(
             len(timelines), 1, sharex=True, height_ratios=rows, squeeze=False
         )
         for axes, timeline, names in zip(grid[:, 0], timelines, lanes, strict=True):
-            _Panel(axes, axis, timeline, names).draw()
-        _draw_time_axis(grid[-1, 0], axis)
-        _draw_legend(figure, timelines)
-    return CaptionedFigure(figure, _caption(timelines, axis))
+            _Panel(axes, axis, timeline, names, sizes).draw()
+        _draw_time_axis(grid[-1, 0], axis, sizes)
+        _draw_legend(figure, timelines, sizes)
+    return figure
 
 
 def _lanes(timeline: Timeline) -> dict[int | str, str]:
@@ -106,6 +191,7 @@ class _Panel:
     axis: layout.TimeAxis
     timeline: Timeline
     lanes: dict[int | str, str]
+    sizes: _Sizes
 
     def draw(self) -> None:
         row_of = {lane: row for row, lane in enumerate(self.lanes)}
@@ -173,7 +259,7 @@ class _Panel:
             label,
             ha="center",
             va="center",
-            fontsize=9,
+            fontsize=self.sizes.bar_point,
             color="white" if is_dark else "black",
             clip_on=True,
             zorder=4,
@@ -185,8 +271,10 @@ class _Panel:
         cuts = self.axis.cuts
         if any(bar.low_ns < high and bar.high_ns > low for low, high in cuts):
             return False
-        room_inch = width / self.axis.width_us * _PANEL_SHARE * _WIDTH_INCH
-        return len(label) * _LETTER_INCH < room_inch
+        room_inch = (
+            width / self.axis.width_us * self.sizes.panel_share * self.sizes.width_inch
+        )
+        return len(label) < self.sizes.letters(room_inch, self.sizes.bar_point)
 
     def _draw_holds(self, row: int) -> None:
         """Draw locks and slots as strips, the lock above and the mutex of a stage below."""
@@ -270,15 +358,27 @@ class _Panel:
         axes.set_yticks(range(len(self.lanes)), list(self.lanes.values()))
         axes.set_ylim(len(self.lanes) - 0.5, -0.95)
         axes.set_xlim(0, self.axis.width_us * 1.01)
-        title = heading(self.timeline)
-        axes.set_title(title, loc="left", fontweight="bold", fontsize=13, pad=20)
+        sizes = self.sizes
+        room_inch = sizes.panel_share * sizes.width_inch
+        lines = [latency_words(self.timeline)]
+        title = [heading(self.timeline)]
+        if sizes.is_paper:
+            lines = wrap(lines[0], sizes.letters(room_inch, sizes.words_point))
+            title = wrap(title[0], sizes.letters(room_inch, 1.1 * sizes.title_point))
+        axes.set_title(
+            "\n".join(title),
+            loc="left",
+            fontweight="bold",
+            fontsize=sizes.title_point,
+            pad=6 + 1.4 * sizes.words_point * len(lines),
+        )
         axes.text(
             0,
             1.0,
-            latency_words(self.timeline),
+            "\n".join(lines),
             transform=axes.transAxes,
             va="bottom",
-            fontsize=10,
+            fontsize=sizes.words_point,
             color="#333333",
         )
         for side in ("top", "right", "left"):
@@ -287,8 +387,8 @@ class _Panel:
         axes.tick_params(axis="x", length=3)
 
 
-def _draw_time_axis(axes: Axes, axis: layout.TimeAxis) -> None:
-    ticks_us = axis.ticks_us()
+def _draw_time_axis(axes: Axes, axis: layout.TimeAxis, sizes: _Sizes) -> None:
+    ticks_us = axis.ticks_us(sizes.ticks)
     labels = [f"{tick:,}" for tick in ticks_us]
     unit = "µs"
     if axis.end_ns > 20e6:
@@ -298,7 +398,7 @@ def _draw_time_axis(axes: Axes, axis: layout.TimeAxis) -> None:
     axes.set_xlabel(f"time since the request was issued [{unit}]")
 
 
-def _draw_legend(figure: Figure, timelines: Sequence[Timeline]) -> None:
+def _draw_legend(figure: Figure, timelines: Sequence[Timeline], sizes: _Sizes) -> None:
     handles = [
         Patch(
             facecolor=CATEGORIES[name].colour,
@@ -321,7 +421,7 @@ def _draw_legend(figure: Figure, timelines: Sequence[Timeline]) -> None:
     figure.legend(
         handles=handles,
         loc="outside lower center",
-        ncols=min(len(handles), 5),
+        ncols=min(len(handles), sizes.legend_columns),
         frameon=False,
         handlelength=1.4,
     )

@@ -47,6 +47,13 @@ class CaptionedFigure(NamedTuple):
     figure: Figure
     caption: str
 
+    def at_width(self, width_inch: float) -> Figure:
+        """Return the figure for the column of a paper [inch]. The figure itself changes."""
+        from stripesim.scenarios.show.figures.paper import fit_width
+
+        fit_width(self.figure, width_inch)
+        return self.figure
+
     def __repr__(self) -> str:
         return f"<CaptionedFigure: {self.caption}>"
 

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from stripesim.scenarios.show.figures.paper import fit_width, paper_files
+from stripesim.scenarios.show.figures.paper import paper_files
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, styled
 from stripesim.scenarios.show.files import write_files
 
@@ -57,13 +57,13 @@ def save_figures(
     The files contain no date, so that equal rows give equal bytes.
     """
     contents: dict[str, bytes] = {}
-    for stem, (figure, caption) in figures.items():
+    for stem, drawn in figures.items():
         if width_inch is None:
-            contents |= screen_files(stem, figure)
+            contents |= screen_files(stem, drawn.figure)
             continue
         with styled(), mpl.rc_context(cast(Any, _PAPER_FONTS)):
-            fit_width(figure, width_inch)
-            contents |= paper_files(stem, figure, caption, width_inch)
+            figure = drawn.at_width(width_inch)
+            contents |= paper_files(stem, figure, drawn.caption, width_inch)
     captions = "".join(
         f"**{stem}.** {caption}\n\n" for stem, (_, caption) in figures.items()
     )
