@@ -387,7 +387,9 @@ class Group:
         kept = [item for item in counts if not self._is_left_out(item)]
         self.objects.update(kept)
         members = self.members.osds
-        left_out = [copy for (osd, _), copy in self.copies.items() if osd not in members]
+        left_out = [
+            copy for (osd, _), copy in self.copies.items() if osd not in members
+        ]
         for item in kept:
             for copy in left_out:
                 copy.miss(item, counts[item])
