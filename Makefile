@@ -34,7 +34,7 @@ kernels: $(STAMP)
 demo: $(STAMP) kernels
 	@$(BIN)/python docs/demo.py
 	@mkdir -p $(OUT)/koh2017
-	@$(BIN)/stripesim run koh2017 --out $(OUT)/koh2017 > $(OUT)/koh2017/table.txt
+	@$(BIN)/stripesim run koh2017 --out $(OUT)/koh2017 --json - > $(OUT)/koh2017/run.json
 	@$(BIN)/python docs/demo.py $(OUT)/koh2017
 
 # Tests start many interpreters, which load bytecode that is on disk.

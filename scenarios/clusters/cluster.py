@@ -51,6 +51,8 @@ _NEWEST: Final = 20
 _STRIPE_UNIT_BYTES: Final = 4096
 _STRIPE_UNIT_MAX: Final = 4 << 20
 _LISTED: Final = 8
+# Start of a log that still has the first write of its placement group.
+_LOG_FROM_THE_START: Final = "0'0"
 _RATIOS: Final = {
     "full_ratio": 0.95,
     "backfillfull_ratio": 0.90,
@@ -145,6 +147,8 @@ class GroupData:
 
     stored_bytes: npt.NDArray[np.int64]  # of clients
     omap_bytes: npt.NDArray[np.int64]
+    #: True for a group whose log was never trimmed: it recovers by the log, not by backfill
+    has_whole_log: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -252,19 +256,19 @@ def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
 
 def _group_data(documents: Documents, osd_map: OsdMap) -> dict[int, GroupData]:
     """Return the data of placement groups, by pool. A pool with a group missing is left out."""
-    sums = {
-        row.pgid: row.stat_sum for row in documents.pg_rows if row.stat_sum is not None
-    }
+    listed = {row.pgid: row for row in documents.pg_rows if row.stat_sum is not None}
     data = {}
-    for pool in osd_map.pools if sums else ():
-        rows = [sums.get(f"{pool.id}.{group:x}") for group in range(pool.pg_num)]
+    for pool in osd_map.pools if listed else ():
+        rows = [listed.get(f"{pool.id}.{group:x}") for group in range(pool.pg_num)]
         known = [row for row in rows if row is not None]
         if len(known) < pool.pg_num:
             continue
+        sums = [row.stat_sum for row in known if row.stat_sum is not None]
         # Ceph's counters of a group are below 0 for a moment after some repairs.
         data[pool.id] = GroupData(
-            np.array([max(0, row.num_bytes) for row in known], dtype=np.int64),
-            np.array([max(0, row.num_omap_bytes) for row in known], dtype=np.int64),
+            np.array([max(0, own.num_bytes) for own in sums], dtype=np.int64),
+            np.array([max(0, own.num_omap_bytes) for own in sums], dtype=np.int64),
+            np.array([row.log_start == _LOG_FROM_THE_START for row in known]),
         )
     return data
 

@@ -498,6 +498,7 @@ class PgRow(ReportPart):
     up_primary: OsdSlot = -1
     acting: list[OsdSlot] = []
     stat_sum: PgCounters | None = None
+    log_start: Text = ""
 
 
 class PgsOfOsd(ReportPart):

@@ -421,6 +421,8 @@ class PlanSpec(ScenarioTable):
     """Values of cluster.mclock_profile to try, with op_queue mclock_scheduler."""
     sites: tuple[Count, ...] = ()
     """Values of cluster.sites to try, all with the same cluster.site_rtt_ms."""
+    stretch: tuple[bool, ...] = ()
+    """Values of cluster.stretch to try: with and without stretch mode, which only rep:4 at two sites has."""
     site_loss: Literal["serves", "keeps"] | None = None
     """Requirement without any one site. serves: every placement group keeps min_size shards. keeps: k, so
     that no data is lost."""
@@ -485,4 +487,5 @@ VARIED: Final = (
     "stripe_unit_bytes",
     "mclock_profile",
     "sites",
+    "stretch",
 )

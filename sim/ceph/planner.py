@@ -91,7 +91,13 @@ class PoolGraphs:
 
     def number_shapes(self, shapes: Iterable[tuple[Any, ...]]) -> IntArray:
         """Return the number of each shape, identified by its fields."""
-        return np.array([self._number(fields) for fields in shapes], dtype=np.int64)
+        requested = list(shapes)
+        for fields in dict.fromkeys(requested):
+            if fields not in self._shape_numbers:
+                self._shape_numbers[fields] = len(self._shapes)
+                self._shapes.append(RequestShape(*fields))
+        numbers = map(self._shape_numbers.__getitem__, requested)
+        return np.fromiter(numbers, dtype=np.int64, count=len(requested))
 
     def templates_of(
         self, views: IntArray, shapes: IntArray, readers: IntArray
@@ -111,14 +117,6 @@ class PoolGraphs:
                 int(views[request]), int(shapes[request]), int(readers[request])
             )
         return templates[inverse]
-
-    def _number(self, fields: tuple[Any, ...]) -> int:
-        number = self._shape_numbers.get(fields)
-        if number is None:
-            number = len(self._shapes)
-            self._shape_numbers[fields] = number
-            self._shapes.append(RequestShape(*fields))
-        return number
 
     def _template(self, view: int, number: int, reader: int) -> int:
         template = self._templates.get((view, number, reader))

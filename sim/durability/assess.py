@@ -30,6 +30,7 @@ from stripesim.sim.durability.splitting import (
     events_of_history,
     split,
 )
+from stripesim.sim.durability.stretch import stretched_unavailability
 from stripesim.sim.durability.system import YEAR_S, Burst, System
 from stripesim.sim.observe.progress import OnStep, silent
 
@@ -352,19 +353,20 @@ def unavailability(system: System) -> float | None:
     is binomial, with each shard away for the detection and half the rebuild. Bursts contribute their rate,
     times the time that struck units are down, times the mean part of groups that miss more than
     `missing_allowed`: shards on struck units and, if a burst strikes a single one, shards that are away by
-    themselves. Lost data counts as available.
+    themselves. Lost data counts as available. Stretch mode has rules of its own (`stretched_unavailability`).
     """
     if not system.lifetime.constant:
         return None
     allowed = system.missing_allowed
-    away = 0.0
+    away_s = system.repair.detection_s + system.transfer_s / 2
+    away = away_s / (away_s + 1 / system.lifetime.rate_per_s)
+    if system.is_stretched:
+        return stretched_unavailability(system, away)
     if system.placement == "clustered":
+        away = 0.0
         share = chain_of(system).share_of_time(allowed)
     else:
-        width = system.code.width
-        away_s = system.repair.detection_s + system.transfer_s / 2
-        away = away_s / (away_s + 1 / system.lifetime.rate_per_s)
-        share = _more_away(width, allowed, away)
+        share = _more_away(system.code.width, allowed, away)
     for burst in system.bursts:
         if burst.down_s:
             while_down = _unavailable_by(system, burst, away)

@@ -310,6 +310,9 @@ class System:
         Number of stripes of a declustered pool. None if every combination of drives has a stripe.
     min_shards
         Shards required to serve clients. None for Ceph's default.
+    is_stretched
+        True in Ceph's stretch mode: a group serves with a shard at each of two sites, or while one is down
+        without it.
     spares
         Spare drives to rebuild to until failed drives are replaced. None for no limit.
     replacement_s
@@ -330,6 +333,7 @@ class System:
     units: dict[str, Ints] = field(default_factory=dict)
     stripes: float | None = None
     min_shards: int | None = None
+    is_stretched: bool = False
     spares: int | None = None
     replacement_s: float = 0.0
     stored_bytes: float | None = None

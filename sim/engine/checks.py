@@ -439,6 +439,8 @@ class Consulted:
             case machine.Slow(resources, slowdown):
                 _check_index("resource", resources, len(program.resources))
                 _check_slowdown(program, resources, slowdown)
+            case machine.End():
+                pass
             case _:
                 _check_index("resource", action.resources, len(program.resources))
 

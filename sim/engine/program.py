@@ -417,7 +417,12 @@ class Wake:
     stream: int
 
 
-Action = SetGroup | Stop | Start | Slow | Wake
+@dataclass(frozen=True)
+class End:
+    """End the run at this moment, as if it were `Program.until_ns`."""
+
+
+Action = SetGroup | Stop | Start | Slow | Wake | End
 
 
 class Begun(NamedTuple):

@@ -261,6 +261,8 @@ class progress:  # noqa: N801 - used as a function in `with`
             TimeRemainingColumn(),
             console=Console(stderr=True),
             disable=not sys.stderr.isatty(),
+            # The answer follows: nothing of the bar stays on the screen.
+            transient=True,
         )
         self._title = title
         # Without the built kernels, a first run compiles them for a minute before its first step.

@@ -22,6 +22,7 @@ from stripesim.sim.engine.program import (
     PENDING,
     POOL,
     Action,
+    End,
     EngineRun,
     Program,
     Report,
@@ -559,6 +560,22 @@ def test_reports_come_immediately_and_before_later_entries_of_the_same_time(
     director.answer = lambda now_ns, reports: [SetGroup(1, False, True)]
     result = run(directed([single(10)], [(FIFO, 9)], [feed], director))
     assert completed(result) == [10, CUT]
+
+
+@both
+@pytest.mark.parametrize(("until_ns", "end_ns"), [(None, 20), (500, 20), (15, 15)])
+def test_a_director_ends_a_run_before_its_bound(
+    run: Run, until_ns: int | None, end_ns: int
+) -> None:
+    # Requests of 10 ns, one after another. The one that completes at the moment of the end still counts.
+    director = Script({20: [End()]})
+    source = Source(1, [0] * 9, [0] * 9)
+    result = run(
+        directed([single(10)], [(FIFO, 1)], [source], director, until_ns=until_ns)
+    )
+    assert result.end_ns == end_ns
+    assert completed(result)[: end_ns // 10] == [10, 20][: end_ns // 10]
+    assert PENDING in completed(result)
 
 
 # ------------------------------------------------------------------------ refused input

@@ -46,7 +46,11 @@ def whole_map(crush, pool, **exceptions):
 def pool_failures(osd_map, pool, stored_bytes, *, data_shards=1, **more):
     """Return a pool of one cluster with the bytes of each group."""
     count = len(stored_bytes)
-    data = GroupData(np.array(stored_bytes), np.zeros(count, dtype=np.int64))
+    data = GroupData(
+        np.array(stored_bytes),
+        np.zeros(count, dtype=np.int64),
+        np.zeros(count, dtype=np.bool_),
+    )
     imported = SimpleNamespace(
         placed=pool,
         overhead=pool.size / data_shards,
@@ -133,29 +137,37 @@ def test_each_osd_gets_the_bytes_that_a_real_ceph_moved_to_it(
     assert gains[others] == pytest.approx(grown[others], rel=0.02, abs=MIB)
 
 
-# Room: three OSDs of 100 bytes that refuse backfill above 90.
+# Room: three OSDs of 100 bytes that refuse backfill above 90, and are full above 95.
 
 LIMIT = np.array([90.0, 90.0, 90.0])
+FULL = np.array([95.0, 95.0, 95.0])
 
 
 def test_a_target_refuses_the_shard_that_would_lift_it_above_its_limit():
     shifts = [Shift([0], [1], 30), Shift([0], [1], 30)]
     used = np.array([60.0, 50.0, 0.0])
     # 50 + 30 = 80 fits. 80 + 30 = 110 does not.
-    assert without_room(used, shifts, LIMIT) == [1]
+    assert without_room(used, shifts, LIMIT, FULL) == [1]
     assert used_after(used, shifts).tolist() == [0, 110, 0]
 
 
 def test_a_target_takes_a_shard_that_fills_it_to_its_limit_exactly():
-    assert without_room(np.array([30.0, 60.0, 0.0]), [Shift([0], [1], 30)], LIMIT) == []
+    used = np.array([30.0, 60.0, 0.0])
+    assert without_room(used, [Shift([0], [1], 30)], LIMIT, FULL) == []
 
 
 def test_a_shard_waits_until_another_one_has_left_its_target():
     used = np.array([30.0, 80.0, 0.0])
     # 80 + 30 does not fit before OSD 1 has given 30 to OSD 2.
     shifts = [Shift([0], [1], 30), Shift([1], [2], 30)]
-    assert without_room(used, shifts, LIMIT) == []
+    assert without_room(used, shifts, LIMIT, FULL) == []
     assert used_after(used, shifts).tolist() == [0, 80, 30]
+
+
+def test_a_recovery_by_the_log_begins_until_its_target_is_full():
+    by_log = [Shift([0], [1], 10, is_backfilled=False)] * 3
+    # 85 + 10 = 95 and, because 95 is not above the ratio, 95 + 10 = 105. The third finds OSD 1 full.
+    assert without_room(np.array([30.0, 85.0, 0.0]), by_log, LIMIT, FULL) == [2]
 
 
 # Time: each OSD leads one group at a time and receives one.

@@ -59,7 +59,7 @@ def test_an_osd_that_returns_is_backfilled_if_it_missed_more_than_the_log_holds(
     # Given a log that holds 10 of 100 entries, when OSD 2 misses some writes of object 2.
     pg = group(entries=100)
     remap(pg, 0, 1, NO_OSD)
-    pg.note_writes(2, writes)
+    pg.note_writes({2: writes})
     remap(pg, 0, 1, 2)
     assert pg.copy_of(2, 2).backfill == backfill
     assert pg.copy_of(2, 2).missing == {2}
@@ -69,13 +69,12 @@ def test_before_octopus_a_log_grows_while_its_group_is_degraded():
     # A clean PG keeps 3 entries, a degraded one 10: the log holds all 5 + 5 that OSD 2 missed.
     pg = group(entries=100, lengths=(10, 3))
     remap(pg, 0, 1, NO_OSD)
-    pg.note_writes(2, 5)
-    pg.note_writes(3, 5)
+    pg.note_writes({2: 5, 3: 5})
     remap(pg, 0, 1, 2)
     assert not pg.copy_of(2, 2).backfill
     # The eleventh is one too many.
     remap(pg, 0, 1, NO_OSD)
-    pg.note_writes(2, 1)
+    pg.note_writes({2: 1})
     remap(pg, 0, 1, 2)
     assert pg.copy_of(2, 2).backfill
 

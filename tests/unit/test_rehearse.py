@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from stripesim.cli.app import app
 from stripesim.models.problems import RefusedError, ScenarioError
+from stripesim.scenarios.answers.rehearse import rehearse as rehearsing
 from stripesim.scenarios.answers.rehearse import samples
 from stripesim.scenarios.answers.rehearse import trade_off as trade_offs
 from stripesim.scenarios.answers.rehearse.backfill_schedule import (
@@ -601,22 +602,30 @@ def test_the_page_has_warnings_first_then_commands_and_figures(tmp_path):
     assert end == pytest.approx(start, rel=0.02)
 
 
-def test_a_second_attempt_simulates_the_same_requests(monkeypatch):
+def test_a_simulation_ends_some_time_after_the_last_change(monkeypatch):
     text = TEXT.replace(
         "requests = 1\nqueue_depth = 1", "duration_s = 5\nrate_per_s = 200"
     )
     text = text.replace('ops = ["read"]', 'kind = "open"\nops = ["read"]')
-    first = rehearse(scenario(text=text))["changes"][0]["profiles"][0]
-    # Given attempts of which the first is too short
-    monkeypatch.setattr(samples, "_LONGER", (0.5, 1.25))
-    second = rehearse(scenario(text=text))["changes"][0]["profiles"][0]
-    assert second == first
-    assert second["before"]["iops"] == pytest.approx(200, rel=0.2)
+    simulated = []
+
+    def recorded(*arguments, **settings):
+        simulated.append(samples.simulate_sample(*arguments, **settings))
+        return simulated[-1]
+
+    monkeypatch.setattr(rehearsing, "simulate_sample", recorded)
+    row = rehearse(scenario(text=text))["changes"][0]["profiles"][0]
+    # 20,000 requests take 100 s at 200 requests/s, so the clients are measured for the longest time: 2 s.
+    sample = simulated[0]
+    clean_s = sample.rows[-1]["clean_s"]
+    assert sample.end_ns == pytest.approx((clean_s + 2) * 1e9, abs=1)
+    assert row["before"]["iops"] == pytest.approx(200, rel=0.2)
+    assert row["after"]["iops"] == pytest.approx(200, rel=0.2)
 
 
 def test_a_setting_without_a_time_says_why(monkeypatch):
     # Half of the time that the change takes without clients
-    monkeypatch.setattr(samples, "_LONGER", (0.5,))
+    monkeypatch.setattr(samples, "_LONGEST", 0.5)
     document = rehearse(scenario(text=LIGHT))
     (row,) = table_of_settings(document)
     assert row["time"] == "not clean"

@@ -80,3 +80,18 @@ def test_a_burst_that_destroys_a_site_loses_no_data_with_copies_elsewhere():
     # Three of six shards are at each of two sites, and RS(4,2) bears the loss of two: all data is lost
     # whenever a site is, 0.001 times a year.
     assert of_two["loss_probability"] == pytest.approx(0.001, rel=0.01)
+
+
+def test_stretch_mode_needs_each_site_until_one_is_down():
+    asked = system("rep:4", 2, "cluster.stretch=true")
+    away_s = DETECTION_S + 2e12 / asked.repair.bytes_per_s / 2
+    away = away_s / (away_s + 1 / asked.lifetime.rate_per_s)
+    # Both copies at a site are away, at either site. While a site is down, both at the other.
+    alone = 1 - (1 - away**2) ** 2
+    by_drives = unavailability(replace(asked, bursts=()))
+    assert by_drives == pytest.approx(alone, rel=1e-6)
+    time_away = PER_YEAR * DOWN_S / YEAR_S
+    by_sites = unavailability(asked) - by_drives
+    assert by_sites == pytest.approx(time_away * (away**2 - alone), rel=1e-3)
+    # Without stretch mode, one copy that is away at the other site is enough to stop a group meanwhile.
+    assert unavailability(asked) < unavailability(system("rep:4", 2))

@@ -97,6 +97,23 @@ def test_a_plan_recommends_a_pool_that_outlives_a_site_with_its_unavailability()
     assert 0 < best["unavailability"] < 0.01 * 3600 / YEAR_S
 
 
+def test_a_plan_varies_stretch_mode_where_it_can_be():
+    scenario = parse_scenario(TEXT, sets=["plan.stretch=[false, true]"])
+    assert scenario.plan is not None
+    every = list(candidates_of(scenario, scenario.plan))
+    for candidate in every:
+        judge_closed_forms(candidate, scenario, scenario.plan)
+    stretched = [one for one in every if one.keys["stretch"]]
+    assert len(every) == 2 * len(stretched) == 16
+    # Only four copies at two sites can: others say which key is wrong.
+    built = [one for one in stretched if one.scenario is not None]
+    assert [(one.scheme, one.keys["sites"]) for one in built] == [("rep:4", 2)]
+    (verdict,) = (each for each in built[0].verdicts if each.key == "site_loss")
+    assert states(verdict.words, "2 of 4 ... wanted 1 ... stretch")
+    ruled_out = next(one for one in stretched if one.scheme == "rs:4,2")
+    assert states(ruled_out.verdicts[0].words, "rs:4,2 ... rep:4")
+
+
 def test_a_requirement_on_sites_needs_sites():
     with pytest.raises(ScenarioError) as caught:
         parse_scenario(

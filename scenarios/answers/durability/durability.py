@@ -313,6 +313,7 @@ def described_system(
         units=units,
         stripes=spec.stripes,
         min_shards=spec.min_size,
+        is_stretched=scenario.cluster.stretch,
         spares=spec.spare_drives,
         replacement_s=spec.replacement_s,
     )

@@ -133,7 +133,7 @@ def failures_of(
             "backfillfull_ratio": cluster.ratios.backfillfull,
             "full_ratio": cluster.ratios.full,
             "assumptions": _assumptions(cluster, paces),
-            "notes": [*notes, *_pending_notes(pools)],
+            "notes": [*notes, *_pending_notes(pools), *_log_notes(pools)],
         },
     }
 
@@ -201,18 +201,21 @@ def _row(
 
 def _shift(pool: PoolFailures, move: GroupMove) -> Shift:
     size_bytes = float(pool.allocated_bytes[move.group])
-    return Shift(move.sources, move.targets, size_bytes)
+    is_backfilled = not pool.has_whole_log[move.group]
+    return Shift(move.sources, move.targets, size_bytes, is_backfilled)
 
 
 def _without_room(disks: Disks, shifts: Sequence[Shift]) -> list[int]:
     """Return the indices of moves that find no room."""
     limit_bytes = disks.size_bytes * disks.ratios.backfillfull
     # An OSD of unknown size refuses nothing.
-    limit_bytes[disks.size_bytes <= 0] = np.inf
+    full_bytes = disks.size_bytes * disks.ratios.full
+    for bytes_of_osds in (limit_bytes, full_bytes):
+        bytes_of_osds[disks.size_bytes <= 0] = np.inf
     arriving = [Shift((), shift.targets, shift.shard_bytes) for shift in shifts]
     if (used_after(disks.used_bytes, arriving) <= limit_bytes).all():
         return []
-    return without_room(disks.used_bytes, shifts, limit_bytes)
+    return without_room(disks.used_bytes, shifts, limit_bytes, full_bytes)
 
 
 def _columns(moves: Sequence[PoolMove]) -> dict[str, list[Any]]:
@@ -278,6 +281,16 @@ def _pending_notes(pools: Sequence[PoolFailures]) -> list[str]:
     return [f"{count} placement groups already move; counted at their destination"]
 
 
+def _log_notes(pools: Sequence[PoolFailures]) -> list[str]:
+    count = sum(int(pool.has_whole_log.sum()) for pool in pools)
+    if not count:
+        return []
+    return [
+        f"{count} placement groups hold all their writes in their logs: they recover by the log, which no "
+        "backfillfull_ratio refuses"
+    ]
+
+
 def _assumptions(
     cluster: ImportedCluster, paces: Mapping[int, HealingPace]
 ) -> list[str]:
@@ -299,6 +312,11 @@ def _assumptions(
         sizes,
         "clients write nothing meanwhile, and no balancer runs",
     ]
+    if not cluster.group_data:
+        lines.append(
+            "placement groups are backfilled, not recovered by their logs: no file has the start of each log "
+            "(add the output of ceph pg dump)"
+        )
     if paces:
         slots = next(iter(paces.values())).slots
         lines.append(

@@ -60,6 +60,8 @@ class PoolFailures:
         Data of one shard of each group by the cluster's counters [B], shape (pg_num,).
     allocated_bytes
         Bytes that one shard of each group takes on an OSD [B], shape (pg_num,).
+    has_whole_log
+        True for a group that recovers by its log, not by backfill, shape (pg_num,).
     """
 
     def __init__(self, cluster: ImportedCluster, pool: ImportedPool) -> None:
@@ -80,6 +82,7 @@ class PoolFailures:
             self._allocated_ratio(data) * data.stored_bytes / self._data_shards
             + data.omap_bytes
         )
+        self.has_whole_log = data.has_whole_log
         self._groups_of = _groups_of(self._acting)
 
     @property
@@ -179,6 +182,7 @@ def _even_data(pool: ImportedPool) -> GroupData:
     return GroupData(
         stored_bytes=np.full(count, mean_bytes, dtype=np.int64),
         omap_bytes=np.zeros(count, dtype=np.int64),
+        has_whole_log=np.zeros(count, dtype=np.bool_),
     )
 
 

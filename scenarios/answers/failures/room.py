@@ -16,6 +16,7 @@ class Shift:
     sources: Sequence[int]
     targets: Sequence[int]
     shard_bytes: float
+    is_backfilled: bool = True  # False if it recovers by its log
 
 
 def used_after(used_bytes: FloatArray, shifts: Sequence[Shift]) -> FloatArray:
@@ -28,9 +29,12 @@ def used_after(used_bytes: FloatArray, shifts: Sequence[Shift]) -> FloatArray:
 
 
 def without_room(
-    used_bytes: FloatArray, shifts: Sequence[Shift], limit_bytes: FloatArray
+    used_bytes: FloatArray,
+    shifts: Sequence[Shift],
+    limit_bytes: FloatArray,
+    full_bytes: FloatArray,
 ) -> list[int]:
-    """Return the indices of the shifts that stay in ``backfill_toofull``.
+    """Return the indices of the shifts that stay in ``backfill_toofull`` or ``recovery_toofull``.
 
     Parameters
     ----------
@@ -40,12 +44,15 @@ def without_room(
         Placement groups that move.
     limit_bytes
         Capacity of each OSD times ``backfillfull_ratio``, shape (osds,).
+    full_bytes
+        Capacity of each OSD times ``full_ratio``, shape (osds,).
 
     Notes
     -----
     A target refuses a backfill that would lift it above its limit (Ceph v16.2.15,
     ``OSDService::tentative_backfill_full``). The group tries again later. A group that has moved frees its
-    old shards. Groups try in order, again and again until no further group can move.
+    old shards. Groups try in order, again and again until no further group can move. A recovery by the log
+    begins unless a target is full by then (``PeeringState::WaitLocalRecoveryReserved``).
     """
     used = used_bytes.copy()
     waiting = list(range(len(shifts)))
@@ -54,7 +61,10 @@ def without_room(
         for index in waiting:
             shift = shifts[index]
             targets = list(shift.targets)
-            if (used[targets] + shift.shard_bytes > limit_bytes[targets]).any():
+            has_room = used[targets] <= full_bytes[targets]
+            if shift.is_backfilled:
+                has_room = used[targets] + shift.shard_bytes <= limit_bytes[targets]
+            if not has_room.all():
                 refused.append(index)
                 continue
             used[targets] += shift.shard_bytes

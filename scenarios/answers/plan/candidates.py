@@ -204,18 +204,21 @@ def line_name(one: Mapping[str, Any], varied: Sequence[str]) -> str:
 
 def with_unit(key: str, value: Any) -> str:
     """Write a varied value with its unit."""
+    words = str(value)
     match key:
         case "drive_bytes":
-            return f"drives of {bytes_text(value)}"
+            words = f"drives of {bytes_text(value)}"
         case "stripe_unit_bytes":
-            return f"stripe unit {size_text(value)}"
+            words = f"stripe unit {size_text(value)}"
         case "public_gbit_per_s" | "private_gbit_per_s":
-            return f"{number_text(value)} Gb/s {key.partition('_')[0]}"
+            words = f"{number_text(value)} Gb/s {key.partition('_')[0]}"
         case "sites" | "cores_per_host":
-            return f"{value} {key.replace('_', ' ')}"
+            words = f"{value} {key.replace('_', ' ')}"
         case "pg_num":
-            return f"{value:,} PGs"
-    return str(value)
+            words = f"{value:,} PGs"
+        case "stretch":
+            words = "stretch mode" if value else "no stretch mode"
+    return words
 
 
 def varied_keys(plan: PlanSpec) -> list[str]:
@@ -322,8 +325,14 @@ def _judge_site_loss(candidate: Candidate, plan: PlanSpec) -> None:
     left = shards_without_a_site(scenario, scheme)
     held = candidate.capacity
     assert held is not None
-    least = held.min_size if plan.site_loss == "serves" else scheme.k
-    what = "min_size" if plan.site_loss == "serves" else "k"
+    least = scheme.k
+    what = "k"
+    if plan.site_loss == "serves":
+        least = held.min_size
+        what = "min_size"
+        if scenario.cluster.stretch:
+            least = 1
+            what = "min_size without a site, in stretch mode"
     words = f"site_loss: {left} of {scheme.width} shards left, wanted {least} ({what}) or more"
     state: State = "met" if left >= least else "failed"
     candidate.results["shards_without_site"] = left

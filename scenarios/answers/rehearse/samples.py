@@ -27,8 +27,8 @@ from stripesim.sim.run import Run, simulate
 _QUIET_MAX_NS: Final = 2_000_000_000
 _QUIET_MIN_NS: Final = 200_000_000
 _QUIET_REQUESTS: Final = 20_000
-# Length of each attempt, in multiples of the changes' duration without clients.
-_LONGER: Final = (1.25, 3, 8)
+# Longest time to simulate, in multiples of the changes' duration without clients.
+_LONGEST: Final = 8
 #: Maximum number of object shards that the changes of one simulation move [count].
 SHARDS_MAX: Final = 4_000
 #: Requests of clients that one simulation should not exceed [count].
@@ -190,22 +190,18 @@ def simulate_sample(
 ) -> Sample:
     """Simulate the changes of a scenario with a sample of each PG's objects.
 
-    If the workload is bounded by time, clients are active from before the first change until after the last.
-    Otherwise they issue their requests and stop.
+    If the workload is bounded by time, clients are active from before the first change until some time after
+    the last. Otherwise they issue their requests and stop.
     """
     count = size.group_objects_count
-    for longer in _LONGER:
-        # A run consumes the requests of its workload, so each attempt needs new inputs.
-        inputs = build_cell(scenario, cell)
-        faults = _faults_of(scenario, inputs, drives, count, size.quiet_ns)
-        until_ns = None
-        if size.has_load:
-            until_ns = round(longer * size.alone_ns) + size.quiet_ns
-        inputs = replace(inputs, faults=faults, until_ns=until_ns)
-        result = simulate(**vars(inputs), seed=scenario.seed, engine=engine).accepted()
-        assert result.row.faults is not None
-        if result.row.faults.clean_at_end or not size.has_load:
-            break
+    inputs = build_cell(scenario, cell)
+    faults = _faults_of(scenario, inputs, drives, count, size.quiet_ns)
+    until_ns = None
+    if size.has_load:
+        until_ns = round(_LONGEST * size.alone_ns) + size.quiet_ns
+        faults = replace(faults, end_pause_ns=size.quiet_ns)
+    inputs = replace(inputs, faults=faults, until_ns=until_ns)
+    result = simulate(**vars(inputs), seed=scenario.seed, engine=engine).accepted()
     assert result.timeline is not None
     assert result.blocked is not None
     return Sample(

@@ -63,9 +63,18 @@ class ClientWrites:
         if not writes.size:
             return
         rows, counts = np.unique(writes, axis=1, return_counts=True)
-        numbers, items = rows.tolist()
-        for number, item, count in zip(numbers, items, counts.tolist(), strict=True):
-            self._groups[number].note_writes(item, count)
+        numbers, items = rows
+        # Rows are sorted by PG.
+        present, firsts = np.unique(numbers, return_index=True)
+        of_groups = zip(
+            present.tolist(),
+            np.split(items, firsts[1:]),
+            np.split(counts, firsts[1:]),
+            strict=True,
+        )
+        for number, own_items, own_counts in of_groups:
+            by_item = dict(zip(own_items.tolist(), own_counts.tolist(), strict=True))
+            self._groups[number].note_writes(by_item)
 
     def settle_cut_off(self, group: Group) -> None:
         """Settle the writes of a PG that a new interval cuts off.

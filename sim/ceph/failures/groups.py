@@ -1,6 +1,6 @@
 """Placement groups: the copies of their shards, their members, and their logs."""
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -378,19 +378,21 @@ class Group:
 
     # Writes of clients.
 
-    def note_writes(self, item: int, count: int) -> None:
-        """Note completed writes of an object: copies that do not take part fall behind.
+    def note_writes(self, counts: Mapping[int, int]) -> None:
+        """Note completed writes, by object: copies that do not take part fall behind.
 
         A joining OSD gets the write too, but cannot apply it to an object it lacks.
         """
-        self.log.append(count, is_clean=self.is_clean)
-        if self._is_left_out(item):
-            return
-        self.objects.add(item)
+        self.log.append(sum(counts.values()), is_clean=self.is_clean)
+        kept = [item for item in counts if not self._is_left_out(item)]
+        self.objects.update(kept)
         members = self.members.osds
-        for (osd, _), copy in self.copies.items():
-            if osd not in members:
-                copy.miss(item, count)
+        left_out = [
+            copy for (osd, _), copy in self.copies.items() if osd not in members
+        ]
+        for item in kept:
+            for copy in left_out:
+                copy.miss(item, counts[item])
 
     def settle_cut_off_write(
         self, item: int, touched: Set[int], reached: Set[int], alive: Set[int]

@@ -141,6 +141,9 @@ class FaultPlan:
     model: RecoveryModel
     #: Pause before each change without a time, after the cluster has become clean [ns]
     change_pause_ns: int = 0
+    #: Time from the moment when the cluster is clean after the last change until the run ends [ns]. None: the
+    #: changes do not end it
+    end_pause_ns: int | None = None
     fill: FillPlan | None = None  #: Fill of the OSDs; None: they never fill up
     #: OSDs that were lost before the run: down and out, without their data
     lost_osds: tuple[int, ...] = ()

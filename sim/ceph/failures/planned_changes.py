@@ -8,6 +8,7 @@ from stripesim.sim.ceph.failures.cluster_map import MapChange, MapUpdate, UpSet
 from stripesim.sim.ceph.failures.cluster_state import ClusterState
 from stripesim.sim.ceph.failures.monitor import Monitor
 from stripesim.sim.ceph.failures.plan import PlannedChange
+from stripesim.sim.engine.program import End
 
 
 @dataclass
@@ -81,6 +82,19 @@ class PlannedChanges:
             begin_ns = max(now_ns, self._state.map.norebalance_until_ns)
             pause_ns = self._state.plan.change_pause_ns
             self._state.clock.at(begin_ns + pause_ns, self._ask_next)
+        self._end_after_last(now_ns)
+
+    def _end_after_last(self, now_ns: int) -> None:
+        """End the run some time after the last change, if the plan says so."""
+        plan = self._state.plan
+        if plan.end_pause_ns is None or len(self.applied) < len(plan.changes):
+            return
+        self._state.clock.at(now_ns + plan.end_pause_ns, self._end)
+
+    def _end(self) -> None:
+        """End the run if the cluster is still clean. If it is not, the next clean moment ends it."""
+        if self._state.timeline.all_clean:
+            self._state.actions.add(End())
 
     def _note_map(self, asked: _AskedChange, update: MapUpdate) -> None:
         """Record that a map has changes of an operator."""

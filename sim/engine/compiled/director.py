@@ -152,6 +152,9 @@ class DirectedRun:
                         interrupted.add(group)
                 case machine.Wake(stream):
                     world.streams["ended"][stream] = 0
+                case machine.End():
+                    clock = world.clock[0]
+                    clock["until_ns"] = min(clock["until_ns"], clock["now_ns"])
         if interrupted:
             self._interrupt(interrupted, touched)
         self._actions.wake(world, touched)

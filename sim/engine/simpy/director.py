@@ -128,6 +128,8 @@ class Direction:
                         interrupted.add(group)
                 case machine.Wake(stream):
                     engine.streams[stream].ended = False
+                case machine.End():
+                    engine.end()
         if interrupted:
             touched.update(self._interrupt(interrupted))
         self._resume(touched)

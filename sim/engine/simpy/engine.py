@@ -71,6 +71,7 @@ class SimpyEngine(DirectedKernel):
         check_program(program)
         super().__init__(program)
         self.planning_s = 0.0
+        self._bound_ns = program.until_ns
         self.processes = Processes(program.resources)
         self.resources = make_resources(self)
         self.delays = Delays(self)
@@ -100,16 +101,21 @@ class SimpyEngine(DirectedKernel):
             if not stream.queue_depth:
                 stream.schedule_arrival()
         self.work_off()
-        end_ns = self._run_to(self.program.until_ns)
+        end_ns = self._run_to_bound()
         wall_s = perf_counter() - start_s - self.planning_s
         self._check_end(end_ns)
         return self._result(end_ns, wall_s)
 
-    def _run_to(self, bound_ns: int | None) -> int:
-        """Process all events up to a bound, and return the time of the end [ns]."""
+    def end(self) -> None:
+        """End the run at this moment, if its bound is not earlier."""
+        if self._bound_ns is None or self.now_ns < self._bound_ns:
+            self._bound_ns = self.now_ns
+
+    def _run_to_bound(self) -> int:
+        """Process all events up to the bound of the run, and return the time of the end [ns]."""
         while (next_ns := self.peek()) < inf:
-            if bound_ns is not None and next_ns > bound_ns:
-                self.now_ns = bound_ns
+            if self._bound_ns is not None and next_ns > self._bound_ns:
+                self.now_ns = self._bound_ns
                 break
             self.happen()
         return self.now_ns
