@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.sim.ceph.clients.objects import S3Load
 from stripesim.sim.ceph.clients.stationary import ages_at_start
 from stripesim.sim.ceph.clients.workload import (
     Requests,
@@ -19,10 +20,16 @@ from stripesim.sim.ceph.clients.workload import (
     Workload,
 )
 from stripesim.sim.ceph.failures import FaultPlan
+from stripesim.sim.ceph.gateway.layout import ObjectLayouts
 from stripesim.sim.ceph.gateway.planner import S3Planner
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.loops import ClientLoops
-from stripesim.sim.ceph.planner import CompiledGraphs, Foreground, RequestPlanner
+from stripesim.sim.ceph.planner import (
+    CompiledGraphs,
+    Foreground,
+    RequestPlanner,
+    WritingClient,
+)
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS, factor_table
 from stripesim.sim.engine.graph import IntArray
@@ -262,7 +269,7 @@ class PreparedRun:
 
     settings: RunSettings
     pool: Pool
-    layout: Layout | None
+    layout: Layout | ObjectLayouts | None
     book: Book
     compiled: CompiledGraphs
     workloads: Sequence[AnyWorkload]
@@ -469,7 +476,9 @@ def _prepared(
     book = pool.book()
     if streams.foreground is None:
         planners = _planners(pool, book, loads, settings, compiled)
-        clients = list(map(_streams_of, planners, loads))
+        clients: Sequence[Sequence[Foreground]] = list(
+            map(_streams_of, planners, loads)
+        )
     else:
         assert len(loads) == 1, "a custom stream replaces a single workload"
         assert not isinstance(loads[0], SyntheticLoops)
@@ -504,8 +513,10 @@ def _prepared_for_faults(
         recovery_sync_ns=faults.model.recovery_sync_ns,
     )
     pool = replace(pool, cluster=cluster)
-    layout = Layout(pool)
     book = pool.book()
+    layout: Layout | ObjectLayouts = Layout(pool)
+    if cluster.gateways is not None:
+        layout = _object_layouts(pool, book, loads, faults)
     planners = _planners(pool, book, loads, settings, compiled, layout)
     clients = list(map(_streams_of, planners, loads))
     own = [stream for streams in clients for stream in streams]
@@ -523,23 +534,45 @@ def _prepared_for_faults(
     )
 
 
+def _object_layouts(
+    pool: Pool, book: Book, loads: Sequence[AnyWorkload], faults: FaultPlan
+) -> ObjectLayouts:
+    """Return the state of the placement groups of a load on buckets, in a run under faults."""
+    (load,) = loads
+    assert isinstance(load, SyntheticLoops | SyntheticStream)
+    assert isinstance(load.workload, S3Load)
+    counts = np.zeros(pool.cluster.groups, dtype=np.int64)
+    if faults.group_objects is not None:
+        counts = np.asarray(faults.group_objects, dtype=np.int64)
+    if faults.group_objects_count is not None:
+        counts = np.full(pool.cluster.groups, faults.group_objects_count)
+    return ObjectLayouts(pool, book, load.workload, counts)
+
+
 def _planners(
     pool: Pool,
     book: Book,
     loads: Sequence[AnyWorkload],
     settings: RunSettings,
     compiled: CompiledGraphs,
-    layout: Layout | None = None,
+    layout: Layout | ObjectLayouts | None = None,
 ) -> Sequence[RequestPlanner | S3Planner]:
     """Return the planner of each workload. The first one has what all of them share."""
     if pool.cluster.gateways is not None:
+        assert not isinstance(layout, Layout)
         return [
             S3Planner(
-                pool, book, load, timeout_ns=settings.timeout_ns, compiled=compiled
+                pool,
+                book,
+                load,
+                timeout_ns=settings.timeout_ns,
+                compiled=compiled,
+                layouts=layout,
             )
             for load in loads
             if isinstance(load, SyntheticLoops | SyntheticStream)
         ]
+    assert not isinstance(layout, ObjectLayouts)
     planners: list[RequestPlanner] = []
     for load in loads:
         planner = RequestPlanner(
@@ -560,7 +593,7 @@ def _planners(
 
 def _streams_of(
     planner: RequestPlanner | S3Planner, load: AnyWorkload
-) -> list[Foreground]:
+) -> list[WritingClient]:
     """Return the streams of a workload: one per closed loop, otherwise a single one."""
     if isinstance(load, SyntheticLoops):
         return [*ClientLoops(planner, load).streams]
@@ -642,7 +675,7 @@ def _result_under_faults(prepared: PreparedRun, run: EngineRun) -> Run:
     numbers, timeline = describe_faults(fault_run)
     totals = fault_totals(fault_run, width=prepared.pool.scheme.width)
     result = _result(prepared, run, loads, FaultRecord(numbers, timeline, totals))
-    held = held_ns(fault_run.timeline, requested, run.end_ns)
+    held = held_ns(fault_run.timeline, requested, run.end_ns, fault_run.groups_of_pg)
     return replace(result, blocked=held.sum(axis=1) > 0)
 
 

@@ -110,6 +110,8 @@ class GatewayModel(MeasuredModel):
     get_window_bytes: int  #: Reads of tail objects of one GET in flight, at most [B]
     #: Data of reads and writes of one gateway in flight, at most [B] (objecter_inflight_op_bytes)
     budget_bytes: int
+    #: Time until clients use other gateways in place of one that has failed [ns]
+    failover_ns: int
 
     def layout(self, size_bytes: int, alignment_bytes: int = 1) -> ObjectLayout:
         """Return the RADOS objects of an object.

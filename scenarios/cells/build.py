@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,8 +23,16 @@ from stripesim.models.problems import (
     problems_of,
 )
 from stripesim.models.throttle import ThrottleModel
-from stripesim.scenarios.cells.failures import plan_of, repair_plan
-from stripesim.scenarios.cells.gateways import s3_load, with_gateways
+from stripesim.scenarios.cells.failures import (
+    objects_in_groups,
+    plan_of,
+    repair_plan,
+)
+from stripesim.scenarios.cells.gateways import (
+    recovered_objects,
+    s3_load,
+    with_gateways,
+)
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import (
     acting_sets,
@@ -83,22 +92,13 @@ def build_cell(
     timeout_ns = 0
     if workload.timeout_s is not None:
         timeout_ns = max(1, round(workload.timeout_s * 1e9))
-    rotational = models.ssd.rotational
-
-    def sets_with(weights: OsdWeights) -> IntArray:
-        return up_sets(scenario, scheme, weights)
-
     if workload.is_s3:
-        return _s3_cell(scenario, cell, pool)
+        return _s3_cell(scenario, cell, pool, timeout_ns)
     loads = build_loads(scenario, cell)
     maps = _object_maps(scenario, pool, loads)
     faults = None
-    if scenario.faults is not None or scenario.changes:
-        faults = plan_of(
-            scenario, pool.cluster.osd_hosts, sets_with, rotational=rotational
-        )
-    if scenario.repair is not None:
-        faults = repair_plan(scenario, sets_with, rotational=rotational)
+    if scenario.changes_during_run:
+        faults = _faults_of(scenario, pool)
     return CellInputs(
         pool=replace(pool, cluster=replace(pool.cluster, object_maps=maps)),
         workload=_stationary(loads, pool),
@@ -111,24 +111,63 @@ def build_cell(
     )
 
 
-def _s3_cell(scenario: Scenario, cell: Cell, pool: Pool) -> CellInputs:
+def _s3_cell(scenario: Scenario, cell: Cell, pool: Pool, timeout_ns: int) -> CellInputs:
     """Build the inputs of a cell whose requests pass through gateways."""
     if pool.scheme.name == "none":
         raise scenario.problem(
             "schemes", '"none", a bare device', "a pool such as rep:3, with kind s3"
         )
-    if scenario.changes_during_run:
-        wanted = "another kind: failures and changes with objects are not simulated"
-        raise scenario.problem("workload.kind", '"s3"', wanted)
     index_scheme = parse_scheme(scenario.cluster.gateways.index_scheme)
-    sets = _sets_of_maps(scenario, pool, index_scheme)
-    pool = with_gateways(scenario, pool, sets, pool.cluster.models)
+    faults = None
+    if scenario.changes_during_run:
+        index_up_sets = partial(_index_up_sets, scenario, pool.scheme, index_scheme)
+        pool = with_gateways(
+            scenario, pool, index_up_sets(OsdWeights()), pool.cluster.models
+        )
+        stored, object_bytes = recovered_objects(scenario, cell, pool)
+        pool = replace(pool, object_bytes=object_bytes)
+        faults = replace(
+            _faults_of(scenario, pool),
+            **objects_in_groups(scenario, stored, object_bytes, pool.cluster.groups),
+            index_up_sets=index_up_sets,
+        )
+    else:
+        sets = _sets_of_maps(scenario, pool, index_scheme)
+        pool = with_gateways(scenario, pool, sets, pool.cluster.models)
     return CellInputs(
         pool=pool,
         workload=s3_load(scenario, scenario.workload, cell, pool).start(),
         prefilled=True,
         until_ns=scenario.until_ns,
+        faults=faults,
+        timeout_ns=timeout_ns,
     )
+
+
+def _index_up_sets(
+    scenario: Scenario,
+    scheme: RedundancyScheme,
+    index_scheme: RedundancyScheme,
+    weights: OsdWeights,
+) -> IntArray:
+    """Return the up sets of the pool of bucket indexes, placed as in `_sets_of_maps`.
+
+    Returns
+    -------
+    Shape (groups, replicas).
+    """
+    if scheme != index_scheme and scenario.cluster.crush_map is None:
+        return up_sets(scenario, index_scheme, weights)
+    return up_sets(scenario, scheme, weights)[:, : index_scheme.width]
+
+
+def _faults_of(scenario: Scenario, pool: Pool) -> FaultPlan:
+    """Return the faults and changes of a scenario that has any."""
+    rotational = pool.cluster.models.ssd.rotational
+    sets_with = partial(up_sets, scenario, pool.scheme)
+    if scenario.repair is not None:
+        return repair_plan(scenario, sets_with, rotational=rotational)
+    return plan_of(scenario, pool.cluster.osd_hosts, sets_with, rotational=rotational)
 
 
 def _object_maps(

@@ -178,6 +178,31 @@ def _stored_objects(scenario: Scenario) -> dict[str, Any]:
     }
 
 
+def objects_in_groups(
+    scenario: Scenario, stored: int, object_bytes: int, groups: int
+) -> dict[str, Any]:
+    """Return the fields of a plan that state the RADOS objects of buckets at the start of the run.
+
+    Parameters
+    ----------
+    scenario
+        The scenario. With `cluster.stored_bytes` the pool holds further objects, up to those bytes.
+    stored, object_bytes
+        RADOS objects of the load's buckets [count], and their mean size [B].
+    groups
+        Placement groups of the pool, which hold equally many.
+    """
+    beyond_bytes = (scenario.cluster.stored_bytes or 0) - stored * object_bytes
+    whole = stored + max(0, int(beyond_bytes) // object_bytes)
+    simulated = min(whole, OTHER_OBJECTS_MAX)
+    numbers = np.arange(groups, dtype=np.int64)
+    counts = simulated // groups + (numbers < simulated % groups)
+    return {
+        "group_objects": tuple(counts.tolist()),
+        "objects_ratio": whole / simulated if simulated else 1.0,
+    }
+
+
 def check_clients_meet_faults(
     scenario: Scenario, requested_until: Callable[[int], ClientRequests]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Final
 
@@ -10,7 +11,11 @@ import numpy as np
 from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import generation
 from stripesim.models.placement import pgs_of_objects
-from stripesim.scenarios.schema.keys import Cell, WorkloadSpec
+from stripesim.scenarios.schema.keys import (
+    ALLOCATION_BYTES,
+    Cell,
+    WorkloadSpec,
+)
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.ceph.clients.objects import S3Load
 from stripesim.sim.ceph.cluster import Models
@@ -24,6 +29,8 @@ _INDEX_PREFIX: Final = ".dir"
 #: Places of objects that a run distinguishes, and the memory of their bindings [B].
 _SLOTS_MIN: Final = 256
 _SLOTS_MAX: Final = 16_384
+#: Rounds of the placement groups in a run with a director.
+_FEW_ROUNDS: Final = 4
 _BINDINGS_BYTES: Final = 128 << 20
 _ROLE_BYTES: Final = 4
 
@@ -33,7 +40,7 @@ def with_gateways(
 ) -> Pool:
     """Return the pool with the gateways of a scenario in front of it.
 
-    `index_sets` are complete acting sets of the pool that holds the bucket indexes, shape (sets, replicas).
+    `index_sets` are acting sets of the pool that holds the bucket indexes, shape (sets, replicas).
     """
     assert models.gateway is not None
     load = scenario.workload
@@ -52,8 +59,12 @@ def with_gateways(
         cores_count=spec.cores or models.cpu.cores_per_host,
         threads_count=spec.threads,
         index_scheme=scheme,
-        index_acting=index_sets[groups.astype(np.int64)],
+        index_sets=index_sets,
+        index_groups=groups.astype(np.int64),
         index_shards=load.index_shards,
+        index_shard_bytes=models.gateway.index_entry_bytes
+        * -(-load.objects // len(shards)),
+        fails_over=on_osd_hosts and scenario.changes_during_run,
         exclusive=generation(scenario.generation).exclusive_class_writes,
         lists="list" in load.used_ops,
         tails=_tails(scenario, pool, models),
@@ -81,6 +92,24 @@ def _tails(scenario: Scenario, pool: Pool, models: Models) -> int:
             # The head of such an object has no data, so all chunks of a range are tails.
             counts.append(len(layout.parts_bytes))
     return max(counts)
+
+
+def recovered_objects(scenario: Scenario, cell: Cell, pool: Pool) -> tuple[int, int]:
+    """Return the number of RADOS objects of a cell's objects, and their mean size in allocation units [B]."""
+    load = scenario.of_cell(cell).workload
+    model = pool.cluster.models.gateway
+    assert model is not None
+    append_bytes = kind_of(pool).append_bytes
+    sizes_bytes = load.object_sizes_bytes
+    shares = load.size_shares or (1.0,) * len(sizes_bytes)
+    parts = [
+        len(model.layout(size_bytes, append_bytes).parts_bytes)
+        for size_bytes in sizes_bytes
+    ]
+    weighed = sum(count * share for count, share in zip(parts, shares, strict=True))
+    mean_parts = weighed / sum(shares)
+    units = math.ceil(load.mean_object_bytes / mean_parts / ALLOCATION_BYTES)
+    return round(load.objects * mean_parts), max(1, units) * ALLOCATION_BYTES
 
 
 def s3_load(scenario: Scenario, load: WorkloadSpec, cell: Cell, pool: Pool) -> S3Load:
@@ -115,16 +144,21 @@ def s3_load(scenario: Scenario, load: WorkloadSpec, cell: Cell, pool: Pool) -> S
         sizes_bytes=sizes_bytes,
         size_shares=size_shares,
         list_keys=min(model.list_keys_max_count, in_bucket),
-        slots=_slots(pool),
+        slots=_slots(pool, few=scenario.changes_during_run),
         tls=load.tls,
         multipart_threshold_bytes=load.multipart_threshold_bytes,
         part_bytes=load.part_size_bytes,
     )
 
 
-def _slots(pool: Pool) -> int:
-    """Return the places of objects to distinguish: whole rounds of the placement groups, if they fit."""
+def _slots(pool: Pool, *, few: bool) -> int:
+    """Return the places of objects to distinguish: whole rounds of the placement groups, if they fit.
+
+    A director tells requests apart by place, so that it gets a `few` rounds of them.
+    """
     fitting = _BINDINGS_BYTES // (_ROLE_BYTES * pool.cluster.roles)
     slots = min(_SLOTS_MAX, max(_SLOTS_MIN, fitting))
+    if few:
+        slots = min(slots, max(_SLOTS_MIN, _FEW_ROUNDS * pool.cluster.groups))
     groups = pool.cluster.groups
     return slots // groups * groups or slots

@@ -213,33 +213,13 @@ def _of_buckets(scenario: ScenarioKeys, load: WorkloadSpec) -> Iterator[KeyProbl
     if load.image != "prefilled":
         wanted = '"prefilled": buckets have no images'
         yield problem("workload.image", f'"{load.image}"', wanted, "workload.kind")
-    for table in ("faults", "repair", "changes"):
-        if getattr(scenario, table):
-            wanted = f'another kind: [{table}] with "s3" is not simulated; '
-            yield problem("workload.kind", '"s3"', wanted + _as_images(load), table)
     from stripesim.models.coding import parse_scheme
 
-    if scenario.plan is not None and scenario.plan.p99_recovery_ms is not None:
-        wanted = "none with workload.kind s3: recovery beside objects is not simulated"
-        key = "plan.p99_recovery_ms"
-        yield problem(key, scenario.plan.p99_recovery_ms, wanted, "workload.kind")
     scheme = parse_scheme(scenario.cluster.gateways.index_scheme)
     if scheme.kind != "replicated":
         wanted = "a replicated scheme such as rep:3: indexes are keys of objects"
         key = "cluster.gateways.index_scheme"
         yield problem(key, f'"{scheme.name}"', wanted)
-
-
-def _as_images(load: WorkloadSpec) -> str:
-    """Return keys of images with as many RADOS objects as a load on buckets, and what runs with buckets."""
-    object_bytes = load.rados_object_bytes
-    each_bytes = load.objects * load.mean_object_bytes / load.clients
-    image_bytes = max(1, round(each_bytes / object_bytes)) * object_bytes
-    return (
-        f'images with as many RADOS objects have workload.kind = "closed", '
-        f"workload.image_bytes = {image_bytes}, cluster.object_bytes = {object_bytes} and no "
-        "cluster.gateways; with [degraded], objects are read and written while OSDs are down"
-    )
 
 
 def _several(scenario: ScenarioKeys) -> Iterator[KeyProblem]:

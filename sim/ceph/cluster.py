@@ -333,7 +333,7 @@ class Cluster:
     @property
     def index_shards(self) -> int:
         """Number of shards of all bucket indexes."""
-        return len(self.gateways.index_acting) if self.gateways else 0
+        return len(self.gateways.index_groups) if self.gateways else 0
 
     @property
     def roles(self) -> int:
@@ -565,8 +565,7 @@ class Cluster:
 
     def _with_gateways(self, of_clients: Bindings, gateways: Gateways) -> Bindings:
         """Bind each client to the gateways that it uses, shape (clients × gateways of each, roles)."""
-        spread = gateways.spread_of(self.clients)
-        rows = np.repeat(of_clients, spread, axis=0)
+        rows = np.repeat(of_clients, gateways.bound_of(self.clients), axis=0)
         numbers = np.arange(len(rows), dtype=np.int64) % gateways.count
         first = len(self.resources.capacities) - gateways.count * len(
             self._gateway_kinds
@@ -614,6 +613,13 @@ class Cluster:
             np.zeros_like(shards),
             self.groups + self.images + shards,
         )
+
+    def bind_index_locks(self, rows: Bindings, shards: IntArray) -> None:
+        """Bind the locks of index shards in rows of objects of the index, shape (shards, roles of one)."""
+        locks = self.groups + self.images + shards
+        rows[:, roles.PG_LOCK] = self.group_resource(locks, "pg.lock")
+        rows[:, roles.PG_EXEC] = self.group_resource(locks, "pg.exec")
+        rows[:, roles.PG_PIPELINE] = self.group_resource(locks, "pg.pipeline")
 
     def _rows_of_clients(self) -> Bindings:
         rows = np.full((self.clients, self.roles), UNBOUND, dtype=np.int32)

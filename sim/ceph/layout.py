@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +16,29 @@ from stripesim.sim.engine.graph import IntArray
 _NOT_BOUND = -1
 
 
-@dataclass(frozen=True)
-class EngineGroups:
-    """Groups of an engine in a run with a director: three for each placement group.
+class EngineGroups(Protocol):
+    """Groups of an engine in a run with a director, each of which it holds, releases and interrupts apart."""
 
-    An engine holds, releases and interrupts each of its groups apart: the reads of clients, their writes, and
-    background work.
+    @property
+    def count(self) -> int:
+        """Number of groups of the engine."""
+
+    def background(self, pg: int) -> int:
+        """Return the group of a placement group's background work."""
+
+    def of_pg(self, pg: int) -> Sequence[int]:
+        """Return the groups of the requests of clients that need a placement group."""
+
+    @property
+    def of_writes(self) -> Sequence[int]:
+        """Groups of the writes of clients."""
+
+
+@dataclass(frozen=True)
+class ImageGroups:
+    """Groups of an engine for requests to images: three for each placement group.
+
+    They are the reads of clients, their writes, and background work.
     """
 
     pg_count: int  #: Number of placement groups
@@ -51,6 +69,34 @@ class EngineGroups:
         groups: IntArray = np.where(is_write, self.writes(0) + pgs, pgs)
         return groups
 
+    def of_pg(self, pg: int) -> Sequence[int]:
+        """Return the groups of the requests of clients that need a placement group."""
+        return pg, self.writes(pg)
+
+    @property
+    def of_writes(self) -> Sequence[int]:
+        """Groups of the writes of clients."""
+        return range(self.writes(0), self.writes(self.pg_count))
+
+
+class AnyLayout(Protocol):
+    """Where the requests of clients go, by the state of placement groups, which may change during a run."""
+
+    @property
+    def engine_groups(self) -> EngineGroups:
+        """Groups of the engine, which a director holds, releases and interrupts."""
+
+    def set(
+        self,
+        book: Book,
+        group: int,
+        members: Sequence[int],
+        missing: frozenset[int],
+        primary: int,
+        item: int | None = None,
+    ) -> None:
+        """Change the state of a placement group, or of one of its objects, see `Layout.set`."""
+
 
 class Layout:
     """Views and bindings of a pool's placement groups, which may change during a run.
@@ -64,7 +110,7 @@ class Layout:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self.engine_groups = EngineGroups(pool.cluster.groups)
+        self.engine_groups = ImageGroups(pool.cluster.groups)
         self.contexts: list[PathContext] = list(pool.contexts)
         # Index in `contexts`, and binding row, of each placement group, shape (groups, 2).
         rows = np.full(pool.cluster.groups, _NOT_BOUND, dtype=np.int64)

@@ -1,13 +1,14 @@
 """Closed loops of several clients, planned together in rounds. Each is a separate stream to the engine."""
 
 from collections import deque
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 
 from stripesim.sim.ceph.clients.workload import SyntheticLoops
 from stripesim.sim.ceph.gateway.planner import S3Planner
-from stripesim.sim.ceph.planner import Planned, RequestPlanner
+from stripesim.sim.ceph.planner import ObjectWrite, Planned, RequestPlanner
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import CHUNK, RequestChunk
@@ -89,6 +90,14 @@ class ClientStream:
     def planned(self) -> Planned:
         """All requests of this client planned until now."""
         return self._loops.planner.planned.at(self._all_rows())
+
+    def written(self, rows: IntArray) -> IntArray:
+        """Return placement group and object of each write of requests, shape (2, writes)."""
+        return self._loops.planner.written(self._all_rows()[rows])
+
+    def writes_of(self, row: int) -> Iterator[ObjectWrite]:
+        """Yield what one request writes."""
+        return self._loops.planner.writes_of(int(self._all_rows()[row]))
 
     @property
     def pool(self) -> Pool:

@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -57,12 +57,30 @@ class Planned:
         return Planned(*(column[rows] for column in self.columns))
 
 
+class ObjectWrite(NamedTuple):
+    """A write of one RADOS object, as part of a request."""
+
+    group: int  #: Placement group
+    item: int  #: Number of the object
+    roles: range | None  #: Roles of the write in the request's graph, None for all
+
+
 class Foreground(RequestSource, Protocol):
     """A stream of client requests that records its planned requests."""
 
     @property
     def planned(self) -> Planned:
         """All requests planned until now."""
+
+
+class WritingClient(Foreground, Protocol):
+    """A stream of client requests that tells what they write, in a run with a director."""
+
+    def written(self, rows: IntArray) -> IntArray:
+        """Return placement group and object of each write of requests, shape (2, writes)."""
+
+    def writes_of(self, row: int) -> Iterator[ObjectWrite]:
+        """Yield what one request writes."""
 
 
 #: Op graphs by placement group state and key of the plan.
@@ -171,6 +189,18 @@ class PlanRecorder:
             columns = zip(*(part.columns for part in self._planned), strict=True)
             self._planned = [Planned(*(np.concatenate(column) for column in columns))]
         return self._planned[0]
+
+    def written(self, rows: IntArray) -> IntArray:
+        """Return placement group and object of each write of requests, shape (2, writes)."""
+        planned = self.planned
+        writes = rows[planned.is_write[rows]]
+        return np.stack([planned.groups[writes], planned.objects[writes]])
+
+    def writes_of(self, row: int) -> Iterator[ObjectWrite]:
+        """Yield the object that a request writes, if it writes."""
+        planned = self.planned
+        if planned.is_write[row]:
+            yield ObjectWrite(int(planned.groups[row]), int(planned.objects[row]), None)
 
 
 class RequestPlanner(PlanRecorder):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stripesim.sim.ceph.phases import Phase
-from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.engine.graph import NO_SHARD, IntArray
 
 # Once per request.
 CLIENT_SUBMIT, CLIENT_TX, CLIENT_RX, CLIENT_CPU, PUBLIC_TX, PUBLIC_RX, PUBLIC_WIRE = (
@@ -97,6 +97,21 @@ def shard_role(shard: int, part: int) -> int:
 def role_count(width: int) -> int:
     """Return the number of roles of a scheme with `width` shards, without delays between sites."""
     return FIXED_ROLES + width * SHARD_ROLES
+
+
+def shards_of(of_steps: IntArray, own: range) -> IntArray:
+    """Return the shard of each role, `NO_SHARD` for those that do not belong to a shard of one object.
+
+    `own` are the roles of the object.
+
+    Examples
+    --------
+    >>> shards_of(np.array([4, 15, 40, 80]), range(20, 62)).tolist()
+    [-1, -1, 0, -1]
+    """
+    shards = (of_steps - own.start - FIXED_ROLES) // SHARD_ROLES
+    is_own = (of_steps >= own.start + FIXED_ROLES) & (of_steps < own.stop)
+    return np.where(is_own, shards, NO_SHARD)
 
 
 #: Roles of the client, which are the same for a request and for an update of the object map.

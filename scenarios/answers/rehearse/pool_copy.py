@@ -63,7 +63,7 @@ def rehearse_copy(scenario: Scenario, *, engine: str) -> dict[str, Any]:
     models = build_models(scenario)
     old = build_pool(scenario, parse_scheme(scenario.schemes[0]), models)
     new = build_pool(_target(scenario), parse_scheme(change.scheme), models)
-    objects = stored_objects(scenario)
+    objects = stored_objects(scenario, old)
     per_group = objects / scenario.cluster.pg_num
     new_shard_bytes = kind_of(new).shard_bytes
     shards = np.bincount(_osds(new), minlength=new.cluster.osds)

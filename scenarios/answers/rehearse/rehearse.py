@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from stripesim.calibration.ledger.duration_errors import duration_interval
-from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.answers.rehearse.backfill_schedule import (
     backfill_spans,
     backfills_of,
@@ -47,7 +46,7 @@ from stripesim.scenarios.answers.rehearse.variants import (
     variants_of,
     with_own_queue,
 )
-from stripesim.scenarios.cells.build import build_pool, check_schemes
+from stripesim.scenarios.cells.build import build_cell, check_schemes
 from stripesim.scenarios.cells.failures import limits_of, recovery_sync_words
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import kernel_warnings, made_from, outside_of
@@ -155,7 +154,7 @@ def _rehearsed(scenario: Scenario, engine: str, progress: OnStep) -> dict[str, A
     models = build_models(scenario)
     check_schemes(scenario, models)
     movements = exact_movements(scenario, cell.scheme)
-    pool = build_pool(scenario, parse_scheme(cell.scheme), models)
+    pool = build_cell(scenario, cell, models).pool
     limits = limits_of(scenario, rotational=models.ssd.rotational)
     variants = variants_of(scenario, limits.max_backfills_count)
     profiles_count = len(variants)
@@ -164,7 +163,7 @@ def _rehearsed(scenario: Scenario, engine: str, progress: OnStep) -> dict[str, A
     )
     whole = _Whole(
         shard_bytes=kind_of(pool).shard_bytes,
-        group_objects=stored_objects(scenario) / scenario.cluster.pg_num,
+        group_objects=stored_objects(scenario, pool) / scenario.cluster.pg_num,
         osds=pool.cluster.osds,
     )
     profiles = [
@@ -300,6 +299,12 @@ def _check(scenario: Scenario) -> None:
         got = ", ".join(scenario.schemes)
         raise scenario.problem("schemes", got, "one, that of the pool")
     for index, change in enumerate(scenario.changes):
+        if change.kind == "scheme" and scenario.workload.is_s3:
+            wanted = (
+                "another kind: gateways move objects to a pool of another scheme, by storage classes, and "
+                "that is not simulated"
+            )
+            raise scenario.problem(f"changes.{index}.kind", '"scheme" with s3', wanted)
         if change.kind in ("scheme", "restart") and len(scenario.changes) > 1:
             got = f"{change.kind} among other changes"
             wanted = "it as the only change, in a scenario of the cluster by then"

@@ -131,6 +131,8 @@ def rehearse_restart(
     (change,) = scenario.changes
     if scenario.workload.kind in ("trace", "s3"):
         wanted = "closed or open, with changes of kind restart"
+        if scenario.workload.is_s3:
+            wanted += "; `stripesim run` with [[faults.events]] and return_s restarts a host under s3"
         raise scenario.problem("workload.kind", scenario.workload.kind, wanted)
     downtime_s = change.downtime_s or DOWNTIME_S
     scheme = parse_scheme(scenario.schemes[0])

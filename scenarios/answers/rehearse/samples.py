@@ -11,7 +11,12 @@ from stripesim.scenarios.cells.build import CellInputs, build_cell
 from stripesim.scenarios.forms.capacity import Drives, FloatArray
 from stripesim.scenarios.schema.keys import Cell, WorkloadSpec
 from stripesim.scenarios.schema.scenario import Scenario
-from stripesim.sim.ceph.clients.workload import Synthetic
+from stripesim.sim.ceph.clients.objects import S3Load
+from stripesim.sim.ceph.clients.workload import (
+    Synthetic,
+    SyntheticLoops,
+    SyntheticStream,
+)
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures import FaultPlan
 from stripesim.sim.ceph.failures.groups import State
@@ -124,10 +129,10 @@ class Sample:
         return ratios
 
 
-def stored_objects(scenario: Scenario) -> float:
-    """Return the number of objects in the pool [count]."""
+def stored_objects(scenario: Scenario, pool: Pool) -> float:
+    """Return the number of objects in the pool [count]. Those of buckets are heads and tails of mean size."""
     stored_bytes = scenario.cluster.stored_bytes or scenario.images_bytes
-    return stored_bytes / scenario.cluster.object_bytes
+    return stored_bytes / pool.object_bytes
 
 
 def sample_size(
@@ -151,7 +156,7 @@ def sample_size(
     """
     inputs = build_cell(scenario, cell)
     assert inputs.faults is not None
-    per_group = stored_objects(scenario) / scenario.cluster.pg_num
+    per_group = stored_objects(scenario, inputs.pool) / scenario.cluster.pg_num
     most = max(_GROUP_OBJECTS_MIN, SHARDS_MAX // max(1, shards_count))
     count = max(1, min(most, round(per_group)))
     quiet_ns = _QUIET_MAX_NS
@@ -161,7 +166,7 @@ def sample_size(
         enough_ns = round(_QUIET_REQUESTS / rate_per_s * 1e9)
         quiet_ns = min(_QUIET_MAX_NS, max(_QUIET_MIN_NS, enough_ns))
     faults = _faults_of(scenario, inputs, drives, count, quiet_ns)
-    alone = _alone(inputs.pool, faults, scenario.seed, engine)
+    alone = _alone(inputs, faults, scenario.seed, engine)
     assert alone.timeline is not None
     rows = alone.timeline["changes"]
     clean_s = [row["clean_s"] for row in rows]
@@ -206,7 +211,8 @@ def simulate_sample(
     assert result.blocked is not None
     return Sample(
         group_objects_count=count,
-        objects_ratio=stored_objects(scenario) / (count * scenario.cluster.pg_num),
+        objects_ratio=stored_objects(scenario, inputs.pool)
+        / (count * scenario.cluster.pg_num),
         rows=result.timeline["changes"],
         history=result.timeline["fill"],
         fill=faults.fill,
@@ -229,7 +235,7 @@ def _faults_of(
     writes_count = inputs.faults.object_writes_count
     if writes_count is not None:
         # The log of a PG is as long as with all its objects.
-        per_group = stored_objects(scenario) / scenario.cluster.pg_num
+        per_group = stored_objects(scenario, inputs.pool) / scenario.cluster.pg_num
         writes_count = math.ceil(writes_count * per_group / count)
     return replace(
         inputs.faults,
@@ -257,8 +263,9 @@ def _moving_ns(row: Mapping[str, Any]) -> int:
     return round(moving_s * 1e9)
 
 
-def _alone(pool: Pool, faults: FaultPlan, seed: int, engine: str) -> Run:
-    """Simulate the changes on an idle cluster. The run needs a client, so one read is issued."""
+def _alone(inputs: CellInputs, faults: FaultPlan, seed: int, engine: str) -> Run:
+    """Simulate the changes on an idle cluster. The run needs a client, so one request is issued."""
+    pool = inputs.pool
     once = Synthetic(
         pattern="rand",
         block_bytes=4096,
@@ -267,6 +274,11 @@ def _alone(pool: Pool, faults: FaultPlan, seed: int, engine: str) -> Run:
         requests=1,
         queue_depth=1,
     )
+    workload = inputs.workload
+    if isinstance(workload, SyntheticLoops | SyntheticStream):
+        load = workload.workload
+        if isinstance(load, S3Load):
+            once = replace(load, clients=1, requests=1, queue_depth=1, rate_per_s=None)
     result = simulate(pool, once.start(), faults=faults, seed=seed, engine=engine)
     return result.accepted()
 
@@ -290,7 +302,7 @@ def fill_plan(
     if drives.capacity is None or drives.fill is None:
         return None
     simulated_count = group_objects_count * pool.cluster.groups
-    scale = stored_objects(scenario) / simulated_count
+    scale = stored_objects(scenario, pool) / simulated_count
     shard_bytes = round(scale * kind_of(pool).shard_bytes)
     capacity_bytes = _capacities(pool, drives)
     acting = pool.cluster.acting

@@ -33,6 +33,9 @@ def _pairs(rows: Sequence[ObjectRow]) -> Iterator[tuple[ObjectRow, ObjectRow]]:
         for row in rows:
             key = tuple(getattr(row, name) for name in (*_SAME, *others))
             base = first.setdefault(key, row)
+            if not base.published:
+                # Nothing is a multiple of 0.
+                continue
             if base is not row and getattr(base, varied) != getattr(row, varied):
                 yield row, base
 

@@ -27,7 +27,27 @@ _HOSTS: Final = (
     r"(\d+)[- ]node",
     r"^\s*(\d+)\s*x\s",
 )
-_OPS_OF_MIX: Final = {"r": "get", "w": "put", "stat": "head", "del": "delete"}
+#: Words for disks beside the size of a drive.
+_SPINS: Final = re.compile(r"\bHDD|\b7[.,]?2\s?k\b|\b7200\b|\brpm\b|spinning", re.I)
+_OPS_OF_MIX: Final = {
+    "r": "get",
+    "w": "put",
+    "get": "get",
+    "put": "put",
+    "read": "get",
+    "write": "put",
+    "stat": "head",
+    "head": "head",
+    "list": "list",
+    "del": "delete",
+    "delete": "delete",
+}
+_NAMES_OF_MIX: Final = "|".join(sorted(_OPS_OF_MIX, key=len, reverse=True))
+#: A mixed load in one word, such as ``45r/35w/15stat/5del``, or as percentages.
+_MIX_IN_A_WORD: Final = re.compile(
+    rf"\b\d+(?:{_NAMES_OF_MIX})(?:/\d+(?:{_NAMES_OF_MIX}))+", re.I
+)
+_MIX_IN_PERCENT: Final = re.compile(rf"(\d+)\s*%\s*({_NAMES_OF_MIX})\w*\b", re.I)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +115,7 @@ def read_cluster(text: str) -> DescribedCluster:
         networks=networks,
         pg_num=_number(text, r"(\d+)\s*PGs"),
         buckets=_number(text, r"(\d+)\s*buckets") or 16,
-        mix=_mix(text),
+        mix=read_mix(text),
     )
 
 
@@ -110,7 +130,7 @@ def _number(text: str, *patterns: str) -> int | None:
 def _drive_set(text: str, drives: re.Match[str] | None) -> str:
     """Name the device parameter set of a kind of drive, by default of NVMe drives."""
     kind = ((drives and drives[4]) or "").lower()
-    if not kind and re.search(r"\bHDD", text):
+    if not kind and _SPINS.search(text):
         kind = "hdd"
     if kind == "hdd":
         has_log = re.search(r"WAL|DB", text) is not None
@@ -170,13 +190,14 @@ def _network(text: str) -> tuple[float, int]:
     return rate, 1
 
 
-def _mix(text: str) -> tuple[tuple[str, float], ...]:
-    """Return the shares of a mixed load, such as ``45r/35w/15stat/5del``."""
-    match = re.search(r"(\d+(?:r|w|stat|del)(?:/\d+(?:r|w|stat|del))+)", text)
-    if match is None:
-        return ()
-    shares = []
-    for part in match[1].split("/"):
-        number, name = re.match(r"(\d+)(\w+)", part).groups()  # type: ignore[union-attr]
-        shares.append((_OPS_OF_MIX[name], float(number)))
-    return tuple(shares)
+def read_mix(text: str) -> tuple[tuple[str, float], ...]:
+    """Return the shares of a mixed load, such as ``45r/35w/20stat`` or ``70 % GET, 30 % PUT``."""
+    word = _MIX_IN_A_WORD.search(text)
+    found = _MIX_IN_PERCENT.findall(text)
+    if word is not None:
+        found = re.findall(r"(\d+)([a-z]+)", word[0], re.IGNORECASE)
+    shares: dict[str, float] = {}
+    for number, name in found:
+        op = _OPS_OF_MIX[name.lower()]
+        shares[op] = shares.get(op, 0.0) + float(number)
+    return tuple((op, share) for op, share in shares.items() if share > 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from math import log
+from math import isfinite, log
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +30,8 @@ VALUE_TOLERANCE: Final = 0.25
 RATIO_TOLERANCE: Final = 0.15
 #: Requests in flight of a driver whose number is not stated, as of a client in study `nvme`.
 UNSTATED_CONCURRENT: Final = 128
+#: Requests in flight of a run at most, which then takes minutes.
+IN_FLIGHT_MAX: Final = 50_000
 _RELEASES: Final = {
     "pacific": ("pacific", "16."),
     "quincy": ("quincy", "17."),
@@ -78,7 +80,7 @@ class ObjectRow(PublishedRow):
     @property
     def s3_op(self) -> str:
         """Operation whose numbers the row states."""
-        word = self.op.lower().split()[0]
+        word = (self.op.lower().split() or [""])[0]
         for name, words in _OPS.items():
             if word.rstrip("s") in words:
                 return name
@@ -137,7 +139,14 @@ class ObjectRow(PublishedRow):
         count = numbers[0]
         if len(numbers) > 1 and re.search(r"\d[\w ]*[x×*]\s*\d", self.threads):
             count *= numbers[1]
-        return count * UNSTATED_CONCURRENT if "driver" in self.threads else count
+        if "driver" in self.threads:
+            count *= UNSTATED_CONCURRENT
+        if not 1 <= count <= IN_FLIGHT_MAX:
+            raise NotComputedError(
+                f"the load {self.threads!r} is {count:,} requests in flight, and 1 to {IN_FLIGHT_MAX:,} are "
+                "simulated"
+            )
+        return count
 
     @property
     def sizes(self) -> tuple[tuple[int, float], ...]:
@@ -154,10 +163,12 @@ class ObjectRow(PublishedRow):
             raise NotComputedError(f"the size {self.block!r} states no number")
         ends = [_size_bytes(number, unit) for number, unit in found[:2]]
         first, last = ends[0], ends[-1]
+        if not first or last < first:
+            raise NotComputedError(f"the size {self.block!r} is none, and no range")
         if len(ends) > 1 and "warp" in f"{self.hardware} {self.threads}":
             doublings = [
                 first << number for number in range((last // first).bit_length() - 1)
-            ]
+            ] or [first]
             return tuple(
                 (round(size / log(2)), 1.0 / len(doublings)) for size in doublings
             )
@@ -189,7 +200,7 @@ def load(data: Path | str | None = None) -> tuple[ObjectRow, ...]:
     path = Path(data) / _FILE
     if not path.exists() and (Path(data) / COUNTS_FILE).exists():
         return ()
-    return published_rows(path, ObjectRow)
+    return published_rows(path, ObjectRow, is_valid=isfinite)
 
 
 @cache

@@ -19,7 +19,11 @@ from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import Scenario, scenario_from
 from stripesim.scenarios.studies.parameters import changed_models
-from stripesim.scenarios.studies.s3.described import DescribedCluster, read_cluster
+from stripesim.scenarios.studies.s3.described import (
+    DescribedCluster,
+    read_cluster,
+    read_mix,
+)
 from stripesim.scenarios.studies.s3.measured import ObjectRow
 from stripesim.scenarios.studies.tasks import Call, Row
 from stripesim.sim.ceph.cluster import Models
@@ -104,6 +108,9 @@ def _valued(row: ObjectRow, run: _ObjectRun) -> Row:
 def cluster_of(row: ObjectRow) -> DescribedCluster:
     """Return the cluster of a row: that of the description, with the hosts that the row states."""
     cluster = read_cluster(row.hardware)
+    if row.is_mixed and not cluster.mix:
+        mix = read_mix(f"{row.op} {row.block} {row.threads} {row.state}")
+        cluster = replace(cluster, mix=mix)
     if row.hosts is None:
         return cluster
     gateways = max(1, round(cluster.gateways * row.hosts / cluster.hosts))
@@ -263,7 +270,9 @@ class _ObjectRun:
 
     def _cores(self, metric: str) -> float:
         """Return busy cores of gateways or OSDs, which share hosts: a part of all, by their planned work."""
-        planned_ns = self._result.row.cpu_ns_per_op or 0.0
+        planned_ns = self._result.row.cpu_ns_per_op
+        if not planned_ns:
+            raise NotComputedError("the run has no processor time to divide")
         of_osds_ns: float = sum(
             one["cpu_ns_per_op"] for one in self._result.processors["threads"]
         )
@@ -306,6 +315,8 @@ class _ObjectRun:
         """Return the latency of the row's operation that its metric names, by default the mean [ns]."""
         requested = self._result.requested
         own = self._own(row)[requested.done]
+        if not own.any():
+            raise NotComputedError(f"no {row.s3_op} was completed in the window")
         latencies_ns = requested.latencies_ns[own] / self._objects
         metric = row.metric.lower()
         if "ttfb" in metric or "first byte" in metric:

@@ -46,6 +46,16 @@ class S3Load(Synthetic):
         """Return the operation with a number: one of `ops`, or a part of one."""
         return (*self.ops, *PART_OPS)[number]
 
+    @property
+    def part_sizes_bytes(self) -> set[int]:
+        """Sizes of parts and ranges, and 0 for the completion of an upload [B]."""
+        threshold = self.multipart_threshold_bytes
+        if threshold is None:
+            return set()
+        large = [size for size in self.sizes_bytes if size >= threshold]
+        whole = {min(self.part_bytes, size) for size in large}
+        return {0} | whole | {size % self.part_bytes for size in large}
+
     def in_parts(self, requests: S3Requests) -> tuple[S3Requests, IntArray]:
         """Split PUTs and GETs of large objects into parts, and return them with the request of each.
 

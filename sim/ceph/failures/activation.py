@@ -9,7 +9,7 @@ from stripesim.sim.ceph.failures.detection import Detection
 from stripesim.sim.ceph.failures.groups import Group, PgInterval, ServingOsds, State
 from stripesim.sim.ceph.failures.monitor import Monitor
 from stripesim.sim.ceph.failures.stretch import ServingRule
-from stripesim.sim.ceph.layout import Layout
+from stripesim.sim.ceph.layout import AnyLayout
 from stripesim.sim.ceph.pool import Book
 
 
@@ -82,7 +82,7 @@ class Activation:
         monitor: Monitor,
         detection: Detection,
         writes: ClientWrites,
-        layout: Layout,
+        layout: AnyLayout,
         book: Book,
         background: BackgroundWork,
         rule: ServingRule,
@@ -109,7 +109,9 @@ class Activation:
         group.members = group.choose_members(self._state.map.up)
         group.interval.peered = True
         views = _members_by_item(group)
-        is_readable = all(map(self._is_readable, set(views.values())))
+        is_readable = all(
+            _is_readable(group, members) for members in set(views.values())
+        )
         self._set_active(group, is_readable)
         self._leases.add_members(group)
         must_wait = group.interval.active and self._leases.must_wait(group)
@@ -186,14 +188,9 @@ class Activation:
             item,
         )
 
-    def _is_readable(self, members: ServingOsds) -> bool:
-        if members.primary is None:
-            return False
-        return self._state.pool.scheme.can_decode(members.missing)
-
     def _set_active(self, group: Group, is_readable: bool) -> None:
         interval = group.interval
-        is_active = is_readable and self._rule.allows(group.members)
+        is_active = is_readable and self._rule.allows(group.members, group.scheme)
         if is_active and not interval.active:
             interval.active_ns = self._state.now_ns
             self._background.note(group, "activation")
@@ -274,6 +271,10 @@ class Activation:
 
 def _do_nothing() -> None:
     pass
+
+
+def _is_readable(group: Group, members: ServingOsds) -> bool:
+    return members.primary is not None and group.scheme.can_decode(members.missing)
 
 
 def _members_by_item(group: Group) -> dict[int | None, ServingOsds]:

@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.failures.detection import Detection
 from stripesim.sim.ceph.failures.groups import Group
 from stripesim.sim.ceph.phases import Phase
-from stripesim.sim.ceph.planner import Foreground
+from stripesim.sim.ceph.planner import ObjectWrite, WritingClient
 from stripesim.sim.ceph.pool import Book
-from stripesim.sim.engine.graph import COUNTER_INDEX, IntArray
+from stripesim.sim.engine.graph import COUNTER_INDEX, NO_SHARD, IntArray
 from stripesim.sim.engine.program import PENDING, Begun, RunView
 
 
@@ -21,7 +22,7 @@ class ClientWrites:
 
     def __init__(
         self,
-        clients: Sequence[Foreground],
+        clients: Sequence[WritingClient],
         book: Book,
         groups: Sequence[Group],
         detection: Detection,
@@ -36,8 +37,8 @@ class ClientWrites:
         self._view: RunView | None = None
         self._is_noted = False
         # Writes in flight of each PG at this moment, None if unknown.
-        self._in_flight: dict[int, list[tuple[int, Begun]]] | None = None
-        self._stores: dict[int, dict[int, int]] = {}
+        self._in_flight: dict[int, list[tuple[ObjectWrite, Begun]]] | None = None
+        self._stores: dict[tuple[int, range | None], dict[int, int]] = {}
 
     def begin(self, view: RunView) -> None:
         """Take the engine's view of the run."""
@@ -86,8 +87,9 @@ class ClientWrites:
             return
         alive = self._detection.answering
         settled: set[int] = set()
-        for item, begun in in_flight:
-            shard_of = self._store_steps(begun.template)
+        for write, begun in in_flight:
+            item = write.item
+            shard_of = self._store_steps(begun.template, write.roles)
             reached = {shard for step, shard in shard_of.items() if begun.steps[step]}
             if not reached or item in settled:
                 continue
@@ -98,33 +100,42 @@ class ClientWrites:
             if touched != reached:
                 self.interrupted["recovered" if stays else "rolled back"] += 1
 
-    def _take_in_flight(self, number: int) -> list[tuple[int, Begun]]:
+    def _take_in_flight(self, number: int) -> list[tuple[ObjectWrite, Begun]]:
         """Return the writes in flight of a PG, once in a moment."""
         assert self._view is not None
         if self._in_flight is None:
             self._in_flight = {}
             for stream in self._streams:
-                for group, item, begun in stream.writing(self._view):
-                    self._in_flight.setdefault(group, []).append((item, begun))
+                for write, begun in stream.writing(self._view):
+                    of_group = self._in_flight.setdefault(write.group, [])
+                    of_group.append((write, begun))
         return self._in_flight.pop(number, [])
 
-    def _store_steps(self, number: int) -> dict[int, int]:
-        """Return by step of a write's template the shard whose store has the write once it has begun."""
-        if number not in self._stores:
+    def _store_steps(self, number: int, own: range | None) -> dict[int, int]:
+        """Return by step of a write's template the shard whose store has the write once it has begun.
+
+        The template may write several objects, of which one has its `own` roles.
+        """
+        key = (number, own)
+        if key not in self._stores:
             template = self._book.templates[number]
             stores = template.amounts[:, COUNTER_INDEX["device_write_bytes"]] > 0
             logs = np.array(template.phases) == Phase.LOG
-            self._stores[number] = {
-                step: template.shards[step]
-                for step in np.flatnonzero(stores | logs).tolist()
-            }
-        return self._stores[number]
+            shards = np.array(template.shards)
+            if own is not None:
+                # A graph of several objects names no shards.
+                shards = roles.shards_of(template.roles, own)
+            steps = np.flatnonzero((stores | logs) & (shards != NO_SHARD))
+            self._stores[key] = dict(
+                zip(steps.tolist(), shards[steps].tolist(), strict=True)
+            )
+        return self._stores[key]
 
 
 class _ClientStream:
     """Finds the completed writes of one stream since the last check, and those in flight."""
 
-    def __init__(self, client: Foreground, stream: int) -> None:
+    def __init__(self, client: WritingClient, stream: int) -> None:
         self._client = client
         self._stream = stream
         # Requests before the oldest pending one are not checked again.
@@ -144,16 +155,11 @@ class _ClientStream:
         self._seen = seen[ended_count:]
         if not len(fresh):
             return np.zeros((2, 0), dtype=np.int64)
-        planned = self._client.planned
-        writes = fresh[planned.is_write[fresh]]
-        return np.stack([planned.groups[writes], planned.objects[writes]])
+        return self._client.written(fresh)
 
-    def writing(self, view: RunView) -> Iterator[tuple[int, int, Begun]]:
-        """Yield PG, object and progress of the writes in flight, the newest first."""
-        planned = self._client.planned
+    def writing(self, view: RunView) -> Iterator[tuple[ObjectWrite, Begun]]:
+        """Yield each write in flight and its progress, the newest first."""
         newest_first = sorted(view.begun(self._stream), key=lambda begun: -begun.number)
         for begun in newest_first:
-            number = begun.number
-            if planned.is_write[number]:
-                group = int(planned.groups[number])
-                yield group, int(planned.objects[number]), begun
+            for write in self._client.writes_of(begun.number):
+                yield write, begun

@@ -66,6 +66,8 @@ class ClusterMap:
         Weights of OSDs → OSD of each shard of each PG, shape (groups, width).
     is_replicated
         True if replicas keep their places in an up set.
+    index_crush
+        As `crush`, for the replicated pool of bucket indexes, whose PGs follow. None: there is none.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class ClusterMap:
         crush: Callable[[OsdWeights], IntArray],
         *,
         is_replicated: bool,
+        index_crush: Callable[[OsdWeights], IntArray] | None = None,
     ) -> None:
         self.osds = osds
         self.epoch = 1
@@ -88,8 +91,10 @@ class ClusterMap:
         # Per OSD, the last epoch in which the monitors knew it to be alive.
         self.up_thru = dict.fromkeys(range(osds), 1)
         self._crush = crush
+        self._index_crush = index_crush
         self._is_replicated = is_replicated
-        self.up_sets: list[UpSet] = [tuple(row) for row in crush(OsdWeights()).tolist()]
+        self._data_groups = 0
+        self.up_sets: list[UpSet] = [tuple(row) for row in self.raw_up_sets()]
         self.first_osds = [_first_osd(up_set) for up_set in self.up_sets]
 
     def apply(self, changes: Sequence[MapChange]) -> MapUpdate:
@@ -123,13 +128,21 @@ class ClusterMap:
             crush=tuple(sorted(self._crush_weights.items())),
         )
         rows: list[list[int]] = self._crush(weights).tolist()
+        self._data_groups = len(rows)
+        if self._index_crush is not None:
+            rows += self._index_crush(weights).tolist()
         return rows
 
     def _place(self) -> None:
         rows = self.raw_up_sets()
         self.up_sets = [
-            aligned_up_set(before, row, self.up, is_replicated=self._is_replicated)
-            for before, row in zip(self.up_sets, rows, strict=True)
+            aligned_up_set(
+                before,
+                row,
+                self.up,
+                is_replicated=self._is_replicated or number >= self._data_groups,
+            )
+            for number, (before, row) in enumerate(zip(self.up_sets, rows, strict=True))
         ]
         self.first_osds = [
             _first_osd([osd for osd in row if osd in self.up]) for row in rows

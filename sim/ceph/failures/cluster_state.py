@@ -1,7 +1,8 @@
 """Shared state of all parts of a run under faults: clock, map, PGs and actions for the engine."""
 
 import heapq
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from stripesim.sim.ceph.failures.fullness import Fullness
 from stripesim.sim.ceph.failures.groups import Group, State
 from stripesim.sim.ceph.failures.plan import FaultPlan
 from stripesim.sim.ceph.failures.timeline import FaultTimeline
-from stripesim.sim.ceph.layout import EngineGroups
+from stripesim.sim.ceph.layout import EngineGroups, ImageGroups
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.program import Action, SetGroup
 
@@ -54,16 +55,19 @@ class Clock:
 class EngineActions:
     """Collects the actions of one moment.
 
-    Reads and writes of clients and background work of a PG are separate groups of the engine. While writes
-    are paused, they wait whatever the state of their PG.
+    Reads and writes of clients and background work of a PG are separate groups of the engine. A request of
+    clients that needs several PGs waits while one of them does not serve. While writes are paused, they wait
+    whatever the state of their PGs.
     """
 
     def __init__(self, groups: EngineGroups) -> None:
         self._groups = groups
         self._actions: list[Action] = []
         self._writes_are_paused = False
-        # PGs that serve clients, except for writes that are paused.
-        self._serving = set(range(groups.pg_count))
+        self._writes = frozenset(groups.of_writes)
+        self._held_pgs: set[int] = set()
+        # PGs that hold each group of the engine, where there are any [count].
+        self._holding_count: Counter[int] = Counter()
 
     def shadow(self, group: int) -> int:
         """Return the engine's group for a PG's background work."""
@@ -71,8 +75,11 @@ class EngineActions:
 
     def hold(self, group: int) -> None:
         """Cut off the requests of clients to a PG, and hold them."""
-        self._serving.discard(group)
-        for part in (group, self._groups.writes(group)):
+        parts = self._groups.of_pg(group)
+        if group not in self._held_pgs:
+            self._held_pgs.add(group)
+            self._holding_count.update(parts)
+        for part in parts:
             self._actions.append(SetGroup(part, held=True, interrupt=True))
 
     def release(self, group: int) -> None:
@@ -93,17 +100,30 @@ class EngineActions:
         if paused == self._writes_are_paused:
             return
         self._writes_are_paused = paused
-        for group in sorted(self._serving):
-            writes = self._groups.writes(group)
-            self._actions.append(SetGroup(writes, held=paused, interrupt=False))
+        for part in self._groups.of_writes:
+            if not self._holding_count[part]:
+                self._actions.append(SetGroup(part, held=paused, interrupt=False))
+
+    def send_groups_again(self, parts: Iterable[int]) -> None:
+        """Cut off the requests of some groups of the engine, and issue again those whose PGs serve."""
+        for part in parts:
+            held = self._waits(part)
+            self._actions.append(SetGroup(part, held=held, interrupt=True))
 
     def _serve(self, group: int, *, interrupt: bool) -> None:
-        self._serving.add(group)
-        writes = self._groups.writes(group)
-        self._actions += [
-            SetGroup(group, held=False, interrupt=interrupt),
-            SetGroup(writes, held=self._writes_are_paused, interrupt=interrupt),
-        ]
+        parts = self._groups.of_pg(group)
+        if group in self._held_pgs:
+            self._held_pgs.discard(group)
+            self._holding_count.subtract(parts)
+        for part in parts:
+            held = self._waits(part)
+            self._actions.append(SetGroup(part, held=held, interrupt=interrupt))
+
+    def _waits(self, part: int) -> bool:
+        """Return True if a group of the engine has to wait for a PG or for room."""
+        if self._holding_count[part]:
+            return True
+        return self._writes_are_paused and part in self._writes
 
     def add(self, action: Action) -> None:
         """Add any other action."""
@@ -125,6 +145,7 @@ class ClusterState:
     clock: Clock
     timeline: FaultTimeline
     map: ClusterMap
+    #: PGs of the pool, and after them those of the pool of bucket indexes, if there is one
     groups: list[Group]
     actions: EngineActions
     fullness: Fullness
@@ -147,8 +168,14 @@ class ClusterState:
         """Set the state of a PG."""
         self.timeline.enter(self.now_ns, group.number, state)
 
-    def count_shards(self, osd: int, shards_count: int) -> None:
-        """Add written shards to an OSD (negative: deleted ones)."""
+    def is_index(self, group: Group) -> bool:
+        """Return True for a PG of the pool of bucket indexes."""
+        return group.number >= self.pool.cluster.groups
+
+    def count_shards(self, group: Group, osd: int, shards_count: int) -> None:
+        """Add written shards of a PG to an OSD (negative: deleted ones). Indexes fill no space."""
+        if self.is_index(group):
+            return
         crossed = self.fullness.add(self.now_ns, osd, shards_count)
         if crossed is not None:
             self.note(crossed, f"osd.{osd}")
@@ -163,8 +190,17 @@ class ClusterState:
         return self.timeline.states[group.number]
 
 
-def initial_state(pool: Pool, plan: FaultPlan) -> ClusterState:
+def initial_state(
+    pool: Pool, plan: FaultPlan, engine_groups: EngineGroups | None = None
+) -> ClusterState:
     """Return the state of a cluster before the first failure.
+
+    Parameters
+    ----------
+    pool, plan
+        The pool, and what happens to its cluster.
+    engine_groups
+        Groups of the engine. Default: those of requests to images.
 
     Raises
     ------
@@ -180,15 +216,20 @@ def initial_state(pool: Pool, plan: FaultPlan) -> ClusterState:
             "faults: up_sets: got other sets for no OSD out than the pool has, wanted the same"
         )
     is_replicated = pool.scheme.kind == "replicated"
-    cluster_map = ClusterMap(cluster.osds, plan.up_sets, is_replicated=is_replicated)
+    cluster_map = ClusterMap(
+        cluster.osds,
+        plan.up_sets,
+        is_replicated=is_replicated,
+        index_crush=plan.index_up_sets,
+    )
     state = ClusterState(
         pool=pool,
         plan=plan,
         clock=Clock(),
-        timeline=FaultTimeline(cluster.groups),
+        timeline=FaultTimeline(len(cluster_map.up_sets)),
         map=cluster_map,
         groups=_initial_groups(pool, plan, cluster_map),
-        actions=EngineActions(EngineGroups(cluster.groups)),
+        actions=EngineActions(engine_groups or ImageGroups(cluster.groups)),
         fullness=Fullness(plan.fill),
     )
     if state.fullness.stops_writes:
@@ -203,14 +244,26 @@ def initial_state(pool: Pool, plan: FaultPlan) -> ClusterState:
 def _initial_groups(
     pool: Pool, plan: FaultPlan, cluster_map: ClusterMap
 ) -> list[Group]:
-    acting = pool.cluster.acting
-    items = _initial_items(pool, plan)
+    up_sets = cluster_map.up_sets
+    is_data = [number < pool.cluster.groups for number in range(len(up_sets))]
     # The primary trims the log, by the PGs of its OSD: here those that the OSD begins with.
-    primary_osds = acting[np.arange(len(acting)), pool.primaries]
-    groups_of_osd = np.bincount(acting[acting != NO_OSD])
-    log_lengths = [
-        plan.model.log_lengths(count) for count in groups_of_osd[primary_osds].tolist()
+    groups_of_osd = Counter(
+        osd for up_set in up_sets for osd in up_set if osd != NO_OSD
+    )
+    items = _initial_items(pool, plan)
+    primary_osds = [
+        up_set[lead] for up_set, lead in zip(up_sets, pool.primaries, strict=False)
     ]
+    gateways = pool.cluster.gateways
+    index_scheme = pool.scheme
+    if gateways is not None and plan.index_up_sets is not None:
+        index_scheme = gateways.index_scheme
+        items += gateways.shards_of_groups
+        primary_osds += [
+            next(osd for osd in up_set if osd != NO_OSD)
+            for up_set in up_sets[pool.cluster.groups :]
+        ]
+    log_lengths = [plan.model.log_lengths(groups_of_osd[osd]) for osd in primary_osds]
     writes_count = plan.object_writes_count
     if writes_count is None:
         writes_count = _UNKNOWN_WRITES_COUNT
@@ -219,18 +272,19 @@ def _initial_groups(
     return [
         Group(
             number,
-            pool.scheme,
+            pool.scheme if is_data[number] else index_scheme,
             up_set,
             items[number],
-            pool.leaders,
-            plan.log_deletions_count,
-            entries=len(items[number]) * writes_count + deletion_entries,
+            pool.leaders if is_data[number] else None,
+            plan.log_deletions_count if is_data[number] else 0,
+            entries=len(items[number]) * writes_count
+            + deletion_entries * is_data[number],
             log_lengths=log_lengths[number],
             async_recovery_min=plan.model.async_recovery_min_count,
             first_osd=cluster_map.first_osds[number],
-            is_sample=plan.group_objects_count is not None,
+            is_sample=plan.group_objects_count is not None and is_data[number],
         )
-        for number, up_set in enumerate(cluster_map.up_sets)
+        for number, up_set in enumerate(up_sets)
     ]
 
 

@@ -1,6 +1,6 @@
 """Data loss: shards on failed OSDs, and permanently lost objects."""
 
-from collections.abc import Set
+from collections.abc import Callable, Set
 
 from stripesim.sim.ceph.failures.client_writes import ClientWrites
 from stripesim.sim.ceph.failures.cluster_state import ClusterState
@@ -12,10 +12,18 @@ class DataLoss:
     """Counts lost shards and finds permanently lost objects.
 
     `lost_shards_count` is the number of shards on failed OSDs, and of bad shards found by scrubs.
+    `lost_bytes` is their size [B]. `shard_bytes` returns that of a shard of a PG.
     """
 
-    def __init__(self, state: ClusterState, writes: ClientWrites) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        writes: ClientWrites,
+        shard_bytes: Callable[[int], int],
+    ) -> None:
         self.lost_shards_count = 0
+        self.lost_bytes = 0
+        self._shard_bytes = shard_bytes
         self._state = state
         self._writes = writes
         # OSDs whose data is gone for good.
@@ -27,7 +35,12 @@ class DataLoss:
         for group in self._state.groups:
             for (osd, _), copy in group.copies.items():
                 if osd in osds:
-                    self.lost_shards_count += len(group.objects - copy.missing)
+                    self.count_lost(group, len(group.objects - copy.missing))
+
+    def count_lost(self, group: Group, shards_count: int) -> None:
+        """Count shards of a PG as lost."""
+        self.lost_shards_count += shards_count
+        self.lost_bytes += shards_count * self._shard_bytes(group.number)
 
     def lose(self, failure: Failure) -> None:
         """Find permanently lost objects, if the data of a failure is gone for good."""

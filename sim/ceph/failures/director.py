@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from stripesim.sim.ceph.failures.activation import Activation
 from stripesim.sim.ceph.failures.background.operations import (
     OperationBook,
+    OperationBooks,
     OperationFeed,
 )
 from stripesim.sim.ceph.failures.background.streams import BackgroundWork
 from stripesim.sim.ceph.failures.causes.corruption import CorruptShards
+from stripesim.sim.ceph.failures.causes.lost_gateways import LostGateways
 from stripesim.sim.ceph.failures.causes.outages import InitialLoss, Outages
 from stripesim.sim.ceph.failures.causes.slow_drives import Slowness
 from stripesim.sim.ceph.failures.client_writes import ClientWrites
@@ -22,8 +24,9 @@ from stripesim.sim.ceph.failures.plan import FaultPlan
 from stripesim.sim.ceph.failures.planned_changes import PlannedChanges
 from stripesim.sim.ceph.failures.results.finished_run import FaultRun
 from stripesim.sim.ceph.failures.stretch import ServingRule
+from stripesim.sim.ceph.gateway.layout import ObjectLayouts
 from stripesim.sim.ceph.layout import Layout
-from stripesim.sim.ceph.planner import Foreground
+from stripesim.sim.ceph.planner import WritingClient
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.program import Action, EngineRun, Report, RunView
 from stripesim.sim.observe.client_requests import ClientRequests
@@ -62,27 +65,29 @@ class FaultDirector:
         pool: Pool,
         book: Book,
         plan: FaultPlan,
-        layout: Layout,
-        clients: Sequence[Foreground],
+        layout: Layout | ObjectLayouts,
+        clients: Sequence[WritingClient],
         *,
         feed_stream: int,
     ) -> None:
-        state = initial_state(pool, plan)
+        state = initial_state(pool, plan, layout.engine_groups)
         monitor = Monitor(state)
         detection = Detection(state, monitor)
-        operations = OperationBook(pool, book, layout)
+        operations = _operations_of(pool, book, layout)
         background = BackgroundWork(state, operations, first_stream=feed_stream)
         writes = ClientWrites(clients, book, state.groups, detection)
         rule = ServingRule(state)
         activation = Activation(
             state, monitor, detection, writes, layout, book, background, rule
         )
-        data_loss = DataLoss(state, writes)
+        data_loss = DataLoss(state, writes, operations.shard_bytes)
         outages = Outages(state, monitor, detection, data_loss, activation)
+        if isinstance(layout, ObjectLayouts):
+            LostGateways(state, layout)
         slowness = Slowness(state)
         corrupt_shards = CorruptShards(state, data_loss, activation)
         background.connect(activation, corrupt_shards.on_scrubbed)
-        self._initial_loss = InitialLoss(state, activation)
+        self._initial_loss = InitialLoss(state, activation, operations.shard_bytes)
         peering = Peering(state, monitor, writes, background, activation, rule)
         changes = PlannedChanges(state, monitor)
 
@@ -104,7 +109,8 @@ class FaultDirector:
         self.monitor = monitor
         self.changes = changes
         self._book = book
-        self.shard_bytes = operations.shard_bytes
+        self.operations = operations
+        self._engine_groups = layout.engine_groups
         self._writes = writes
         self._background = background
         self._data_loss = data_loss
@@ -153,11 +159,15 @@ class FaultDirector:
             changes=self.changes.applied,
             rounds=recovery.rounds,
             waited_ns=recovery.waited_ns,
-            shard_bytes=self.shard_bytes,
+            groups_of_pg=self._engine_groups.of_pg,
+            data_groups=self.state.pool.cluster.groups,
+            shard_bytes=self.operations.data.shard_bytes,
+            shard_bytes_of=self.operations.shard_bytes,
             lost_shards=self._data_loss.lost_shards_count + at_start.shards_count,
+            lost_bytes=self._data_loss.lost_bytes + at_start.lost_bytes,
+            lost_bytes_at_start=at_start.lost_bytes,
+            joining_bytes_at_start=at_start.joining_bytes,
             lost_objects_at_start=at_start.objects_count,
-            lost_shards_at_start=at_start.shards_count,
-            joining_shards_at_start=at_start.joining_count,
             deep_scrubs=self._background.scrubs.deep_count,
             interrupted_writes=self._writes.interrupted,
         )
@@ -166,3 +176,22 @@ class FaultDirector:
         for change in update.osd_changes:
             what = "out" if change.kind == "auto_out" else change.kind
             self.state.note(what, f"osd.{change.subject}, map {update.epoch}")
+
+
+def _operations_of(
+    pool: Pool, book: Book, layout: Layout | ObjectLayouts
+) -> OperationBooks:
+    """Return the operations of a pool and, if clients use gateways, of the pool of the bucket indexes."""
+    if isinstance(layout, Layout):
+        return OperationBooks(
+            OperationBook(pool, book, layout), None, pool.cluster.groups
+        )
+    index = OperationBook(
+        layout.index_pool,
+        book,
+        layout.index,
+        kind=layout.index_kind,
+        first_group=pool.cluster.groups,
+    )
+    data = OperationBook(pool, book, layout.data)
+    return OperationBooks(data, index, pool.cluster.groups)

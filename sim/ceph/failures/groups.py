@@ -192,7 +192,7 @@ class Group:
         is_sample: bool = False,
     ) -> None:
         self.number = number
-        self._scheme = scheme
+        self.scheme = scheme
         self._async_recovery_min = async_recovery_min
         self._leaders = tuple(range(scheme.width)) if leaders is None else leaders
         self.up = tuple(up)
@@ -216,7 +216,7 @@ class Group:
     @property
     def is_replicated(self) -> bool:
         """True if all shards have the same content."""
-        return self._scheme.kind == "replicated"
+        return self.scheme.kind == "replicated"
 
     def content(self, shard: int) -> int:
         """Return the content of a shard: its own number, or 0 for each replica."""
@@ -302,7 +302,7 @@ class Group:
         }
         if self.is_replicated:
             return bool(contents)
-        return self._scheme.can_decode(frozenset(range(len(self.up))) - contents)
+        return self.scheme.can_decode(frozenset(range(len(self.up))) - contents)
 
     def is_misplaced(self, item: int, up: Set[int]) -> bool:
         """Return True if OSDs that are up have every shard of an object, on whichever of them."""
@@ -417,7 +417,7 @@ class Group:
             and item not in self.copy_of(osds[shard], shard).missing
         }
         dead = {shard for shard, osd in enumerate(osds) if osd not in alive}
-        if not have or not self._scheme.can_decode(frozenset(dead | (touched - have))):
+        if not have or not self.scheme.can_decode(frozenset(dead | (touched - have))):
             return False
         self.objects.add(item)
         self.log.append(1, is_clean=self.is_clean)

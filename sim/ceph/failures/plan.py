@@ -139,6 +139,8 @@ class FaultPlan:
     up_sets: Callable[[OsdWeights], IntArray]
     image_objects: int  #: Objects of the image
     model: RecoveryModel
+    #: As `up_sets`, of the pool that holds the indexes of buckets; None: there are no buckets
+    index_up_sets: Callable[[OsdWeights], IntArray] | None = None
     #: Pause before each change without a time, after the cluster has become clean [ns]
     change_pause_ns: int = 0
     #: Time from the moment when the cluster is clean after the last change until the run ends [ns]. None: the

@@ -1,5 +1,6 @@
 """Members that a placement group needs to serve clients, over two sites in stretch mode."""
 
+from stripesim.models.coding import RedundancyScheme
 from stripesim.models.recovery import min_size
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.cluster_state import ClusterState
@@ -23,9 +24,8 @@ class ServingRule:
     """
 
     def __init__(self, state: ClusterState) -> None:
-        scheme = state.pool.scheme
         self._state = state
-        self._min_size = min_size(kind=scheme.kind, k=scheme.k, width=scheme.width)
+        self._min_size = _min_size(state.pool.scheme)
         sites = state.plan.stretch_sites
         self._site_of: list[int] = [] if sites is None else sites.tolist()
         self._is_degraded = False
@@ -55,9 +55,15 @@ class ServingRule:
         """True if an OSD of each site is up."""
         return {self._site_of[osd] for osd in self._state.map.up} == set(self._site_of)
 
-    def allows(self, members: ServingOsds) -> bool:
-        """Return True if a PG has enough members to serve clients."""
-        if members.served_count < self._least:
+    def allows(
+        self, members: ServingOsds, scheme: RedundancyScheme | None = None
+    ) -> bool:
+        """Return True if a PG has enough members to serve clients.
+
+        Its scheme is that of the pool, unless `scheme` names another.
+        """
+        least = self._least if scheme is None else _min_size(scheme)
+        if members.served_count < least:
             return False
         if not self._site_of or self._is_degraded:
             return True
@@ -69,3 +75,7 @@ class ServingRule:
         if self._is_degraded:
             return self._min_size // 2
         return self._min_size
+
+
+def _min_size(scheme: RedundancyScheme) -> int:
+    return min_size(kind=scheme.kind, k=scheme.k, width=scheme.width)

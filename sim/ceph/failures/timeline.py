@@ -50,6 +50,14 @@ class StateSpan(NamedTuple):
         return (end_ns if self.to_ns is None else self.to_ns) - self.from_ns
 
 
+class GatewayStall(NamedTuple):
+    """The time in which some groups of the engine have a gateway that does not answer."""
+
+    groups: Sequence[int]
+    from_ns: int
+    to_ns: int
+
+
 @dataclass
 class FaultTimeline:
     """Events and state changes of PGs, in the order of their occurrence.
@@ -66,6 +74,7 @@ class FaultTimeline:
     narrow: set[int] = field(default_factory=set)
     lost: dict[int, set[int]] = field(default_factory=dict)
     slow_spans: list[tuple[int, int | None]] = field(default_factory=list)
+    gateway_stalls: list[GatewayStall] = field(default_factory=list)
     clean_count: int = 0
 
     def __post_init__(self) -> None:

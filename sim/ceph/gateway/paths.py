@@ -36,6 +36,8 @@ from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.graph import NO_ROLE, NO_SHARD, GraphBuilder, Template
 
 S3Op = Literal["put", "get", "head", "list", "delete", "part", "complete", "range"]
+#: Operations that write. Each updates the index as well, before its reply and after it.
+WRITING_OPS: frozenset[str] = frozenset({"put", "part", "complete", "delete"})
 #: Chunks that a sender is ahead of the work of its receiver: what socket buffers hold.
 _CHUNKS_AHEAD = 2
 
@@ -52,11 +54,14 @@ class S3Paths:
         State of the placement groups of the head and of each tail object.
     tls
         True if clients use TLS.
+    index_contexts
+        State of the placement group of each index shard that a request names. Empty: all are healthy.
     """
 
     kind: PoolKind
     contexts: Sequence[PathContext]
     tls: bool
+    index_contexts: Sequence[PathContext] = ()
 
     @property
     def _models(self) -> Models:
@@ -78,8 +83,14 @@ class S3Paths:
     def _roles(self) -> RequestRoles:
         return self._gateways.roles
 
+    def _index_context(self, shard: int) -> PathContext:
+        """Return the context of operations on an index shard that the request names."""
+        if self.index_contexts:
+            return with_long_names(self.index_contexts[shard], self._model)
+        return self._healthy_index
+
     @cached_property
-    def _index_context(self) -> PathContext:
+    def _healthy_index(self) -> PathContext:
         pool = self.kind.pool
         scheme = self._gateways.index_scheme
         context = PathContext(
@@ -99,10 +110,18 @@ class S3Paths:
 
     def objects_count(self, op: S3Op, size_bytes: int) -> int:
         """Return the number of RADOS objects of the data pool that a request names [count]."""
+        if op == "list":
+            return 0
         parts = len(self.layout(size_bytes).parts_bytes)
         if op in ("put", "get", "part"):
             return parts
         return parts + 1 if op == "range" else 1
+
+    def index_objects_count(self, op: S3Op) -> int:
+        """Return the number of index shards that a request names [count]."""
+        if op == "list":
+            return self._gateways.index_shards
+        return int(op in WRITING_OPS)
 
     def compile(self, op: S3Op, size_bytes: int) -> Template:
         """Compile a request for an object, a part or a range of a size [B], or for a number of keys."""
@@ -216,7 +235,7 @@ class S3Paths:
         graph = gateway.graph
         step = self._request(gateway, is_write=True)
         path = attributes_path(
-            self._index_context, returned_bytes=self._model.attributes_bytes
+            self._index_context(0), returned_bytes=self._model.attributes_bytes
         )
         own = self._roles.of_object(
             self._roles.index(0), self._gateways.index_scheme.width
@@ -249,11 +268,10 @@ class S3Paths:
             own_keys = -(-keys // gateways.index_shards)
             keys_of_shard = min(keys_of_shard, own_keys)
         shard_bytes = keys_of_shard * model.index_entry_bytes
-        path = attributes_path(self._index_context, returned_bytes=shard_bytes)
         width = gateways.index_scheme.width
         read = [
             graph.embed(
-                path,
+                attributes_path(self._index_context(shard), returned_bytes=shard_bytes),
                 after=[begun],
                 roles=self._roles.of_object(self._roles.index(shard), width),
                 label=f"index shard {shard}",
@@ -314,14 +332,14 @@ class S3Paths:
         """Update the object's shard of the bucket index."""
         gateways = self._gateways
         path = index_update_path(
-            self._index_context, self._model, exclusive=gateways.exclusive
+            self._index_context(0), self._model, exclusive=gateways.exclusive
         )
         own = self._roles.of_object(self._roles.index(0), gateways.index_scheme.width)
         return graph.embed(path, after=after, roles=own, label=label)
 
     def _note_garbage(self, graph: GraphBuilder, tails: int, after: int) -> int:
         """Add tail objects to a list of garbage, which is in a pool like that of the index."""
-        path = garbage_path(self._index_context, self._model, tails)
+        path = garbage_path(self._index_context(0), self._model, tails)
         width = self._gateways.index_scheme.width
         own = self._roles.of_object(self._roles.index(0), width)
         return graph.embed(path, after=[after], roles=own, label="garbage noted")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
 import numpy as np
 
 from stripesim.sim.ceph import roles
@@ -12,80 +15,40 @@ from stripesim.sim.ceph.clients.workload import (
     SyntheticStream,
     next_numbers,
 )
-from stripesim.sim.ceph.gateway.paths import S3Op, S3Paths
+from stripesim.sim.ceph.gateway.layout import ObjectLayouts
+from stripesim.sim.ceph.gateway.paths import WRITING_OPS, S3Op, S3Paths
+from stripesim.sim.ceph.gateway.places import ObjectPlaces
 from stripesim.sim.ceph.kinds import kind_of
-from stripesim.sim.ceph.planner import CompiledGraphs, Planned, PlanRecorder
+from stripesim.sim.ceph.paths import PathContext
+from stripesim.sim.ceph.planner import (
+    CompiledGraphs,
+    ObjectWrite,
+    Planned,
+    PlanRecorder,
+)
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.conditions import KEY_RANGES
 from stripesim.sim.engine.graph import IntArray
-from stripesim.sim.engine.program import (
-    UNBOUND,
-    Bindings,
-    RequestChunk,
-    with_client,
-)
+from stripesim.sim.engine.program import RequestChunk, with_client
+
+#: Updates of a bucket index by a request that writes: prepare and complete.
+_INDEX_UPDATES = 2
 
 
-class ObjectPlaces:
-    """Places of objects: placement groups of head and tails, and shards of the bucket index.
+@dataclass(frozen=True)
+class _PlannedObjects:
+    """What a planner needs to plan requests again, one row per part."""
 
-    All placement groups hold equally many heads, and equally many of each tail, as with millions of objects.
+    ops: IntArray  #: Number of the operation
+    sizes: IntArray
+    slots: IntArray
+    clients: IntArray
+    gateways: IntArray  #: Gateway that each request uses as long as it is there
+    items: IntArray  #: Number of the head and of each tail, shape (n, objects)
 
-    Parameters
-    ----------
-    pool, book
-        The data pool, and the bindings of the run, to which those of a place are added when it is needed.
-    slots
-        Number of places.
-    """
-
-    def __init__(self, pool: Pool, book: Book, slots: int) -> None:
-        cluster = pool.cluster
-        assert cluster.gateways is not None
-        self._pool = pool
-        self._book = book
-        self._gateways = cluster.gateways
-        draws = np.random.default_rng(cluster.groups)
-        objects = 1 + self._gateways.tails
-        #: Placement group of head and tails of each place, shape (slots, objects)
-        self.groups = np.stack(
-            [_evenly(draws, cluster.groups, slots) for _ in range(objects)], axis=1
-        )
-        self._shards = _evenly(draws, cluster.index_shards, slots)
-        self._rows = np.full(slots, -1, dtype=np.int64)
-
-    def rows_of(self, slots: IntArray) -> IntArray:
-        """Return the binding row of each place."""
-        new = np.unique(slots[self._rows[slots] < 0])
-        if len(new):
-            self._rows[new] = self._book.add_bindings(self._bound(new))
-        return self._rows[slots]
-
-    def _bound(self, slots: IntArray) -> Bindings:
-        """Bind the roles of all RADOS objects of places, shape (n, roles)."""
-        gateways = self._gateways
-        own = gateways.roles
-        cluster = self._pool.cluster
-        rows = cluster.unbound_rows(len(slots))
-        data = roles.role_count(own.width)
-        for number, groups in enumerate(self.groups[slots].T):
-            first = own.tail(number - 1) if number else own.head
-            rows[:, first : first + data] = cluster.members_rows(
-                cluster.acting[groups], self._pool.primaries[groups], groups
-            )
-            if number:
-                _free_client(rows, first)
-        for number in range(own.index_shards):
-            bucket = self._shards[slots] // gateways.index_shards
-            shards = bucket * gateways.index_shards + number
-            if own.index_shards == 1:
-                shards = self._shards[slots]
-            first = own.index(number)
-            rows[:, first : first + roles.role_count(own.index_width)] = (
-                cluster.index_rows(shards)
-            )
-            _free_client(rows, first)
-        return rows
+    def at(self, rows: IntArray | slice) -> _PlannedObjects:
+        """Select rows by index."""
+        return _PlannedObjects(*(column[rows] for column in vars(self).values()))
 
 
 class S3Planner(PlanRecorder):
@@ -101,6 +64,8 @@ class S3Planner(PlanRecorder):
         Timeout of a request [ns], or 0 for no timeout.
     compiled
         Graphs that need not be built, by an earlier planner of an equal pool.
+    layouts
+        State of the placement groups, if it changes during the run.
     """
 
     def __init__(
@@ -111,6 +76,7 @@ class S3Planner(PlanRecorder):
         *,
         timeout_ns: int = 0,
         compiled: CompiledGraphs | None = None,
+        layouts: ObjectLayouts | None = None,
     ) -> None:
         assert isinstance(workload.workload, S3Load)
         self.pool = pool
@@ -119,13 +85,19 @@ class S3Planner(PlanRecorder):
         self._workload = workload
         self._load = workload.workload
         self._kind = kind_of(pool)
+        self._layouts = layouts
         #: Places of the objects
         self.places = ObjectPlaces(pool, book, self._load.slots)
+        if layouts is not None:
+            self.places = layouts.places
+        self._objects: list[_PlannedObjects] = []
         self._book = book
         self._templates: dict[tuple[object, ...], int] = {}
         self._compiled: CompiledGraphs = {} if compiled is None else compiled
         self._turns = np.zeros(pool.cluster.clients, dtype=np.int64)
         self._owners = 0
+        # Objects and parts that requests store [count].
+        self._stored = 0
         super().__init__()
 
     def take(self, count: int) -> RequestChunk:
@@ -138,13 +110,26 @@ class S3Planner(PlanRecorder):
         requests, owners = self._load.in_parts(requests)
         assert requests.clients is not None
         slots = requests.offsets_bytes
-        groups = self.places.groups[slots]
         count = len(requests)
+        groups = self.places.groups[slots][:, 0]
+        objects = _PlannedObjects(
+            requests.ops,
+            requests.sizes,
+            slots,
+            requests.clients,
+            self._gateways_of(requests.clients),
+            self._items(requests),
+        )
+        if self._layouts is not None:
+            groups = self._layouts.groups_of(
+                requests.ops, requests.sizes, slots, objects.gateways
+            )
+            self._objects.append(objects)
         planned = Planned(
             owners=self._owners + owners,
             is_write=requests.is_write,
             lengths_bytes=requests.lengths_bytes,
-            groups=groups[:, 0],
+            groups=groups,
             objects=slots,
             clients=requests.clients,
             images=np.zeros(count, dtype=np.int64),
@@ -152,64 +137,150 @@ class S3Planner(PlanRecorder):
         )
         self._owners += int(owners[-1]) + 1 if count else 0
         self.record(planned)
-        keys = np.zeros((count, KEY_RANGES, 2), dtype=np.int64)
-        return RequestChunk(
-            templates=self._templates_of(requests, groups),
-            bindings=with_client(
-                self.places.rows_of(slots), self._client_rows(requests.clients)
-            ),
-            groups=planned.groups,
+        return replace(
+            self._chunk(objects, groups),
             arrivals_ns=requests.arrivals_ns,
-            keys=keys,
             continues=np.diff(owners, prepend=-1) == 0,
         )
 
     def replan(self, indices: IntArray) -> RequestChunk:
-        """Refuse to plan requests once more: runs with gateways have no director."""
-        raise NotImplementedError("requests through gateways are planned once")
+        """Replan requests for the current state of their placement groups."""
+        return self._chunk(
+            self._all_objects().at(indices), self.planned.groups[indices]
+        )
 
-    def _client_rows(self, clients: IntArray) -> IntArray:
-        """Return the row of each request's client with the gateway that it uses next."""
+    def written(self, rows: IntArray) -> IntArray:
+        """Return placement group and object of each write of requests, shape (2, writes)."""
+        writes = [
+            (write.group, write.item)
+            for row in rows.tolist()
+            for write in self.writes_of(row)
+        ]
+        return np.array(writes, dtype=np.int64).reshape(-1, 2).T
+
+    def writes_of(self, row: int) -> Iterator[ObjectWrite]:
+        """Yield what a request writes: its head, its tails, and each update of the bucket index."""
+        assert self._layouts is not None
+        objects = self._all_objects()
+        op = int(objects.ops[row])
+        if self._load.op_name(op) not in WRITING_OPS:
+            return
+        footprint = self._layouts.footprint(op, int(objects.sizes[row]))
+        assert self.pool.cluster.gateways is not None
+        own = self.pool.cluster.gateways.roles
+        slot = objects.slots[[row]]
+        (groups,) = self.places.groups[slot].tolist()
+        items = objects.items[row].tolist()
+        for number in range(footprint.objects):
+            first = own.tail(number - 1) if number else own.head
+            of_object = range(first, first + roles.role_count(own.width))
+            yield ObjectWrite(groups[number], items[number], of_object)
+        index_group = self.places.groups_count + self.places.index_groups(slot)[0, 0]
+        shard = self.places.index_shards(slot)[0, 0]
+        first = own.index(0)
+        of_object = range(first, first + roles.role_count(own.index_width))
+        for _ in range(_INDEX_UPDATES):
+            yield ObjectWrite(int(index_group), int(shard), of_object)
+
+    def _all_objects(self) -> _PlannedObjects:
+        if len(self._objects) > 1:
+            columns = zip(*(vars(part).values() for part in self._objects), strict=True)
+            joined = (np.concatenate(column) for column in columns)
+            self._objects = [_PlannedObjects(*joined)]
+        return self._objects[0]
+
+    def _items(self, requests: S3Requests) -> IntArray:
+        """Return the numbers of the heads and tails of requests: new ones for what is stored."""
+        count = len(requests)
+        objects = self.places.groups.shape[1]
+        if self._layouts is None:
+            return np.zeros((count, objects), dtype=np.int64)
+        items = self._layouts.existing_items(requests.offsets_bytes)
+        names = [self._load.op_name(op) for op in requests.ops.tolist()]
+        stores = np.isin(names, ("put", "part"))
+        stored = int(stores.sum())
+        first = self._layouts.first_new + 1 + self._stored * objects
+        new = first + np.arange(stored * objects, dtype=np.int64)
+        items[stores] = new.reshape(stored, objects)
+        self._stored += stored
+        return items
+
+    def _chunk(self, objects: _PlannedObjects, groups: IntArray) -> RequestChunk:
+        """Return engine requests for the current state of their placement groups."""
+        slots = objects.slots
+        layouts = self._layouts
+        if layouts is None:
+            views = np.asarray(self.pool.views)[self.places.groups[slots]]
+            index_views = np.zeros((len(slots), 0), dtype=np.int64)
+            rows = self.places.rows_of(slots)
+        else:
+            views, index_views, rows = layouts.states_of(slots, objects.items)
+        keys = np.zeros((len(slots), KEY_RANGES, 2), dtype=np.int64)
+        return RequestChunk(
+            templates=self._templates_of(objects, views, index_views),
+            bindings=with_client(rows, self._client_rows(objects)),
+            groups=groups,
+            keys=keys,
+        )
+
+    def _gateways_of(self, clients: IntArray) -> IntArray:
+        """Return the gateway that each request's client uses next."""
         gateways = self.pool.cluster.gateways
         assert gateways is not None
         spread = gateways.spread_of(self.pool.cluster.clients)
-        if spread == 1:
-            return clients
-        return clients * spread + next_numbers(clients, self._turns) % spread
+        turns = np.zeros_like(clients)
+        if spread > 1:
+            turns = next_numbers(clients, self._turns) % spread
+        return (clients * spread + turns) % gateways.count
 
-    def _templates_of(self, requests: S3Requests, groups: IntArray) -> IntArray:
+    def _client_rows(self, objects: _PlannedObjects) -> IntArray:
+        """Return the row of each request's client with its gateway, or the one that replaces it."""
+        gateways = self.pool.cluster.gateways
+        assert gateways is not None
+        used = objects.gateways
+        if self._layouts is not None:
+            used = self._layouts.substitutes[used]
+        first = objects.clients * gateways.bound_of(self.pool.cluster.clients)
+        return first + (used - first) % gateways.count
+
+    def _templates_of(
+        self, objects: _PlannedObjects, views: IntArray, index_views: IntArray
+    ) -> IntArray:
         """Return the template of each request, for its operation, its size and the states of its groups."""
-        views = np.asarray(self.pool.views)[groups]
-        columns = np.column_stack([requests.ops, requests.sizes, views])
+        columns = np.column_stack([objects.ops, objects.sizes, views, index_views])
         unique, inverse = np.unique(columns, axis=0, return_inverse=True)
+        count = 2 + views.shape[1]
         found = [
-            self._template(op, size, tuple(states))
-            for op, size, *states in unique.tolist()
+            self._template(row[0], row[1], tuple(row[2:count]), tuple(row[count:]))
+            for row in unique.tolist()
         ]
         return np.array(found, dtype=np.int64)[inverse.reshape(-1)]
 
-    def _template(self, op_number: int, size: int, views: tuple[int, ...]) -> int:
+    def _template(
+        self,
+        op_number: int,
+        size: int,
+        views: tuple[int, ...],
+        index_views: tuple[int, ...],
+    ) -> int:
         op: S3Op = self._load.op_name(op_number)  # type: ignore[assignment]
-        contexts = [self.pool.contexts[view] for view in views]
-        paths = S3Paths(self._kind, contexts, self._load.tls)
+        contexts = self.pool.contexts
+        index_contexts: list[PathContext] = []
+        if self._layouts is not None:
+            contexts = self._layouts.data.contexts
+            index_contexts = self._layouts.index.contexts
+        paths = S3Paths(
+            self._kind,
+            [contexts[view] for view in views],
+            self._load.tls,
+            [index_contexts[view] for view in index_views],
+        )
         # The states of further placement groups make no difference.
         views = views[: paths.objects_count(op, size)]
-        key = ("s3", op, size, views, self._load.tls)
+        index_views = index_views[: paths.index_objects_count(op)]
+        key = ("s3", op, size, views, index_views, self._load.tls)
         if key not in self._templates:
             if key not in self._compiled:
                 self._compiled[key] = paths.compile(op, size)
             self._templates[key] = self._book.add(self._compiled[key])
         return self._templates[key]
-
-
-def _evenly(draws: np.random.Generator, values: int, count: int) -> IntArray:
-    """Return values from 0 in random order, each about equally often."""
-    rounds = -(-count // values)
-    drawn = [draws.permutation(values) for _ in range(rounds)]
-    return np.concatenate(drawn)[:count].astype(np.int64)
-
-
-def _free_client(rows: Bindings, first: int) -> None:
-    """Unbind the client roles of a RADOS object, in whose place a request uses the gateway's."""
-    for role in roles.CLIENT_ROLES:
-        rows[:, first + role] = UNBOUND

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from stripesim.models.coding import RedundancyScheme
 from stripesim.sim.ceph import roles
 from stripesim.sim.engine.graph import NO_ROLE, IntArray
@@ -92,9 +94,16 @@ class Gateways:
     cores_count: int  #: Cores of a gateway's machine, or those that a gateway uses at most [count]
     threads_count: int  #: Threads that process requests [count]. A request that waits for OSDs holds none
     index_scheme: RedundancyScheme  #: Scheme of the pool that holds the indexes
-    #: OSD of each replica of each index shard of all buckets, the primary first, shape (shards, replicas)
-    index_acting: IntArray
+    #: OSD of each replica of each placement group of that pool, the primary first, shape (groups, replicas)
+    index_sets: IntArray
+    index_groups: (
+        IntArray  #: Placement group of each index shard of all buckets, shape (shards,)
+    )
     index_shards: int  #: Index shards of one bucket [count]
+    #: True if gateways fail with their hosts during the run, and clients then use others
+    fails_over: bool = False
+    #: Keys that an index shard holds [B]. Recovery of the shard moves them
+    index_shard_bytes: int = 0
     #: True if an update locks its index shard until it is complete on all replicas
     exclusive: bool
     lists: bool  #: True if requests list buckets, and so name all shards of one
@@ -107,6 +116,20 @@ class Gateways:
     def count(self) -> int:
         """Number of gateways."""
         return len(self.hosts)
+
+    @cached_property
+    def index_acting(self) -> IntArray:
+        """OSD of each replica of each index shard, the primary first, shape (shards, replicas)."""
+        acting: IntArray = self.index_sets[self.index_groups]
+        return acting
+
+    @property
+    def shards_of_groups(self) -> list[list[int]]:
+        """Index shards of each placement group of the index."""
+        return [
+            np.flatnonzero(self.index_groups == group).tolist()
+            for group in range(len(self.index_sets))
+        ]
 
     @property
     def workers_count(self) -> int:
@@ -126,3 +149,7 @@ class Gateways:
     def spread_of(self, clients: int) -> int:
         """Return the number of gateways that each client uses in turn, so that clients use all of them."""
         return -(-self.count // clients)
+
+    def bound_of(self, clients: int) -> int:
+        """Return the number of gateways for which each client has a row: all if one may replace another."""
+        return self.count if self.fails_over else self.spread_of(clients)

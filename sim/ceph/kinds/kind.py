@@ -147,7 +147,7 @@ class PoolKind(ABC):
             context.geometry.stripe_bytes,
         )
         path = partial(repair_path, context, lost=lost)
-        return _rounds(("repair", context, lost), path, rounds, in_one_graph)
+        return planned_rounds(("repair", context, lost), path, rounds, in_one_graph)
 
     def plan_move(
         self,
@@ -159,7 +159,7 @@ class PoolKind(ABC):
         """Plan the rounds that move shards of an object from place to place, or all rounds as one graph."""
         rounds = rounds_bytes(self.shard_bytes, context.recovery_chunk_bytes)
         path = partial(move_path, context, moves=moves)
-        return _rounds(("move", context, moves), path, rounds, in_one_graph)
+        return planned_rounds(("move", context, moves), path, rounds, in_one_graph)
 
 
 def rounded_up(sizes_bytes: IntArray, unit_bytes: int) -> IntArray:
@@ -167,12 +167,13 @@ def rounded_up(sizes_bytes: IntArray, unit_bytes: int) -> IntArray:
     return -(-sizes_bytes // unit_bytes) * unit_bytes
 
 
-def _rounds(
+def planned_rounds(
     key: tuple[object, ...],
     path: Callable[..., Template],
     sizes_bytes: Sequence[int],
     in_one_graph: bool,
 ) -> list[RequestPlan]:
+    """Plan rounds of some sizes [B] that a path compiles, each alone or all as one graph."""
     parts: list[tuple[int, ...]] = [(size_bytes,) for size_bytes in sizes_bytes]
     if in_one_graph:
         parts = [tuple(sizes_bytes)]

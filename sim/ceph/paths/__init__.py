@@ -8,6 +8,7 @@ from stripesim.sim.ceph.paths.optimised import optimised_write_path, written_sha
 from stripesim.sim.ceph.paths.pipeline import pipelined_write_path, roll_forward_path
 from stripesim.sim.ceph.paths.read import fastest_copy_path, local_copy_path, read_path
 from stripesim.sim.ceph.paths.repair import (
+    keys_path,
     move_path,
     note_path,
     repair_path,
@@ -24,6 +25,7 @@ __all__ = [
     "can_read_directly",
     "direct_read_path",
     "fastest_copy_path",
+    "keys_path",
     "local_copy_path",
     "move_path",
     "note_path",

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from stripesim.models.coding import ShardExtent
+from stripesim.models.object_store.store import StoreIo
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.context import PathContext, by_shard, total_bytes
 from stripesim.sim.ceph.paths.stage import Stage
@@ -78,6 +79,43 @@ def move_path(
         step = gather(stage, reads, step, "move read")
         pushed = [_push(stage, target, piece_bytes, step) for target in targets]
         step = stage.graph.join(pushed, label="all pushed")
+    return graph.finish(reply=step)
+
+
+def keys_path(
+    context: PathContext,
+    *,
+    sources: Sequence[int],
+    targets: Sequence[int],
+    sizes_bytes: Iterable[int],
+) -> Template:
+    """Compile the recovery of the keys of an object without data, in rounds of the given sizes [B].
+
+    The primary gets the keys from `sources`, where the store has them in memory, and pushes them to
+    `targets`, which write them to their log. Processor time does not depend on the number of keys.
+    """
+    graph = GraphBuilder(f"recover keys {context.name}")
+    stage = Stage(graph, context)
+    cpu = context.models.cpu
+    step = graph.issue
+    for size_bytes in sizes_bytes:
+        stage.recovers(size_bytes, size_bytes)
+        messages_count = context.remote(sources) + context.remote(targets)
+        work_ns = cpu.op_prepare_ns + messages_count * cpu.sub_op_send_ns
+        step = stage.primary_cpu(work_ns, [step], "start recovery of keys")
+        read = [
+            _answer(stage, source, cpu.store_read_ns, [], size_bytes, step, "keys")
+            for source in sources
+        ]
+        step = graph.join(read, label="all keys here")
+        stage.pushes(size_bytes)
+        io = StoreIo(0, 0, context.models.store.metadata_bytes + size_bytes, 0)
+        message_bytes = context.models.messages.sub_write_header_bytes + size_bytes
+        pushed = [
+            transaction(stage, target, io, message_bytes, step, "push")
+            for target in targets
+        ]
+        step = graph.join(pushed, label="all pushed")
     return graph.finish(reply=step)
 
 

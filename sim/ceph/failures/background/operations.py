@@ -9,7 +9,7 @@ import numpy as np
 
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.groups import Group
-from stripesim.sim.ceph.kinds import RequestPlan, kind_of
+from stripesim.sim.ceph.kinds import PoolKind, RequestPlan, kind_of
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.paths import (
     PathContext,
@@ -91,14 +91,23 @@ class OperationFeed:
 class OperationBook:
     """Plans operations, and compiles each kind once.
 
-    With `in_one_graph` all rounds of an object are one template.
+    With `in_one_graph` all rounds of an object are one template. `kind` is by default that of the pool, whose
+    first PG has the number `first_group` among those of the cluster.
     """
 
     def __init__(
-        self, pool: Pool, book: Book, layout: Layout, *, in_one_graph: bool = False
+        self,
+        pool: Pool,
+        book: Book,
+        layout: Layout,
+        *,
+        in_one_graph: bool = False,
+        kind: PoolKind | None = None,
+        first_group: int = 0,
     ) -> None:
         self._pool = pool
-        self._kind = kind_of(pool)
+        self._kind = kind or kind_of(pool)
+        self._first_group = first_group
         self.shard_bytes = self._kind.shard_bytes
         self._book = book
         self._layout = layout
@@ -326,7 +335,8 @@ class OperationBook:
         return row + [NO_OSD] * (self._pool.cluster.width - len(row))
 
     def _bound(self, group: Group, row: Sequence[int], lead: int) -> int:
-        return self._layout.row(self._book, row, lead, group.number)
+        number = group.number - self._first_group
+        return self._layout.row(self._book, row, lead, number)
 
     def _rounds(self, plans: Sequence[RequestPlan]) -> list[int]:
         """Return the template of each round."""
@@ -337,6 +347,31 @@ class OperationBook:
         if key not in self._templates:
             self._templates[key] = self._book.add(path())
         return self._templates[key]
+
+
+@dataclass(frozen=True)
+class OperationBooks:
+    """The operations of all pools of a cluster."""
+
+    data: OperationBook  #: Those of the pool
+    index: (
+        OperationBook | None
+    )  #: Those of the pool of bucket indexes, whose PGs follow
+    data_groups: int  #: PGs of the pool [count]
+
+    def of(self, group: Group) -> OperationBook:
+        """Return the operations of the pool of a PG."""
+        if group.number < self.data_groups:
+            return self.data
+        assert self.index is not None
+        return self.index
+
+    def shard_bytes(self, group: int) -> int:
+        """Return the size of one shard of an object of a PG [B]."""
+        if group < self.data_groups:
+            return self.data.shard_bytes
+        assert self.index is not None
+        return self.index.shard_bytes
 
 
 def _push_source(group: Group, holders: dict[int, int]) -> int:

@@ -48,7 +48,7 @@ class PgRemovals:
         deleted_count = min(objects_count, model.delete_chunk_count)
         left_count = objects_count - deleted_count
         self._steps.append(RemovalStep(group, osd, transactions_count=1))
-        self._state.count_shards(osd, -deleted_count)
+        self._state.count_shards(group, osd, -deleted_count)
         if deleted_count:
             self._on_space()
             self._state.clock.after(

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, Protocol, get_args
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.background.operations import (
     Operation,
-    OperationBook,
+    OperationBooks,
     OperationFeed,
     PlannedOperation,
 )
@@ -133,7 +133,7 @@ class RecoveryScheduler:
     (``queue_recovery``, ``finish_recovery_op``).
     """
 
-    def __init__(self, state: ClusterState, operations: OperationBook) -> None:
+    def __init__(self, state: ClusterState, operations: OperationBooks) -> None:
         osds = state.pool.cluster.osds
         model = state.model
         self.feed = OperationFeed(osds * model.recovery_max_active_count)
@@ -235,7 +235,8 @@ class RecoveryScheduler:
 
     def _push_round(self, task: _Task, running: _RunningOperation) -> None:
         if running.planned is None:
-            running.planned = self._operations.plan(
+            operations = self._operations.of(task.group)
+            running.planned = operations.plan(
                 task.group, running.operation, self._state.map.up
             )
         template = running.planned.templates.pop(0)
@@ -254,7 +255,7 @@ class RecoveryScheduler:
         for shard in operation.shards:
             copies[shard].missing.discard(operation.item)
             if operation.kind != "delete":
-                self._state.count_shards(group.members.joining[shard], 1)
+                self._state.count_shards(group, group.members.joining[shard], 1)
         if not group.joining_inside.keys().isdisjoint(operation.shards):
             self.listener.object_recovered(group, operation.item)
 
@@ -340,10 +341,11 @@ class RecoveryScheduler:
 
     def _has_more(self, task: _Task) -> bool:
         """Queue the operations of the next object; return False if none is left."""
+        operations = self._operations.of(task.group)
         while not task.queued and task.items:
             item = task.items.popleft()
             task.queued.extend(
-                self._operations.operations(task.group, item, self._state.map.up)
+                operations.operations(task.group, item, self._state.map.up)
             )
         return bool(task.queued)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stripesim.sim.ceph.failures.background.operations import (
-    OperationBook,
+    OperationBooks,
     OperationFeed,
 )
 from stripesim.sim.ceph.failures.cluster_state import ClusterState
@@ -48,7 +48,7 @@ class Scrubs:
     Ceph v16.2.15, ``src/osd/pg_scrubber.cc``, ``src/osd/ECBackend.cc`` (``be_deep_scrub``).
     """
 
-    def __init__(self, state: ClusterState, operations: OperationBook) -> None:
+    def __init__(self, state: ClusterState, operations: OperationBooks) -> None:
         self.feed = OperationFeed(len(state.groups))
         # Set before the run.
         self.on_scrubbed: Callable[[Group], None]
@@ -112,8 +112,9 @@ class Scrubs:
         self._starting = []
         for number in starting:
             scrub = self._running[number]
-            template, binding = self._operations.scrub(
-                self._state.groups[number], scrub.left.pop(0), deep=scrub.deep
+            group = self._state.groups[number]
+            template, binding = self._operations.of(group).scrub(
+                group, scrub.left.pop(0), deep=scrub.deep
             )
             shadow = self._state.actions.shadow(number)
             index = self.feed.push(template, binding, shadow)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from stripesim.sim.ceph.failures.background.operations import (
-    OperationBook,
+    OperationBooks,
     OperationFeed,
 )
 from stripesim.sim.ceph.failures.background.pg_removals import PgRemovals
@@ -29,7 +29,7 @@ class BackgroundWork:
     """The streams of background work, numbered from `first_stream`: recovery, notes and removals, scrubs."""
 
     def __init__(
-        self, state: ClusterState, operations: OperationBook, *, first_stream: int
+        self, state: ClusterState, operations: OperationBooks, *, first_stream: int
     ) -> None:
         self.recovery = RecoveryScheduler(state, operations)
         self.scrubs = Scrubs(state, operations)
@@ -91,11 +91,12 @@ class BackgroundWork:
         notes = self._notes
         self._notes = []
         for removal in self.removals.take():
-            operation = self._operations.removal(*removal)
+            operation = self._operations.of(removal.group).removal(*removal)
             shadow = self._state.actions.shadow(removal.group.number)
             self._notes_feed.push(*operation, shadow)
         for group, reason in notes:
             shadow = self._state.actions.shadow(group.number)
             transactions_count = _TRANSACTIONS[reason]
-            for operation in self._operations.notes(group, transactions_count):
+            operations = self._operations.of(group)
+            for operation in operations.notes(group, transactions_count):
                 self._notes_feed.push(*operation, shadow)

@@ -34,7 +34,7 @@ class CorruptShards:
             copy.corrupt = set()
         if not bad_count:
             return
-        self._data_loss.lost_shards_count += bad_count
+        self._data_loss.count_lost(group, bad_count)
         self._state.note(
             "scrubbed", f"pg {group.number:x}: {bad_count} bad shards found"
         )

@@ -1,5 +1,7 @@
 """Outages: OSDs and hosts stop and come back, or are lost before the run."""
 
+from collections.abc import Callable
+
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.activation import Activation
 from stripesim.sim.ceph.failures.cluster_map import MapUpdate
@@ -115,7 +117,7 @@ class Outages:
 
 
 class InitialLoss:
-    """Takes OSDs out of the initial state, and counts objects and shards they held, and shards that join.
+    """Takes OSDs out of the initial state, and counts what they held, and the bytes of shards that join.
 
     Raises
     ------
@@ -123,10 +125,17 @@ class InitialLoss:
         If CRUSH finds no new OSD for a shard.
     """
 
-    def __init__(self, state: ClusterState, activation: Activation) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        activation: Activation,
+        shard_bytes: Callable[[int], int],
+    ) -> None:
         self.objects_count = 0
         self.shards_count = 0
-        self.joining_count = 0
+        self.lost_bytes = 0
+        self.joining_bytes = 0
+        self._shard_bytes = shard_bytes
         self._state = state
         self._activation = activation
         plan = state.plan
@@ -171,11 +180,13 @@ class InitialLoss:
             self._activation.activate(group)
             group.has_pg_temp = group.needs_pg_temp
             joining = sum(osd != NO_OSD for osd in group.members.joining)
-            self.joining_count += joining * len(group.objects)
+            objects_bytes = len(group.objects) * self._shard_bytes(group.number)
+            self.joining_bytes += joining * objects_bytes
             shards_count = _rebuilt_shards(group)
             if shards_count:
                 self.objects_count += len(group.objects)
                 self.shards_count += shards_count * len(group.objects)
+                self.lost_bytes += shards_count * objects_bytes
 
 
 def _rebuilt_shards(group: Group) -> int:

@@ -158,8 +158,11 @@ def describe_fill(run: FaultRun) -> dict[str, Any]:
 
 
 def _movement(run: FaultRun, change: AppliedChange) -> dict[str, Any]:
+    count = run.data_groups
     movement = Movement.between(
-        change.up_before, change.up_after, is_replicated=run.is_replicated
+        change.up_before[:count],
+        change.up_after[:count],
+        is_replicated=run.is_replicated,
     )
     objects_counts = np.array(run.objects_counts, dtype=np.int64)
     duration_s = None

@@ -1,6 +1,6 @@
 """The results of a run under faults, from which all descriptions are made."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -39,12 +39,17 @@ class FaultRun:
     rounds: Sequence[RecoveryRound]  #: Rounds of recovery issued
     #: Total waits of PGs in need of recovery, by reason [ns]
     waited_ns: Mapping[WaitReason, int]
+    #: PG → groups of the engine of the requests that need it, as `requested` has them
+    groups_of_pg: Callable[[int], Sequence[int]]
+    data_groups: int  #: PGs of the pool. Those of the pool of bucket indexes follow
     shard_bytes: int  #: Size of one shard of an object [B]
+    shard_bytes_of: Callable[[int], int]  #: PG → size of one shard of its objects [B]
     lost_shards: int  #: Shards on failed OSDs, and bad shards found by scrubs
+    lost_bytes: int  #: Size of these shards [B]
     lost_objects_at_start: int  #: Objects with a shard lost before the run
-    lost_shards_at_start: int  #: Shards lost before the run
-    #: Shards that get another OSD by that: those lost, and those that CRUSH moves
-    joining_shards_at_start: int
+    lost_bytes_at_start: int  #: Shards lost before the run [B]
+    #: Shards that get another OSD by that: those lost, and those that CRUSH moves [B]
+    joining_bytes_at_start: int
     deep_scrubs: int  #: Deep scrubs completed
     #: Cut-off writes that only some members had: ``recovered`` or ``rolled back``
     interrupted_writes: Mapping[str, int]
@@ -89,6 +94,12 @@ class FaultRun:
             for operation, _ in self._rounds
         ]
         return np.array(shards, dtype=np.int64) * self.operations_done
+
+    @cached_property
+    def bytes_done(self) -> IntArray:
+        """Bytes of the shards that each round of recovery completed, shape (rounds,)."""
+        sizes = [self.shard_bytes_of(operation.group) for operation, _ in self._rounds]
+        return np.array(sizes, dtype=np.int64) * self.shards_done
 
     @cached_property
     def is_rebuild(self) -> BoolArray:

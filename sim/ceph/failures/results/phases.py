@@ -1,6 +1,6 @@
 """Phases of a run under faults, with rates, latencies and blocked requests of each."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -23,7 +23,8 @@ _REASON_OF = {
     State.INACTIVE: "min_size",
     State.INCOMPLETE: "min_size",
 }
-BLOCKED_BY = tuple(dict.fromkeys(_REASON_OF.values()))
+_GATEWAY = "gateway"
+BLOCKED_BY = (*dict.fromkeys(_REASON_OF.values()), _GATEWAY)
 
 # Events that end the phase before.
 _FIRST_FAULTS = ("failed", "corrupted", "slow")
@@ -69,9 +70,14 @@ def phase_spans(timeline: FaultTimeline, end_ns: int) -> PhaseSpans:
 
 
 def held_ns(
-    timeline: FaultTimeline, requested: ClientRequests, end_ns: int
+    timeline: FaultTimeline,
+    requested: ClientRequests,
+    end_ns: int,
+    groups_of_pg: Callable[[int], Sequence[int]] = lambda pg: (pg,),
 ) -> IntArray:
-    """Return the time for which the state of its PG held each request.
+    """Return the time for which the state of its PGs, or a gateway that failed, held each request.
+
+    `groups_of_pg` gives the groups of the requests that need a PG.
 
     While a dead member is unnoticed only the requests that need it wait. These are the ones that still wait
     when their PG peers.
@@ -83,14 +89,22 @@ def held_ns(
     ended_ns = np.where(requested.done, requested.completed_ns, end_ns)
     held = np.zeros((len(ended_ns), len(BLOCKED_BY)), dtype=np.int64)
     by_group = np.argsort(requested.groups, kind="stable")
-    bounds = np.searchsorted(requested.groups[by_group], np.arange(timeline.groups + 1))
-    for span in timeline.spans(tuple(_REASON_OF)):
-        requests = by_group[bounds[span.group] : bounds[span.group + 1]]
-        to_ns = end_ns if span.to_ns is None else span.to_ns
-        until_ns = np.minimum(ended_ns[requests], to_ns)
-        shared_ns = until_ns - np.maximum(requested.issued_ns[requests], span.from_ns)
-        reason = BLOCKED_BY.index(_REASON_OF[span.state])
-        held[requests, reason] += np.maximum(shared_ns, 0)
+    sorted_groups = requested.groups[by_group]
+    spans = [
+        (groups_of_pg(span.group), span.from_ns, span.to_ns, _REASON_OF[span.state])
+        for span in timeline.spans(tuple(_REASON_OF))
+    ]
+    spans += [(*stall, _GATEWAY) for stall in timeline.gateway_stalls]
+    for groups, from_ns, to_ns, reason in spans:
+        starts = np.searchsorted(sorted_groups, groups, side="left").tolist()
+        stops = np.searchsorted(sorted_groups, groups, side="right").tolist()
+        ranges = zip(starts, stops, strict=True)
+        requests = np.concatenate(
+            [by_group[:0], *(by_group[start:stop] for start, stop in ranges)]
+        )
+        until_ns = np.minimum(ended_ns[requests], end_ns if to_ns is None else to_ns)
+        shared_ns = until_ns - np.maximum(requested.issued_ns[requests], from_ns)
+        held[requests, BLOCKED_BY.index(reason)] += np.maximum(shared_ns, 0)
     only_detection = held[:, 1:].sum(axis=1) == 0
     held[only_detection] = 0
     return held
@@ -107,7 +121,7 @@ def describe_phases(
     requested = run.requested
     issued = requested.issued_ns
     completed = requested.completed_ns
-    held = held_ns(run.timeline, requested, run.end_ns)
+    held = held_ns(run.timeline, requested, run.end_ns, run.groups_of_pg)
     ran = held.sum(axis=1) == 0
     reasons = held.argmax(axis=1)
     waits_ns = np.where(requested.done, completed, run.end_ns) - issued

@@ -71,8 +71,7 @@ def describe_recovery(run: FaultRun, limited_by: str | None) -> RecoveryNumbers:
     ``recovery_bytes`` counts every shard that recovery wrote, shards that CRUSH only moved included;
     ``…_per_lost_byte`` is per byte that the failed OSDs held.
     """
-    shard_bytes = run.shard_bytes
-    lost_bytes = run.lost_shards * shard_bytes
+    lost_bytes = run.lost_bytes
     taken = account(run.recovery, run.book)
     noted = account(run.notes, run.book)
     moved: dict[str, Any] = {}
@@ -85,7 +84,7 @@ def describe_recovery(run: FaultRun, limited_by: str | None) -> RecoveryNumbers:
     return RecoveryNumbers(
         recovery_operations=int(run.operations_done.sum()),
         recovery_operations_cut=int((~run.rounds_done).sum()),
-        recovery_bytes=int(run.shards_done.sum()) * shard_bytes,
+        recovery_bytes=int(run.bytes_done.sum()),
         recovery_lost_bytes=lost_bytes,
         **moved,
         recovery_limited_by=limited_by,
@@ -103,7 +102,7 @@ def describe_repair(run: FaultRun) -> RepairNumbers:
     operations = [run.rounds[index].operation for index in ended.tolist()]
     objects = {(operation.group, operation.item) for operation in operations}
     pending_count = run.lost_objects_at_start - len(objects)
-    lost_bytes = run.lost_shards_at_start * run.shard_bytes
+    lost_bytes = run.lost_bytes_at_start
     repair_s = None
     if objects and not pending_count:
         repair_s = float(run.recovery.completed_ns[done].max()) / 1e9
@@ -197,14 +196,18 @@ def fault_totals(run: FaultRun, *, width: int) -> FaultTotals:
     """
     plan = run.plan
     events = [*plan.failures, *plan.corruptions, *plan.changes]
-    held_count = run.joining_shards_at_start
+    held_bytes = run.joining_bytes_at_start
     if events:
         # A failed OSD leaves and may return.
-        held_count += 2 * len(events) * sum(run.objects_counts) * width
+        objects_bytes = sum(
+            count * run.shard_bytes_of(group)
+            for group, count in enumerate(run.objects_counts)
+        )
+        held_bytes += 2 * len(events) * objects_bytes * width
     slowdowns = [slow.slowdown for slow in plan.slow_drives]
     return FaultTotals(
-        rebuilt_bytes=int(run.shards_done[run.is_rebuild].sum()) * run.shard_bytes,
-        held_bytes=held_count * run.shard_bytes,
+        rebuilt_bytes=int(run.bytes_done[run.is_rebuild].sum()),
+        held_bytes=held_bytes,
         slowdown=max(slowdowns, default=SLOWDOWN_UNIT) / SLOWDOWN_UNIT,
     )
 

@@ -46,7 +46,7 @@ def recovery_series(run: FaultRun, width_ns: int) -> dict[str, Any]:
     bins = _bins(run.end_ns, width_ns)
     bin_of = _bin_of(run.recovery.completed_ns[done], width_ns, len(bins))
     totals = operation_totals(run.recovery, run.book)[done]
-    rebuilt_bytes = run.shards_done[done] * run.shard_bytes
+    rebuilt_bytes = run.bytes_done[done]
     series: dict[str, Any] = {
         "time_s": (bins * width_ns / 1e9).tolist(),
         "rebuilt_bytes_per_s": _per_s(bin_of, rebuilt_bytes, width_ns, len(bins)),

@@ -1,0 +1,209 @@
+"""Objects over gateways while OSDs, hosts and gateways fail, and while a lost OSD is rebuilt."""
+
+import numpy as np
+import pytest
+
+from stripesim.models.problems import ScenarioError
+from stripesim.scenarios.answers.rehearse.rehearse import rehearse
+from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.cells.run import run_cell
+from stripesim.scenarios.schema.keys import cells
+from stripesim.scenarios.schema.loader import scenario_from
+from stripesim.sim.ceph.clients.objects import S3Load
+from stripesim.sim.ceph.failures.groups import State
+from stripesim.sim.ceph.gateway.layout import ObjectLayouts
+
+MIB = 1 << 20
+OBJECTS = 96
+HOSTS = 7
+
+
+def scenario(scheme="rs:4,2", *, load=(), **tables):
+    """Return a small object store: 16 PGs on seven hosts of one OSD, each with a gateway."""
+    workload = {
+        "kind": "s3",
+        "ops": ["get", "put", "list", "delete"],
+        "op_shares": [45, 45, 5, 5],
+        "object_sizes_bytes": ["64k", "5MiB"],
+        "size_shares": [50, 50],
+        "objects": OBJECTS,
+        "buckets": 4,
+        "clients": 2,
+        "queue_depth": 1,
+        "duration_s": 6.0,
+    }
+    return scenario_from(
+        {
+            "name": "objects-under-faults",
+            "description": "",
+            "schemes": [scheme],
+            "cluster": {
+                "hosts": HOSTS,
+                "osds_per_host": 1,
+                "pg_num": 16,
+                "gateways": {"count": HOSTS},
+            },
+            "workload": workload | dict(load),
+            **tables,
+        }
+    )
+
+
+def lost_host(out_s=1, **event):
+    failure = {"hosts": [2], "at_s": 0.5, "kind": "process"} | event
+    return {"faults": {"down_out_interval_s": out_s} | {"events": [failure]}}
+
+
+def simulated(asked, engine="compiled"):
+    return run_cell(asked, cells(asked)[0], engine)
+
+
+def layouts_of(asked):
+    """Return the state of the placement groups of a scenario, as its run begins with them."""
+    built = build_cell(asked, cells(asked)[0])
+    load = built.workload.workload
+    assert isinstance(load, S3Load)
+    pool = built.pool
+    counts = np.array(built.faults.group_objects, dtype=np.int64)
+    return ObjectLayouts(pool, pool.book(), load, counts)
+
+
+def test_both_engines_lose_a_host_and_its_gateway_in_the_same_way():
+    asked = scenario(load={"duration_s": 3.0}, **lost_host())
+    runs = [simulated(asked, engine) for engine in ("compiled", "simpy")]
+    assert runs[0].sha256 == runs[1].sha256
+    assert runs[0].row.faults.requests_retried > 0
+
+
+def test_requests_of_a_failed_gateway_go_to_another_after_three_checks():
+    # Two clients use four of the seven gateways each. The failed one hangs them until 0.5 s + 6 s.
+    asked = scenario(
+        load={"duration_s": 7.0, "ops": ["get"], "op_shares": [1]},
+        **lost_host(out_s=600),
+    )
+    result = simulated(asked)
+    events = {event["what"]: event for event in result.timeline["events"]}
+    assert events["gateways"]["time_s"] == pytest.approx(6.5)
+    assert events["gateways"]["text"] == f"clients use {HOSTS - 1} of {HOSTS} gateways"
+    requested = result.requested
+    assert not (requested.completed_ns < 0)[requested.issued_ns < 6e9].any()
+    assert "gateway" in result.row.faults.phases["degraded"].blocked_by
+
+
+def test_gateways_with_machines_of_their_own_outlive_the_hosts_of_osds():
+    asked = scenario(load={"duration_s": 3.0}, **lost_host())
+    apart = asked.with_cluster(gateways=asked.cluster.gateways.replaced(place="own"))
+    result = simulated(apart)
+    assert "gateways" not in {event["what"] for event in result.timeline["events"]}
+
+
+@pytest.mark.parametrize("scheme", ["rep:3", "rs:4,2"])
+def test_a_lost_osd_is_rebuilt_with_heads_tails_and_index(scheme):
+    asked = scenario(scheme, repair={"lost_osds": [3]})
+    built = build_cell(asked, cells(asked)[0])
+    gateways = built.pool.cluster.gateways
+    # Half of the objects have a head alone, half a head and a tail: 1.5 on average.
+    stored = sum(built.faults.group_objects)
+    assert stored == OBJECTS * 3 // 2
+    mean_bytes = (64 * 1024 + 5 * MIB) / 2 / 1.5
+    assert built.pool.object_bytes == pytest.approx(mean_bytes, abs=4096)
+    on_lost = (built.pool.cluster.acting == 3).any(axis=1)
+    k = {"rep:3": 1, "rs:4,2": 4}[scheme]
+    data_bytes = sum(
+        count * mean_bytes / k
+        for count, lost in zip(built.faults.group_objects, on_lost, strict=True)
+        if lost
+    )
+    shards_on_lost = (gateways.index_acting == 3).any(axis=1).sum()
+    assert shards_on_lost > 0
+    # 96 objects on 4 buckets with 11 shards each: three keys in a shard, rounded up.
+    assert (
+        gateways.index_shard_bytes
+        == 3 * built.pool.cluster.models.gateway.index_entry_bytes
+    )
+    result = simulated(asked)
+    repair = result.row.faults.repair
+    # Chunks of the last stripe are padded.
+    assert repair.repair_lost_bytes == pytest.approx(
+        data_bytes + shards_on_lost * gateways.index_shard_bytes, rel=0.05
+    )
+    assert repair.repair_objects_pending == 0
+    # A replica is read once, a shard of a code is decoded from k others.
+    assert repair.repair_device_read_bytes_per_lost_byte == pytest.approx(k, rel=0.05)
+    assert result.row.faults.clean_at_end
+
+
+def test_an_osd_that_returns_gets_what_clients_stored_meanwhile():
+    event = {"hosts": [], "osds": [2], "return_s": 2.0}
+    asked = scenario(
+        load={"ops": ["put"], "op_shares": [1], "duration_s": 7.0},
+        **lost_host(**event),
+    )
+    result = simulated(asked)
+    faults = result.row.faults
+    assert faults.clean_at_end
+    # Objects stored while it was away are recovered by the log, all others are still there.
+    puts = int(
+        (
+            (result.requested.completed_ns > 5e8) & (result.requested.issued_ns < 3e9)
+        ).sum()
+    )
+    assert 0 < faults.recovery.recovery_operations < 4 * puts + 44
+
+
+def test_a_get_waits_for_the_groups_of_its_object_alone():
+    layouts = layouts_of(scenario(repair={"lost_osds": [3]}))
+    groups = layouts.engine_groups
+    places = layouts.places
+    slot = np.zeros(1, dtype=np.int64)
+    gateway = np.zeros(1, dtype=np.int64)
+    small, large = (np.array([size]) for size in (64 * 1024, 5 * MIB))
+    head, tail = places.groups[0].tolist()
+    index = places.groups_count + int(places.index_groups(slot)[0, 0])
+
+    def waits_for(op, size):
+        (number,) = layouts.groups_of(np.array([op]), size, slot, gateway).tolist()
+        return {pg for pg in (head, tail, index) if number in groups.of_pg(pg)}
+
+    assert waits_for(0, small) == {head}
+    assert waits_for(0, large) == {head, tail}
+    assert waits_for(1, small) == {head, index}
+    assert waits_for(1, large) == {head, tail, index}
+
+
+def test_requests_wait_for_an_index_that_has_too_few_replicas():
+    # Two of three hosts with replicas of some index shards are lost: below min_size, PUTs to them wait.
+    asked = scenario(
+        "rep:2", load={"ops": ["put"], "op_shares": [1]}, **lost_host(hosts=[1, 2])
+    )
+    result = simulated(asked)
+    states = result.timeline["pg_states"]
+    # A pool of two copies is served by one, so that it is the index that waits.
+    assert max(states[State.INACTIVE]) > 0
+
+
+def test_a_planned_change_under_a_load_of_objects_moves_what_crush_moves():
+    asked = scenario(changes=[{"kind": "out", "osds": [3]}])
+    document = rehearse(asked)
+    (change,) = document["changes"]
+    pool = build_cell(asked, cells(asked)[0]).pool
+    shard_bytes = pool.object_bytes / 4
+    objects = OBJECTS * (64 * 1024 + 5 * MIB) / 2 / pool.object_bytes
+    assert change["bytes_moved"] == pytest.approx(
+        change["shards_moved"] * objects / 16 * shard_bytes, rel=0.05
+    )
+    assert change["duration_s"] > 0
+    assert change["profiles"][0]["before"]["iops"] > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"kind": "scheme", "scheme": "rs:2,1"}, "changes.kind"),
+        ({"kind": "restart"}, "workload.kind"),
+    ],
+)
+def test_changes_that_objects_lack_are_refused_by_name(change, key):
+    with pytest.raises(ScenarioError) as caught:
+        rehearse(scenario(changes=[change]))
+    assert key in str(caught.value)
