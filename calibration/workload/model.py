@@ -226,11 +226,11 @@ class _Draws(NamedTuple):
 
 
 @inner
-def _count_use(tree: Ints, start: int, step: int) -> None:
-    """Enter a start into the Fenwick tree of last uses (step 1), or remove it (−1)."""
+def _count_use(tree: Ints, start: int, change: int) -> None:
+    """Enter a start into the Fenwick tree of last uses (change 1), or remove it (−1)."""
     at = start + 1
     while at < len(tree):
-        tree[at] += step
+        tree[at] += change
         at += at & -at
 
 

@@ -150,15 +150,16 @@ def scenario_of(
         rate_per_s = row.clients * row.iops_limit
         workload |= {"kind": "open", "rate_per_s": rate_per_s}
         workload["requests"] = max(REQUESTS_MIN, round(rate_per_s * _ARRIVALS_S))
-    values = {
+    keys: dict[str, Any] = {
         "name": row.id,
         "generation": row.generation,
         "schemes": (row.scheme,),
-        "cluster": cluster,
+        # What a row does not state keeps its default.
+        "cluster": {key: value for key, value in cluster.items() if value is not None},
         "workload": workload,
         "client": {"place": "osd-hosts" if hardware.clients_on_osd_hosts else "own"},
     }
-    return Scenario.model_validate(values)
+    return Scenario(**keys)
 
 
 ModelChange = Callable[[Models], Models]
