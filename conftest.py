@@ -6,6 +6,13 @@ path would load every module twice. The modules that fork servers preload run
 the engine, which each of two workers would compile; they hold no examples.
 """
 
+import os
+
+# Each processor has a worker, so that threads of libraries only take its time. NumPy and Polars read this
+# when they load.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"):
+    os.environ.setdefault(name, "1")
+
 collect_ignore = [
     "models",
     "sim",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from generate.markdown import code, table
@@ -28,6 +29,12 @@ in the remaining memory (of the machine, of `ulimit -v` and `ulimit -d`, of its 
 starts, with the key that needs most and the value that fits. Estimates are for the compiled engine.
 
 """
+
+
+@cache
+def _root() -> dict[str, Any]:
+    """Return the schema of a scenario, which takes a third of a second to generate."""
+    return scenario_schema()
 
 
 def _resolved(
@@ -60,7 +67,7 @@ def all_keys(
 
     A key inside a list of tables has ``[]`` after the list's name.
     """
-    root = scenario_schema()
+    root = _root()
     definitions = root.get("$defs", {})
     for name, value in (root if node is None else node)["properties"].items():
         resolved = _resolved(value, definitions)
@@ -131,7 +138,7 @@ def default(schema: Mapping[str, Any], takes: str = "") -> str:
 
 def page(version: str) -> str:
     """Return the page of all keys: one table for each table of a scenario."""
-    definitions = scenario_schema().get("$defs", {})
+    definitions = _root().get("$defs", {})
     parts = [INTRODUCTION.format(version=version)]
     sections: dict[str, list[tuple[str, str, str, str]]] = {"": []}
     notes: dict[str, str] = {}

@@ -8,12 +8,15 @@ from typing import Final
 from stripesim.scenarios.cells.build import CellInputs
 from stripesim.sim.ceph.clients.workload import SyntheticLoops, SyntheticStream
 from stripesim.sim.ceph.planner import CompiledGraphs
+from stripesim.sim.observe.audit import ROUNDS_MIN
 from stripesim.sim.run import AnyWorkload, Run
 
 #: Largest lengthened run [uses of resources]. The compiled engine takes about fifteen seconds for it.
 USES_MAX: Final = 60_000_000
 #: Largest lengthened run [requests], for less than a gigabyte of memory.
 REQUESTS_MAX: Final = 2_000_000
+#: Requests up to which a run that is known to be too short is not tried first [count].
+_UNTRIED_REQUESTS_MAX: Final = 4_096
 # Growth of a run by one try, at least, and of the last that the budget allows.
 _GROWTH: Final = 2
 _GROWTH_LAST: Final = 1.25
@@ -39,10 +42,16 @@ def long_enough(
     graphs of a run that differs in nothing but its seed. A step of a fit is only made as long as rounds and
     periods of a CPU limit need: its queues need not be steady.
     """
-    result = checked(run(inputs, compiled))
-    while can_lengthen(inputs) and (length := next_length(result, is_step=is_step)):
+
+    def run_longer(length: int, graphs: CompiledGraphs | None) -> Run:
         longer = replace(inputs, workload=lengthened(inputs.workload, length))
-        result = checked(replace(run(longer, result.compiled), length=length))
+        return checked(replace(run(longer, graphs), length=length))
+
+    if not can_lengthen(inputs):
+        return checked(run(inputs, compiled))
+    result = run_longer(first_length(inputs), compiled)
+    while (length := next_length(result, is_step=is_step)) is not None:
+        result = run_longer(length, result.compiled)
     return result
 
 
@@ -69,6 +78,25 @@ def lengthened(
         return workload
     longer = [_longer(load, length) for load in _listed(workload)]
     return longer if isinstance(workload, Sequence) else longer[0]
+
+
+def first_length(inputs: CellInputs) -> int:
+    """Return the length of the first try: 1, or that of the second if the audit cannot accept the first.
+
+    The audit refuses closed loops of fewer rounds than it wants, whatever happens in them.
+    """
+    if inputs.pool.cluster.gateways is not None:
+        return 1
+    asked = 0
+    in_flight = 0
+    for load in _listed(inputs.workload):
+        assert isinstance(load, SyntheticLoops | SyntheticStream)
+        asked += load.workload.requests or 0
+        in_flight += load.queue_depth * load.workload.clients
+    least = ROUNDS_MIN * in_flight
+    if not asked < least <= _UNTRIED_REQUESTS_MAX:
+        return 1
+    return max(_GROWTH, ceil(least / asked))
 
 
 def next_length(result: Run, *, is_step: bool = False) -> int | None:

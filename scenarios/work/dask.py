@@ -6,6 +6,7 @@ import json
 import logging
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -25,6 +26,10 @@ _CONNECT_TIMEOUT_S: Final = 20
 #: Time that a sweep waits for workers once all are gone [s].
 TIMEOUT_S: Final = 300.0
 _LOOK_EVERY_S: Final = 10.0
+
+#: Batches that the scheduler holds for each thread of its workers [count]. They take seconds, so workers do
+#: not wait for more and the scheduler's memory does not grow with the sweep.
+_BATCHES_PER_THREAD: Final = 32
 
 _SCHEMES: Final = ("tcp", "tls", "ws", "wss", "ucx", "inproc")
 
@@ -46,28 +51,31 @@ def run_dask(
     watch = _Watch(client, futures, timeout_s)
     try:
         _check_workers(client, address)
+        watch.threads = sum(client.nthreads().values())
         watch.start()
-        batches = Batches(tasks, sum(client.nthreads().values()))
+        batches = Batches(tasks, watch.threads)
+        waiting = deque(batches.first)
         completed = distributed.as_completed(loop=client.loop)
 
-        def submit(more: Iterable[Batch]) -> None:
-            for batch in more:
+        def submit_waiting() -> None:
+            while waiting and len(futures) < _BATCHES_PER_THREAD * watch.threads:
+                batch = waiting.popleft()
                 future = client.submit(attempt_batch, batch, key=_key(batch), pure=True)
                 futures[future] = batch
                 completed.add(future)
 
-        submit(batches.first)
+        submit_waiting()
         for future in completed:
             batch = futures.pop(future)
             if future.status == "finished":
                 answer = future.result()
                 yield from answer.outcomes(batch)
-                submit(batches.rest_after(answer.duration_s))
+                waiting.extend(batches.rest_after(answer.duration_s))
             elif future.status == "error":
                 reason = first_problem(future.exception())
                 outcomes, more = batches.after_death(batch, reason)
                 yield from outcomes
-                submit(more)
+                waiting.extend(more)
             elif watch.gave_up:
                 wanted = "one or more; --resume goes on from here"
                 raise WorkError(
@@ -89,6 +97,7 @@ def run_dask(
                 )
             # Otherwise the cluster keeps every row until the end.
             future.release()
+            submit_waiting()
     except (OSError, distributed.CancelledError) as error:
         raise _lost(address, error) from None
     finally:
@@ -155,7 +164,10 @@ def _distributed() -> Any:
 
 
 class _Watch(threading.Thread):
-    """Checks regularly that there are workers, and cancels all tasks if there are none for too long."""
+    """Checks regularly that there are workers, and cancels all tasks if there are none for too long.
+
+    `threads` is the number of their threads at the last look that found some.
+    """
 
     def __init__(
         self, client: Any, futures: dict[Any, Batch], timeout_s: float
@@ -167,6 +179,7 @@ class _Watch(threading.Thread):
         self._look_every_s = min(_LOOK_EVERY_S, timeout_s)
         self._ended = threading.Event()
         self.gave_up = False
+        self.threads = 0
 
     def run(self) -> None:
         missed_s = 0.0
@@ -178,6 +191,7 @@ class _Watch(threading.Thread):
                 return
             if workers:
                 missed_s = 0.0
+                self.threads = sum(workers.values())
                 continue
             missed_s += self._look_every_s
             print(

@@ -8,7 +8,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from stripesim.api import Scenario, fit_trace, load_scenario, load_trace, run, write_fit
+from stripesim.api import (
+    Scenario,
+    TraceFit,
+    fit_trace,
+    load_scenario,
+    load_trace,
+    run,
+    write_fit,
+)
 from stripesim.traces import COMMAND_SCHEMA, REQUEST_SCHEMA, BlockTrace
 from support.messages import states
 
@@ -73,9 +81,17 @@ def test_a_scenario_on_the_written_drive_takes_the_times_of_the_trace(
             assert rows[size]["latency_mean_ns"] == pytest.approx(wanted_ns, rel=0.03)
 
 
-def test_parameters_missing_from_the_trace_are_marked_assumed(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def one_size() -> tuple[TraceFit, BlockTrace]:
+    """Return the fit of a small trace of one size, and the trace."""
     trace = trace_of(np.full(400, 4096), 0.2)
-    write_fit(fit_trace(trace), trace, tmp_path, like="sata-tlc")
+    return fit_trace(trace), trace
+
+
+def test_parameters_missing_from_the_trace_are_marked_assumed(
+    one_size: tuple[TraceFit, BlockTrace], tmp_path: Path
+) -> None:
+    write_fit(*one_size, tmp_path, like="sata-tlc")
     (tmp_path / "own.toml").write_text(SCENARIO)
     listed = {
         row["name"]: row for row in run(load_scenario(tmp_path / "own.toml")).parameters
@@ -131,11 +147,12 @@ def test_a_wrong_drive_is_one_line(tmp_path: Path, text: str, said: str) -> None
     assert "\n" not in str(problem.value)
 
 
-def test_a_changed_drive_file_is_another_task(tmp_path: Path) -> None:
+def test_a_changed_drive_file_is_another_task(
+    one_size: tuple[TraceFit, BlockTrace], tmp_path: Path
+) -> None:
     from stripesim.scenarios.answers.sweep.plan import plan_sweep
 
-    trace = trace_of(np.full(400, 4096), 0.2)
-    write_fit(fit_trace(trace), trace, tmp_path)
+    write_fit(*one_size, tmp_path)
     (tmp_path / "own.toml").write_text(SCENARIO)
 
     def task() -> str:
@@ -153,13 +170,6 @@ def test_a_changed_drive_file_is_another_task(tmp_path: Path) -> None:
         )
     )
     assert task() != first
-
-
-def test_the_published_trace_gives_a_drive(data: Path, tmp_path: Path) -> None:
-    trace = load_trace(data / "block-traces/blkparse_evelii_nvme_read.txt.gz")
-    assert isinstance(trace, BlockTrace)
-    written = write_fit(fit_trace(trace), trace, tmp_path)
-    assert tmp_path / "drive.toml" in written
 
 
 @pytest.fixture(scope="module")
@@ -222,9 +232,13 @@ def test_a_damaged_drive_file_is_one_line_with_its_place(
 
 
 @needs_data
-def test_whole_channels_are_in_the_interval_of_the_file(tmp_path: Path) -> None:
+def test_the_published_trace_gives_a_drive_with_values_in_their_intervals(
+    tmp_path: Path,
+) -> None:
     trace = load_trace(REAL)
-    write_fit(fit_trace(trace), trace, tmp_path)
+    assert isinstance(trace, BlockTrace)
+    written = write_fit(fit_trace(trace), trace, tmp_path)
+    assert tmp_path / "drive.toml" in written
     drive = tomllib.loads((tmp_path / "drive.toml").read_text())["ssd"]
     for entry in drive.values():
         if "confidence_interval" in entry:

@@ -1,5 +1,6 @@
 """The experiments of the page with few requests or none, for workers, which inherit no patch of a test."""
 
+import signal
 import time
 from unittest.mock import patch
 
@@ -39,10 +40,16 @@ def work_without_end(*_args):
         pass
 
 
+def durability_without_end(*_args):
+    # The limit of the option is ten seconds. Let it act after a tenth of one.
+    signal.setitimer(signal.ITIMER_PROF, 0.1, 1.0)
+    work_without_end()
+
+
 def option_with_endless_durability(*args):
     """Compute an option whose durability takes more than the processor time of an option."""
     with (
-        patch("stripesim.web.options.nines_of", work_without_end),
+        patch("stripesim.web.options.nines_of", durability_without_end),
         patch("stripesim.web.options.OPTIONS_PROCESSOR_S_MAX", 10.0),
     ):
         return option_of(*args)

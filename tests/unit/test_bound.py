@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from stripesim.calibration.parameters.sets import ParameterSet
-from stripesim.scenarios.cells import run
+from stripesim.scenarios.cells import longer, run
 from stripesim.scenarios.cells.bound import (
     bounds_of,
     bounds_of_cell,
@@ -153,6 +153,34 @@ def test_a_run_above_its_bound_runs_longer(monkeypatch):
 
     assert result.length == 4
     assert len(result.requested.issued_ns) == 400
+
+
+@pytest.mark.parametrize("clients", [1, 3])
+def test_a_run_that_is_known_to_be_too_short_is_not_simulated_first(
+    monkeypatch, clients
+):
+    # Given fewer than eight rounds of requests.
+    load = {"ops": ["write"], "queue_depth": 8, "clients": clients, "requests": 50}
+    scenario = scenario_of({}, load, ["rep:3"])
+    lengths = []
+    simulated = run.simulate
+
+    def counted(*args, **further):
+        result = simulated(*args, **further)
+        lengths.append(len(result.requested.issued_ns))
+        return result
+
+    monkeypatch.setattr(run, "simulate", counted)
+
+    # When it runs, and when a short run comes first.
+    result = run_cell(scenario, cells(scenario)[0], "compiled")
+    direct = list(lengths)
+    monkeypatch.setattr(longer, "_UNTRIED_REQUESTS_MAX", 0)
+    other = run_cell(scenario, cells(scenario)[0], "compiled")
+
+    assert direct == lengths[2:]
+    assert lengths[1] == 50
+    assert (result.length, result.sha256) == (other.length, other.sha256)
 
 
 def test_a_rate_above_the_lowest_bound_is_refused_by_its_check():

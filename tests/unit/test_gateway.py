@@ -42,7 +42,7 @@ pg_num = 64
 """
 
 
-def scenario(workload, schemes='["rep:3"]', cluster="", requests=60, queue_depth=4):
+def scenario(workload, schemes='["rep:3"]', cluster="", requests=64, queue_depth=4):
     return parse_scenario(
         f'schemes = {schemes}\n{CLUSTER}{cluster}\n[workload]\nkind = "s3"\n'
         f"requests = {requests}\nqueue_depth = {queue_depth}\n{workload}"

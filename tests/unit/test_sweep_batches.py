@@ -4,6 +4,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from stripesim.models.problems import WorkError
 from stripesim.scenarios.answers.sweep import run as sweep_run
 from stripesim.scenarios.answers.sweep.plan import plan_sweep
 from stripesim.scenarios.answers.sweep.run import run_sweep
+from stripesim.scenarios.work import dask
 from stripesim.scenarios.work.pool import Death
 from stripesim.scenarios.work.task import (
     Batch,
@@ -138,3 +140,60 @@ def test_a_sweep_whose_workers_no_longer_start_keeps_its_rows(
     # Of three tasks, one ended before the workers failed.
     assert result.rows.height == 1
     assert result.stopped == "workers: got a signal, wanted them to start"
+
+
+class OneTaskAtATime:
+    """A cluster of two threads that runs a task when its result is asked for, and counts those that wait."""
+
+    loop = None
+    status = "running"
+    CancelledError = RuntimeError
+
+    def __init__(self) -> None:
+        self.waiting: deque[Any] = deque()
+        self.waiting_max = 0
+
+    def nthreads(self) -> dict[str, int]:
+        return {"tcp://a": 1, "tcp://b": 1}
+
+    def submit(self, work: Callable[[Batch], Any], batch: Batch, **_: object) -> Any:
+        return _Future(
+            status="finished", result=lambda: work(batch), release=lambda: None
+        )
+
+    def as_completed(self, loop: None) -> "OneTaskAtATime":
+        return self
+
+    def add(self, future: Any) -> None:
+        self.waiting.append(future)
+        self.waiting_max = max(self.waiting_max, len(self.waiting))
+
+    def __iter__(self) -> Iterator[Any]:
+        while self.waiting:
+            yield self.waiting.popleft()
+
+    def close(self, timeout: float) -> None:
+        pass
+
+
+class _Future(SimpleNamespace):
+    __hash__ = object.__hash__
+
+
+def test_a_scheduler_holds_few_batches_of_a_long_sweep(
+    tasks: tuple[SweepTask, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = OneTaskAtATime()
+    monkeypatch.setattr(dask, "_distributed", lambda: cluster)
+    monkeypatch.setattr(dask, "_connect", lambda *_: cluster)
+    monkeypatch.setattr(dask, "_check_workers", lambda *_: None)
+    monkeypatch.setattr(
+        dask,
+        "attempt_batch",
+        lambda batch: CompletedBatch([{}] * len(batch), [None] * len(batch), 1.0),
+    )
+
+    ended = list(dask.run_dask([*tasks, *tasks], "tcp://one"))
+
+    assert [one.task for one in ended] == [*tasks, *tasks]
+    assert cluster.waiting_max == 64
