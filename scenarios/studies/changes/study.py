@@ -109,7 +109,7 @@ class ChangesStudy(Study):
     def tables(self, result: StudyResult) -> Sequence[Table]:
         """Return how many measured times are within their intervals, by role."""
         lines = [
-            (role, count["rows"], count["within"])
+            (role, str(count["rows"]), str(count["within"]))
             for role, count in interval_coverage(result).items()
         ]
         if not lines:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from stripesim.calibration.ledger.verdicts import Claim
 from stripesim.calibration.measured.tables import CsvRow, Source, no_rows, read_rows
@@ -85,7 +85,7 @@ class TimedChange:
     #: ``whole``: logs hold all writes, so that groups recover by them. ``trimmed``: groups are backfilled
     log: str
     #: ``wpq``, or mClock's profile
-    profile: str
+    profile: Literal["wpq", "high_client_ops", "balanced", "high_recovery_ops"]
     maps_s: tuple[float, ...]  #: Maps of the commands, from the first [s]
     rebalance_s: float | None  #: End of the flag ``norebalance`` [s], None without
     clean_s: float  #: Time until clean [s]
@@ -144,7 +144,7 @@ def _change(row: CsvRow) -> TimedChange:
         pool_id=row.whole("pool", 0),
         kind=row.text("kind", KINDS),
         log=row.text("log", ("whole", "trimmed")),
-        profile=row.text("profile", _PROFILES),
+        profile=row.text("profile", _PROFILES),  # type: ignore[arg-type]
         maps_s=_times_s(row, "maps_s"),
         rebalance_s=row.number("rebalance_s"),
         clean_s=_duration(row, "clean_s") or 0.0,
