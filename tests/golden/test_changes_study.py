@@ -140,9 +140,9 @@ def test_roles_of_times_are_those_fixed_before_they_were_compared():
     roles = Counter((claim.scheme, claim.role) for claim in claims)
     assert roles == {
         ("rep:3", "calibration"): 5,
-        ("rep:3", "held-out"): 7,
+        ("rep:3", "held-out"): 11,
         ("rs:6,3", "calibration"): 3,
-        ("rs:6,3", "held-out"): 21,
+        ("rs:6,3", "held-out"): 25,
         ("rs:4,2", "held-out"): 8,
     }
     assert {claim.tolerance for claim in claims} == {0.3}

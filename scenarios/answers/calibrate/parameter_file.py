@@ -14,7 +14,7 @@ from stripesim.scenarios.cells.models import cluster_set
 #: File name of the parameter set. A scenario in the same folder refers to it as ``./parameters.toml``.
 FILE: Final = "parameters.toml"
 _DIGITS: Final = 6
-# Tables of a drive that a calibration leaves unchanged.
+# Tables of a drive that a calibration leaves unchanged, from the set of the drive if it has one of its own.
 _CAPACITY: Final = ("capacity", "endurance", "recovery")
 # Models of a cluster whose numbers a calibration changes.
 _CHANGED: Final = ("client", "cpu", "threads", "public_nic", "private_nic")
@@ -39,6 +39,8 @@ def parameter_text(result: Calibration) -> str:
     of_device = _device_table(device)
     for name, table in base.tables():
         if name in (of_device, "calibrated"):
+            continue
+        if name in _CAPACITY and result.drive_set is not None:
             continue
         if name in _CHANGED:
             model = getattr(result.after, name)
