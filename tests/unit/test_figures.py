@@ -10,6 +10,7 @@ import pytest
 from matplotlib.axes import Axes
 
 from stripesim.scenarios.show.figures.captions import scheme_label
+from stripesim.scenarios.show.figures.panels import size_axis_title
 from stripesim.scenarios.show.figures.renderer import new_figure, scale_axis
 from stripesim.scenarios.show.figures.results import (
     draw_all,
@@ -264,3 +265,22 @@ def test_a_logarithmic_axis_has_two_labels_or_more(low: float) -> None:
     scale_axis(axes, values)
     bottom, top = axes.get_ylim()
     assert sum(bottom <= tick <= top for tick in axes.get_yticks()) >= 2
+
+
+@pytest.mark.parametrize(
+    ("ops", "sizes", "title"),
+    [
+        (["put", "get"], [65_536, 8 << 20], "object size [KiB]"),
+        (["head"], [4096], "object size 4 KiB"),
+        (["read", "write"], [4096, 65_536], "block size [KiB]"),
+    ],
+)
+def test_the_axis_names_sizes_of_objects_or_of_blocks(ops, sizes, title):
+    count = max(len(ops), len(sizes))
+    rows = pl.DataFrame(
+        {
+            "op": (ops * count)[:count],
+            "block_size_bytes": (sizes * count)[:count],
+        }
+    )
+    assert size_axis_title(rows) == title

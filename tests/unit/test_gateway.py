@@ -410,25 +410,6 @@ def test_wrong_keys_of_a_load_on_buckets_are_named(text, says) -> None:
     assert states(str(caught.value), says)
 
 
-def test_the_refusal_of_failures_states_images_that_recover_the_same() -> None:
-    load = 'object_sizes_bytes = ["10MiB"]\nobjects = 1000\nclients = 4'
-    with pytest.raises(ScenarioError) as caught:
-        scenario(f"{load}\n[repair]\nlost_osds = [3]")
-    # 10 MiB are RADOS objects of 4, 4 and 2 MiB, on average 3.333 MiB, in units of 4 KiB 3,497,984 B. A
-    # quarter of 10,485,760,000 B is nearest to 749 of them.
-    image_bytes = 749 * 3_497_984
-    says = f"[repair] ... closed ... {image_bytes}, cluster.object_bytes = 3497984 ... [degraded]"
-    assert states(str(caught.value), says)
-    alternative = parse_scenario(
-        'schemes = ["rep:3"]\n'
-        + CLUSTER
-        + "object_bytes = 3497984\n[workload]\nclients = 4\nrequests = 20\n"
-        f"image_bytes = {image_bytes}\n[repair]\nlost_osds = [3]"
-    )
-    objects = alternative.images_bytes // alternative.cluster.object_bytes
-    assert objects == pytest.approx(3000, rel=0.01)
-
-
 def test_rebuilds_move_objects_of_the_size_of_those_in_buckets() -> None:
     sizes = 'object_sizes_bytes = ["64k"]'
     small = idle_rebuild(scenario(sizes), "rep:3", sample_objects=40)

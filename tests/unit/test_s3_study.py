@@ -11,14 +11,15 @@ from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.s3.claims import claims_of, ledger_for
 from stripesim.scenarios.studies.s3.counted import load_counts
 from stripesim.scenarios.studies.s3.counted_runs import count_request, models_for
-from stripesim.scenarios.studies.s3.described import read_cluster
-from stripesim.scenarios.studies.s3.measured import load
+from stripesim.scenarios.studies.s3.described import read_cluster, read_mix
+from stripesim.scenarios.studies.s3.measured import ObjectRow, load
 from stripesim.scenarios.studies.s3.runs import (
     LARGEST_BYTES,
     cluster_of,
     models_of,
     scenario_of,
     simulate_rows,
+    tasks_for,
 )
 
 ROWS = {row.id: row for row in load()}
@@ -223,3 +224,77 @@ def test_a_folder_may_have_counters_alone(tmp_path) -> None:
     (tmp_path / "rgw.csv").write_text(f"{header}\n{first.replace('put', 'patch')}\n")
     with pytest.raises(MeasuredError, match=r"rgw\.csv:2: op"):
         load_counts(tmp_path)
+
+
+def unusual(**columns: str) -> ObjectRow:
+    """Return a row of a small cluster with some columns replaced."""
+    values = {
+        "id": "x-1",
+        "system": "Ceph RGW Squid 19.2.0",
+        "source": "",
+        "hardware": "6 hosts, 10x 3.84TB NVMe, 2x 100GbE",
+        "scheme": "rs:8,3",
+        "op": "GET",
+        "block": "64K",
+        "threads": "16 clients",
+        "state": "new",
+        "metric": "throughput",
+        "value": "100",
+        "unit": "MB/s",
+        "how": "",
+        "note": "",
+    }
+    return ObjectRow(**(values | columns))
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({"op": ""}, "the operation ''"),
+        ({"op": "COPY"}, "the operation 'COPY'"),
+        ({"block": ""}, "the size ''"),
+        ({"block": "0 B"}, "the size '0 B'"),
+        ({"block": "256K-1K objects"}, "the size '256K-1K objects'"),
+        ({"threads": "0 clients"}, "0 requests in flight"),
+        ({"threads": "1,000,000 threads"}, "1,000,000 requests in flight"),
+        ({"hardware": ""}, "the number of hosts is not stated"),
+        ({"hardware": "5 hosts"}, "number and kind of drives"),
+        ({"op": "PUT in hybrid"}, "the mix of operations is not stated"),
+        ({"state": "6 of 6 nodes down"}, "cluster.hosts: got 0"),
+    ],
+)
+def test_a_row_that_cannot_be_simulated_gets_a_reason_and_no_traceback(columns, reason):
+    row = unusual(**columns)
+    # Neither the list of simulations nor that of claims fails for it.
+    (call,) = tasks_for([row], "compiled")
+    assert call.words == row.id
+    assert len(claims_of([row])) == 1
+    (result,) = simulate_rows([row])
+    assert result["value"] is None
+    assert reason in result["reason"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shares"),
+    [
+        ("45r/35w/15stat/5del", {"get": 45, "put": 35, "head": 15, "delete": 5}),
+        ("70 % GET, 30 % PUT", {"get": 70, "put": 30}),
+        ("80% reads 20% writes", {"get": 80, "put": 20}),
+        ("80% full", {}),
+    ],
+)
+def test_the_mix_of_a_load_is_read_from_words(text, shares):
+    assert dict(read_mix(text)) == shares
+
+
+def test_disks_are_known_by_their_speed():
+    for words in ("12x 4TB 7.2k SATA", "12x 4TB 7200 rpm"):
+        assert read_cluster(f"4 nodes, {words}").drive == "hdd-7200"
+    assert (
+        read_cluster("4 nodes, 12x 4TB 7200 rpm + NVMe DB").drive == "hdd-7200-nvme-db"
+    )
+
+
+def test_nothing_is_a_multiple_of_a_row_of_zero():
+    rows = [unusual(value="0"), unusual(id="x-2", scheme="rs:4,2")]
+    assert [claim.id for claim in claims_of(rows)] == ["x-1", "x-2"]

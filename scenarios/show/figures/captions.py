@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import polars as pl
 
+from stripesim.scenarios.schema.checks import S3_OPS
 from stripesim.scenarios.schema.units import number_text, size_text
 
 PATTERN_WORDS: Final[Mapping[str, str]] = MappingProxyType(
@@ -136,10 +137,16 @@ def block_sizes(rows: pl.DataFrame) -> list[int]:
     return rows["block_size_bytes"].drop_nulls().unique().sort().to_list()
 
 
+def size_name(rows: pl.DataFrame) -> str:
+    """Name the sizes of result rows: those of objects in buckets, or of blocks of images."""
+    has_objects = len(rows) and S3_OPS.issuperset(rows["op"].to_list())
+    return "object size" if has_objects else "block size"
+
+
 def cell_caption(rows: pl.DataFrame, pattern: str, op: str) -> str:
     """Write the caption of a figure of throughput and latency, with ratios to the first scheme."""
     sentences = [f"{kind_words(op, pattern)} of {_range(rows)}, simulated."]
-    over = "" if len(block_sizes(rows)) == 1 else " over block sizes"
+    over = "" if len(block_sizes(rows)) == 1 else f" over {size_name(rows)}s"
     for metric, unit in (("throughput_bytes_per_s", "MB/s"), ("latency_mean_ns", "ms")):
         means = _means(rows, metric)
         if means:

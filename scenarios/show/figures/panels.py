@@ -8,7 +8,11 @@ import polars as pl
 
 from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.schema.units import number_text, size_text
-from stripesim.scenarios.show.figures.captions import block_sizes, scheme_label
+from stripesim.scenarios.show.figures.captions import (
+    block_sizes,
+    scheme_label,
+    size_name,
+)
 from stripesim.scenarios.show.figures.specification import (
     AxisSpec,
     LayerSpec,
@@ -113,7 +117,7 @@ def sizes_panel(
         title=title or shown.title,
         layers=layers,
         x=AxisSpec(
-            label=size_axis_title(sizes),
+            label=size_axis_title(rows),
             ticks=range(len(sizes)),
             names=size_labels(sizes),
             low=-0.5,
@@ -170,7 +174,7 @@ def _bars_panel(
         title=title,
         layers=layers,
         x=AxisSpec(
-            label=size_axis_title(block_sizes(rows)),
+            label=size_axis_title(rows),
             ticks=range(len(schemes)),
             names=[scheme_label(scheme) for scheme in schemes],
             low=-0.6,
@@ -195,13 +199,13 @@ def size_labels(sizes: Sequence[int]) -> list[str]:
     return [size_text(size) for size in sizes]
 
 
-def size_axis_title(sizes: Sequence[int]) -> str:
-    """Name the axis of block sizes [bytes], with the unit of its labels."""
+def size_axis_title(rows: pl.DataFrame) -> str:
+    """Name the axis of the sizes of result rows, with the unit of its labels."""
+    sizes = block_sizes(rows)
+    name = size_name(rows)
     if len(sizes) == 1:
-        return f"block size {size_text(sizes[0])}"
-    if _all_kibibytes(sizes):
-        return "block size [KiB]"
-    return "block size"
+        return f"{name} {size_text(sizes[0])}"
+    return f"{name} [KiB]" if _all_kibibytes(sizes) else name
 
 
 def _all_kibibytes(sizes: Sequence[int]) -> bool:
