@@ -209,6 +209,20 @@ def calibrated(tmp_path_factory):
     return calibrate(measured)
 
 
+def test_the_answer_names_the_part_of_a_cluster_that_steps_simulated(calibrated):
+    def shown(calibration):
+        return [
+            part
+            for part in answer_of_calibration(calibration).shown
+            if "hosts" in str(part)
+        ]
+
+    assert calibrated.step_hosts == 3
+    assert not shown(calibrated)
+    (line,) = shown(replace(calibrated, step_hosts=2))
+    assert "2 of 3 hosts" in line
+
+
 def test_a_known_factor_is_found_within_its_interval(calibrated):
     processor = calibrated.fitted[0]
     assert processor.name == "processor"

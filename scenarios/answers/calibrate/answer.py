@@ -171,6 +171,13 @@ def _sentences(calibration: Calibration) -> Iterator[str]:
         yield (
             f"held out: {after} of {held_out} values within 25 % after calibration, {before} before"
         )
+    hosts = calibration.scenario.cluster.host_count
+    if calibration.step_hosts < hosts:
+        yield (
+            f"steps of the fit simulated {calibration.step_hosts} of {hosts} hosts. On a cluster of 63 "
+            "hosts, 16 had its rate within 1 %, and 24 % less where most requests wait at one OSD. Runs of "
+            "the whole before the fit correct the steps"
+        )
     if calibration.further:
         best = calibration.further[0]
         yield f"measure next: {best.load}, whose rate is known to ±{best.uncertainty:.0%}"

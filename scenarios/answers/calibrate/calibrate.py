@@ -110,6 +110,7 @@ class Calibration:
     before: Models
     after: Models
     source: str
+    step_hosts: int  #: Fewest hosts that a step of the fit simulated [count]
 
     @property
     def refusals(self) -> list[str]:
@@ -219,6 +220,7 @@ def calibrate(
         before=models,
         after=with_factors(models, values, source),
         source=source,
+        step_hosts=min(run.step_hosts for run in fitted_runs),
     )
 
 

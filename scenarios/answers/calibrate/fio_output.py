@@ -119,6 +119,11 @@ class FioRun:
         """Return the models before calibration."""
         return build_models(self._scenario)
 
+    @property
+    def step_hosts(self) -> int:
+        """Hosts that a step of the fit simulates: all of them [count]."""
+        return self._scenario.cluster.host_count
+
     def simulate(self, change: ModelChange, *, rounds: int) -> dict[str, SimulatedRow]:
         """Simulate the run with changed models and return its row, keyed by row id."""
         in_flight = self.row.clients * self.row.queue_depth

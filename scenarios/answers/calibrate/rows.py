@@ -13,8 +13,10 @@ from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import parse_scheme
 from stripesim.models.problems import MeasuredError, Problem
 from stripesim.scenarios.cells.measured import (
+    ROUNDS_MIN,
     ModelChange,
     models_of,
+    part_of,
     predict,
     scenario_of,
 )
@@ -147,6 +149,10 @@ class CalibrationRun(Protocol):
     def drive_set(self) -> ParameterSet | None:
         """The parameter set of the drives, for their capacity, or None if a data sheet describes them."""
 
+    @property
+    def step_hosts(self) -> int:
+        """Hosts that a step of the fit simulates [count]."""
+
     def simulate(self, change: ModelChange, *, rounds: int) -> dict[str, SimulatedRow]:
         """Simulate the run with changed models and return its rows, keyed by row id."""
 
@@ -169,6 +175,11 @@ class TableRun:
     @property
     def drive_set(self) -> None:
         """None, because a data sheet describes the drives."""
+
+    @property
+    def step_hosts(self) -> int:
+        """Hosts that a step of the fit simulates [count]."""
+        return part_of(self.measured[0], ROUNDS_MIN).nodes
 
     def scenario(self) -> Scenario:
         """Return the run as a scenario."""
