@@ -375,6 +375,11 @@ def sites_of(
     )
 
 
+def site_count(scenario: Scenario) -> int:
+    """Return the number of sites, which a scenario with times between them has."""
+    return int(_sites_of_hosts(scenario, padded_osd_hosts(scenario)).max()) + 1
+
+
 def _sites_of_hosts(scenario: Scenario, osd_hosts: IntArray) -> IntArray:
     """Return the site of each host, numbered in the order of their first hosts, shape (hosts,)."""
     crush = crush_of(scenario)

@@ -1,5 +1,6 @@
 """Replace the hosts of a scenario by equal ones, so that a plan can vary their number."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ from stripesim.scenarios.cells.placement import (
     crush_rule,
     osd_domains,
     osd_hosts,
+    site_count,
 )
 from stripesim.scenarios.forms.capacity import drive_bytes_of_hosts
-from stripesim.scenarios.schema.geometry import equal_host_counts
+from stripesim.scenarios.schema.geometry import equal_host_counts, failure_domain
 from stripesim.scenarios.schema.scenario import Scenario, scenario_from
 
 #: Keys of [cluster] that describe individual hosts.
@@ -20,6 +22,7 @@ _HOST_KEYS = (
     "hosts",
     "osds_per_host",
     "racks",
+    "sites",
     "drive_bytes",
     "crush_map",
     "crush_rule",
@@ -53,8 +56,13 @@ def with_equal_hosts(scenario: Scenario) -> tuple[Scenario, list[str]]:
     hosts_of_osds = _hosts_of_pool(scenario)
     hosts = sorted(set(hosts_of_osds.values()))
     keys, domain = _domain_keys(scenario, hosts_of_osds)
-    racks = keys.get("racks") or 1
-    host_count, osds_per_host = equal_host_counts(len(hosts), len(hosts_of_osds), racks)
+    if cluster.site_rtt_ms is not None:
+        keys["sites"] = site_count(scenario)
+    # Sites hold as many hosts each, and racks too.
+    multiple = math.lcm(keys.get("racks", 1), keys.get("sites", 1))
+    host_count, osds_per_host = equal_host_counts(
+        len(hosts), len(hosts_of_osds), multiple
+    )
     keys |= {"hosts": host_count, "osds_per_host": osds_per_host}
     size = _drive_bytes(scenario, hosts_of_osds)
     if size is not None:
@@ -71,9 +79,14 @@ def with_equal_hosts(scenario: Scenario) -> tuple[Scenario, list[str]]:
     source = "groups of hosts" if cluster.crush_map is None else cluster.crush_map
     note = (
         f"{source}: {len(hosts_of_osds)} OSDs on {len(hosts)} hosts are replaced by"
-        f" {host_count} equal hosts with {osds_per_host} OSDs each, failure domain {domain}"
+        f" {host_count} equal hosts with {osds_per_host} OSDs each{_sites_words(keys)},"
+        f" failure domain {domain}"
     )
     return scenario_from(tables, label=scenario.name), [note]
+
+
+def _sites_words(keys: dict[str, Any]) -> str:
+    return f" at {keys['sites']} equal sites" if "sites" in keys else ""
 
 
 def _hosts_of_pool(scenario: Scenario) -> dict[int, int]:
@@ -96,7 +109,9 @@ def _domain_keys(
     domain_count = len({domains[osd] for osd in hosts_of_osds})
     host_count = len(set(hosts_of_osds.values()))
     domain = "rack"
-    if domain_count == len(hosts_of_osds):
+    if _is_site_domain(scenario):
+        domain = "site"
+    elif domain_count == len(hosts_of_osds):
         domain = "osd"
     elif domain_count == host_count:
         domain = "host"
@@ -107,6 +122,11 @@ def _domain_keys(
     if domain == "rack":
         keys["racks"] = domain_count
     return keys, domain
+
+
+def _is_site_domain(scenario: Scenario) -> bool:
+    scheme = parse_scheme(scenario.schemes[0])
+    return failure_domain(scenario, scheme)[0] == "site"
 
 
 def _drive_bytes(scenario: Scenario, hosts_of_osds: dict[int, int]) -> float | None:

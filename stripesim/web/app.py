@@ -5,6 +5,7 @@ import tempfile
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -114,8 +115,13 @@ class _Pages:
 
     def _state(self, query: Mapping[str, str]) -> LabState:
         base = self._base(query)
+        if "sets" in query:
+            # Without a set that can be read, the field that chooses it is wrong.
+            with suppress(ValueError):
+                self._uploads.keep_packed(query["sets"])
         own = self._uploads.own_sets(base.scenario)
-        return LabState.read(query, base.name, base.scenario, own)
+        state = LabState.read(query, base.name, base.scenario, own)
+        return replace(state, sets=self._uploads.packed(state.chosen_sets, base.name))
 
     async def _options(self, state: LabState) -> dict[str, PlanOption]:
         """Compute both options without simulation, side by side."""
@@ -271,6 +277,11 @@ class _Pages:
                     processor_s=UPLOAD_PROCESSOR_S_MAX,
                 )
                 chosen = self._uploads.keep(content, upload)
+                if upload.scenario is None:
+                    # Parameters change the cluster that the page shows.
+                    shown = _query_of(request.headers.get("referer", ""))
+                    shown.pop("problem", None)
+                    chosen = {**shown, **chosen}
             except WorkError as error:
                 chosen = {"problem": str(error)[:_PROBLEM_CHARACTERS_MAX]}
         return RedirectResponse("/?" + urlencode(chosen), status_code=303)

@@ -8,7 +8,7 @@ from stripesim.calibration.parameters.sets import DEVICE_TABLES
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.answers.plan.plan import AFR
 from stripesim.scenarios.cells.models import sets_with
-from stripesim.scenarios.schema.keys import WorkloadSpec, names_file
+from stripesim.scenarios.schema.keys import SITES_MAX, WorkloadSpec, names_file
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.scenarios.schema.types import GenerationName
@@ -18,6 +18,9 @@ SIDES: Final = ("a", "b")
 #: Values of `arrivals`: Poisson arrivals at a rate, or requests in flight.
 BY_RATE: Final = "at a rate"
 BY_DEPTH: Final = "by depth"
+#: Values of `stretch`.
+NO: Final = "no"
+YES: Final = "yes"
 #: Values proposed where the scenario states none. The form shows all of them.
 RATE_PER_S: Final = 1000.0
 _READ_FRACTION: Final = 0.7
@@ -84,7 +87,7 @@ def groups(own: OwnSets = OwnSets()) -> tuple[ControlGroup, ...]:  # noqa: B008 
                     "failure_domain",
                     "Failure domain",
                     "select",
-                    choices=("host", "rack", "osd"),
+                    choices=("host", "rack", "site", "osd"),
                     scope="option",
                 ),
             ),
@@ -105,6 +108,26 @@ def groups(own: OwnSets = OwnSets()) -> tuple[ControlGroup, ...]:  # noqa: B008 
                 Control("racks", "Racks", low=1, high=100, placeholder="none"),
                 Control(
                     "pg_num", "Placement groups", low=1, high=65_536, stops=_POWERS
+                ),
+            ),
+        ),
+        ControlGroup(
+            "Sites",
+            (
+                Control("sites", "Sites", low=1, high=SITES_MAX, placeholder="one"),
+                Control(
+                    "site_rtt_ms",
+                    "Round trip between sites [ms]",
+                    low=0,
+                    high=1000,
+                    placeholder="as in the scenario",
+                ),
+                Control(
+                    "stretch",
+                    "Stretch mode",
+                    "select",
+                    choices=(NO, YES),
+                    scope="option",
                 ),
             ),
         ),
@@ -205,7 +228,7 @@ def groups(own: OwnSets = OwnSets()) -> tuple[ControlGroup, ...]:  # noqa: B008 
                     "failure",
                     "What fails",
                     "select",
-                    choices=("host", "OSD"),
+                    choices=("host", "OSD", "site"),
                     scope="both",
                 ),
                 Control(
@@ -241,6 +264,10 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
     if cluster.drive_bytes:
         drive_tb = float(f"{cluster.drive_bytes / 1e12:.4g}")
     stored_bytes = plan.stored_bytes or cluster.stored_bytes or _STORED_BYTES
+    # An empty field means the times of the scenario, which may be a matrix.
+    site_rtt_ms: str | float = ""
+    if isinstance(cluster.site_rtt_ms, int | float):
+        site_rtt_ms = cluster.site_rtt_ms
     # An invented growth would say when the cluster is full.
     growth_bytes = plan.growth_bytes_per_day or 0.0
     # An empty field means the simulated rate.
@@ -253,6 +280,9 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
         "hosts": max(plan.hosts, default=cluster.host_count),
         "osds_per_host": max(plan.osds_per_host, default=cluster.osds_per_host),
         "racks": cluster.racks or "",
+        "sites": cluster.sites or "",
+        "site_rtt_ms": site_rtt_ms,
+        "stretch": YES if cluster.stretch else NO,
         "drive": _first_of(plan.drive, cluster.drive),
         "drive_tb": drive_tb,
         "public_gbit_per_s": cluster.public_gbit_per_s,

@@ -25,7 +25,7 @@ ShouldStop = Callable[[], bool]
 class Settings(NamedTuple):
     """Values of the form that are not in the scenario."""
 
-    failure: str  # What fails: a host or an OSD.
+    failure: str  # What fails: a host, an OSD or a site.
     added_hosts: int  # [count]
     stored_bytes: float  # Client data before the change [B].
 
@@ -51,6 +51,8 @@ _SKETCH_REQUESTS: Final = 2000
 # Part of the bound at which a timeline or a rehearsal of a closed loop plays.
 _CLOSED_LOOP_PART: Final = 0.5
 
+# Key of a failure in `[[faults.events]]` by the value of the form.
+_FAILING: Final = {"host": "hosts", "OSD": "osds", "site": "sites"}
 # Timeline of a failure: the failure, a short time until the OSD is marked out, and the end [s].
 _FAILS_S: Final = 3.0
 _OUT_S: Final = 3.0
@@ -149,9 +151,9 @@ def _sketch_curve(scenario: Scenario, should_stop: ShouldStop) -> Items:
 
 
 def failure(scenario: Scenario, settings: Settings, should_stop: ShouldStop) -> Items:
-    """Lose a host or an OSD under load, and yield the timeline of clients and placement groups."""
+    """Lose a host, an OSD or a site under load, and yield the timeline of clients and placement groups."""
     rate_per_s = min(_rate_per_s(scenario), _TIMELINE_REQUESTS_MAX / _END_S)
-    lost = {"hosts": [0]} if settings.failure == "host" else {"osds": [0]}
+    lost = {_FAILING[settings.failure]: [0]}
     keys = _with_load(scenario, rate_per_s, _END_S)
     clients = scenario.workload.clients
     keys["workload"]["image_bytes"] = _TIMELINE_IMAGES_BYTES // clients

@@ -11,9 +11,19 @@ from stripesim.models.problems import problems_of
 TEXT_MAX: Final = 40
 #: Fields that hold counts, and fields that may be empty.
 _WHOLE: Final = frozenset(
-    {"hosts", "osds_per_host", "racks", "cores_per_host", "pg_num", "queue_depth"}
+    {
+        "hosts",
+        "osds_per_host",
+        "racks",
+        "sites",
+        "cores_per_host",
+        "pg_num",
+        "queue_depth",
+    }
 )
-_OPTIONAL: Final = frozenset({"drive_tb", "racks", "repair_mb_per_s"})
+_OPTIONAL: Final = frozenset(
+    {"drive_tb", "racks", "sites", "site_rtt_ms", "repair_mb_per_s"}
+)
 
 # Scenario keys set by a field of a different name. Other keys of [cluster] have a field of the same name.
 _FIELDS_OF_KEYS: Final[Mapping[str, str]] = {

@@ -24,7 +24,7 @@ from stripesim.scenarios.forms.capacity import (
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import bytes_text, number_text
 from stripesim.sim.ceph.cluster import Models
-from stripesim.web.controls import BY_DEPTH, controls
+from stripesim.web.controls import BY_DEPTH, YES, controls
 from stripesim.web.fields import NO_PROBLEMS, FormProblems, problems_of_scenario
 from stripesim.web.worker import OutOfProcessorTime, processor_limit
 
@@ -167,6 +167,7 @@ def scenario_of(
     for key in ("public_gbit_per_s", "private_gbit_per_s"):
         keys[key] = float(values[key])
     keys["racks"] = int(float(values["racks"])) if values["racks"] else None
+    keys |= _site_keys(base, values)
     # An empty field means the capacity of the chosen drive, whatever the base states.
     keys["drive_bytes"] = None
     if values["drive_tb"]:
@@ -192,6 +193,21 @@ def scenario_of(
     asked = {**kept, "workload": workload, "durability": durability}
     option = candidate_scenario(base, asked, values["scheme"], keys)
     return option.with_enough_clients()
+
+
+def _site_keys(base: Scenario, values: Mapping[str, str]) -> dict[str, Any]:
+    """Return the keys of [cluster] about sites. Without sites, times between them are refused."""
+    sites = int(float(values["sites"])) if values["sites"] else None
+    rtt_ms: Any = None
+    if values["site_rtt_ms"]:
+        rtt_ms = float(values["site_rtt_ms"])
+    elif sites is not None and base.cluster.site_rtt_ms is not None:
+        rtt_ms = base.model_dump(mode="json")["cluster"]["site_rtt_ms"]
+    return {
+        "sites": sites,
+        "site_rtt_ms": rtt_ms,
+        "stretch": values["stretch"] == YES,
+    }
 
 
 def _arrivals(values: Mapping[str, str]) -> dict[str, Any]:
@@ -292,6 +308,8 @@ def _with_few_osds(scenario: Scenario) -> Scenario:
     cluster = scenario.cluster
     width = parse_scheme(scenario.schemes[0]).width
     hosts = max(_LONE_HOSTS_MIN, width + 1, cluster.racks or 0)
+    # Each site has as many hosts.
+    hosts = -(-hosts // cluster.site_count) * cluster.site_count
     few = {
         "hosts": min(cluster.host_count, hosts),
         "osds_per_host": min(cluster.osds_per_host, _LONE_OSDS_PER_HOST),

@@ -44,6 +44,8 @@ _PHASES: Final[Mapping[str, str]] = {
     "pause": "pauses",
     "wait": "waits",
 }
+#: What fails, by the value of the form.
+_FAILING: Final = {"host": "a host", "OSD": "an OSD", "site": "a site"}
 #: Events of a failure that the timeline marks, with their labels.
 _EVENTS: Final[Mapping[str, str]] = {"failed": "fails", "out": "out"}
 _LEFT: Final = 40.0
@@ -510,7 +512,7 @@ def failure_timeline(job: Job) -> Picture:
     lines = {
         side: job.of("failure", side)[-1] for side in names if job.of("failure", side)
     }
-    what = "a host fails" if job.settings.failure == "host" else "an OSD fails"
+    what = f"{_FAILING[job.settings.failure]} fails"
     problems = _problems(names, job, "failure")
     if not lines:
         return _without_drawing("failure", f"When {what}", problems)

@@ -9,7 +9,7 @@ from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.cells.files import content_of
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
-from stripesim.web.controls import RATE_PER_S, SIDES, defaults, rate_of
+from stripesim.web.controls import NO, RATE_PER_S, SIDES, defaults, rate_of
 from stripesim.web.options import scenario_of
 
 #: Codes that are considered: RS(k,m) and copies.
@@ -38,7 +38,10 @@ def first_values(base: Scenario, side: str) -> dict[str, str]:
     """Return the first values of an option: those of the scenario, and proposals where it states none."""
     values = defaults(base, side)
     if side == "b":
-        values["scheme"] = guessed_scheme(base) or values["scheme"]
+        guess = guessed_scheme(base)
+        if guess is not None:
+            # Ceph's stretch mode is for the copies of the scenario alone.
+            values |= {"scheme": guess, "stretch": NO}
     if rate_of(base) is None:
         values["rate_per_s"] = f"{_proposed_rate_per_s(_Hashed(base)):g}"
     return values
@@ -56,13 +59,15 @@ def guessed_scheme(base: Scenario) -> str | None:
     if len(base.schemes) > 1 or base.schemes[0] == "none":
         return None
     first = parse_scheme(base.schemes[0])
-    domains = _domain_count(base, defaults(base, "a")["failure_domain"])
+    domain = defaults(base, "a")["failure_domain"]
+    domains = _domain_count(base, domain)
     fitting = [
         code
         for code in _codes()
         if code.name != first.name
         and code.width <= domains
         and code.failures_tolerated >= first.failures_tolerated
+        and (domain != "site" or _survives_a_site(code, base))
     ]
     if not fitting:
         return None
@@ -107,7 +112,14 @@ def _domain_count(base: Scenario, domain: str) -> int:
         return cluster.osd_count
     if domain == "rack":
         return cluster.racks or 1
+    # Shards at a site are on different hosts.
     return cluster.host_count
+
+
+def _survives_a_site(code: RedundancyScheme, base: Scenario) -> bool:
+    """Return True if a code has as many shards at each site, and can lose those of one."""
+    each, rest = divmod(code.width, base.cluster.site_count)
+    return rest == 0 and each <= code.failures_tolerated
 
 
 class _Hashed:
@@ -133,8 +145,9 @@ def _proposed_rate_per_s(hashed: _Hashed) -> float:
     rates = [RATE_PER_S]
     for side in SIDES:
         values = defaults(base, side)
-        if side == "b":
-            values["scheme"] = guessed_scheme(base) or values["scheme"]
+        guess = guessed_scheme(base) if side == "b" else None
+        if guess is not None:
+            values |= {"scheme": guess, "stretch": NO}
         try:
             scenario = scenario_of(base, values, {})
             bounds = bounds_of(scenario, scenario.schemes[0])

@@ -32,6 +32,8 @@ class LabState:
         Scheme of option B if the page chose it, because the scenario states only one.
     guesses
         First value of each control for which the scenario states none.
+    sets
+        Uploaded parameter sets that the values choose, as text for the address, or "".
     """
 
     base: str
@@ -40,6 +42,7 @@ class LabState:
     own: OwnSets
     guess: str | None = None
     guesses: Mapping[str, str] = field(default_factory=dict)
+    sets: str = ""
 
     @classmethod
     def read(
@@ -86,6 +89,8 @@ class LabState:
         pairs = {"base": self.base}
         if self.one_cluster:
             pairs[_ONE_CLUSTER] = "1"
+        if self.sets:
+            pairs["sets"] = self.sets
         for control in controls(self.own):
             for side in SIDES:
                 if self.owner(control, side) == side:
@@ -106,10 +111,19 @@ class LabState:
             )
         else:
             note = "The address holds all values: it opens on any stripesim serve."
-        used = {values[key] for values in self.values.values() for key in _OWN_KEYS}
-        if any(name in used for name in (*self.own.drives, *self.own.parameters)):
-            note += " Parameters from a file are not in it: they need the same file uploaded first."
-        return note
+        own = {*self.own.drives, *self.own.parameters}
+        if own.isdisjoint(self.chosen_sets):
+            return note
+        if self.sets:
+            return f"{note} It holds the uploaded parameters, too."
+        return f"{note} Parameters from a file are not in it: they need the same file uploaded first."
+
+    @property
+    def chosen_sets(self) -> frozenset[str]:
+        """Names of the parameter sets that the values choose."""
+        return frozenset(
+            values[key] for values in self.values.values() for key in _OWN_KEYS
+        )
 
     def owner(self, control: Control, side: str) -> str:
         """Return the side whose field sets a control of a side."""

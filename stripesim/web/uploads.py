@@ -1,11 +1,12 @@
 """Read and keep uploads: scenarios, ceph reports and parameter sets."""
 
 import hashlib
+import json
 import tempfile
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -32,6 +33,8 @@ KEPT: Final = "upload-"
 #: Longest such name, and longest scenario in one [characters]. Servers take headers of 64 KiB, and a request
 #: of the page holds the name three times: in its address, that of the page, and that of the referrer.
 _PACKED_MAX: Final = 12_000
+#: Longest such name and text of parameter sets together [characters].
+_ADDRESS_MAX: Final = 19_000
 _UNPACKED_MAX: Final = 1 << 16
 #: Scenarios and parameter sets kept, the newest of each.
 KEPT_MAX: Final = 16
@@ -56,27 +59,55 @@ class Uploads:
 
     def keep(self, content: bytes, upload: Upload) -> dict[str, str]:
         """Keep an upload, and return the values that choose it on the page."""
-        digest = hashlib.sha256(content).hexdigest()[:12]
         if upload.scenario is not None:
             key = packed(upload.scenario)
             if len(key) > _PACKED_MAX:
-                key = f"{KEPT}{digest}"
+                key = f"{KEPT}{_digest(content)}"
             self.scenarios[key] = upload
             if len(self.scenarios) > KEPT_MAX:
                 self.scenarios.popitem(last=False)
             return {"base": key}
-        key = f"own-{digest}.toml"
-        (self._folder / key).write_bytes(content)
-        self._sets[key] = upload
-        if len(self._sets) > KEPT_MAX:
-            dropped, _ = self._sets.popitem(last=False)
-            (self._folder / dropped).unlink()
+        key = self._keep_set(content, upload)
         chosen = {}
         if "client" in upload.tables:
             chosen["a.parameters"] = key
         if not set(DEVICE_TABLES).isdisjoint(upload.tables):
             chosen["a.drive"] = key
         return {**chosen, "one_cluster": "1"}
+
+    def _keep_set(self, content: bytes, upload: Upload) -> str:
+        """Keep a parameter set, and return its name on the page."""
+        key = f"own-{_digest(content)}.toml"
+        (self._folder / key).write_bytes(content)
+        self._sets[key] = upload
+        if len(self._sets) > KEPT_MAX:
+            dropped, _ = self._sets.popitem(last=False)
+            (self._folder / dropped).unlink()
+        return key
+
+    def keep_packed(self, text: str) -> None:
+        """Keep the parameter sets that an address holds, with the checks of uploads.
+
+        Raises
+        ------
+        ValueError
+            If the text is damaged, or a set is not valid.
+        """
+        for content in _unpacked_sets(text):
+            if f"own-{_digest(content)}.toml" not in self._sets:
+                upload = read_parameters(
+                    content, parse_toml(content.decode("utf-8-sig"))
+                )
+                self._keep_set(content, upload)
+
+    def packed(self, keys: Iterable[str], base: str) -> str:
+        """Return the parameter sets among some names as text for an address, or "" if they are too large."""
+        used = sorted({key for key in keys if key in self._sets})
+        if not used:
+            return ""
+        contents = [(self._folder / key).read_bytes().decode() for key in used]
+        text = _packed_text(json.dumps(contents))
+        return text if len(text) + len(base) <= _ADDRESS_MAX else ""
 
     @property
     def files(self) -> dict[str, str]:
@@ -100,8 +131,46 @@ class Uploads:
 def packed(scenario: Scenario) -> str:
     """Return a name that holds a scenario, which `unpacked` reads."""
     values = scenario.model_dump(mode="json", exclude_unset=True)
-    compressed = zlib.compress(toml_text(values).encode(), level=9)
-    return PACKED + urlsafe_b64encode(compressed).decode().rstrip("=")
+    return PACKED + _packed_text(toml_text(values))
+
+
+def _packed_text(text: str) -> str:
+    compressed = zlib.compress(text.encode(), level=9)
+    return urlsafe_b64encode(compressed).decode().rstrip("=")
+
+
+def _unpacked_text(text: str) -> str:
+    """Return a text of at most `_UNPACKED_MAX` bytes that was packed.
+
+    Raises
+    ------
+    ValueError
+        If it is damaged.
+    """
+    try:
+        compressed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        # Bounded: a short text may unpack to gigabytes.
+        return zlib.decompressobj().decompress(compressed, _UNPACKED_MAX).decode()
+    except (ValueError, zlib.error):
+        raise ValueError("got a damaged name, wanted one of an upload") from None
+
+
+def _unpacked_sets(text: str) -> list[bytes]:
+    """Return the parameter sets in a text of an address."""
+    if len(text) > _ADDRESS_MAX:
+        wanted = f"at most {_ADDRESS_MAX:,}"
+        raise ValueError(f"sets: got {len(text):,} characters, wanted {wanted}")
+    try:
+        contents = json.loads(_unpacked_text(text))
+    except ValueError:
+        raise ValueError("sets: got a damaged text, wanted one of the page") from None
+    if not isinstance(contents, list) or len(contents) > KEPT_MAX:
+        raise ValueError("sets: got no list, wanted parameter sets")
+    return [str(content).encode() for content in contents]
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:12]
 
 
 def unpacked(name: str) -> Scenario:
@@ -116,12 +185,9 @@ def unpacked(name: str) -> Scenario:
     if text == name or len(name) > _PACKED_MAX:
         raise ValueError("base: got a name without a scenario, wanted one of an upload")
     try:
-        compressed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
-        # Bounded: a short text may unpack to gigabytes.
-        content = zlib.decompressobj().decompress(compressed, _UNPACKED_MAX)
-        toml = content.decode()
-    except (ValueError, zlib.error):
-        raise ValueError("base: got a damaged name, wanted one of an upload") from None
+        toml = _unpacked_text(text)
+    except ValueError as error:
+        raise ValueError(f"base: {error}") from None
     scenario = read_scenario(toml)
     if not isinstance(scenario.cluster.hosts, int):
         raise ValueError("base: got groups of hosts, wanted equal ones")

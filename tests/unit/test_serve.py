@@ -10,7 +10,7 @@ from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import anyio
 import pytest
@@ -33,6 +33,7 @@ pytest.importorskip(
 
 from starlette.testclient import TestClient
 
+from stripesim.models.coding import parse_scheme
 from stripesim.models.problems import WorkError
 from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
@@ -44,7 +45,7 @@ from stripesim.web.jobs import RUNNING_MAX, JobBoard
 from stripesim.web.options import option_of, toml_of
 from stripesim.web.pictures import load_curve
 from stripesim.web.state import LabState
-from stripesim.web.uploads import PACKED, read_upload, unpacked
+from stripesim.web.uploads import PACKED, Uploads, read_upload, unpacked
 from stripesim.web.worker import OutOfProcessorTime, call, processor_limit
 
 BASE = """
@@ -362,6 +363,70 @@ def test_a_scenario_with_racks_keeps_its_failure_domain():
     assert safe.value * imbalance == pytest.approx(expected, rel=1e-3)
 
 
+SITES = """
+schemes = ["rep:4"]
+[cluster]
+hosts = 8
+osds_per_host = 4
+drive = "samsung-pm983"
+sites = 2
+site_rtt_ms = 2.0
+stretch = true
+failure_domain_replicated = "site"
+[workload]
+ops = ["write"]
+block_sizes_bytes = ["4k"]
+requests = 2000
+"""
+
+
+def test_sites_of_a_scenario_are_controls_and_reach_the_answers():
+    base = parse_scenario(SITES)
+    first = option(base, "a")
+    keys = ("sites", "site_rtt_ms", "stretch", "failure_domain")
+    assert [first.values[key] for key in keys] == ["2", "2", "yes", "site"]
+    # A round trip of 8 ms in place of 2 ms: to the primary for half of the requests, and to the far copies.
+    far = option(base, "a", site_rtt_ms="8")
+    more_ns = sum(far.answers.times_ns["write"].values()) - sum(
+        first.answers.times_ns["write"].values()
+    )
+    assert more_ns in (6_000_000, 12_000_000)
+    # Stretch mode wants the sites.
+    one = option(base, "a", sites="", site_rtt_ms="")
+    assert one.scenario is None
+    assert "stretch" in one.problems.by_field
+
+
+def test_the_second_option_of_stretched_copies_is_a_code_over_the_same_sites():
+    second = option(parse_scenario(SITES), "b")
+    cluster = second.scenario.cluster
+    assert (cluster.sites, cluster.stretch) == (2, False)
+    scheme = parse_scheme(second.scenario.schemes[0])
+    # Half of its shards are at each site, and it can lose them.
+    assert scheme.width % 2 == 0
+    assert scheme.width // 2 <= scheme.failures_tolerated
+
+
+def test_groups_of_hosts_at_sites_keep_their_sites():
+    groups = "".join(
+        f"[[cluster.hosts]]\ncount = 4\nosds = 4\nsite = '{site}'\n" for site in "abc"
+    )
+    rtt_ms = "site_rtt_ms = [[0, 1, 2], [1, 0, 1], [2, 1, 0]]"
+    text = (
+        SITES.replace("rep:4", "rep:3")
+        .replace("hosts = 8\nosds_per_host = 4\n", "")
+        .replace("sites = 2\nsite_rtt_ms = 2.0\nstretch = true", rtt_ms)
+        .replace("[workload]", f"{groups}[workload]")
+    )
+    upload = read_upload(text.encode())
+    assert "12 equal hosts with 4 OSDs each at 3 equal sites" in upload.notes[0]
+    shown = option(upload.scenario, "a")
+    assert shown.values["sites"] == "3"
+    # A matrix stays that of the scenario.
+    assert shown.values["site_rtt_ms"] == ""
+    assert shown.scenario.cluster.site_rtt_ms[0] == (0, 1, 2)
+
+
 def test_an_invalid_report_is_reported(client):
     answer = client.post("/upload", files={"file": ("x.json", b'{"a": 1}')})
     assert answer.status_code == 303
@@ -523,11 +588,8 @@ def test_a_process_warms_up():
 
 
 def test_own_parameters_change_the_answers(client):
-    # Given the shipped set of a cluster with a tenth of the processor time for each request
-    own = (files("stripesim.calibration.parameters") / "nvme.toml").read_text("utf-8")
-    faster = re.sub(r"(\[cpu\.op_prepare_ns\]\nvalue = )\d+", r"\g<1>100", own, count=1)
-    # When it is uploaded
-    answer = client.post("/upload", files={"file": ("mine.toml", faster)})
+    # When a set with less processor time is uploaded
+    answer = client.post("/upload", files={"file": ("mine.toml", faster_parameters())})
     query = dict(parse_qsl(urlsplit(answer.headers["location"]).query))
     # Then it is chosen, option B has a higher rate, and its download names a file of its own.
     name = query["a.parameters"]
@@ -536,6 +598,66 @@ def test_own_parameters_change_the_answers(client):
     assert highest_rate(page) > highest_rate(client.get("/").text)
     text = client.get("/download/b.toml", params=query).text
     assert tomllib.loads(text)["cluster"]["parameters"] == "./parameters.toml"
+
+
+def faster_parameters():
+    """Return the shipped set of a cluster with a tenth of the processor time for each request."""
+    own = (files("stripesim.calibration.parameters") / "nvme.toml").read_text("utf-8")
+    return re.sub(r"(\[cpu\.op_prepare_ns\]\nvalue = )\d+", r"\g<1>100", own, count=1)
+
+
+def test_uploaded_parameters_change_the_cluster_that_the_page_shows(client):
+    answer = client.post(
+        "/upload",
+        files={"file": ("mine.toml", faster_parameters())},
+        headers={"referer": "http://127.0.0.1/?base=quickstart&problem=old"},
+    )
+    query = dict(parse_qsl(urlsplit(answer.headers["location"]).query))
+    assert query["base"] == "quickstart"
+    assert query["a.parameters"].startswith("own-")
+    assert "problem" not in query
+
+
+def test_an_address_holds_uploaded_parameters_for_another_server(tmp_path):
+    # Given an uploaded cluster with own parameters
+    content = faster_parameters().encode()
+    here = Uploads(tmp_path / "here")
+    there = Uploads(tmp_path / "there")
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+    cluster = read_upload(BASE.encode())
+    chosen = here.keep(BASE.encode(), cluster)
+    chosen |= here.keep(content, read_upload(content))
+    sets = here.packed([chosen["a.parameters"]], chosen["base"])
+    address = urlencode({**chosen, "sets": sets})
+    # Servers take headers of 64 KiB, and three of them hold the address.
+    assert 3 * len(address) < 1 << 16
+    # When another server reads that address
+    query = dict(parse_qsl(address))
+    there.keep_packed(query["sets"])
+    # Then it has the same cluster and the same parameters by the same name.
+    assert unpacked(query["base"]) == cluster.scenario
+    path = Path(there.files[query["a.parameters"]])
+    assert path.read_bytes() == content
+
+
+def test_parameters_too_large_for_an_address_stay_on_the_server(tmp_path):
+    content = faster_parameters().encode()
+    uploads = Uploads(tmp_path)
+    (name,) = (
+        value
+        for key, value in uploads.keep(content, read_upload(content)).items()
+        if key == "a.parameters"
+    )
+    assert uploads.packed([name], "upload.") != ""
+    assert uploads.packed([name], "x" * 12_900) == ""
+    assert uploads.packed(["nvme"], "upload.") == ""
+
+
+@pytest.mark.parametrize("sets", ["?", "eJw", "x" * 20_000])
+def test_damaged_parameters_in_an_address_are_reported(tmp_path, sets):
+    with pytest.raises(ValueError, match="sets"):
+        Uploads(tmp_path).keep_packed(sets)
 
 
 def highest_rate(page):
