@@ -35,7 +35,11 @@ from stripesim.scenarios.clusters.pool_crush import crush_of_pool
 from stripesim.scenarios.clusters.pool_workload import PoolLoad, load_of
 from stripesim.scenarios.clusters.report_schema import escaped, printable
 from stripesim.scenarios.clusters.usage import data_by_osd
-from stripesim.scenarios.schema.keys import FULL_RATIO, NEARFULL_RATIO
+from stripesim.scenarios.schema.keys import (
+    BACKFILLFULL_RATIO,
+    FULL_RATIO,
+    NEARFULL_RATIO,
+)
 from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.scenarios.show.files import write_files
 
@@ -265,12 +269,16 @@ def describe_pool(cluster: ImportedCluster, pool: ImportedPool) -> PoolDescripti
 
 
 def _own_ratios(cluster: ImportedCluster) -> dict[str, float]:
-    """Return the full and nearfull ratios that differ from Ceph's defaults."""
+    """Return the ratios of the cluster that differ from Ceph's defaults."""
     full = round(cluster.ratios.full, _RATIO_DIGITS)
     nearfull = round(cluster.ratios.nearfull, _RATIO_DIGITS)
-    if (full, nearfull) == (FULL_RATIO, NEARFULL_RATIO) or not 0 < nearfull <= full:
-        return {}
-    return {"full_ratio": full, "nearfull_ratio": nearfull}
+    backfillfull = round(cluster.ratios.backfillfull, _RATIO_DIGITS)
+    own: dict[str, float] = {}
+    if (full, nearfull) != (FULL_RATIO, NEARFULL_RATIO) and 0 < nearfull <= full:
+        own |= {"full_ratio": full, "nearfull_ratio": nearfull}
+    if backfillfull != BACKFILLFULL_RATIO and 0 < backfillfull <= 1:
+        own["backfillfull_ratio"] = backfillfull
+    return own
 
 
 def _image_bytes(cluster: ImportedCluster, pool: ImportedPool) -> int:

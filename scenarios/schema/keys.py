@@ -76,6 +76,8 @@ def names_file(key: str, value: object) -> bool:
 #: Ceph's defaults of mon_osd_full_ratio and mon_osd_nearfull_ratio.
 FULL_RATIO: Final = 0.95
 NEARFULL_RATIO: Final = 0.85
+#: Ceph's default of mon_osd_backfillfull_ratio.
+BACKFILLFULL_RATIO: Final = 0.9
 
 #: Fraction of a drive's capacity [0 to 1].
 FillRatio = Annotated[float, Field(gt=0, le=1)]
@@ -294,7 +296,7 @@ class ClusterSpec(ScenarioTable):
     nearfull_ratio: FillRatio | None = None
     """Fraction of an OSD's capacity at which Ceph warns [0 to 1] (mon_osd_nearfull_ratio). At most
     full_ratio."""
-    backfillfull_ratio: FillRatio = 0.9
+    backfillfull_ratio: FillRatio = BACKFILLFULL_RATIO
     """Fraction of an OSD's capacity at which backfills to it wait [0 to 1] (mon_osd_backfillfull_ratio)."""
     stored_bytes: Bytes | None = None
     """Client data in the pool at the start, and for durability [bytes], of which images are a part. [faults],

@@ -28,6 +28,7 @@ def report(
     kb_used: int = 0,
     full_ratio: float = 0.95,
     nearfull_ratio: float = 0.85,
+    backfillfull_ratio: float = 0.9,
 ) -> Json:
     """Make the report of 6 hosts in 3 racks, each host with 4 disks, and a pool ``data`` of 3 copies.
 
@@ -66,6 +67,7 @@ def report(
         "version": version,
         "osdmap": {
             "full_ratio": full_ratio,
+            "backfillfull_ratio": backfillfull_ratio,
             "nearfull_ratio": nearfull_ratio,
             "osds": [{"osd": osd, "up": 1, "in": 1, "weight": 1.0} for osd in osds],
             "pools": [{**pool, "flags_names": "hashpspool"}],

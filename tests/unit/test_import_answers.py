@@ -520,7 +520,7 @@ def test_a_plan_with_racks_has_as_many_hosts_in_each(imported):
 
 
 def test_import_and_page_hold_the_same_bytes_at_the_ratios_of_the_cluster(imported):
-    cluster = imported(full_ratio=0.97, nearfull_ratio=0.93)
+    cluster = imported(full_ratio=0.97, nearfull_ratio=0.93, backfillfull_ratio=0.94)
     # 5 of 6 hosts at the nearfull ratio of the cluster, in three copies.
     by_hand = RAW_BYTES * 5 / 6 * 0.93 / 3
     row = capacity_of(cluster)["pools"][0]
@@ -534,6 +534,8 @@ def test_import_and_page_hold_the_same_bytes_at_the_ratios_of_the_cluster(import
     assert safe == pytest.approx(by_hand)
     full = held.usable_bytes_full * held.imbalance
     assert full == pytest.approx(RAW_BYTES * 0.97 / 3)
+    # A rehearsal refuses backfills as the cluster does.
+    assert scenario.cluster.backfillfull_ratio == 0.94
 
 
 def test_plan_and_growth_exclude_each_other(imported):

@@ -8,7 +8,7 @@ from stripesim.models.problems import ProblemsError
 from stripesim.scenarios.answers.rehearse.rehearse import rehearse
 from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.ceph.paths import repair_path
 from stripesim.sim.ceph.paths.context import PathContext
 
