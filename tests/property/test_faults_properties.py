@@ -406,7 +406,7 @@ def test_planned_changes_end_the_same_on_both_engines(
     is_whole = all(NONE not in up_set for o in outcomes for up_set in o.up_after)
     is_free = one_by_one and is_whole and fill is None
     if not failures and is_free and story["read_fraction"] == 1.0:
-        assert shard_bytes == moved * director.shard_bytes
+        assert shard_bytes == moved * director.operations.data.shard_bytes
 
 
 def test_an_osd_that_comes_back_empty_is_filled_again(

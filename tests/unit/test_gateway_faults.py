@@ -207,3 +207,14 @@ def test_changes_that_objects_lack_are_refused_by_name(change, key):
     with pytest.raises(ScenarioError) as caught:
         rehearse(scenario(changes=[change]))
     assert key in str(caught.value)
+
+
+def test_objects_of_a_bucket_that_is_listed_use_all_shards_of_its_index():
+    places = layouts_of(scenario(repair={"lost_osds": [3]})).places
+    shards = places.index_shards(np.arange(places.slots))
+    # Four buckets of eleven shards. An object's own shard comes first, then the others of its bucket.
+    assert set(shards[:, 0].tolist()) == set(range(44))
+    assert all(
+        sorted(row) == list(range(row[0] // 11 * 11, row[0] // 11 * 11 + 11))
+        for row in shards.tolist()
+    )

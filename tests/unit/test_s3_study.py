@@ -87,10 +87,11 @@ def test_an_object_that_no_graph_holds_becomes_several_requests() -> None:
 
 def test_a_range_has_sizes_as_its_generator_draws_them() -> None:
     # Without a known generator, 1 KiB to 256 KiB are nine powers of two.
-    row = replace(ROWS["rgw-001"], hardware="8 hosts, 24x 2TB HDD", threads="5 drivers")
+    warped = replace(ROWS["rgw-001"], source="elsewhere")
+    row = replace(warped, hardware="8 hosts, 24x 2TB HDD", threads="5 drivers")
     assert [size for size, _ in row.sizes] == [1024 << power for power in range(9)]
     # The author of warp states a mean of 0.179151 of the largest size.
-    sizes = ROWS["rgw-001"].sizes
+    sizes = warped.sizes
     mean = sum(size * share for size, share in sizes)
     assert mean == pytest.approx(0.179 * (256 << 10), rel=0.01)
 
@@ -298,3 +299,11 @@ def test_disks_are_known_by_their_speed():
 def test_nothing_is_a_multiple_of_a_row_of_zero():
     rows = [unusual(value="0"), unusual(id="x-2", scheme="rs:4,2")]
     assert [claim.id for claim in claims_of(rows)] == ["x-1", "x-2"]
+
+
+def test_a_source_that_states_its_sizes_has_those_in_place_of_a_range():
+    row = ROWS["rgw-001"]
+    assert row.block == "1K-256K objects"
+    kib = [size >> 10 for size, _ in row.sizes]
+    assert kib == [1, 4, 8, 64, 256]
+    assert [share for _, share in row.sizes] == [0.2] * 5

@@ -32,6 +32,17 @@ RATIO_TOLERANCE: Final = 0.15
 UNSTATED_CONCURRENT: Final = 128
 #: Requests in flight of a run at most, which then takes minutes.
 IN_FLIGHT_MAX: Final = 50_000
+#: Sizes of a range over the smallest, by the last part of the source that states them: each of them has a
+#: bucket, and as many requests as any other.
+_SIZES_OF_SOURCES: Final = {
+    "putting-reef-to-the-test-throughput-and-recovery-in-rgw-workloads": (
+        1,
+        4,
+        8,
+        64,
+        256,
+    )
+}
 _RELEASES: Final = {
     "pacific": ("pacific", "16."),
     "quincy": ("quincy", "17."),
@@ -154,15 +165,18 @@ class ObjectRow(PublishedRow):
 
         Notes
         -----
-        A range has the powers of two, equally often. The generator `warp` draws the logarithm of a size
-        evenly, from 1/256 of the largest (``GetExpRandSize``). Each doubling from :math:`s` is then
-        :math:`s / \ln 2` on average, and all sizes 0.18 of the largest.
+        A range has the powers of two, equally often, unless its source states the sizes. The generator
+        `warp` draws the logarithm of a size evenly, from 1/256 of the largest (``GetExpRandSize``). Each
+        doubling from :math:`s` is then :math:`s / \ln 2` on average, and all sizes 0.18 of the largest.
         """
         found = re.findall(r"(\d+(?:\.\d+)?)\s*([KMG])?i?B?", self.block)
         if not found:
             raise NotComputedError(f"the size {self.block!r} states no number")
         ends = [_size_bytes(number, unit) for number, unit in found[:2]]
         first, last = ends[0], ends[-1]
+        fixed = _SIZES_OF_SOURCES.get(self.source.rpartition("/")[2])
+        if fixed and len(ends) > 1:
+            return tuple((first * factor, 1.0 / len(fixed)) for factor in fixed)
         if not first or last < first:
             raise NotComputedError(f"the size {self.block!r} is none, and no range")
         if len(ends) > 1 and "warp" in f"{self.hardware} {self.threads}":
