@@ -39,7 +39,8 @@ Settings = dict[str, str | list[str] | None] | None
 
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
     """Return what pip installs before it builds a wheel."""
-    compilers = ["numba>=0.61", "numpy>=1.26"]
+    # What the sources of the kernels import, as in setup.cfg.
+    compilers = ["numba>=0.61", "numpy>=1.26", "scipy>=1.11"]
     if not any(map(shutil.which, ("cc", "gcc", "clang"))):
         compilers.append("ziglang")
     return [*build_meta.get_requires_for_build_wheel(config_settings), *compilers]

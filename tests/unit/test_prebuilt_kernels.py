@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -305,3 +306,30 @@ def test_kernels_of_a_wheel_are_built_with_the_packages_that_pip_installed(
         check=False,
     )
     assert done.returncode == 0
+
+
+def test_kernels_are_built_with_the_packages_that_a_wheel_asks_for(monkeypatch):
+    # Given only the packages that pip installs for the build
+    monkeypatch.syspath_prepend(str(ROOT))
+    backend = pytest.importorskip("build_backend")
+    wanted = [
+        re.split("[>=<]", line)[0] for line in backend.get_requires_for_build_wheel()
+    ]
+    script = """
+import importlib.metadata as metadata, sys
+wanted = {*sys.argv[1:], "llvmlite"}
+for name, packages in metadata.packages_distributions().items():
+    if not name.startswith("_") and name != "stripesim" and wanted.isdisjoint(packages):
+        sys.modules[name] = None
+import stripesim.models.jit.build
+from stripesim.sim import kernels
+assert len(kernels.example_calls()) > 10
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, *wanted],
+        capture_output=True,
+        cwd=ROOT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
