@@ -34,6 +34,10 @@ class DirectedKernel(Kernel):
     # Requests in flight, by number.
     flying: dict[int, RequestInFlight]
 
+    def end(self) -> None:
+        """End the run at this moment, if its bound is not earlier."""
+        raise NotImplementedError
+
     def start(self, log: Log, position: int, keys: Sequence[range]) -> None:
         """Start a request at its step 0."""
         raise NotImplementedError
