@@ -1,7 +1,7 @@
 """Run all benchmarks one after another. Each reports ratios measured side by side.
 
 ``python benchmarks/run.py --list`` lists them. File names as arguments select some. ``--record`` writes their
-output and duration into docs/benchmarks.md.
+output and duration into docs/benchmarks.md, unless one fails.
 """
 
 from __future__ import annotations
@@ -69,14 +69,17 @@ def main(arguments: list[str]) -> int:
         print(f"\n== {name}: {BENCHMARKS[name]}\n", flush=True)
         outputs[name] = run(name)
         print(f"\n{outputs[name][1]:.0f} s", flush=True)
-    if "--record" in arguments:
+    failed = [name for name, (*_, status) in outputs.items() if status]
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    elif "--record" in arguments:
         page, count = re.subn(
             f"{re.escape(BEGIN)}.*?{re.escape(END)}", lambda _: f"{BEGIN}\n{recorded(outputs)}\n{END}",
             PAGE.read_text(encoding="utf-8"), flags=re.DOTALL,
         )  # fmt: skip
         assert count == 1, f"{PAGE}: missing {BEGIN}"
         PAGE.write_text(page, encoding="utf-8")
-    return sum(status != 0 for *_, status in outputs.values())
+    return len(failed)
 
 
 if __name__ == "__main__":
