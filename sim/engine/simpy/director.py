@@ -42,10 +42,6 @@ class DirectedKernel(Kernel):
         """Start a request at its step 0."""
         raise NotImplementedError
 
-    def end(self) -> None:
-        """End the run at this moment."""
-        raise NotImplementedError
-
 
 class Direction:
     """A director in a run of the SimPy engine."""
