@@ -362,8 +362,10 @@ def test_gateways_of_their_own_have_cores_and_networks() -> None:
 
 def test_one_client_uses_all_gateways_in_turn() -> None:
     workload = 'ops = ["get"]\nobject_sizes_bytes = ["4k"]'
-    result = ran(scenario(workload, cluster="[cluster.gateways]\ncount = 5"))
-    pool = built(scenario(workload, cluster="[cluster.gateways]\ncount = 5")).pool
+    # The requests are a multiple of the gateways.
+    text = scenario(workload, cluster="[cluster.gateways]\ncount = 5", requests=65)
+    result = ran(text)
+    pool = built(text).pool
     serial = pool.cluster.resources.numbered_kinds.are("gateway.serial")
     busy_ns = result.engine_run.busy_ns[serial]
     assert len(busy_ns) == 5
