@@ -7,7 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-import stripesim
+from stripesim.scenarios.answers.cluster import answer_of_cluster
+from stripesim.scenarios.clusters.cluster import import_cluster
+from stripesim.scenarios.clusters.summary import answer
+from stripesim.scenarios.show.answer import Answer
 from stripesim.traces import read_trace
 
 FOLDER: Final = Path(__file__).resolve().parent / "data"
@@ -71,10 +74,16 @@ def trace_rows(name: str) -> tuple[TraceRow, ...]:
     )
 
 
+def imported(report: str, pools: Sequence[str] = ()) -> Answer:
+    """Return what an import makes of a report of ``data/``, with scenarios of some pools."""
+    cluster = import_cluster([FOLDER / report])
+    return answer_of_cluster(*answer(cluster, pools))
+
+
 @cache
 def report_facts(name: str) -> dict[str, Any]:
     """Return what an import says about a report of ``data/``, by name of pools and of device classes."""
-    report = stripesim.import_report(FOLDER / name)
+    report = imported(name)
     capacity = report["capacity"]
     usable = {row["name"]: row for row in capacity["pools"]}
     return {

@@ -12,10 +12,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-import stripesim
 from stripesim.models.placement import OsdWeights
 from stripesim.models.problems import AnswerError, Problem
-from stripesim.notebooks.page_data import FOLDER
+from stripesim.notebooks.page_data import imported
 from stripesim.scenarios.answers.engine_page.page import program_of_scenario
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.placement import up_sets
@@ -141,7 +140,7 @@ def shared_osd(of: Mapping[str, Any], in_flight: int) -> Program:
 def reported(report: str, pool: str, sets: Mapping[str, Any]) -> Program:
     """Return a number of requests to a pool of a cluster, as imported from a report of ``data/``."""
     with TemporaryDirectory() as folder:
-        stripesim.import_report(FOLDER / report, pools=[pool]).save(folder)
+        imported(report, pools=[pool]).save(folder)
         path = Path(folder) / "scenario.toml"
         # The imported scenario ends by time.
         lines = path.read_text("utf-8").splitlines(keepends=True)

@@ -108,8 +108,12 @@ def test_bad_input_ends_with_status_2_and_one_line(command, arguments, line):
 @pytest.mark.usefixtures("quick_rebuilds")
 def test_a_run_shows_the_curve_in_its_report_if_asked(command, monkeypatch, tmp_path):
     arguments = ("s.toml", "--set", "schemes=rep:3", "--out", "run", "--report")
-    monkeypatch.setattr("stripesim.scenarios.answers.load.curves._REQUESTS_MIN", 300)
-    monkeypatch.setattr("stripesim.scenarios.answers.load.curves._REQUESTS_PER_OSD", 1)
+    monkeypatch.setattr(
+        "stripesim.scenarios.answers.load.curve_builder._REQUESTS_MIN", 300
+    )
+    monkeypatch.setattr(
+        "stripesim.scenarios.answers.load.curve_builder._REQUESTS_PER_OSD", 1
+    )
     monkeypatch.setattr(
         "stripesim.scenarios.answers.load.curves.cores_usable", lambda: 1
     )

@@ -442,10 +442,8 @@ def test_progress_is_reported_before_the_first_point():
 
     (curve,) = load_curves(
         scenario,
+        CurveSettings(replications=2, requests=500, points_max=8),
         jobs=1,
-        replications=2,
-        requests=500,
-        points_max=8,
         progress=lambda words, total=None: said.append(words),
     )
 

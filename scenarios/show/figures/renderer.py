@@ -24,7 +24,9 @@ from matplotlib.ticker import (
 )
 
 from stripesim.scenarios.schema.units import size_text
+from stripesim.scenarios.show.figures.legends import fitted_legend
 from stripesim.scenarios.show.figures.marks import MARKS
+from stripesim.scenarios.show.figures.paper import fit_width
 from stripesim.scenarios.show.figures.specification import (
     AxisSpec,
     FigureSpec,
@@ -49,8 +51,6 @@ class CaptionedFigure(NamedTuple):
 
     def at_width(self, width_inch: float) -> Figure:
         """Return the figure for the column of a paper [inch]. The figure itself changes."""
-        from stripesim.scenarios.show.figures.paper import fit_width
-
         fit_width(self.figure, width_inch)
         return self.figure
 
@@ -324,21 +324,3 @@ def _make_room(figure: Figure) -> None:
     more_inch = max(0.0, legend_inch - _LEGEND_INCHES)
     width, height = figure.get_size_inches()
     figure.set_size_inches(width, height + more_inch)
-
-
-def fitted_legend(
-    figure: Figure,
-    handles: Sequence[Any],
-    labels: Sequence[str],
-    side: str = "above",
-    **look: Any,
-) -> int:
-    """Put a legend above or below all panels, in as many of five columns as fit; return its lines."""
-    columns = min(len(labels), 5)
-    where: Any = {"above": "outside upper left", "below": "outside lower left"}[side]
-    while True:
-        legend = figure.legend(handles, labels, loc=where, ncols=columns, **look)
-        if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
-            return -(-len(labels) // columns)
-        legend.remove()
-        columns -= 1
