@@ -305,7 +305,7 @@ def test_a_scenario_does_not_include_its_line_numbers() -> None:
     ) == one.where("faults", "events", 0, "osds")
     assert (
         type(one)(schemes=("rep:3",), workload=one.workload).where("schemes", 0)
-        == "schemes"
+        == "Scenario: schemes"
     )
 
 

@@ -836,8 +836,12 @@ def test_the_loss_of_the_spare_host_is_not_folded_away(client):
 
 def test_a_curve_that_runs_out_of_time_keeps_its_points(monkeypatch):
     monkeypatch.setattr("stripesim.web.experiments.CURVE_S_MAX", 0.0)
-    monkeypatch.setattr("stripesim.scenarios.answers.load.curves._REQUESTS_MIN", 500)
-    monkeypatch.setattr("stripesim.scenarios.answers.load.curves._REQUESTS_MAX", 500)
+    monkeypatch.setattr(
+        "stripesim.scenarios.answers.load.curve_builder._REQUESTS_MIN", 500
+    )
+    monkeypatch.setattr(
+        "stripesim.scenarios.answers.load.curve_builder._REQUESTS_MAX", 500
+    )
     scenario = option(parse_scenario(BASE)).scenario
     points = []
     with pytest.raises(ValueError, match="stopped after 0 s"):
