@@ -4,7 +4,7 @@ import signal
 import time
 from unittest.mock import patch
 
-from stripesim.scenarios.answers.load import curves
+from stripesim.scenarios.answers.load import curve_builder
 from stripesim.scenarios.answers.rehearse import samples
 from stripesim.web import experiments
 from stripesim.web.options import option_of
@@ -14,8 +14,8 @@ REQUESTS = 500
 
 def run_small_experiment(name, scenario, settings, *, should_stop):
     """Run an experiment of the page on small samples."""
-    curves._REQUESTS_MIN = REQUESTS
-    curves._REQUESTS_MAX = REQUESTS
+    curve_builder._REQUESTS_MIN = REQUESTS
+    curve_builder._REQUESTS_MAX = REQUESTS
     samples.SHARDS_MAX = 200
     experiments._TIMELINE_IMAGES_BYTES = 1 << 30
     yield from experiments.run_experiment(

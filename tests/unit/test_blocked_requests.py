@@ -37,4 +37,5 @@ def test_a_request_was_blocked_while_its_group_was_not_active():
         "peering": [0, 0, 50, 40, 0, 0, 50],
         "lease": [0, 0, 150, 150, 100, 0, 0],
         "min_size": [0, 0, 0, 0, 0, 0, 0],
+        "gateway": [0, 0, 0, 0, 0, 0, 0],
     }
