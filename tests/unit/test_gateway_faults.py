@@ -8,7 +8,7 @@ from stripesim.scenarios.answers.rehearse.rehearse import rehearse
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import cells
-from stripesim.scenarios.schema.loader import scenario_from
+from stripesim.scenarios.schema.scenario import scenario_from
 from stripesim.sim.ceph.clients.objects import S3Load
 from stripesim.sim.ceph.failures.groups import State
 from stripesim.sim.ceph.gateway.layout import ObjectLayouts
