@@ -32,6 +32,25 @@ def test_workers_have_one_thread_each_and_are_other_processes() -> None:
     assert dict(run_pool(os.getenv, names, jobs=1)) == wanted
 
 
+def test_workers_have_one_thread_each_where_their_parent_has_many() -> None:
+    # In an environment of its own: that of the tests has one thread for some libraries.
+    code = (
+        "import os; from stripesim.scenarios.work.pool import _ONE_THREAD, run_pool; "
+        "print(*sorted(run_pool(os.getenv, _ONE_THREAD, jobs=1)), sep='\\n')"
+    )
+    names = ("MKL", "NUMBA", "OMP", "OPENBLAS")
+    limits = [*(f"{name}_NUM_THREADS" for name in names), "POLARS_MAX_THREADS"]
+    own = {name: value for name, value in os.environ.items() if name not in limits}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=own,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split("\n")[:-1] == [str((name, "1")) for name in limits]
+
+
 def test_an_item_that_kills_its_workers_is_abandoned_and_the_others_complete() -> None:
     # Signal 0 only asks whether one may send signals.
     answers = dict(

@@ -102,7 +102,8 @@ class TimelineFigure(CaptionedFigure):
 
     def at_width(self, width_inch: float) -> Figure:
         """Draw the timelines for a width [inch]."""
-        return _drawn(self.timelines, _on_paper(width_inch))
+        axis = layout.time_axis(self.timelines)
+        return _drawn(self.timelines, axis, _on_paper(width_inch))
 
 
 def draw_timelines(timelines: Sequence[Timeline]) -> CaptionedFigure:
@@ -121,13 +122,14 @@ def draw_timelines(timelines: Sequence[Timeline]) -> CaptionedFigure:
         pale. The axis cuts out long pauses of the request.
     """
     axis = layout.time_axis(timelines)
-    drawn = TimelineFigure(_drawn(timelines, _SCREEN), _caption(timelines, axis))
+    drawn = TimelineFigure(_drawn(timelines, axis, _SCREEN), _caption(timelines, axis))
     drawn.timelines = timelines
     return drawn
 
 
-def _drawn(timelines: Sequence[Timeline], sizes: _Sizes) -> Figure:
-    axis = layout.time_axis(timelines)
+def _drawn(
+    timelines: Sequence[Timeline], axis: layout.TimeAxis, sizes: _Sizes
+) -> Figure:
     lanes = [_lanes(timeline) for timeline in timelines]
     if sizes.is_paper:
         # What a shard holds, and on which OSD, has no room.

@@ -1,14 +1,15 @@
-"""Draw the layers of a panel with matplotlib: a function for each kind of mark.
+"""Draw the layers of a panel with matplotlib: a function for each kind of mark, notes and legends.
 
 The style of a layer is in matplotlib's words and wins over that of the mark.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
 from stripesim.scenarios.show.figures.specification import LayerSpec
@@ -134,3 +135,21 @@ MARKS: Final[Mapping[str, Mark]] = {
     "text": _text,
 }
 """Mark → drawing function."""
+
+
+def fitted_legend(
+    figure: Figure,
+    handles: Sequence[Any],
+    labels: Sequence[str],
+    side: str = "above",
+    **look: Any,
+) -> int:
+    """Put a legend above or below all panels, in as many of five columns as fit; return its lines."""
+    columns = min(len(labels), 5)
+    where: Any = {"above": "outside upper left", "below": "outside lower left"}[side]
+    while True:
+        legend = figure.legend(handles, labels, loc=where, ncols=columns, **look)
+        if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
+            return -(-len(labels) // columns)
+        legend.remove()
+        columns -= 1

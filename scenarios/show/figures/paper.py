@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Annotation, Text
 
-from stripesim.scenarios.show.figures.legends import fitted_legend
+from stripesim.scenarios.show.figures.marks import fitted_legend
 from stripesim.scenarios.show.figures.specification import CLAIMS_ROLE
 from stripesim.scenarios.show.latex import LATEX_SIGNS
 

@@ -24,8 +24,7 @@ from matplotlib.ticker import (
 )
 
 from stripesim.scenarios.schema.units import size_text
-from stripesim.scenarios.show.figures.legends import fitted_legend
-from stripesim.scenarios.show.figures.marks import MARKS
+from stripesim.scenarios.show.figures.marks import MARKS, fitted_legend
 from stripesim.scenarios.show.figures.paper import fit_width
 from stripesim.scenarios.show.figures.specification import (
     AxisSpec,
