@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from stripesim.models.placement import CrushMap
+from stripesim.models.placement import CrushMap, OsdWeights
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.scenarios.cells.placement import crush_of, grown_map_of
 from stripesim.scenarios.schema.scenario import Scenario
@@ -47,6 +47,21 @@ def planned_changes(
     return tuple(planned)
 
 
+def weights_after(scenario: Scenario, osd_hosts: IntArray) -> OsdWeights:
+    """Return the weights of OSDs once all planned changes of a scenario are made."""
+    out: set[int] = set()
+    crush: dict[int, int] = {}
+    for planned in planned_changes(scenario, osd_hosts):
+        for change in planned.changes:
+            if change.kind == "out":
+                out.add(change.subject)
+            elif change.kind == "in":
+                out.discard(change.subject)
+            else:
+                crush[change.subject] = change.weight
+    return OsdWeights(out=tuple(sorted(out)), crush=tuple(sorted(crush.items())))
+
+
 def sets_norebalance(change: ChangeSpec) -> bool:
     """Return True if the commands of a change begin and end with the flag ``norebalance``."""
     if change.norebalance is None:
@@ -79,6 +94,8 @@ def _map_changes(
 ) -> tuple[MapChange, ...]:
     change = scenario.changes[index]
     osds = change.osds or ()
+    if change.kind == "restart":
+        return ()
     if change.kind == "out":
         return tuple(MapChange("out", osd) for osd in osds)
     if change.kind == "in":

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar, Final
@@ -22,7 +22,7 @@ from stripesim.scenarios.answers.load.rate_runs import (
 )
 from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.schema.keys import Cell, cells
+from stripesim.scenarios.schema.keys import Cell, WorkloadSpec, cells
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.work.pool import Death, cores_usable, run_pool
 from stripesim.sim.observe.intervals import Interval, student_interval
@@ -47,7 +47,15 @@ _SERVED_MIN: Final = 0.99
 #: Latency of machines whose requests pile up, in multiples of the bound, if the run is too short to show it.
 _PILES_UP: Final = 2.0
 
-#: Called with the cell and the number of machines of each point.
+#: A virtual machine where the scenario describes none, an assumption: a small general-purpose machine under
+#: the limit of a storage class. The scenario's own requests are those of all its clients together.
+ASSUMED_VM: Final[Mapping[str, Any]] = {
+    "vms": 1,
+    "vm_iops_limit": 500.0,
+    "read_fraction": 0.7,
+    "patterns": ("rand",),
+    "block_sizes_bytes": (4096,),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +159,7 @@ def vms_within(
     ----------
     scenario
         The scenario. `workload.vms` is replaced. Without `vm_iops_limit`, each machine keeps `vm_queue_depth`
-        requests in flight.
+        requests in flight. A scenario without `workload.vms` gets the machines of `ASSUMED_VM`.
     p99_bound_s
         The bound [s].
     engine
@@ -173,18 +181,38 @@ def vms_within(
     ValueError
         If the scenario has no steady load or a scheme does not fit on the cluster. The message names the key.
     """
-    check_load(scenario)
-    check_schemes(scenario, build_models(scenario))
-    if scenario.workloads:
-        wanted = "one table [workload], the profile of a virtual machine"
-        raise scenario.problem("workloads", "several", wanted)
     if scenario.workload.is_s3:
         wanted = "requests for blocks"
         raise scenario.problem("workload.kind", '"s3"', wanted)
+    scenario = with_machines(scenario)
+    if scenario.workloads:
+        wanted = "one table [workload], the profile of a virtual machine"
+        raise scenario.problem("workloads", "several", wanted)
+    check_load(scenario)
+    check_schemes(scenario, build_models(scenario))
     search = _VmSearch(
         scenario, p99_bound_s * 1e9, engine, replications, jobs or cores_usable()
     )
     return [search.within(cell, progress) for cell in cells(scenario)]
+
+
+def with_machines(scenario: Scenario) -> Scenario:
+    """Return a scenario whose load is virtual machines: its own, or else those of `ASSUMED_VM`."""
+    if describes_machines(scenario):
+        return scenario
+    keys = {
+        **ASSUMED_VM,
+        "requests": _REQUESTS_MIN,
+        "image": scenario.workload.image,
+        "image_bytes": scenario.workload.image_bytes,
+    }
+    assumed = WorkloadSpec.model_validate(keys)
+    return scenario.replaced(workload=assumed, workloads=())
+
+
+def describes_machines(scenario: Scenario) -> bool:
+    """Return True if a load of a scenario is stated as virtual machines."""
+    return any(load.vms is not None for load in scenario.loads)
 
 
 @dataclass(frozen=True)

@@ -66,10 +66,13 @@ def _durations(document: Mapping[str, Any]) -> Iterator[Table]:
 
 
 def _restart(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield how long a rolling restart takes, and what clients notice of it."""
-    (change, *_) = document["changes"]
-    if change["kind"] != "restart":
-        return
+    """Yield how long each rolling restart takes, and what clients notice of it."""
+    for change in document["changes"]:
+        if change["kind"] == "restart":
+            yield from _sentences_of_restart(change)
+
+
+def _sentences_of_restart(change: Mapping[str, Any]) -> Iterator[str]:
     hosts = change["hosts"]
     if change["duration_s"] is None:
         yield f"Restarting {len(hosts)} hosts: how long it takes is not known; the warnings say why."
