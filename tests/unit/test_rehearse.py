@@ -81,7 +81,7 @@ def small_samples():
         patch.setattr(samples, "SHARDS_MAX", samples.SHARDS_MAX // 10)
         patch.setattr(samples, "REQUESTS_MAX", samples.REQUESTS_MAX // 10)
         patch.setattr(samples, "USES_MAX", samples.USES_MAX // 10)
-        patch.setattr(samples, "_QUIET_REQUESTS", samples._QUIET_REQUESTS // 10)
+        patch.setattr(samples, "_QUIET_REQUESTS", samples._QUIET_REQUESTS // 4)
         yield
 
 
