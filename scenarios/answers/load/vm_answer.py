@@ -19,7 +19,12 @@ from stripesim.scenarios.cells.notes import (
     pristine_warnings,
 )
 from stripesim.scenarios.schema.scenario import Scenario
-from stripesim.scenarios.schema.units import duration_text, number_text, size_text
+from stripesim.scenarios.schema.units import (
+    duration_text,
+    number_text,
+    rate_text,
+    size_text,
+)
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn_all
 from stripesim.scenarios.show.figures.specification import (
@@ -34,7 +39,7 @@ from stripesim.scenarios.show.files import csv_text
 from stripesim.scenarios.show.tables import Table
 from stripesim.scenarios.show.words import cell_words
 from stripesim.sim.observe.intervals import Interval
-from stripesim.sim.observe.resource_words import limit_words
+from stripesim.sim.observe.resource_words import limit_words, stated_words
 
 _SIZE_INCHES: Final = (6.4, 4.3)
 _MS: Final = 1e6
@@ -100,6 +105,12 @@ def vm_sentence(found: VmsWithin) -> str:
     )
     if found.low is not None and found.high is not None and found.low < found.high:
         machines += f" (95 %: {found.low:,} to {found.high:,})"
+    if found.bound_iops is not None:
+        return (
+            f"{title}: {machines} within p99 ≤ {bound}; many more exceed "
+            f"{rate_text(found.bound_iops)} requests/s, the bound of "
+            f"{stated_words(found.limited_by or '')}"
+        )
     above = min(
         (point for point in found.points if point.vms > found.vms),
         key=lambda point: point.vms,

@@ -342,4 +342,7 @@ def _smallest_with_most(bought: Sequence[Mapping[str, Any]]) -> Mapping[str, Any
 
 def _step_text(point: Mapping[str, Any]) -> str:
     gain = rate_text(point["iops_gain"])
+    low, high = point["iops_gain_low"], point.get("iops_gain_high")
+    if low is not None and high is not None:
+        gain += f" ± {rate_text((high - low) / 2)}"
     return f"{point['resource']} {number_text(point['amount'])}, +{gain} requests/s"
