@@ -58,11 +58,16 @@ def answer_of_vms(
         *pristine_warnings(machines),
     ]
     assumptions = list(_assumptions(scenario))
+    notes = notes_of_vms(machines, replications)
+    if any(one.bound_iops is not None for one in found):
+        notes.append(
+            "just below the bound, latencies grow further than these runs show"
+        )
     document: dict[str, Any] = {
         "vms": [one.to_json() for one in found],
         "sentences": [vm_sentence(one) for one in found],
         "assumptions": assumptions,
-        "notes": notes_of_vms(machines, replications),
+        "notes": notes,
         "warnings": [*map(str, outside), *warnings, *refusals],
         "refusals": refusals,
         "provenance": made_from(

@@ -11,6 +11,7 @@ from stripesim.scenarios.answers.rehearse.tables import (
     table_of_durations,
     table_of_settings,
 )
+from stripesim.scenarios.cells.notes import outside_of
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import bytes_text, duration_text, number_text
 from stripesim.scenarios.show.answer import Answer
@@ -41,6 +42,8 @@ def answer_of_rehearsal(scenario: Scenario, document: Mapping[str, Any]) -> Answ
 
         return report_of_rehearsal(scenario.name, scenario.description, document)
 
+    outside = outside_of(scenario)
+    told = {f"outside the calibrated range: {problem}" for problem in outside}
     return Answer(
         document=document,
         shown=[
@@ -51,7 +54,9 @@ def answer_of_rehearsal(scenario: Scenario, document: Mapping[str, Any]) -> Answ
             Table.of("What clients notice", table_of_settings(document), words=(1,)),
             *(f"assumes: {line}" for line in document.get("assumptions", ())),
         ],
-        warnings=document["warnings"],
+        outside=outside,
+        # One line tells of all values outside the range, as with other commands.
+        warnings=[line for line in document["warnings"] if line not in told],
         refusals=document["refusals"],
         saved_as="rehearsal.json",
         figures=figures,
@@ -103,10 +108,10 @@ def _sentences_of_restart(change: Mapping[str, Any]) -> Iterator[str]:
     """Yield how long a rolling restart takes, and what clients notice of it."""
     hosts = change["hosts"]
     if change["duration_s"] is None:
-        yield f"Restarting {len(hosts)} hosts: how long it takes is not known; the warnings say why."
+        yield f"Restarting {_count(len(hosts), 'host')}: how long it takes is not known; the warnings say why."
         return
     words = (
-        f"Restarting {len(hosts)} hosts one at a time takes {duration_text(change['duration_s'])} "
+        f"Restarting {_count(len(hosts), 'host')} one at a time takes {duration_text(change['duration_s'])} "
         f"({interval_text(change)}), each "
         f"{duration_text(change['downtime_s'])} down and then up to "
         f"{duration_text(max(row['duration_s'] for row in hosts) - change['downtime_s'])} until clean."
