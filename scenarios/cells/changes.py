@@ -47,6 +47,22 @@ def planned_changes(
     return tuple(planned)
 
 
+def check_changes(scenario: Scenario, osd_hosts: IntArray) -> None:
+    """Check the OSDs and hosts that changes name, those of restarts included.
+
+    Raises
+    ------
+    ValueError
+        If a change names an OSD or a host that the CRUSH map does not have.
+    """
+    for index, change in enumerate(scenario.changes):
+        _check(scenario, index, osd_hosts)
+        if change.kind != "restart":
+            _map_changes(scenario, index, osd_hosts)
+        elif change.hosts is not None:
+            drained_hosts(scenario, index)
+
+
 def weights_after(scenario: Scenario, osd_hosts: IntArray) -> OsdWeights:
     """Return the weights of OSDs once all planned changes of a scenario are made."""
     out: set[int] = set()
@@ -94,8 +110,6 @@ def _map_changes(
 ) -> tuple[MapChange, ...]:
     change = scenario.changes[index]
     osds = change.osds or ()
-    if change.kind == "restart":
-        return ()
     if change.kind == "out":
         return tuple(MapChange("out", osd) for osd in osds)
     if change.kind == "in":

@@ -8,6 +8,8 @@ from stripesim.scenarios.answers.rehearse import restart
 from stripesim.scenarios.answers.rehearse.answer import answer_of_rehearsal
 from stripesim.scenarios.answers.rehearse.commands import commands_of
 from stripesim.scenarios.answers.rehearse.rehearse import rehearse
+from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import parse_scenario
 from support.messages import states
 
@@ -165,6 +167,12 @@ def test_the_commands_set_noout_first_and_unset_it_last():
     commands = commands_of(scenario, 0)
     assert commands[0] == "ceph osd set noout"
     assert commands[-1] == "ceph osd unset noout"
+
+
+def test_a_run_does_not_restart_hosts_silently():
+    scenario = parse_scenario(TEXT + RESTART)
+    with pytest.raises(ScenarioError, match=r"changes\.kind: got restart"):
+        build_cell(scenario, cells(scenario)[0])
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,8 @@ def _sentences_of_restart(change: Mapping[str, Any]) -> Iterator[str]:
     """Yield how long a rolling restart takes, and what clients notice of it."""
     hosts = change["hosts"]
     if change["duration_s"] is None:
-        yield f"Restarting {_count(len(hosts), 'host')}: how long it takes is not known; the warnings say why."
+        restarted = _count(len(hosts), "host")
+        yield f"Restarting {restarted}: how long it takes is not known; the warnings say why."
         return
     words = (
         f"Restarting {_count(len(hosts), 'host')} one at a time takes {duration_text(change['duration_s'])} "

@@ -47,7 +47,7 @@ from stripesim.scenarios.answers.rehearse.variants import (
     with_own_queue,
 )
 from stripesim.scenarios.cells.build import build_cell, check_schemes
-from stripesim.scenarios.cells.changes import planned_changes
+from stripesim.scenarios.cells.changes import check_changes
 from stripesim.scenarios.cells.failures import limits_of, recovery_sync_words
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import kernel_warnings, made_from, outside_of
@@ -117,13 +117,13 @@ def rehearse(
     _check(scenario)
     scenario = with_own_queue(_bounded_by_time(scenario))
     kinds = {change.kind for change in scenario.changes}
-    answer = _rehearsed
-    if "restart" in kinds:
-        answer = _rehearsed_restarts
-    if "scheme" in kinds:
-        answer = _rehearsed_copy
     with collecting_refusals(unchecked) as refusals:
-        document = answer(scenario, engine, progress)
+        if "scheme" in kinds:
+            document = _rehearsed_copy(scenario, engine, progress)
+        elif "restart" in kinds:
+            document = _rehearsed_restarts(scenario, engine, progress)
+        else:
+            document = _rehearsed(scenario, engine, progress)
     return {
         **document,
         "refusals": refusals,
@@ -273,7 +273,7 @@ def _rehearsed_restarts(
     A restart moves no data, so the other changes are rehearsed as if there were none.
     """
     # A bad change is named by its number in the whole list.
-    planned_changes(scenario, padded_osd_hosts(scenario))
+    check_changes(scenario, padded_osd_hosts(scenario))
     moving = [
         number
         for number, change in enumerate(scenario.changes)
