@@ -21,6 +21,13 @@ class OsdWeights:
     #: OSD and CRUSH weight, 16.16 fixed point, of each whose weight was changed, ascending
     crush: tuple[tuple[int, int], ...] = ()
 
+    def then(self, later: "OsdWeights") -> "OsdWeights":
+        """Return the weights after further changes. OSDs that are out stay out."""
+        return OsdWeights(
+            out=tuple(sorted({*self.out, *later.out})),
+            crush=tuple(sorted({**dict(self.crush), **dict(later.crush)}.items())),
+        )
+
 
 @dataclass(frozen=True)
 class Movement:

@@ -342,13 +342,28 @@ def _pools(document: Row) -> Section:
 def _balance(document: Row) -> Section:
     classes: list[Mapping[str, str | TableCell]] = []
     for row in document["capacity"]["classes"]:
-        for words, state in (("now", row["now"]), ("after upmap", row["after_upmap"])):
+        fullest = row["fullest"]
+        if fullest is not None:
+            classes.append(
+                {
+                    "class": f"{row['class']}, fullest now",
+                    "OSD": f"osd.{fullest['osd']}",
+                    "over the mean": f"{fullest['used_over_mean']:.3f} ×",
+                    "used": f"{fullest['used_ratio']:.1%}",
+                    "stranded": "",
+                }
+            )
+        for words, state in (
+            ("first to be full", row["now"]),
+            ("first after upmap", row["after_upmap"]),
+        ):
             over = state["fullest_over_mean"]
             osd = state["fullest_osd"]
             line = {
                 "class": f"{row['class']}, {words}",
-                "fullest OSD": "–" if osd is None else f"osd.{osd}",
+                "OSD": "–" if osd is None else f"osd.{osd}",
                 "over the mean": "–" if over is None else f"{over:.3f} ×",
+                "used": "",
                 "stranded": bytes_text(state["stranded_bytes"]),
             }
             classes.append(line)
@@ -377,10 +392,12 @@ def _balance(document: Row) -> Section:
     return Section(
         "Balance",
         "balance",
-        "The fullest OSD limits the cluster's capacity. Like Ceph's balancer, upmap moves single shards, "
+        "Fullest now: by bytes in use, as ceph osd df counts them (over the mean: VAR). First to be "
+        "full: the OSD with most data for its size if all pools grow in proportion. It limits the "
+        "cluster's capacity. Like Ceph's balancer, upmap moves single shards, "
         "within their rule's failure domains, from the fullest to the emptiest OSDs.",
         [
-            Table.of("Fullest OSD by class", classes),
+            Table.of("Fullest OSDs by class", classes),
             Table.of(
                 "OSDs with the most placement groups for their size",
                 rows,

@@ -80,14 +80,18 @@ class CellInputs:
 
 
 def build_cell(
-    scenario: Scenario, cell: Cell, models: Models | None = None
+    scenario: Scenario,
+    cell: Cell,
+    models: Models | None = None,
+    *,
+    weights: OsdWeights | None = None,
 ) -> CellInputs:
-    """Build the inputs of one cell."""
+    """Build the inputs of one cell, on a cluster with `weights` of changes that were made before."""
     scheme = parse_scheme(cell.scheme)
     models = models or build_models(scenario)
     # A repair loses its OSDs during the run.
     down = [] if scenario.repair else unreachable_osds(scenario)
-    pool = build_pool(scenario, scheme, models, down=down)
+    pool = build_pool(scenario, scheme, models, down=down, weights=weights)
     workload = scenario.workload
     timeout_ns = 0
     if workload.timeout_s is not None:
@@ -404,13 +408,17 @@ def build_pool(
     models: Models,
     *,
     down: Sequence[int] = (),
+    weights: OsdWeights | None = None,
 ) -> Pool:
-    """Place a scheme's pool on the scenario's cluster. Without a scheme the cluster is a single drive."""
+    """Place a scheme's pool on the scenario's cluster. Without a scheme the cluster is a single drive.
+
+    `weights` are those of changes that were made before.
+    """
     models = replace(models, throttle=_throttle_within_reach(scenario, models))
     if scheme.name == "none":
         cluster = _one_drive(scenario, models)
     else:
-        cluster = _cluster(scenario, scheme, models, down)
+        cluster = _cluster(scenario, scheme, models, down, weights)
     return Pool(
         cluster=cluster,
         scheme=scheme,
@@ -447,7 +455,11 @@ def _one_drive(scenario: Scenario, models: Models) -> Cluster:
 
 
 def _cluster(
-    scenario: Scenario, scheme: RedundancyScheme, models: Models, down: Sequence[int]
+    scenario: Scenario,
+    scheme: RedundancyScheme,
+    models: Models,
+    down: Sequence[int],
+    weights: OsdWeights | None,
 ) -> Cluster:
     """Build the scenario's cluster with the placement groups of a scheme."""
     spec = scenario.cluster
@@ -458,7 +470,7 @@ def _cluster(
         host_cores = np.array(host_values(scenario, "cores"))
     return Cluster(
         osd_hosts=hosts,
-        acting=acting_sets(scenario, scheme, len(hosts), down),
+        acting=acting_sets(scenario, scheme, len(hosts), down, weights),
         models=models,
         client_hosts=client_hosts,
         clients_on_osd_hosts=scenario.client.place == "osd-hosts",

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from stripesim.models.placement import CrushMap
+from stripesim.models.placement import CrushMap, OsdWeights
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.scenarios.cells.placement import crush_of, grown_map_of
 from stripesim.scenarios.schema.scenario import Scenario
@@ -45,6 +45,37 @@ def planned_changes(
         )
         planned.append(_typed(change, planned_change))
     return tuple(planned)
+
+
+def check_changes(scenario: Scenario, osd_hosts: IntArray) -> None:
+    """Check the OSDs and hosts that changes name, those of restarts included.
+
+    Raises
+    ------
+    ValueError
+        If a change names an OSD or a host that the CRUSH map does not have.
+    """
+    for index, change in enumerate(scenario.changes):
+        _check(scenario, index, osd_hosts)
+        if change.kind != "restart":
+            _map_changes(scenario, index, osd_hosts)
+        elif change.hosts is not None:
+            drained_hosts(scenario, index)
+
+
+def weights_after(scenario: Scenario, osd_hosts: IntArray) -> OsdWeights:
+    """Return the weights of OSDs once all planned changes of a scenario are made."""
+    out: set[int] = set()
+    crush: dict[int, int] = {}
+    for planned in planned_changes(scenario, osd_hosts):
+        for change in planned.changes:
+            if change.kind == "out":
+                out.add(change.subject)
+            elif change.kind == "in":
+                out.discard(change.subject)
+            else:
+                crush[change.subject] = change.weight
+    return OsdWeights(out=tuple(sorted(out)), crush=tuple(sorted(crush.items())))
 
 
 def sets_norebalance(change: ChangeSpec) -> bool:

@@ -47,10 +47,17 @@ if TYPE_CHECKING:
 
 
 def acting_sets(
-    scenario: Scenario, scheme: RedundancyScheme, osds: int, down: Sequence[int]
+    scenario: Scenario,
+    scheme: RedundancyScheme,
+    osds: int,
+    down: Sequence[int],
+    weights: OsdWeights | None = None,
 ) -> IntArray:
-    """Return the acting set of each placement group, with holes for OSDs that are down."""
-    acting = up_sets(scenario, scheme)
+    """Return the acting set of each placement group, with holes for OSDs that are down.
+
+    `weights` are those of changes that were made before.
+    """
+    acting = up_sets(scenario, scheme, weights)
     if (acting == NO_OSD).any(axis=1).all():
         placed = int((acting != NO_OSD).sum(axis=1).max())
         raise _too_few_domains(scenario, scheme, placed)

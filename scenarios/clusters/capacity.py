@@ -1,7 +1,7 @@
 """Compute the capacity of an imported cluster: stranded bytes, room to heal, gain of a balancer."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -16,7 +16,11 @@ from stripesim.models.placement import (
 )
 from stripesim.models.placement.balancer import balanced_sets
 from stripesim.models.placement.pg_autoscale import pg_autoscale_model
-from stripesim.scenarios.clusters.cluster import ImportedCluster, ImportedPool
+from stripesim.scenarios.clusters.cluster import (
+    ImportedCluster,
+    ImportedOsd,
+    ImportedPool,
+)
 from stripesim.scenarios.clusters.usage import (
     ClassUse,
     class_of,
@@ -102,8 +106,34 @@ def _class_row(
         "reported_available_bytes": None
         if sums is None
         else float(sums.kb_avail * _KIB),
+        "fullest": _fullest(osds),
         "now": _fill(cluster, shards, sizes),
         "after_upmap": _fill(cluster, balanced, sizes),
+    }
+
+
+def _fullest(osds: Sequence[ImportedOsd]) -> dict[str, Any] | None:
+    """Return the fullest OSD of a class by bytes, as ``ceph osd df``; None if no file has those of each.
+
+    ``used_over_mean`` is its use over that of all OSDs together (VAR). Databases count, as they do there.
+    """
+    used_bytes = {osd.id: osd.used_bytes or 0 for osd in osds if osd.is_in}
+    # A file with the bytes in use of an OSD has its size as well, databases included.
+    sizes = {
+        osd.id: osd.size_bytes
+        for osd in osds
+        if osd.is_in and osd.used_bytes is not None
+    }
+    total = sum(used_bytes.values())
+    if not total or sizes.keys() != used_bytes.keys() or not all(sizes.values()):
+        return None
+    ratios = {osd: used_bytes[osd] / size for osd, size in sizes.items()}
+    fullest = max(ratios, key=lambda osd: (ratios[osd], -osd))
+    mean = total / sum(sizes.values())
+    return {
+        "osd": fullest,
+        "used_ratio": ratios[fullest],
+        "used_over_mean": ratios[fullest] / mean,
     }
 
 

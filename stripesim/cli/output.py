@@ -276,10 +276,19 @@ class progress:  # noqa: N801 - used as a function in `with`
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
+    def show(self, sentence: str) -> None:
+        """Print a sentence above the bar that stays there, such as an answer that is known early."""
+        if not self._bar.disable:
+            self._bar.console.print(sentence, markup=False, highlight=False)
+
     def __call__(self, words: str, total: int | None = None) -> None:
         """Advance one step and show a short description. `total` sets the number of steps if now known."""
-        # Cut the description so that the remaining time fits on a narrow terminal.
         known: dict[str, Any] = {} if total is None else {"total": total}
+        task = self._bar.tasks[self._task]
+        if total is None and task.total and task.completed + 1 > task.total:
+            # More steps than were expected: at least the one that begins is left.
+            known["total"] = task.completed + 2
+        # Cut the description so that the remaining time fits on a narrow terminal.
         self._bar.update(
             self._task, advance=1, description=f"{self._title}: {words}"[:44], **known
         )

@@ -37,7 +37,13 @@ def plan(
 
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     with output.progress(loaded.name, None) as step:
-        made = make_plan(loaded, engine=engine, progress=step, unchecked=unchecked)
+        made = make_plan(
+            loaded,
+            engine=engine,
+            progress=step,
+            on_known=step.show,
+            unchecked=unchecked,
+        )
     answer = answer_of_plan(
         loaded, made, load_curves=lambda: _curves_of(loaded, made.document, engine)
     )

@@ -83,6 +83,18 @@ def test_the_use_of_each_osd_goes_before_that_of_its_class(imported):
     cluster = imported({"nodes": nodes}, kb_used=1)
     use = use_by_class(cluster)["hdd"]
     assert (use.basis, use.used_bytes) == ("osds", 300 * 10**6 * KIB)
+    # As `ceph osd df`: 24 million of the last OSD's KiB, over a mean of 12.5 million (VAR).
+    (row,) = capacity_of(cluster)["classes"]
+    assert row["fullest"] == {
+        "osd": 23,
+        "used_ratio": pytest.approx(24 * 10**6 * KIB / OSD_BYTES),
+        "used_over_mean": pytest.approx(24 / 12.5),
+    }
+
+
+def test_the_fullest_osd_is_unknown_without_the_use_of_each(imported):
+    (row,) = capacity_of(imported(kb_used=10**6))["classes"]
+    assert row["fullest"] is None
 
 
 def test_without_class_sums_the_total_counts_and_without_any_the_pools(

@@ -595,6 +595,23 @@ def test_progress_counts_every_run():
 # The command.
 
 
+def test_the_recommendation_is_told_once_no_later_candidate_can_be_as_cheap():
+    # Given candidates of three prices, of which the cheapest meet the plan
+    text = TEXT.replace("hosts = [4, 7]", "hosts = [8, 9, 10]")
+    steps: list[str] = []
+    told: list[tuple[str, int]] = []
+    made = make_plan(
+        parse_scenario(text.replace("10TB", "1TB")),
+        progress=lambda words, total=None: steps.append(words),
+        on_known=lambda sentence: told.append((sentence, len(steps))),
+    )
+    # Then it is told once, before the last simulation, and it is the final one.
+    ((sentence, at),) = told
+    assert at < len(steps)
+    best = made.document["recommended"]
+    assert f"recommended: {line_name(best, made.document['varied'])}," in sentence
+
+
 def test_the_recommendation_is_printed_before_curves_and_report_are_computed(
     command, capsys, monkeypatch, tmp_path
 ):

@@ -80,7 +80,8 @@ def small_samples():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(samples, "SHARDS_MAX", samples.SHARDS_MAX // 10)
         patch.setattr(samples, "REQUESTS_MAX", samples.REQUESTS_MAX // 10)
-        patch.setattr(samples, "_QUIET_REQUESTS", samples._QUIET_REQUESTS // 10)
+        patch.setattr(samples, "USES_MAX", samples.USES_MAX // 10)
+        patch.setattr(samples, "_QUIET_REQUESTS", samples._QUIET_REQUESTS // 4)
         yield
 
 
@@ -631,6 +632,16 @@ def test_a_setting_without_a_time_says_why(monkeypatch):
     assert row["time"] == "not clean"
     (reason,) = [line for line in document["warnings"] if "no time" in line]
     assert states(reason, "fifo: ... not clean ... times ... without clients")
+
+
+def test_requests_that_use_more_resources_leave_room_for_fewer_objects(monkeypatch):
+    whole = rehearse(scenario(text=LIGHT))["warnings"]
+    # Room for less than a second of the clients' uses: the fewest objects of each group are left.
+    monkeypatch.setattr(samples, "USES_MAX", 1_000)
+    part = rehearse(scenario(text=LIGHT))["warnings"]
+    fewest = f"from {samples._GROUP_OBJECTS_MIN} of"
+    assert any(fewest in line for line in part)
+    assert not any(fewest in line for line in whole)
 
 
 def test_progress_counts_the_simulations():

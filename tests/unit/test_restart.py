@@ -8,6 +8,8 @@ from stripesim.scenarios.answers.rehearse import restart
 from stripesim.scenarios.answers.rehearse.answer import answer_of_rehearsal
 from stripesim.scenarios.answers.rehearse.commands import commands_of
 from stripesim.scenarios.answers.rehearse.rehearse import rehearse
+from stripesim.scenarios.cells.build import build_cell
+from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import parse_scenario
 from support.messages import states
 
@@ -114,6 +116,45 @@ def test_a_long_downtime_without_noout_moves_data():
     assert any(states(line, "noout ... 600") for line in document["warnings"])
 
 
+def test_a_restart_meets_the_cluster_that_the_changes_before_it_leave():
+    # Given a new host, a restart of all hosts, and an OSD that is drained before hosts restart again
+    changes = """
+[[changes]]
+kind = "add"
+hosts = 1
+[[changes]]
+kind = "restart"
+downtime_s = 4
+[[changes]]
+kind = "out"
+osds = [1]
+[[changes]]
+kind = "restart"
+downtime_s = 4
+hosts = [0]
+"""
+    scenario = parse_scenario(TEXT.replace("100GB", "1TB") + changes)
+    document = rehearse(scenario)
+    added, all_hosts, out, one_host = document["changes"]
+    kinds = [change["kind"] for change in document["changes"]]
+    assert kinds == ["add", "restart", "out", "restart"]
+    # Then the new host restarts as well, and all of 16 groups of 3 copies are on some host.
+    assert [row["host"] for row in all_hosts["hosts"]] == [0, 1, 2, 3, 4]
+    assert sum(row["pgs"] for row in all_hosts["hosts"]) == 16 * 3
+    assert all_hosts["hosts"][4]["pgs"] == added["shards_moved"]
+    # The OSD that left took its shards from the four hosts that stay, and host 0 has got some of them.
+    assert out["shards_moved"] == all_hosts["hosts"][1]["pgs"]
+    assert one_host["hosts"][0]["pgs"] >= all_hosts["hosts"][0]["pgs"]
+    assert all(change["duration_s"] for change in document["changes"])
+    assert [change["commands"][0] for change in (all_hosts, one_host)] == [
+        "ceph osd set noout"
+    ] * 2
+    # Moving data and restarts have figures of their own.
+    answer = answer_of_rehearsal(scenario, document)
+    assert {"timeline", "restart-1", "restart-3"} <= set(answer.figures())
+    assert "Rolling restart" in answer.page()
+
+
 def test_the_first_sentence_says_how_long_it_takes(short):
     answer = answer_of_rehearsal(parse_scenario(TEXT + RESTART), short)
     assert answer.sentence.startswith("Restarting 4 hosts one at a time takes")
@@ -128,6 +169,12 @@ def test_the_commands_set_noout_first_and_unset_it_last():
     assert commands[-1] == "ceph osd unset noout"
 
 
+def test_a_run_does_not_restart_hosts_silently():
+    scenario = parse_scenario(TEXT + RESTART)
+    with pytest.raises(ScenarioError, match=r"changes\.kind: got restart"):
+        build_cell(scenario, cells(scenario)[0])
+
+
 @pytest.mark.parametrize(
     ("more", "key"),
     [
@@ -135,7 +182,8 @@ def test_the_commands_set_noout_first_and_unset_it_last():
         ("hosts = 2", "changes.hosts"),
         ("osds = [1]", "changes.osds"),
         ("downtime_s = 0", "changes.downtime_s"),
-        ('[[changes]]\nkind = "out"\nosds = [1]', "changes.kind"),
+        ('[[changes]]\nkind = "out"\nosds = [1]\nat_s = 9', "changes.at_s"),
+        ('[[changes]]\nkind = "scheme"\nscheme = "rs:2,1"', "changes.kind"),
     ],
 )
 def test_what_cannot_restart_is_refused_with_its_key(more, key):

@@ -82,6 +82,22 @@ def test_a_bound_below_an_idle_cluster_leaves_no_machine() -> None:
     assert "not even 1 virtual machine" in answer.sentence
 
 
+def test_without_machines_in_the_scenario_a_stated_profile_is_assumed() -> None:
+    # Given the counters of a whole pool, such as an import writes: large requests, many in flight
+    text = CLUSTER.replace('"4k"', '"4MiB"') + "queue_depth = 256\n"
+    scenario = parse_scenario(text)
+    (found,) = vms_within(scenario, p99_bound_s=0.005, replications=2, jobs=1)
+    answer = answer_of_vms(scenario, [found], engine="compiled", replications=2)
+    # Then they are not taken as those of a machine.
+    assert found.cell.block_size_bytes == 4096
+    assert found.vms > 0
+    first = found.points[0]
+    assert first.iops.mean == pytest.approx(500, rel=0.1)
+    (line,) = answer["assumptions"]
+    assert "500 random requests/s of 4 KiB, 70% of them reads" in line
+    assert "assumed: " + line in answer.shown
+
+
 def test_the_command_wants_one_bound(command, tmp_path) -> None:
     path = tmp_path / "vms.toml"
     path.write_text(CLUSTER + "vms = 1\n", encoding="utf-8")

@@ -68,8 +68,8 @@ def answer_of_load(
     return Answer(
         document=document,
         shown=[
-            *map(table_of, curves),
             *sentences,
+            *map(table_of, curves),
             *(f"note: {line}" for line in (*notes_of(curves), *clients)),
         ],
         outside=outside,

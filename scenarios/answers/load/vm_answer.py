@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from stripesim.scenarios.answers.load.vms import VmPoint, VmsWithin
+from stripesim.scenarios.answers.load.vms import (
+    VmPoint,
+    VmsWithin,
+    describes_machines,
+    with_machines,
+)
 from stripesim.scenarios.cells.notes import (
     hole_warnings,
     kernel_warnings,
@@ -14,7 +19,12 @@ from stripesim.scenarios.cells.notes import (
     pristine_warnings,
 )
 from stripesim.scenarios.schema.scenario import Scenario
-from stripesim.scenarios.schema.units import duration_text, number_text
+from stripesim.scenarios.schema.units import (
+    duration_text,
+    number_text,
+    rate_text,
+    size_text,
+)
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, drawn_all
 from stripesim.scenarios.show.figures.specification import (
@@ -29,7 +39,7 @@ from stripesim.scenarios.show.files import csv_text
 from stripesim.scenarios.show.tables import Table
 from stripesim.scenarios.show.words import cell_words
 from stripesim.sim.observe.intervals import Interval
-from stripesim.sim.observe.resource_words import limit_words
+from stripesim.sim.observe.resource_words import limit_words, stated_words
 
 _SIZE_INCHES: Final = (6.4, 4.3)
 _MS: Final = 1e6
@@ -40,16 +50,24 @@ def answer_of_vms(
 ) -> Answer:
     """Return the answer for each cell: sentences first, then the simulated numbers of machines."""
     refusals = [line for one in found for line in one.refusals]
-    outside = outside_of(scenario)
+    machines = with_machines(scenario)
+    outside = outside_of(machines)
     warnings = [
-        *hole_warnings(scenario),
-        *kernel_warnings(scenario),
-        *pristine_warnings(scenario),
+        *hole_warnings(machines),
+        *kernel_warnings(machines),
+        *pristine_warnings(machines),
     ]
+    assumptions = list(_assumptions(scenario))
+    notes = notes_of_vms(machines, replications)
+    if any(one.bound_iops is not None for one in found):
+        notes.append(
+            "just below the bound, latencies grow further than these runs show"
+        )
     document: dict[str, Any] = {
         "vms": [one.to_json() for one in found],
         "sentences": [vm_sentence(one) for one in found],
-        "notes": notes_of_vms(scenario, replications),
+        "assumptions": assumptions,
+        "notes": notes,
         "warnings": [*map(str, outside), *warnings, *refusals],
         "refusals": refusals,
         "provenance": made_from(
@@ -64,6 +82,7 @@ def answer_of_vms(
         document=document,
         shown=[
             *document["sentences"],
+            *(f"assumed: {line}" for line in assumptions),
             *map(_table, found),
             *(f"note: {line}" for line in document["notes"]),
         ],
@@ -91,6 +110,12 @@ def vm_sentence(found: VmsWithin) -> str:
     )
     if found.low is not None and found.high is not None and found.low < found.high:
         machines += f" (95 %: {found.low:,} to {found.high:,})"
+    if found.bound_iops is not None:
+        return (
+            f"{title}: {machines} within p99 ≤ {bound}; many more exceed "
+            f"{rate_text(found.bound_iops)} requests/s, the bound of "
+            f"{stated_words(found.limited_by or '')}"
+        )
     above = min(
         (point for point in found.points if point.vms > found.vms),
         key=lambda point: point.vms,
@@ -104,6 +129,21 @@ def _limit_words(found: VmsWithin) -> str:
     if resource is None:
         return "and no resource is near its limit"
     return f"limited by {resource}"
+
+
+def _assumptions(scenario: Scenario) -> Iterator[str]:
+    """Yield the profile of the machines if the scenario describes none."""
+    if describes_machines(scenario):
+        return
+    load = with_machines(scenario).workload
+    reads = load.read_fraction or 0.0
+    size = size_text(load.block_sizes_bytes[0])
+    limit = number_text(load.vm_iops_limit or 0.0)
+    yield (
+        f"the scenario describes no virtual machine, so each issues at most {limit} random requests/s of "
+        f"{size}, {reads:.0%} of them reads. State your own: workload.vms = 1, vm_iops_limit or "
+        "vm_queue_depth, read_fraction, block_sizes_bytes"
+    )
 
 
 def notes_of_vms(scenario: Scenario, replications: int) -> list[str]:

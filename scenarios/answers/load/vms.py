@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from math import sqrt
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf, sqrt
 from typing import Any, ClassVar, Final
 
 from stripesim.models.documents import Documented
@@ -20,9 +20,10 @@ from stripesim.scenarios.answers.load.rate_runs import (
     RateRun,
     measure_rate,
 )
+from stripesim.scenarios.cells.bound import Bound, bounds_of
 from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.schema.keys import Cell, cells
+from stripesim.scenarios.schema.keys import Cell, WorkloadSpec, cells
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.work.pool import Death, cores_usable, run_pool
 from stripesim.sim.observe.intervals import Interval, student_interval
@@ -31,7 +32,7 @@ from stripesim.sim.observe.progress import OnStep, silent
 #: Runs of each number of machines, with different seeds.
 REPLICATIONS: Final = 5
 #: Largest number of machines to try, and of their requests in flight.
-VMS_MAX: Final = 4096
+VMS_MAX: Final = 65_536
 IN_FLIGHT_MAX: Final = 32_768
 #: Numbers of machines to try after the first that exceeds the bound, at most.
 _REFINED_MAX: Final = 5
@@ -40,6 +41,8 @@ _NEIGHBOURS: Final = 1.1
 #: Requests of a run, at least, and for each request in flight.
 _REQUESTS_MIN: Final = 8000
 _ROUNDS: Final = 16
+#: Time that open arrivals last at least, in multiples of the bound, so that queues that grow show.
+_BOUNDS: Final = 10
 #: Time that open arrivals last at least where a CPU limit may stop OSDs [s], for ten of its periods.
 _LIMITED_S: Final = 1.0
 #: Part of the arrivals that machines within a latency bound are served, at least.
@@ -47,7 +50,15 @@ _SERVED_MIN: Final = 0.99
 #: Latency of machines whose requests pile up, in multiples of the bound, if the run is too short to show it.
 _PILES_UP: Final = 2.0
 
-#: Called with the cell and the number of machines of each point.
+#: A virtual machine where the scenario describes none, an assumption: a small general-purpose machine under
+#: the limit of a storage class. The scenario's own requests are those of all its clients together.
+ASSUMED_VM: Final[Mapping[str, Any]] = {
+    "vms": 1,
+    "vm_iops_limit": 500.0,
+    "read_fraction": 0.7,
+    "patterns": ("rand",),
+    "block_sizes_bytes": (4096,),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +107,8 @@ class VmsWithin(Documented):
     is_most
         True if no number of machines that was tried exceeds the bound.
     limited_by
-        Class of resource that limits the first number of machines above the bound. None if there is none.
+        Class of resource that limits more machines: of the first simulated number above the bound that has
+        one. None if none has.
     points
         Simulated numbers of machines, ascending.
     """
@@ -109,6 +121,8 @@ class VmsWithin(Documented):
     is_most: bool
     limited_by: str | None
     points: tuple[VmPoint, ...]
+    #: Closed-form bound of the rate that more machines exceed [1/s]. None if a simulated number exceeds p99.
+    bound_iops: float | None = None
 
     in_document: ClassVar = (
         *((name, f"cell.{name}") for name in Cell._fields),
@@ -118,6 +132,7 @@ class VmsWithin(Documented):
         ("vms_high", "high"),
         ("all_within", "is_most"),
         "limited_by",
+        "bound_iops",
         ("points", "point_documents"),
     )
 
@@ -151,7 +166,7 @@ def vms_within(
     ----------
     scenario
         The scenario. `workload.vms` is replaced. Without `vm_iops_limit`, each machine keeps `vm_queue_depth`
-        requests in flight.
+        requests in flight. A scenario without `workload.vms` gets the machines of `ASSUMED_VM`.
     p99_bound_s
         The bound [s].
     engine
@@ -173,18 +188,38 @@ def vms_within(
     ValueError
         If the scenario has no steady load or a scheme does not fit on the cluster. The message names the key.
     """
-    check_load(scenario)
-    check_schemes(scenario, build_models(scenario))
-    if scenario.workloads:
-        wanted = "one table [workload], the profile of a virtual machine"
-        raise scenario.problem("workloads", "several", wanted)
     if scenario.workload.is_s3:
         wanted = "requests for blocks"
         raise scenario.problem("workload.kind", '"s3"', wanted)
+    scenario = with_machines(scenario)
+    if scenario.workloads:
+        wanted = "one table [workload], the profile of a virtual machine"
+        raise scenario.problem("workloads", "several", wanted)
+    check_load(scenario)
+    check_schemes(scenario, build_models(scenario))
     search = _VmSearch(
         scenario, p99_bound_s * 1e9, engine, replications, jobs or cores_usable()
     )
     return [search.within(cell, progress) for cell in cells(scenario)]
+
+
+def with_machines(scenario: Scenario) -> Scenario:
+    """Return a scenario whose load is virtual machines: its own, or else those of `ASSUMED_VM`."""
+    if describes_machines(scenario):
+        return scenario
+    keys = {
+        **ASSUMED_VM,
+        "requests": _REQUESTS_MIN,
+        "image": scenario.workload.image,
+        "image_bytes": scenario.workload.image_bytes,
+    }
+    assumed = WorkloadSpec.model_validate(keys)
+    return scenario.replaced(workload=assumed, workloads=())
+
+
+def describes_machines(scenario: Scenario) -> bool:
+    """Return True if a load of a scenario is stated as virtual machines."""
+    return any(load.vms is not None for load in scenario.loads)
 
 
 @dataclass(frozen=True)
@@ -198,19 +233,26 @@ class _VmSearch:
     def within(self, cell: Cell, progress: OnStep) -> VmsWithin:
         """Double the number of machines until the bound is exceeded, then search between neighbours."""
         points: dict[int, VmPoint] = {}
+        bound = self._bound(cell)
+        is_exceeded = False
 
         def exceeds(vms: int) -> bool:
+            if vms > self._sustained(bound):
+                return True
             progress(f"{cell.scheme}, {vms:,} virtual machines")
             points[vms] = self._point(cell, vms)
             return self._exceeds(points[vms])
 
         most = 0
         first_above = 1
-        while first_above <= self._vms_max and not exceeds(first_above):
+        while first_above <= self._vms_max:
+            is_exceeded = exceeds(first_above)
+            if is_exceeded:
+                break
             most = first_above
             first_above *= 2
         for _ in range(_REFINED_MAX):
-            if first_above not in points or first_above <= max(1, most) * _NEIGHBOURS:
+            if not is_exceeded or first_above <= max(1, most) * _NEIGHBOURS:
                 break
             middle = round(sqrt(most * first_above)) if most else 0
             if not most < middle < first_above:
@@ -219,7 +261,29 @@ class _VmSearch:
                 first_above = middle
             else:
                 most = middle
-        return self._result(cell, [points[vms] for vms in sorted(points)])
+        found = self._result(cell, [points[vms] for vms in sorted(points)])
+        if not (found.is_most and is_exceeded):
+            return found
+        assert bound is not None
+        return replace(
+            found, is_most=False, limited_by=bound.resource, bound_iops=bound.iops
+        )
+
+    def _bound(self, cell: Cell) -> Bound | None:
+        """Return the bound of the rate, for machines that issue a given one; None if none is known."""
+        load = self.scenario.workload
+        if load.vm_iops_limit is None:
+            return None
+        # The bound of a few machines would be that of their clients.
+        most = self.scenario.replaced(workload=load.with_vms(VMS_MAX))
+        return next(iter(bounds_of(most, cell.scheme)), None)
+
+    def _sustained(self, bound: Bound | None) -> float:
+        """Return the most machines whose rate is within the bound. A run is too short to show the others."""
+        limit = self.scenario.workload.vm_iops_limit
+        if bound is None or limit is None:
+            return inf
+        return bound.iops / limit
 
     @property
     def _vms_max(self) -> int:
@@ -257,7 +321,8 @@ class _VmSearch:
         rates: tuple[float, ...] = ()
         if limit is not None:
             rates = (vms * limit,)
-            requests = _REQUESTS_MIN
+            lasts_s = _BOUNDS * self.bound_ns * 1e-9
+            requests = max(_REQUESTS_MIN, round(rates[0] * lasts_s))
             if scenario.cluster.cpu_limit_per_osd is not None:
                 requests = max(requests, round(rates[0] * _LIMITED_S))
         return RateRun(scenario, cell, rates, in_flight, requests, self.engine)
@@ -278,7 +343,8 @@ class _VmSearch:
             low=_whole(crossing and crossing.low),
             high=_whole(crossing and crossing.high),
             is_most=not above,
-            limited_by=above[0].bottleneck if above else None,
+            # Queues are long somewhat before the busiest resource is at its limit.
+            limited_by=next((one.bottleneck for one in above if one.bottleneck), None),
             points=tuple(points),
         )
 

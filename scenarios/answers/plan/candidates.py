@@ -42,6 +42,8 @@ CANDIDATES_MAX: Final = 2000
 _DIGITS: Final = 4
 #: Key of the verdict about a cluster that cannot be, if its problem names none.
 _CLUSTER: Final = "cluster"
+# Key of a balancer.
+_BALANCER: Final = "cluster.upmap_max_deviation"
 # Keys that every name of a candidate contains.
 _NAMED: Final = ("hosts", "osds_per_host", "drive", "ssd")
 
@@ -152,7 +154,10 @@ class Candidate(Documented):
 def candidate_scenario(
     base: Scenario, values: Mapping[str, Any], scheme: str, varied: Mapping[str, Any]
 ) -> Scenario:
-    """Build a scenario with one scheme and other values of `VARIED` keys, validated like a file."""
+    """Build a scenario with one scheme and other values of `VARIED` keys, validated like a file.
+
+    Sites that hold several shards of a group have no balancer, as the simulated one could not place them.
+    """
     top_level = {"generation"} & varied.keys()
     cluster = {key: value for key, value in varied.items() if key not in top_level}
     changed = {
@@ -161,9 +166,16 @@ def candidate_scenario(
         "schemes": [scheme],
         "cluster": {**values.get("cluster", {}), **cluster},
     }
-    return scenario_from(
-        _without_nulls(changed), label=base.name, base_dir=base.resolve("")
-    )
+    build = partial(scenario_from, label=base.name, base_dir=base.resolve(""))
+    changed = _without_nulls(changed)
+    try:
+        return build(changed)
+    except ScenarioError as error:
+        named = {problem.key for problem in error.problems}
+        if named != {_BALANCER} or "sites" not in varied:
+            raise
+    del changed["cluster"]["upmap_max_deviation"]
+    return build(changed)
 
 
 def scenario_of_result(
@@ -253,7 +265,13 @@ def candidates_of(scenario: Scenario, plan: PlanSpec) -> Iterator[Candidate]:
             impossible.rule_out_by(replace(error.problems[0], place=""))
             yield impossible
             continue
-        yield Candidate(scheme, common | keys, candidate)
+        made = Candidate(scheme, common | keys, candidate)
+        if candidate.cluster.upmap_max_deviation != cluster.upmap_max_deviation:
+            made.warnings.append(
+                "no balancer: a site holds several shards of each group, and the simulated balancer does not "
+                "know how many"
+            )
+        yield made
 
 
 def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> None:

@@ -105,6 +105,7 @@ def make_plan(
     *,
     engine: str = "compiled",
     progress: OnStep = silent,
+    on_known: Callable[[str], None] = lambda sentence: None,
     unchecked: bool = False,
 ) -> MadePlan:
     """Answer a scenario's `[plan]`.
@@ -117,6 +118,8 @@ def make_plan(
         ``compiled`` or ``simpy``.
     progress
         Called after each step with what comes next, and with the number of all steps once it is known.
+    on_known
+        Called once with the recommendation if it is known before all candidates are simulated.
     unchecked
         True to show results that the audit refuses. Otherwise such a candidate has none.
     """
@@ -131,7 +134,13 @@ def make_plan(
     steps = 1 + min(len(left), plan.simulated_max) * _runs_of_candidate(plan)
     progress(f"{len(left)} of {len(every)} candidates to simulate", steps)
     _simulate_all(
-        left, plan, engine, deadline_s, progress=progress, unchecked=unchecked
+        left,
+        plan,
+        engine,
+        deadline_s,
+        progress=progress,
+        on_known=on_known,
+        unchecked=unchecked,
     )
     made = _recommendation(scenario, plan, every)
     provenance = made_from(scenario, engine=engine, replications=plan.replications)
@@ -155,9 +164,11 @@ def _simulate_all(
     deadline_s: float,
     *,
     progress: OnStep,
+    on_known: Callable[[str], None],
     unchecked: bool,
 ) -> None:
     """Simulate candidates in this order, up to the plan's number and a time of the monotonic clock."""
+    is_known = False
     simulated_max = min(len(candidates), plan.simulated_max)
     shared: dict[tuple[str, ...], _Simulated] = {}
     for number, candidate in enumerate(candidates):
@@ -179,6 +190,32 @@ def _simulate_all(
             unchecked=unchecked,
             shared=shared,
         )
+        others = simulated_max - number - 1
+        best = None if is_known else _known_best(candidates, number + 1)
+        if best is not None and others:
+            is_known = True
+            on_known(
+                f"recommended: {_name_of(best, plan)}, the first in order of price that meets all "
+                f"requirements; {others} more are simulated to compare"
+            )
+
+
+def _known_best(candidates: Sequence[Candidate], simulated: int) -> Candidate | None:
+    """Return the recommendation if no later candidate can be as cheap, or None.
+
+    The candidates are in order of price, and the first `simulated` of them have been judged.
+    """
+    judged = [one for one in candidates[:simulated] if one.meets]
+    if not judged or simulated == len(candidates):
+        return None
+    best = min(judged, key=_price_order)
+    if _price_of(candidates[simulated]) == _price_of(best):
+        return None
+    return best
+
+
+def _name_of(candidate: Candidate, plan: PlanSpec) -> str:
+    return line_name(candidate.to_json(), list(map(json_name, varied_keys(plan))))
 
 
 def _recommendation(
@@ -247,17 +284,21 @@ def _runs_min(plan: PlanSpec) -> int:
     return max(plan.replications, NARROW_RUNS_MIN)
 
 
-def _price_order(candidate: Candidate) -> tuple[float, ...]:
-    """Return a sort key: cost, then raw bytes, hosts and latency. The first one is recommended."""
+def _price_of(candidate: Candidate) -> tuple[float, ...]:
+    """Return what is known of a candidate's price before it is simulated: cost, raw bytes and hosts."""
     raw_bytes = 0.0
-    safe_bytes = 0.0
     if candidate.capacity is not None:
         raw_bytes = candidate.capacity.raw_bytes or 0.0
+    return (candidate.results.get("cost") or 0.0, raw_bytes, candidate.keys["hosts"])
+
+
+def _price_order(candidate: Candidate) -> tuple[float, ...]:
+    """Return a sort key: the price, then latency and capacity. The first one is recommended."""
+    safe_bytes = 0.0
+    if candidate.capacity is not None:
         safe_bytes = candidate.capacity.usable_bytes_safe or 0.0
     return (
-        candidate.results.get("cost") or 0.0,
-        raw_bytes,
-        candidate.keys["hosts"],
+        *_price_of(candidate),
         candidate.results.get("latency_p99_ns") or 0.0,
         -safe_bytes,
     )

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from stripesim.scenarios.answers.rehearse.tables import (
+    interval_text,
     table_of_changes,
     table_of_durations,
     table_of_settings,
 )
+from stripesim.scenarios.cells.notes import outside_of
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import bytes_text, duration_text, number_text
 from stripesim.scenarios.show.answer import Answer
@@ -40,17 +42,21 @@ def answer_of_rehearsal(scenario: Scenario, document: Mapping[str, Any]) -> Answ
 
         return report_of_rehearsal(scenario.name, scenario.description, document)
 
+    outside = outside_of(scenario)
+    told = {f"outside the calibrated range: {problem}" for problem in outside}
     return Answer(
         document=document,
         shown=[
-            *_restart(document),
+            *_of_changes(document),
+            *_trade_off(document),
             Table.of("What moves", table_of_changes(document), words=(10,)),
             *_durations(document),
             Table.of("What clients notice", table_of_settings(document), words=(1,)),
-            *_trade_off(document),
             *(f"assumes: {line}" for line in document.get("assumptions", ())),
         ],
-        warnings=document["warnings"],
+        outside=outside,
+        # One line tells of all values outside the range, as with other commands.
+        warnings=[line for line in document["warnings"] if line not in told],
         refusals=document["refusals"],
         saved_as="rehearsal.json",
         figures=figures,
@@ -65,17 +71,49 @@ def _durations(document: Mapping[str, Any]) -> Iterator[Table]:
         yield Table.of("What the time consists of", rows, words=(1,))
 
 
-def _restart(document: Mapping[str, Any]) -> Iterator[str]:
+def _of_changes(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what each change moves, for how long, and how full an OSD gets, or how long a restart takes."""
+    for change in document["changes"]:
+        if change["kind"] == "restart":
+            yield from _sentences_of_restart(change)
+        else:
+            yield _sentence_of_movement(change)
+
+
+def _sentence_of_movement(change: Mapping[str, Any]) -> str:
+    words = f"{change['kind']}: {_count(change['shards_moved'], 'shard')}"
+    words += f" with {bytes_text(change['bytes_moved'])} move"
+    if change["duration_s"] is None:
+        words += ", and how long that takes is not known: the warnings say why"
+    else:
+        words += f" in {duration_text(change['duration_s'])}"
+        interval = interval_text(change)
+        if interval != "–":
+            words += f" ({interval})"
+    if change["peak_used_ratio"] is not None:
+        reached = change["full_ratio_reached"]
+        limit = "no ratio is reached" if reached is None else f"that is {reached}"
+        words += (
+            f"; the fullest OSD, osd.{change['fullest_osd']}, gets to "
+            f"{change['peak_used_ratio']:.1%}, {limit}"
+        )
+    return f"{words}."
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _sentences_of_restart(change: Mapping[str, Any]) -> Iterator[str]:
     """Yield how long a rolling restart takes, and what clients notice of it."""
-    (change, *_) = document["changes"]
-    if change["kind"] != "restart":
-        return
     hosts = change["hosts"]
     if change["duration_s"] is None:
-        yield f"Restarting {len(hosts)} hosts: how long it takes is not known; the warnings say why."
+        restarted = _count(len(hosts), "host")
+        yield f"Restarting {restarted}: how long it takes is not known; the warnings say why."
         return
     words = (
-        f"Restarting {len(hosts)} hosts one at a time takes {duration_text(change['duration_s'])}, each "
+        f"Restarting {_count(len(hosts), 'host')} one at a time takes {duration_text(change['duration_s'])} "
+        f"({interval_text(change)}), each "
         f"{duration_text(change['downtime_s'])} down and then up to "
         f"{duration_text(max(row['duration_s'] for row in hosts) - change['downtime_s'])} until clean."
     )

@@ -52,7 +52,7 @@ def report_of_rehearsal(
         figure.stem: figure for figure in figure_blocks(draw_rehearsal(document))
     }
     timeline = [figures[stem] for stem in ("timeline",) if stem in figures]
-    timeline += [figures[stem] for stem in ("restart",) if stem in figures]
+    timeline += [figures[stem] for stem in figures if stem.startswith("restart")]
     curve = [figures[stem] for stem in ("trade-off",) if stem in figures]
     source = document["provenance"]
     contents = [("commands", "Commands")]

@@ -47,9 +47,11 @@ from stripesim.scenarios.answers.rehearse.variants import (
     with_own_queue,
 )
 from stripesim.scenarios.cells.build import build_cell, check_schemes
+from stripesim.scenarios.cells.changes import check_changes
 from stripesim.scenarios.cells.failures import limits_of, recovery_sync_words
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import kernel_warnings, made_from, outside_of
+from stripesim.scenarios.cells.placement import padded_osd_hosts
 from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.schema.keys import Cell, cells
 from stripesim.scenarios.schema.scenario import Scenario
@@ -114,13 +116,14 @@ def rehearse(
     """
     _check(scenario)
     scenario = with_own_queue(_bounded_by_time(scenario))
-    answer = _rehearsed
-    if scenario.changes[0].kind == "restart":
-        answer = _rehearsed_restart
-    if scenario.changes[0].kind == "scheme":
-        answer = _rehearsed_copy
+    kinds = {change.kind for change in scenario.changes}
     with collecting_refusals(unchecked) as refusals:
-        document = answer(scenario, engine, progress)
+        if "scheme" in kinds:
+            document = _rehearsed_copy(scenario, engine, progress)
+        elif "restart" in kinds:
+            document = _rehearsed_restarts(scenario, engine, progress)
+        else:
+            document = _rehearsed(scenario, engine, progress)
     return {
         **document,
         "refusals": refusals,
@@ -140,15 +143,27 @@ def _rehearsed_copy(
         "trade_off": None,
         "timeline": None,
         "warnings": [
-            *_fill_warnings([row]),
+            *_fill_warnings([row], ["change 0 (scheme)"]),
             *COPY_WARNINGS,
             *_range_warnings(scenario),
         ],
     }
 
 
-def _rehearsed(scenario: Scenario, engine: str, progress: OnStep) -> dict[str, Any]:
-    """Rehearse changes that move shards within the pool."""
+def _rehearsed(
+    scenario: Scenario,
+    engine: str,
+    progress: OnStep,
+    *,
+    numbers: Sequence[int] | None = None,
+) -> dict[str, Any]:
+    """Rehearse changes that move shards within the pool. Warnings call them by `numbers`."""
+    named = [
+        f"change {number} ({change.kind})"
+        for number, change in zip(
+            numbers or range(len(scenario.changes)), scenario.changes, strict=True
+        )
+    ]
     # Clients issue one kind of request. A warning lists the others.
     cell = cells(scenario)[0]
     models = build_models(scenario)
@@ -189,8 +204,8 @@ def _rehearsed(scenario: Scenario, engine: str, progress: OnStep) -> dict[str, A
         "timeline": _timeline(first, rows, courses),
         "assumptions": _assumptions(scenario),
         "warnings": [
-            *_fill_warnings(rows),
-            *_warnings(movements, first, whole),
+            *_fill_warnings(rows, named),
+            *_warnings(movements, named, first, whole),
             *_log_warnings(scenario, first, whole, limits.log_entries_min_count),
             *_unfinished_warnings(runs[:profiles_count]),
             *_queue_warnings(runs[:profiles_count]),
@@ -250,23 +265,51 @@ def _timeline(
     return timeline
 
 
-def _rehearsed_restart(
+def _rehearsed_restarts(
     scenario: Scenario, engine: str, progress: OnStep
 ) -> dict[str, Any]:
-    """Rehearse a rolling restart."""
-    progress("restart of one host", 1)
-    row, warnings = rehearse_restart(scenario, engine=engine)
-    row["commands"] = commands_of(scenario, 0)
-    return {
-        "changes": [row],
+    """Rehearse rolling restarts, each on the cluster as the changes before it leave it.
+
+    A restart moves no data, so the other changes are rehearsed as if there were none.
+    """
+    # A bad change is named by its number in the whole list.
+    check_changes(scenario, padded_osd_hosts(scenario))
+    moving = [
+        number
+        for number, change in enumerate(scenario.changes)
+        if change.kind != "restart"
+    ]
+    restarts_count = len(scenario.changes) - len(moving)
+
+    def with_restarts(words: str, total: int | None = None) -> None:
+        progress(words, None if total is None else total + restarts_count)
+
+    document: dict[str, Any] = {
+        "changes": [],
         "trade_off": None,
         "timeline": None,
-        "assumptions": [*_assumptions(scenario), *RESTART_ASSUMPTIONS],
-        "warnings": [
-            *warnings,
-            *_client_warnings(scenario),
-            *_range_warnings(scenario),
-        ],
+        "assumptions": _assumptions(scenario),
+        "warnings": [*_client_warnings(scenario), *_range_warnings(scenario)],
+    }
+    if moving:
+        others = scenario.replaced(
+            changes=tuple(scenario.changes[number] for number in moving)
+        )
+        document = _rehearsed(others, engine, with_restarts, numbers=moving)
+    rows = dict(zip(moving, document["changes"], strict=True))
+    warnings: list[str] = []
+    for number in range(len(scenario.changes)):
+        if number not in rows:
+            total = None if moving else 1 + restarts_count
+            progress(f"change {number}, restart of one host", total)
+            rows[number], of_restart = rehearse_restart(scenario, number, engine=engine)
+            warnings += of_restart
+        rows[number]["commands"] = commands_of(scenario, number)
+    return {
+        **document,
+        "changes": [rows[number] for number in sorted(rows)],
+        "assumptions": [*document["assumptions"], *RESTART_ASSUMPTIONS],
+        "warnings": [*warnings, *document["warnings"]],
     }
 
 
@@ -305,10 +348,18 @@ def _check(scenario: Scenario) -> None:
                 "that is not simulated"
             )
             raise scenario.problem(f"changes.{index}.kind", '"scheme" with s3', wanted)
-        if change.kind in ("scheme", "restart") and len(scenario.changes) > 1:
-            got = f"{change.kind} among other changes"
-            wanted = "it as the only change, in a scenario of the cluster by then"
+        if change.kind == "scheme" and len(scenario.changes) > 1:
+            wanted = (
+                "it as the only change, in a scenario of the cluster by then: the copy is a new pool with "
+                "placement groups of its own, which no other change here can move"
+            )
+            got = "scheme among other changes"
             raise scenario.problem(f"changes.{index}.kind", got, wanted)
+        has_restart = any(each.kind == "restart" for each in scenario.changes)
+        if has_restart and len(scenario.changes) > 1 and change.at_s is not None:
+            wanted = "no time: with a restart, each change begins once the cluster is clean after the others"
+            got = f"{change.at_s:g} beside a restart"
+            raise scenario.problem(f"changes.{index}.at_s", got, wanted)
 
 
 def _row(
@@ -377,7 +428,8 @@ def _profile(
         **durations,
         **_parts_s(simulated, durations["duration_s"]),
         **clients_during(sample, index, duration_s),
-        "before": clients_between(sample, before_s or 0.0, simulated["at_s"]),
+        # Until the first new map the cluster is as it was, though the command is given.
+        "before": clients_between(sample, before_s or 0.0, simulated["map_s"]),
         "after": clients_between(sample, clean_s, end_s),
     }
 
@@ -437,21 +489,23 @@ def _fill(index: int, sample: Sample) -> dict[str, Any]:
 
 
 def _warnings(
-    movements: Sequence[ExactMovement], sample: Sample, whole: _Whole
+    movements: Sequence[ExactMovement],
+    named: Sequence[str],
+    sample: Sample,
+    whole: _Whole,
 ) -> list[str]:
+    """Return warnings about changes that do not end, and about what is not known of them."""
     warnings = []
-    for index, each in enumerate(movements):
+    for name, each in zip(named, movements, strict=True):
         if each.unplaced_groups_count:
             warnings.append(
-                f"change {index} ({each.change.kind}): CRUSH finds too few OSDs for "
+                f"{name}: CRUSH finds too few OSDs for "
                 f"{each.unplaced_groups_count} placement groups"
             )
     clean = [row["clean_s"] is not None for row in sample.rows]
     if len(clean) < len(movements) or not all(clean):
         stuck = clean.index(False) if False in clean else len(clean)
-        warnings.append(
-            f"change {stuck} ({movements[stuck].change.kind}): the cluster does not become clean"
-        )
+        warnings.append(f"{named[stuck]}: the cluster does not become clean")
     if whole.is_sampled(sample):
         warnings.append(
             f"bytes and times are extrapolated from {sample.group_objects_count} of "
@@ -479,17 +533,19 @@ def _log_warnings(
     ]
 
 
-def _fill_warnings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _fill_warnings(
+    rows: Sequence[Mapping[str, Any]], named: Sequence[str]
+) -> list[str]:
     """Return a warning for each change after which an OSD reaches a fill threshold."""
     warnings = []
-    for index, row in enumerate(rows):
+    for name, row in zip(named, rows, strict=True):
         if row["full_ratio_reached"] is None:
             continue
         moment = ""
         if row.get("peak_at_s"):
             moment = f" {duration_text(row['peak_at_s'])} after the command"
         warnings.append(
-            f"change {index} ({row['kind']}): osd.{row['fullest_osd']} reaches "
+            f"{name}: osd.{row['fullest_osd']} reaches "
             f"{row['peak_used_ratio']:.1%}{moment}, above {row['full_ratio_reached']}"
         )
     return warnings

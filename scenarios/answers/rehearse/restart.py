@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.calibration.ledger.duration_errors import duration_interval
-from stripesim.models.coding import RedundancyScheme, parse_scheme
+from stripesim.models.coding import parse_scheme
 from stripesim.models.placement import Movement, OsdWeights
 from stripesim.models.recovery import RecoveryModel, min_size
 from stripesim.scenarios.answers.rehearse.client_effect import (
@@ -27,18 +27,23 @@ from stripesim.scenarios.answers.rehearse.client_effect import (
 )
 from stripesim.scenarios.answers.rehearse.pool_copy import DURATIONS
 from stripesim.scenarios.answers.rehearse.samples import Sample
-from stripesim.scenarios.cells.build import build_cell, build_pool
-from stripesim.scenarios.cells.changes import drained_hosts
+from stripesim.scenarios.cells.build import CellInputs, build_cell, build_pool
+from stripesim.scenarios.cells.changes import drained_hosts, weights_after
 from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.placement import osd_hosts, up_sets
+from stripesim.scenarios.cells.placement import (
+    osd_hosts,
+    padded_osd_hosts,
+    up_sets,
+)
 from stripesim.scenarios.schema.keys import WorkloadSpec, cells
 from stripesim.scenarios.schema.scenario import Scenario
-from stripesim.scenarios.schema.tables import EventSpec, FaultsSpec
+from stripesim.scenarios.schema.tables import ChangeSpec, EventSpec, FaultsSpec
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.groups import State
 from stripesim.sim.ceph.kinds import kind_of
 from stripesim.sim.ceph.pool import Pool
+from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.run import Run, simulate
 
 Floats = npt.NDArray[np.float64]
@@ -70,6 +75,40 @@ _PILOT_S: Final = 0.25
 _RECOVERY_S: Final = (10.0, 40.0, 160.0)
 # Later than any simulated time [s]: no OSD is marked out.
 _NEVER_S: Final = 1e8
+
+
+@dataclass(frozen=True)
+class _ClusterThen:
+    """The cluster once the changes before a restart are made."""
+
+    scenario: Scenario  # With the changes before, for the hosts that they add.
+    weights: OsdWeights  # Of the OSDs by then.
+    pool: Pool
+
+    @classmethod
+    def before(cls, scenario: Scenario, index: int) -> "_ClusterThen":
+        """Return the cluster before a change. Earlier restarts leave it as it was."""
+        earlier = tuple(
+            change for change in scenario.changes[:index] if change.kind != "restart"
+        )
+        then = scenario.replaced(changes=earlier)
+        weights = weights_after(then, padded_osd_hosts(then))
+        scheme = parse_scheme(scenario.schemes[0])
+        pool = build_pool(then, scheme, build_models(then), weights=weights)
+        return cls(then, weights, pool)
+
+    def up_sets(self, later: OsdWeights) -> IntArray:
+        """Return the up set of each placement group after further changes of weights."""
+        return up_sets(self.scenario, self.pool.scheme, self.weights.then(later))
+
+    def inputs_of(self, scenario: Scenario) -> CellInputs:
+        """Build the inputs of the cell of a scenario with other faults or loads on this cluster."""
+        inputs = build_cell(scenario, cells(scenario)[0], weights=self.weights)
+        if inputs.faults is None:
+            return inputs
+        # The changes are made before the run begins.
+        faults = replace(inputs.faults, changes=(), up_sets=self.up_sets)
+        return replace(inputs, faults=faults)
 
 
 @dataclass(frozen=True)
@@ -108,9 +147,18 @@ class _Restart:
 
 
 def rehearse_restart(
-    scenario: Scenario, *, engine: str
+    scenario: Scenario, index: int = 0, *, engine: str
 ) -> tuple[dict[str, Any], list[str]]:
-    """Describe a rolling restart for a scenario whose only change it is.
+    """Describe a rolling restart, on the cluster as it is after the changes before it.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    index
+        Number of the change, whose kind is restart.
+    engine
+        Name of the engine.
 
     Returns
     -------
@@ -128,34 +176,33 @@ def rehearse_restart(
     anyway, :math:`q` may be larger. Recovery in :math:`m` simulated seconds takes :math:`m / q` in the
     whole. A host with another number of shards takes proportionally longer.
     """
-    (change,) = scenario.changes
+    change = scenario.changes[index]
     if scenario.workload.kind in ("trace", "s3"):
         wanted = "closed or open, with changes of kind restart"
         if scenario.workload.is_s3:
             wanted += "; `stripesim run` with [[faults.events]] and return_s restarts a host under s3"
         raise scenario.problem("workload.kind", scenario.workload.kind, wanted)
     downtime_s = change.downtime_s or DOWNTIME_S
-    scheme = parse_scheme(scenario.schemes[0])
-    pool = build_pool(scenario.replaced(changes=()), scheme, build_models(scenario))
-    layout = _layout(scenario, pool, scheme)
+    cluster = _ClusterThen.before(scenario, index)
+    layout = _layout(cluster, _hosts(scenario, index, cluster.pool))
     busiest = int(np.argmax(layout.shards_counts))
     restart = _simulated(
-        scenario,
+        cluster,
         layout.hosts[busiest],
         downtime_s,
-        layout.shards_counts[busiest] / pool.cluster.groups,
+        layout.shards_counts[busiest] / cluster.pool.cluster.groups,
         engine,
     )
     rows = _host_rows(layout, busiest, restart, downtime_s)
     recovery_s = None
     if rows[busiest]["duration_s"] is not None:
         recovery_s = rows[busiest]["duration_s"] - downtime_s
-    moved, out_warnings = _moved_when_out(scenario, layout, downtime_s)
+    moved, out_warnings = _moved_when_out(cluster, change, layout, downtime_s)
     durations: dict[str, float | None] = dict.fromkeys(DURATIONS)
     if not out_warnings:
         durations = _durations_s(rows, downtime_s)
     objects_count = sum(row["degraded_objects"] for row in rows)
-    shard_bytes = kind_of(pool).shard_bytes
+    shard_bytes = kind_of(cluster.pool).shard_bytes
     recovery = restart.result.row.faults.recovery if restart.result.row.faults else None
     assert recovery is not None
     per_shard = objects_count / max(1, restart.objects_count)
@@ -186,15 +233,15 @@ def rehearse_restart(
         }
     ]
     warnings = [*out_warnings, *_warnings(layout, restart, downtime_s)]
-    return row, warnings
+    return row, [f"change {index} (restart): {line}" for line in warnings]
 
 
-def _layout(scenario: Scenario, pool: Pool, scheme: RedundancyScheme) -> _Layout:
+def _layout(cluster: _ClusterThen, hosts: Sequence[int]) -> _Layout:
     """Count placement groups and shards on each host that restarts."""
-    cluster = pool.cluster
-    hosts = _hosts(scenario, cluster.osd_hosts)
-    present = cluster.acting != NO_OSD
-    host_of = cluster.osd_hosts[np.where(present, cluster.acting, 0)]
+    scheme = cluster.pool.scheme
+    acting = cluster.pool.cluster.acting
+    present = acting != NO_OSD
+    host_of = cluster.pool.cluster.osd_hosts[np.where(present, acting, 0)]
     least = min_size(kind=scheme.kind, k=scheme.k, width=scheme.width)
     groups, shards, inactive = [], [], []
     for host in hosts:
@@ -203,64 +250,64 @@ def _layout(scenario: Scenario, pool: Pool, scheme: RedundancyScheme) -> _Layout
         groups.append(int(on_host.any(axis=1).sum()))
         shards.append(int(on_host.sum()))
         inactive.append(int((on_host.any(axis=1) & (left < least)).sum()))
-    return _Layout(hosts, tuple(groups), tuple(shards), tuple(inactive))
+    return _Layout(tuple(hosts), tuple(groups), tuple(shards), tuple(inactive))
 
 
 def _moved_when_out(
-    scenario: Scenario, layout: _Layout, downtime_s: float
+    cluster: _ClusterThen, change: ChangeSpec, layout: _Layout, downtime_s: float
 ) -> tuple[dict[str, int], list[str]]:
     """Return the PGs and shards that move if OSDs are marked out meanwhile, and a warning."""
     none = {"pgs_moved": 0, "shards_moved": 0}
-    (change,) = scenario.changes
-    models = build_models(scenario)
-    limits = limits_of(scenario, rotational=models.ssd.rotational)
+    rotational = cluster.pool.cluster.models.ssd.rotational
+    limits = limits_of(cluster.scenario, rotational=rotational)
     out_s = limits.down_out_interval_ns / 1e9
     if change.noout or downtime_s <= out_s:
         return none, []
-    quiet = scenario.replaced(changes=())
-    scheme = parse_scheme(scenario.schemes[0])
-    before = up_sets(quiet, scheme)
-    hosts = osd_hosts(quiet)
+    before = cluster.up_sets(OsdWeights())
+    hosts = osd_hosts(cluster.scenario)
     movements = []
     for host in layout.hosts:
         out = tuple(np.flatnonzero(hosts == host).tolist())
-        after = up_sets(quiet, scheme, OsdWeights(out=out))
-        is_replicated = scheme.kind == "replicated"
+        after = cluster.up_sets(OsdWeights(out=out))
+        is_replicated = cluster.pool.scheme.kind == "replicated"
         movements.append(Movement.between(before, after, is_replicated=is_replicated))
     moved = {
         "pgs_moved": sum(each.groups_count for each in movements),
         "shards_moved": sum(each.shards_count for each in movements),
     }
     words = (
-        f"change 0 (restart): without noout, OSDs are out after {out_s:g} s (mon_osd_down_out_interval): "
+        f"without noout, OSDs are out after {out_s:g} s (mon_osd_down_out_interval): "
         f"{moved['shards_moved']:,} shards move away and back; set noout, or keep hosts down for less"
     )
     return moved, [words]
 
 
-def _hosts(scenario: Scenario, osd_hosts: npt.NDArray[np.int64]) -> tuple[int, ...]:
-    """Return the hosts that restart, all of them unless the change names some."""
-    if scenario.changes[0].hosts is None:
-        return tuple(range(int(osd_hosts.max()) + 1))
-    return tuple(dict.fromkeys(drained_hosts(scenario, 0)))
+def _hosts(scenario: Scenario, index: int, pool: Pool) -> tuple[int, ...]:
+    """Return the hosts that restart: those that the change names, or else all with shards of the pool."""
+    if scenario.changes[index].hosts is not None:
+        return tuple(dict.fromkeys(drained_hosts(scenario, index)))
+    acting = pool.cluster.acting
+    hosts = pool.cluster.osd_hosts[acting[acting != NO_OSD]]
+    return tuple(np.unique(hosts).tolist())
 
 
 def _simulated(
-    scenario: Scenario,
+    cluster: _ClusterThen,
     host: int,
     downtime_s: float,
     shards_share: float,
     engine: str,
 ) -> _Restart:
     """Simulate the short restart of one host."""
-    part = _part_of(scenario, downtime_s, shards_share, engine)
+    scenario = cluster.scenario
+    part = _part_of(cluster, downtime_s, shards_share, engine)
     short_s = part.downtime * downtime_s
     stop_s = _QUIET_S
     back_s = stop_s + short_s
     for recovery_s in _RECOVERY_S:
         until_s = back_s + recovery_s + _QUIET_S
         compressed = _compressed(scenario, part.objects, host, stop_s, back_s, until_s)
-        inputs = build_cell(compressed, cells(compressed)[0])
+        inputs = cluster.inputs_of(compressed)
         assert inputs.faults is not None
         model = _shorter_logs(inputs.faults.model, part.downtime)
         inputs = replace(inputs, faults=replace(inputs.faults, model=model))
@@ -272,28 +319,30 @@ def _simulated(
 
 
 def _part_of(
-    scenario: Scenario, downtime_s: float, shards_share: float, engine: str
+    cluster: _ClusterThen, downtime_s: float, shards_share: float, engine: str
 ) -> _SimulatedPart:
     """Choose the part of the downtime and of the written objects to simulate.
 
     `shards_share` is the mean number of shards of an object on the host.
     """
+    scenario = cluster.scenario
     downtime = min(1.0, _DOWNTIME_MIN_S / downtime_s)
     objects_count = scenario.images_bytes / scenario.cluster.object_bytes
-    writes_count = _writes_per_s(scenario, engine) * downtime_s
+    writes_count = _writes_per_s(cluster, engine) * downtime_s
     enough = OBJECTS_MAX / max(shards_share, 1e-9) / objects_count
     most = downtime * writes_count / objects_count / _WRITES_OF_ALL
     return _SimulatedPart(downtime, min(1.0, max(downtime, min(enough, most))))
 
 
-def _writes_per_s(scenario: Scenario, engine: str) -> float:
+def _writes_per_s(cluster: _ClusterThen, engine: str) -> float:
     """Simulate the clients without a restart; return their rate of writes [1/s]."""
+    scenario = cluster.scenario
     loads = tuple(
         load.replaced(duration_s=_PILOT_S, requests=None) for load in scenario.workloads
     )
     only = scenario.workload.replaced(duration_s=_PILOT_S, requests=None)
-    quiet = scenario.replaced(changes=(), faults=None, workload=only, workloads=loads)
-    inputs = build_cell(quiet, cells(quiet)[0])
+    quiet = scenario.replaced(faults=None, workload=only, workloads=loads)
+    inputs = replace(cluster.inputs_of(quiet), faults=None)
     result = simulate(**vars(inputs), seed=scenario.seed, engine=engine).accepted()
     requested = result.requested
     return float((requested.done & requested.is_write).sum()) / _PILOT_S
@@ -322,7 +371,6 @@ def _compressed(
         )
 
     return scenario.with_cluster(stored_bytes=None).replaced(
-        changes=(),
         faults=faults,
         workload=shorter(scenario.workload),
         workloads=tuple(shorter(load) for load in scenario.workloads),
@@ -503,20 +551,19 @@ def _sample(scenario: Scenario, restart: _Restart) -> Sample:
 
 def _warnings(layout: _Layout, restart: _Restart, downtime_s: float) -> list[str]:
     """Return what an operator must know before the restart."""
-    where = "change 0 (restart)"
     warnings = []
     worst = int(np.argmax(layout.inactive_counts))
     if layout.inactive_counts[worst]:
         warnings.append(
-            f"{where}: while host {layout.hosts[worst]} is down, {layout.inactive_counts[worst]} placement "
+            f"while host {layout.hosts[worst]} is down, {layout.inactive_counts[worst]} placement "
             f"groups have fewer than min_size members and serve no clients for {downtime_s:g} s"
         )
     if not math.isfinite(restart.clean_s):
-        warnings.append(f"{where}: the cluster does not become clean")
+        warnings.append("the cluster does not become clean")
     assert restart.result.timeline is not None
     if any(restart.result.timeline["pg_states"].get(State.BACKFILLING, ())):
         warnings.append(
-            f"{where}: clients write more meanwhile than the logs of placement groups hold, so the host "
+            "clients write more meanwhile than the logs of placement groups hold, so the host "
             "comes back by backfill: a shorter downtime recovers by the log"
         )
     return warnings

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -28,16 +28,19 @@ from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.run import Run, simulate
 
 # Longest and shortest time to measure clients without recovery, before each change and after the last one
-# [ns], and the requests that suffice [count].
+# [ns], and the requests that suffice [count]. Ten parts of 800 requests give the interval of the p99.
 _QUIET_MAX_NS: Final = 2_000_000_000
 _QUIET_MIN_NS: Final = 200_000_000
-_QUIET_REQUESTS: Final = 20_000
+_QUIET_REQUESTS: Final = 8_000
 # Longest time to simulate, in multiples of the changes' duration without clients.
 _LONGEST: Final = 8
 #: Maximum number of object shards that the changes of one simulation move [count].
 SHARDS_MAX: Final = 4_000
 #: Requests of clients that one simulation should not exceed [count].
 REQUESTS_MAX: Final = 300_000
+#: Uses of resources by those requests that one simulation should not exceed [count], about ten seconds of a
+#: slow processor. A small write under a wide code has hundreds.
+USES_MAX: Final = 25_000_000
 # Minimum number of objects to simulate per PG.
 _GROUP_OBJECTS_MIN: Final = 4
 # Width of the bins of series over time [ns].
@@ -160,10 +163,10 @@ def sample_size(
     most = max(_GROUP_OBJECTS_MIN, SHARDS_MAX // max(1, shards_count))
     count = max(1, min(most, round(per_group)))
     quiet_ns = _QUIET_MAX_NS
-    rate_per_s = 0.0
+    clients = _NO_LOAD
     if inputs.until_ns is not None:
-        rate_per_s = _rate_per_s(inputs, scenario.seed, engine)
-        enough_ns = round(_QUIET_REQUESTS / rate_per_s * 1e9)
+        clients = _pilot(inputs, scenario.seed, engine)
+        enough_ns = round(_QUIET_REQUESTS / clients.rate_per_s * 1e9)
         quiet_ns = min(_QUIET_MAX_NS, max(_QUIET_MIN_NS, enough_ns))
     faults = _faults_of(scenario, inputs, drives, count, quiet_ns)
     alone = _alone(inputs, faults, scenario.seed, engine)
@@ -175,7 +178,7 @@ def sample_size(
         alone_ns = round(max(clean_s) * 1e9)
     moving_ns = sum(_moving_ns(row) for row in rows)
     fixed_ns = max(0, alone_ns - moving_ns)
-    room_ns = REQUESTS_MAX / max(rate_per_s, 1e-9) * 1e9 - fixed_ns
+    room_ns = clients.affordable_s * 1e9 - fixed_ns
     if room_ns < moving_ns:
         fewer = max(_GROUP_OBJECTS_MIN, int(count * max(0.0, room_ns) / moving_ns))
         fewer = min(count, fewer)
@@ -247,11 +250,33 @@ def _faults_of(
     )
 
 
-def _rate_per_s(inputs: CellInputs, seed: int, engine: str) -> float:
-    """Return the rate of clients on the cluster without changes, at least 1 [1/s]."""
+class _Clients(NamedTuple):
+    """The requests of clients on the cluster without changes."""
+
+    rate_per_s: float
+    uses_per_request: float
+
+    @property
+    def affordable_s(self) -> float:
+        """Time whose requests one simulation should not exceed [s]."""
+        if not self.rate_per_s:
+            return math.inf
+        affordable = min(REQUESTS_MAX, USES_MAX / self.uses_per_request)
+        return affordable / self.rate_per_s
+
+
+_NO_LOAD: Final = _Clients(rate_per_s=0.0, uses_per_request=1.0)
+
+
+def _pilot(inputs: CellInputs, seed: int, engine: str) -> _Clients:
+    """Simulate the clients for a short time on the cluster without changes."""
     quiet = replace(inputs, faults=None, until_ns=_PILOT_NS)
     pilot = simulate(**vars(quiet), seed=seed, engine=engine)
-    return max(1.0, float(pilot.requested.done.sum()) / (_PILOT_NS / 1e9))
+    done = float(pilot.requested.done.sum())
+    return _Clients(
+        rate_per_s=max(1.0, done / (_PILOT_NS / 1e9)),
+        uses_per_request=max(1.0, pilot.uses / max(1.0, done)),
+    )
 
 
 def _moving_ns(row: Mapping[str, Any]) -> int:

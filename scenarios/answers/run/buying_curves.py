@@ -8,10 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
+import numpy as np
+
 from stripesim.models.documents import Documented
 from stripesim.scenarios.answers.run.advise import CELLS_MAX, REPLICATIONS
 from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.placement import osd_hosts
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.forms.capacity import drives_of
 from stripesim.scenarios.forms.prices import cost_of
@@ -119,7 +122,7 @@ def _core_steps(scenario: Scenario) -> Iterator[PurchaseStep]:
     for count in CORES_PER_OSD:
         if count == _own_cores(scenario):
             continue
-        of_host = count * cluster.osds_per_host
+        of_host = round(count * _osds_of_host(scenario))
         keys = {"cores_per_host": of_host}
         if cluster.cores_per_osd is not None:
             keys = {
@@ -132,8 +135,25 @@ def _core_steps(scenario: Scenario) -> Iterator[PurchaseStep]:
 def _own_cores(scenario: Scenario) -> float:
     """Return the cores of each OSD: its own, or its share of those of a host."""
     cluster = scenario.cluster
-    shared = cluster.cores_per_host * cluster.host_count / cluster.osd_count
-    return cluster.cores_per_osd or shared
+    return cluster.cores_per_osd or cluster.cores_per_host / _osds_of_host(scenario)
+
+
+def _counted(scenario: Scenario) -> Scenario:
+    """Return a scenario whose counts are those of its CRUSH map, for prices."""
+    cluster = scenario.cluster
+    if cluster.crush_map is None or not isinstance(cluster.hosts, int):
+        return scenario
+    return scenario.with_cluster(
+        hosts=int(osd_hosts(scenario).max()) + 1,
+        osds_per_host=round(_osds_of_host(scenario)),
+    )
+
+
+def _osds_of_host(scenario: Scenario) -> float:
+    """Return the mean number of OSDs of a host [count]. A CRUSH map has its own."""
+    hosts = osd_hosts(scenario)
+    known = hosts[hosts >= 0]
+    return float(len(known) / len(np.unique(known)))
 
 
 def simulations(scenario: Scenario, *, replications: int = REPLICATIONS) -> int:
@@ -283,12 +303,13 @@ def _cost(scenario: Scenario, changed: Scenario) -> float | None:
     models = build_models(changed)
     drives = drives_of(changed, models)
     drive_bytes = 0.0 if drives.capacity is None else drives.capacity.drive_bytes
+    owned = _counted(scenario).cluster
 
     def price(candidate: Scenario) -> float:
         return cost_of(
-            candidate,
-            scenario.cluster,
-            scenario.cluster.host_count,
+            _counted(candidate),
+            owned,
+            owned.host_count,
             prices,
             drive_bytes=drive_bytes,
             drives_per_osd=drives.per_osd,
@@ -342,4 +363,7 @@ def _smallest_with_most(bought: Sequence[Mapping[str, Any]]) -> Mapping[str, Any
 
 def _step_text(point: Mapping[str, Any]) -> str:
     gain = rate_text(point["iops_gain"])
+    low, high = point["iops_gain_low"], point.get("iops_gain_high")
+    if low is not None and high is not None:
+        gain += f" ± {rate_text((high - low) / 2)}"
     return f"{point['resource']} {number_text(point['amount'])}, +{gain} requests/s"

@@ -89,11 +89,16 @@ class _Unit(NamedTuple):
 
 
 def draw_rehearsal(document: Mapping[str, Any]) -> dict[str, CaptionedFigure]:
-    """Draw the figures of a rehearsal, by file stem: ``timeline``, ``trade-off`` and ``restart``."""
+    """Draw the figures of a rehearsal, by file stem: ``timeline``, ``trade-off`` and ``restart``.
+
+    Beside other changes, the stem of a restart has its number (``restart-2``).
+    """
     figures = {}
-    change = document["changes"][0]
-    if change["kind"] == "restart" and change["duration_s"] is not None:
-        figures["restart"] = drawn(_restart_figure(change))
+    changes = document["changes"]
+    for number, change in enumerate(changes):
+        if change["kind"] == "restart" and change["duration_s"] is not None:
+            stem = "restart" if len(changes) == 1 else f"restart-{number}"
+            figures[stem] = drawn(_restart_figure(change))
     if document["timeline"] is not None:
         figures["timeline"] = drawn(_timeline_figure(document))
     if document["trade_off"] is not None:
@@ -117,8 +122,9 @@ def _timeline_figure(document: Mapping[str, Any]) -> FigureSpec:
         replace(panel, x=time, layers=[*panel.layers, *begin_lines])
         for _, panel in sized
     ]
-    changes = document["changes"]
-    panels[0] = _with_changes(panels[0], changes, begins)
+    # Restarts have figures of their own.
+    moving = [each for each in document["changes"] if each["kind"] != "restart"]
+    panels[0] = _with_changes(panels[0], moving, begins)
     return FigureSpec(
         size=(11.5, 1.0 + 2.1 * sum(heights)),
         panels=panels,
@@ -437,7 +443,8 @@ def _edges(timeline: Mapping[str, Any]) -> Floats:
 
 def _timeline_caption(document: Mapping[str, Any]) -> str:
     timeline = document["timeline"]
-    total_s = sum(change["duration_s"] or 0.0 for change in document["changes"])
+    moving = (each for each in document["changes"] if each["kind"] != "restart")
+    total_s = sum(change["duration_s"] or 0.0 for change in moving)
     text = f"The changes over time with the cluster's own settings, {duration_text(total_s)} in all. "
     if timeline["fill"] is not None:
         peak = max(change["peak_used_ratio"] or 0.0 for change in document["changes"])
