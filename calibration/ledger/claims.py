@@ -67,6 +67,11 @@ class Claim:
     statement: str
     disputed: str | None = None
 
+    @property
+    def is_blank(self) -> bool:
+        """True if the source states no value for a number, so that a simulated one is a prediction."""
+        return self.published is None and self.compare == "value"
+
 
 def load_claims(
     source: Path | Traversable, *, disputed: Path | Traversable | None = None
