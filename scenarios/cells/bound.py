@@ -47,7 +47,7 @@ class Bound(NamedTuple):
 
 
 def fastest_models(scenario: Scenario) -> Models:
-    """Return the models at the highest rate: the longer the queue that a disk sorts, the less its head moves."""
+    """Return the models at the highest rate: disks that sort long queues."""
     models = build_models(scenario)
     if isinstance(models.ssd, HddModel) and scenario.workload.is_s3:
         return replace(models, ssd=models.ssd.queued(QUEUE_MAX))
