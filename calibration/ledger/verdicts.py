@@ -184,8 +184,8 @@ def _judge_one(claim: Claim, simulated: Simulated, reason: str | None) -> Entry:
         return _without_value(claim, reason)
     if claim.is_blank and numbers is not None:
         got = repr(claim.published_text) if claim.published_text else "nothing"
-        why = f"value: got {got}, wanted a number: a prediction, without verdict"
-        return Entry(claim, numbers, text, None, None, None, "not-derivable", why)
+        unjudged = f"value: got {got}, wanted a number: a prediction, without verdict"
+        return Entry(claim, numbers, text, None, None, None, "not-derivable", unjudged)
     if claim.compare in ("ordering", "trend", "text"):
         right = _same_words(claim, numbers, text) if holds is None else holds
         verdict, why = _verdict(claim, right, None, None, claim.tolerance)

@@ -156,7 +156,7 @@ def _number(text: str, *patterns: str) -> int | None:
 class _Drives(NamedTuple):
     """Drives of a host, and the words beside their size."""
 
-    count: int
+    per_host: int
     words: str
     have_others_beside: bool  #: True if other drives hold their log or their keys
 
@@ -188,7 +188,7 @@ def _osds_per_host(text: str, hosts: int, drives: _Drives | None) -> int:
         return osds // hosts
     if drives is None:
         raise NotComputedError("number and kind of drives are not stated")
-    return drives.count
+    return drives.per_host
 
 
 def _drive_set(text: str, drives: _Drives | None) -> str:
