@@ -175,7 +175,8 @@ def failure(scenario: Scenario, settings: Settings, should_stop: ShouldStop) -> 
         assert numbers is not None
         states = timeline["pg_states"]
         clean = states["active+clean"]
-        pgs = scenario.cluster.pg_num
+        # All are clean at first, those of bucket indexes too.
+        pgs = clean[0]
         yield {
             "time_s": timeline["foreground"]["time_s"],
             "p99_ns": timeline["foreground"]["latency_p99_ns"],
