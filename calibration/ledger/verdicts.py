@@ -535,7 +535,7 @@ def _table(title: str, entries: Iterable[Entry]) -> Table:
             claim.id,
             escape(claim.locus),
             statement,
-            escape(f"{claim.published_text} {claim.unit}".strip()),
+            escape(claim.published_words),
             escape(simulated),
             error,
             f"[{colours[entry.verdict]}]{entry.verdict}[/]",
