@@ -67,6 +67,18 @@ class Claim:
     statement: str
     disputed: str | None = None
 
+    @property
+    def is_blank(self) -> bool:
+        """True if the source states no value for a number, so that a simulated one is a prediction."""
+        return self.published is None and self.compare == "value"
+
+    @property
+    def published_words(self) -> str:
+        """The value with its unit, a dash if the source states none."""
+        if self.is_blank and not self.published_text:
+            return "–"
+        return f"{self.published_text} {self.unit}".strip()
+
 
 def load_claims(
     source: Path | Traversable, *, disputed: Path | Traversable | None = None

@@ -144,6 +144,9 @@ def judge(
     - `ordering`, `trend`, `text`: the simulated words equal the published ones, ignoring case. True and False
     are
       verdicts in themselves.
+
+    A claim that is compared by `value` and has no published value is not judged: its simulated value is a
+    prediction.
     """
     claims = tuple(claims)
     known = {claim.id for claim in claims}
@@ -154,9 +157,7 @@ def judge(
     ]
     entries = []
     for claim in claims:
-        reason = (reasons or {}).get(
-            claim.id, "the study computes no value for this row"
-        )
+        reason = (reasons or {}).get(claim.id)
         try:
             entries.append(_judge_one(claim, simulated.get(claim.id), reason))
         except MeasuredError as fault:
@@ -175,12 +176,16 @@ def judge(
     return Ledger(entries=tuple(entries), parameters=rows, groups=dict(groups or {}))
 
 
-def _judge_one(claim: Claim, simulated: Simulated, reason: str) -> Entry:
+def _judge_one(claim: Claim, simulated: Simulated, reason: str | None) -> Entry:
     if simulated is None:
         return _without_value(claim, reason)
     numbers, text, holds = _split(simulated)
     if numbers is None and text is None:
         return _without_value(claim, reason)
+    if claim.is_blank and numbers is not None:
+        got = repr(claim.published_text) if claim.published_text else "nothing"
+        unjudged = f"value: got {got}, wanted a number: a prediction, without verdict"
+        return Entry(claim, numbers, text, None, None, None, "not-derivable", unjudged)
     if claim.compare in ("ordering", "trend", "text"):
         right = _same_words(claim, numbers, text) if holds is None else holds
         verdict, why = _verdict(claim, right, None, None, claim.tolerance)
@@ -199,8 +204,9 @@ def _judge_one(claim: Claim, simulated: Simulated, reason: str) -> Entry:
     return Entry(claim, numbers, text, error, kind, tolerance, verdict, why)
 
 
-def _without_value(claim: Claim, reason: str) -> Entry:
+def _without_value(claim: Claim, reason: str | None) -> Entry:
     tolerance = claim.tolerance
+    reason = reason or "the study computes no value for this row"
     return Entry(claim, None, None, None, None, tolerance, "not-derivable", reason)
 
 
@@ -430,6 +436,9 @@ class Ledger(Documented):
     def laid_out(self, *, everything: bool = False) -> Group:
         """Lay out counted rows and the summary for a terminal; `everything` adds rows that do not count."""
         parts: list[RenderableType] = []
+        predicted = [entry for entry in self.entries if entry.claim.is_blank]
+        if predicted and not everything:
+            parts.append(_table("Predicted: no published value", predicted))
         for title, roles in SECTIONS:
             entries = [entry for entry in self.entries if entry.claim.role in roles]
             if entries and (everything or roles[0] in COUNTED_ROLES):
@@ -526,7 +535,7 @@ def _table(title: str, entries: Iterable[Entry]) -> Table:
             claim.id,
             escape(claim.locus),
             statement,
-            escape(f"{claim.published_text} {claim.unit}".strip()),
+            escape(claim.published_words),
             escape(simulated),
             error,
             f"[{colours[entry.verdict]}]{entry.verdict}[/]",

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from stripesim.models.coding import parse_scheme
+from stripesim.models.hdd import QUEUE_MAX, HddModel
 from stripesim.models.placement import pgs_of_objects
 from stripesim.scenarios.cells.build import build_cell, build_loads, build_pool
 from stripesim.scenarios.cells.models import build_models
@@ -45,6 +46,14 @@ class Bound(NamedTuple):
     why: str  #: Servers, service time per request and imbalance, in a sentence
 
 
+def fastest_models(scenario: Scenario) -> Models:
+    """Return the models at the highest rate: disks that sort long queues."""
+    models = build_models(scenario)
+    if isinstance(models.ssd, HddModel) and scenario.workload.is_s3:
+        return replace(models, ssd=models.ssd.queued(QUEUE_MAX))
+    return models
+
+
 def bounds_of(scenario: Scenario, scheme: str) -> tuple[Bound, ...]:
     """Return the rate that each resource sustains for one scheme, lowest first.
 
@@ -68,7 +77,7 @@ def bounds_of(scenario: Scenario, scheme: str) -> tuple[Bound, ...]:
     ValueError
         If the cluster cannot be built. The message names the key.
     """
-    models = build_models(scenario)
+    models = fastest_models(scenario)
     per_cell = [
         bounds_of_cell(scenario, cell, models)
         for cell in cells(scenario)

@@ -79,6 +79,7 @@ def _limit(row: Mapping[str, Any]) -> str:
     return f"{name} {100 * highest:.0f} %"
 
 
+_RATE: Final = _number("iops", rank=4)
 _SHOWN: Final[Sequence[_Shown]] = (
     *(
         _Shown(key, _text(key), justify="left")
@@ -86,7 +87,7 @@ _SHOWN: Final[Sequence[_Shown]] = (
     ),
     _Shown("block", block_text),
     _Shown("phase", _text("phase"), justify="left"),
-    _number("iops", rank=4),
+    _RATE,
     _number("throughput_bytes_per_s"),
     _number("latency_mean_ns"),
     _number("latency_p99_ns", rank=1),
@@ -137,15 +138,28 @@ def with_phases(rows: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(listed, infer_schema_length=None)
 
 
-def result_table(rows: pl.DataFrame, console: Console) -> Table:
+#: Rows of objects: the size is theirs, requests are no IOPS, and all are random.
+_SHOWN_OF_OBJECTS: Final = tuple(
+    {
+        "block": column._replace(header="object"),
+        _RATE.header: _RATE._replace(header="rate\n[1/s]", rank=0),
+    }.get(column.header, column)
+    for column in _SHOWN
+    if column.header != "pattern"
+)
+
+
+def result_table(
+    rows: pl.DataFrame, console: Console, *, of_objects: bool = False
+) -> Table:
     """Lay out result rows as a table that fits a console, without the least important columns if need be.
 
-    The percentage after the bottleneck is its utilisation. In the phase "recovering" the bottleneck is the
-    limit of the recovery. Requests blocked by peering, leases or `min_size` have their own column. Missing
-    values show as "–".
+    `of_objects` is True for requests for objects in buckets. The percentage after the bottleneck is its
+    utilisation. In the phase "recovering" the bottleneck is the limit of the recovery. Requests blocked by
+    peering, leases or `min_size` have their own column. Missing values show as "–".
     """
     rows = with_phases(rows)
-    columns = every = _columns_of(rows)
+    columns = every = _columns_of(rows, of_objects)
     unlimited = console.options.update(width=10_000)
     while True:
         table = _table(rows, columns, left_out=len(every) - len(columns))
@@ -157,16 +171,17 @@ def result_table(rows: pl.DataFrame, console: Console) -> Table:
         columns = [column for column in columns if column.rank != rank]
 
 
-def _columns_of(rows: pl.DataFrame) -> list[_Shown]:
+def _columns_of(rows: pl.DataFrame, of_objects: bool) -> list[_Shown]:
     """Return the columns of the table, without the optional ones that the rows lack."""
     missing = {"workload", "phase", "blocked"} - set(rows.columns)
-    return [column for column in _SHOWN if column.header not in missing]
+    shown = _SHOWN_OF_OBJECTS if of_objects else _SHOWN
+    return [column for column in shown if column.header not in missing]
 
 
-def html_table(rows: pl.DataFrame) -> str:
-    """Write result rows as an HTML table, for notebooks."""
+def html_table(rows: pl.DataFrame, *, of_objects: bool = False) -> str:
+    """Write result rows as an HTML table, for notebooks. `of_objects` is that of `result_table`."""
     rows = with_phases(rows)
-    columns = _columns_of(rows)
+    columns = _columns_of(rows, of_objects)
     heads = "".join(f"<th>{html.escape(column.header)}</th>" for column in columns)
     lines = [
         "".join(f"<td>{html.escape(column.write(row))}</td>" for column in columns)

@@ -150,7 +150,7 @@ def _claim(entry: Entry) -> dict[str, Any]:
             for note in (entry.reason, claim.disputed and f"disputed: {claim.disputed}")
             if note
         ],
-        "published": f"{claim.published_text} {claim.unit}".strip(),
+        "published": claim.published_words,
         "simulated": _simulated(entry),
         "error": _error_text(entry, percent=percent),
         "allowed": _allowed_text(entry, percent=percent),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import TypeVar
 
@@ -33,9 +35,9 @@ class PublishedRow(ABC):
     note: str
 
     @property
-    def published(self) -> float:
-        """The number."""
-        return float(self.value)
+    def published(self) -> float | None:
+        """The number, or None if the cell has none."""
+        return _number_of(self.value)
 
     @property
     @abstractmethod
@@ -63,7 +65,10 @@ class PublishedRow(ABC):
         return f"{self.scheme}, {self.threads}"
 
     def claim(self, study: str, tolerance: float) -> Claim:
-        """Return the claim that a simulated value is the number of the row, within a tolerance [1]."""
+        """Return the claim that a simulated value is the number of the row, within a tolerance [1].
+
+        A row without a number cannot be judged, and does not count.
+        """
         return Claim(
             id=self.claim_id,
             paper=study,
@@ -78,7 +83,7 @@ class PublishedRow(ABC):
             published_text=self.value,
             unit=self.unit,
             kind="exact",
-            role=self.role,
+            role="not-derivable" if self.published is None else self.role,
             compare="value",
             tolerance=tolerance,
             note=self.note,
@@ -89,14 +94,8 @@ class PublishedRow(ABC):
 AnyRow = TypeVar("AnyRow", bound=PublishedRow)
 
 
-def published_rows(
-    source: Source,
-    kind: type[AnyRow],
-    *,
-    is_valid: Callable[[float], bool] = lambda value: True,
-    wanted: str = "a number",
-) -> tuple[AnyRow, ...]:
-    """Return the rows of a table.
+def published_rows(source: Source, kind: type[AnyRow]) -> tuple[AnyRow, ...]:
+    """Return the rows of a table. A row without a number in ``value`` is a prediction.
 
     Parameters
     ----------
@@ -104,25 +103,24 @@ def published_rows(
         The table, as a CSV file.
     kind
         Class of the rows.
-    is_valid, wanted
-        Test of a value, and what it asks for in words.
 
     Raises
     ------
     MeasuredError
-        If the file cannot be read, columns are missing or values are invalid, with a problem for each.
+        If the file cannot be read, columns are missing, or an id is missing or not unique, with a problem
+        for each.
     """
     problems: list[Problem] = []
     columns = [field.name for field in fields(kind)]
-    rows = []
+    rows: dict[str, AnyRow] = {}
     for row in read_rows(source, columns, problems):
-        if not _has_value(row.words("value"), is_valid):
-            row.refuse("value", wanted)
-            continue
-        rows.append(kind(**{name: row.words(name) for name in columns}))
+        name = row.text("id")
+        if name in rows:
+            row.refuse("id", "each id once")
+        rows[name] = kind(**{column: row.words(column) for column in columns})
     if problems:
         raise MeasuredError(*problems)
-    return tuple(rows)
+    return tuple(rows.values())
 
 
 def simulated_values(
@@ -139,8 +137,11 @@ def simulated_values(
     return values, reasons
 
 
-def _has_value(text: str, is_valid: Callable[[float], bool]) -> bool:
+def _number_of(text: str) -> float | None:
+    """Return a number of at least 0, with or without commas between thousands, or None."""
+    grouped = re.fullmatch(r"\d{1,3}(,\d{3})+(\.\d+)?", text)
     try:
-        return is_valid(float(text))
+        number = float(text.replace(",", "") if grouped else text)
     except ValueError:
-        return False
+        return None
+    return number if 0 <= number < math.inf else None

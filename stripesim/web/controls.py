@@ -159,15 +159,15 @@ def groups(own: OwnSets = OwnSets()) -> tuple[ControlGroup, ...]:  # noqa: B008 
             (
                 Control(
                     "block_kib",
-                    "Request size [KiB]",
+                    "Request or object size [KiB]",
                     low=0.5,
-                    high=4096,
+                    high=65_536,
                     scope="both",
                     stops=_KIB,
                 ),
                 Control(
                     "read_percent",
-                    "Reads [%]",
+                    "Reads or GETs [%]",
                     low=0,
                     high=100,
                     scope="both",
@@ -291,7 +291,7 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
         "parameters": cluster.parameters,
         "pg_num": cluster.pg_num,
         "failure_domain": domain,
-        "block_kib": load.block_sizes_bytes[0] / 1024,
+        "block_kib": _size_bytes(load) / 1024,
         "read_percent": 100 * _read_fraction(load),
         "arrivals": BY_RATE,
         "rate_per_s": rate_of(base) or RATE_PER_S,
@@ -317,13 +317,25 @@ def _first_of(values: Sequence[str], default: str) -> str:
     return next(iter(values), default)
 
 
+def _size_bytes(load: WorkloadSpec) -> float:
+    """Return the size of a request, of objects the first one, or the mean of a histogram [B]."""
+    if not load.is_s3:
+        return load.block_sizes_bytes[0]
+    if load.size_shares is None:
+        return load.object_sizes_bytes[0]
+    return load.mean_object_bytes
+
+
 def _read_fraction(load: WorkloadSpec) -> float:
+    """Return the part of reads, or of GETs among GETs and PUTs."""
     if load.read_fraction is not None:
         return load.read_fraction
-    if load.ops == ("write",):
-        return 0.0
-    if load.ops == ("read",):
-        return 1.0
+    if len(load.ops) == 1:
+        return float(load.ops[0] in ("read", "get"))
+    if load.op_shares is not None:
+        shares = dict(zip(load.used_ops, load.op_shares, strict=True))
+        moved = shares.get("get", 0.0) + shares.get("put", 0.0)
+        return shares.get("get", 0.0) / moved if moved else _READ_FRACTION
     return _READ_FRACTION
 
 

@@ -60,8 +60,9 @@ _END_S: Final = 20.0
 #: Requests of a timeline or of a second of a rehearsal, at most. Above, the load is scaled down.
 _TIMELINE_REQUESTS_MAX: Final = 20_000
 _REHEARSAL_PER_S_MAX: Final = 500.0
-#: Data in the images of a timeline, enough to see its recovery [B].
+#: Data of a timeline, enough to see its recovery [B], and objects in buckets at most [count].
 _TIMELINE_IMAGES_BYTES: Final = 16 << 30
+_TIMELINE_OBJECTS_MAX: Final = 20_000
 
 
 def at_the_load(
@@ -155,8 +156,12 @@ def failure(scenario: Scenario, settings: Settings, should_stop: ShouldStop) -> 
     rate_per_s = min(_rate_per_s(scenario), _TIMELINE_REQUESTS_MAX / _END_S)
     lost = {_FAILING[settings.failure]: [0]}
     keys = _with_load(scenario, rate_per_s, _END_S)
-    clients = scenario.workload.clients
-    keys["workload"]["image_bytes"] = _TIMELINE_IMAGES_BYTES // clients
+    load = scenario.workload
+    if load.is_s3:
+        objects = _TIMELINE_IMAGES_BYTES / load.mean_object_bytes
+        keys["workload"]["objects"] = min(_TIMELINE_OBJECTS_MAX, round(objects))
+    else:
+        keys["workload"]["image_bytes"] = _TIMELINE_IMAGES_BYTES // load.clients
     # The timeline shows a small pool, whose size the page states.
     keys["cluster"].pop("stored_bytes", None)
     keys["faults"] = {
@@ -170,7 +175,8 @@ def failure(scenario: Scenario, settings: Settings, should_stop: ShouldStop) -> 
         assert numbers is not None
         states = timeline["pg_states"]
         clean = states["active+clean"]
-        pgs = scenario.cluster.pg_num
+        # All are clean at first, those of bucket indexes too.
+        pgs = clean[0]
         yield {
             "time_s": timeline["foreground"]["time_s"],
             "p99_ns": timeline["foreground"]["latency_p99_ns"],
@@ -252,7 +258,8 @@ def _with_load(
     load = keys["workload"]
     for key in ("requests", "queue_depth"):
         load.pop(key, None)
-    load |= {"kind": "open", "rate_per_s": rate_per_s, "duration_s": duration_s}
+    kind = "s3" if scenario.workload.is_s3 else "open"
+    load |= {"kind": kind, "rate_per_s": rate_per_s, "duration_s": duration_s}
     return keys
 
 

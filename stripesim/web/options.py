@@ -24,7 +24,7 @@ from stripesim.scenarios.forms.capacity import (
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import bytes_text, number_text
 from stripesim.sim.ceph.cluster import Models
-from stripesim.web.controls import BY_DEPTH, YES, controls
+from stripesim.web.controls import BY_DEPTH, YES, controls, defaults
 from stripesim.web.fields import NO_PROBLEMS, FormProblems, problems_of_scenario
 from stripesim.web.worker import OutOfProcessorTime, processor_limit
 
@@ -177,10 +177,8 @@ def scenario_of(
     kept = base.model_dump(mode="json", exclude_unset=True, exclude=_REPLACED)
     workload = {
         **kept.get("workload", {}),
-        **_arrivals(values),
-        "patterns": ["rand"],
-        "read_fraction": float(values["read_percent"]) / 100,
-        "block_sizes_bytes": [round(float(values["block_kib"]) * 1024)],
+        **_arrivals(base, values),
+        **_requested(base, values),
         "requests": min(base.workload.requests or 2000, 4000),
     }
     durability = {
@@ -210,11 +208,40 @@ def _site_keys(base: Scenario, values: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _arrivals(values: Mapping[str, str]) -> dict[str, Any]:
+def _arrivals(base: Scenario, values: Mapping[str, str]) -> dict[str, Any]:
     """Return the keys of the load that say when requests arrive."""
+    is_s3 = base.workload.is_s3
     if values["arrivals"] == BY_DEPTH:
-        return {"kind": "closed", "queue_depth": int(float(values["queue_depth"]))}
-    return {"kind": "open", "rate_per_s": float(values["rate_per_s"])}
+        depth = int(float(values["queue_depth"]))
+        return {"kind": "s3" if is_s3 else "closed", "queue_depth": depth}
+    rate_per_s = float(values["rate_per_s"])
+    return {"kind": "s3" if is_s3 else "open", "rate_per_s": rate_per_s}
+
+
+def _requested(base: Scenario, values: Mapping[str, str]) -> dict[str, Any]:
+    """Return the keys of the load that say what requests are for.
+
+    Of objects, the form knows GETs and PUTs. A histogram of sizes holds until its mean is changed.
+    """
+    reads = float(values["read_percent"]) / 100
+    size_bytes = round(float(values["block_kib"]) * 1024)
+    load = base.workload
+    if not load.is_s3:
+        return {
+            "patterns": ["rand"],
+            "read_fraction": reads,
+            "block_sizes_bytes": [size_bytes],
+        }
+    shares = {"get": reads, "put": 1 - reads}
+    keys: dict[str, Any] = {"ops": [op for op, share in shares.items() if share > 0]}
+    if len(keys["ops"]) > 1:
+        keys["op_shares"] = list(shares.values())
+    if load.size_shares and values["block_kib"] == defaults(base, "a")["block_kib"]:
+        keys["object_sizes_bytes"] = list(load.object_sizes_bytes)
+        keys["size_shares"] = list(load.size_shares)
+    else:
+        keys["object_sizes_bytes"] = [size_bytes]
+    return keys
 
 
 # Keys that the form replaces or does not support.
@@ -241,6 +268,9 @@ _REPLACED: Final[Any] = {
         "replay",
         "rate_per_s",
         "queue_depth",
+        "op_shares",
+        "object_sizes_bytes",
+        "size_shares",
     },
 }
 
@@ -287,12 +317,16 @@ def _missing_words(
 
 
 def _times_by_phase_ns(scenario: Scenario) -> dict[str, dict[str, int]]:
-    return {op: _time_by_phase_ns(scenario, op) for op in ("read", "write")}
+    ops = ("get", "put") if scenario.workload.is_s3 else ("read", "write")
+    return {op: _time_by_phase_ns(scenario, op) for op in ops}
 
 
 def _time_by_phase_ns(scenario: Scenario, op: str) -> dict[str, int]:
     """Return the time of a request on an idle cluster by phase [ns]."""
-    size_bytes = scenario.workload.block_sizes_bytes[0]
+    load = scenario.workload
+    size_bytes = load.block_sizes_bytes[0]
+    if load.is_s3:
+        size_bytes = round(load.mean_object_bytes)
     (timeline,) = explain(
         op,
         None,

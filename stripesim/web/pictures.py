@@ -279,7 +279,7 @@ def time_by_phase(
     """Draw where the time of a lone read and write goes."""
     times_ns = {
         (op, side): answers[side].times_ns[op]
-        for op in ("read", "write")
+        for op in ("read", "write", "get", "put")
         for side in answers
         if op in answers[side].times_ns
     }
@@ -538,8 +538,8 @@ def failure_timeline(job: Job) -> Picture:
             for side, line in lines.items()
             for time_s, value in zip(line["time_s"], line["p99_ns"], strict=True)
         ],
-        source=f"Simulated at {rate} requests/s on 16 GiB of images, marked out 3 s after it is down (600 s "
-        "by default), so that one picture shows everything. More data takes longer to recover.",
+        source=f"Simulated at {rate} requests/s on at most 16 GiB of data, marked out 3 s after it is down "
+        "(600 s by default), so that one picture shows everything. More data takes longer to recover.",
     )
 
 

@@ -89,8 +89,12 @@ def unstated(base: Scenario) -> frozenset[str]:
     stated = {
         **{key: key in cluster.model_fields_set for key in _CLUSTER_KEYS},
         "generation": "generation" in base.model_fields_set,
-        "block_kib": "block_sizes_bytes" in load.model_fields_set,
-        "read_percent": load.read_fraction is not None or len(load.ops) == 1,
+        "block_kib": not load.model_fields_set.isdisjoint(
+            ("block_sizes_bytes", "object_sizes_bytes")
+        ),
+        "read_percent": load.read_fraction is not None
+        or load.op_shares is not None
+        or len(load.ops) == 1,
         "rate_per_s": rate_of(base) is not None,
         "stored_tb": bool(plan.stored_bytes or cluster.stored_bytes),
         "afr_percent": durability.afr is not None,

@@ -15,7 +15,7 @@ from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.answers.load.curve_builder import CurveSettings
 from stripesim.scenarios.answers.load.curves import curve_builders
 from stripesim.scenarios.answers.run.execute import run_scenario
-from stripesim.scenarios.cells.bound import bounds_of_cell
+from stripesim.scenarios.cells.bound import bounds_of, bounds_of_cell
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
@@ -512,3 +512,33 @@ def test_an_embedded_path_takes_as_long_as_alone() -> None:
     assert whole.demands_ns.tolist() == [0, 10, 100, 50, 0]
     assert whole.labels[2] == "part: first"
     assert np.array_equal(whole.predecessors, [0, 1, 1, 1, 2])
+
+
+def test_disks_sort_the_reads_that_wait_at_them() -> None:
+    many = scenario(
+        'ops = ["get"]\nobject_sizes_bytes = ["4k"]',
+        '["rep:3"]',
+        cluster='drive = "hdd-7200-nvme-db"',
+        requests=3000,
+        queue_depth=64,
+    )
+    result = ran(many)
+    models = build_models(many)
+    disk = models.ssd
+    assert isinstance(disk, HddModel)
+    arms = built(many).pool.cluster.resources.numbered_kinds.are("ssd")
+    each_ns = result.engine_run.busy_ns[arms].sum() / 3000
+    # More than one read waits at a busy disk, fewer than its queue holds.
+    assert disk.queued(32).read_ns(4096) < each_ns < 0.95 * disk.read_ns(4096)
+    # The highest possible rate is that of the longest queue.
+    assert bounds_of(many, "rep:3")[0].iops >= result.row.iops
+    # A single request does not wait for others.
+    one = scenario(
+        'ops = ["get"]\nobject_sizes_bytes = ["4k"]',
+        '["rep:3"]',
+        cluster='drive = "hdd-7200-nvme-db"',
+        requests=500,
+        queue_depth=1,
+    )
+    alone_ns = ran(one).engine_run.busy_ns[arms].sum() / 500
+    assert alone_ns == pytest.approx(disk.read_ns(4096), rel=0.05)

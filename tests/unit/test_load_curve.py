@@ -1,5 +1,6 @@
 """Load curves: a queue with a known curve, adaptive points, bounds by hand, refusals."""
 
+from dataclasses import replace
 from itertools import pairwise
 from math import exp, factorial, log
 
@@ -22,7 +23,7 @@ from stripesim.scenarios.answers.load.rate_runs import (
     RateRun,
     scenario_of,
 )
-from stripesim.scenarios.answers.load.words import sentence_of
+from stripesim.scenarios.answers.load.words import sentence_of, table_of
 from stripesim.scenarios.cells.notes import client_notes
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
@@ -505,3 +506,19 @@ def test_clients_limit_a_curve_only_where_they_are_stated(stated):
         assert 2 < over_one_client < 4
         assert "clients" not in sentence_of(curve)
         assert "states no clients" in client_notes(scenario)[0]
+
+
+def test_curves_of_objects_state_bytes_per_second_as_well(queue_curve):
+    # Given the same curve, as one of GETs of 1 MB.
+    cell = queue_curve.cell._replace(op="get", block_size_bytes=1_000_000)
+    of_objects = replace(queue_curve, cell=cell)
+    rows = table_of(of_objects).rows
+    columns = list(table_of(of_objects).columns)
+    served = columns.index("served [1/s]")
+    assert columns[served + 1] == "served [MB/s]"
+    assert all(row[served] == row[served + 1] for row in rows)
+    # 1,000 requests of 1 MB each second.
+    assert "requests/s" in sentence_of(of_objects)
+    assert "MB/s" in sentence_of(of_objects)
+    assert "MB/s" not in sentence_of(queue_curve)
+    assert "served [MB/s]" not in table_of(queue_curve).columns

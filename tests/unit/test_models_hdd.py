@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stripesim.calibration.parameters.sets import ParameterSet
-from stripesim.models.hdd import HddModel
+from stripesim.models.hdd import MEAN_ROOT_DISTANCE, HddModel
 from stripesim.models.provenance import Provenance
 from stripesim.models.ssd import FACTOR_POINTS
 from stripesim.scenarios.answers.run.execute import run_scenario
@@ -175,3 +175,29 @@ def test_writes_side_by_side_share_one_seek():
     found = disk(write_mean_seek_ns=90.0, rotation_ns=10.0, write_ns_per_byte=2.0)
     # (90 + 10 / 2) / 5 for the position, then the transfer.
     assert found.adjacent_write_ns(512, 5) == 19 + 2 * 512
+
+
+def test_a_queue_is_served_in_the_order_in_which_the_head_reaches_it():
+    # Given a disk with 8 reads at random positions, simulated one service after another.
+    disk = ParameterSet("hdd-7200").model(HddModel, "hdd")
+    rng = np.random.default_rng(1)
+    stroke_ns = (disk.read_mean_seek_ns - disk.read_track_seek_ns) / MEAN_ROOT_DISTANCE
+    head, now_ns, spent_ns, services = 0.5, 0.0, 0.0, 20_000
+    places, angles = rng.random((2, 8))
+    for _ in range(services):
+        seeks_ns = disk.read_track_seek_ns + stroke_ns * np.sqrt(abs(places - head))
+        turned = (now_ns + seeks_ns) / disk.rotation_ns
+        taken_ns = seeks_ns + (angles - turned) % 1.0 * disk.rotation_ns
+        first = int(np.argmin(taken_ns))
+        spent_ns += taken_ns[first]
+        now_ns += taken_ns[first]
+        head = places[first]
+        places[first], angles[first] = rng.random(2)
+    # Then the model is at most 9 % faster: it leaves out that the others are rather far away.
+    transfer_ns = disk.continued_read_ns(4096)
+    ratio = (disk.queued(8).read_ns(4096) - transfer_ns) / (spent_ns / services)
+    assert 0.91 < ratio < 1
+    # One read is not sorted, and no queue is longer than the disk's.
+    assert disk.queued(1).read_ns(4096) == pytest.approx(disk.read_ns(4096))
+    assert disk.queued(100).read_ns(4096) == disk.queued(32).read_ns(4096)
+    assert disk.queued(8).write_ns(4096) == disk.write_ns(4096)

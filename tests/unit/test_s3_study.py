@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import csv
+from dataclasses import asdict, fields, replace
 
 import pytest
 
@@ -307,3 +308,223 @@ def test_a_source_that_states_its_sizes_has_those_in_place_of_a_range():
     kib = [size >> 10 for size, _ in row.sizes]
     assert kib == [1, 4, 8, 64, 256]
     assert [share for _, share in row.sizes] == [0.2] * 5
+
+
+@pytest.mark.parametrize(
+    ("words", "drive"),
+    [
+        ("24x 2TB HDD", "hdd-7200"),
+        ("24x 2TB", "nvme-tlc"),
+        ("12x 8TB SATA", "hdd-7200"),
+        ("12x 8TB SAS, DB on NVMe", "hdd-7200-nvme-db"),
+        ("12x 8TB SATA HDD, 2x 960GB SATA SSD (DB)", "hdd-7200-nvme-db"),
+        ("2x 1.6TB NVMe (WAL/DB), 12x 10TB", "hdd-7200-nvme-db"),
+        ("60 OSDs, 12TB HDD", "hdd-7200"),
+        ("8x 1.92TB SATA SSD", "sata-tlc"),
+        ("8x 1.6TB SAS SSD", "sata-tlc"),
+        ("8x 3.84TB NVMe SSD", "nvme-tlc"),
+        ("8x 3.84TB U.2", "nvme-tlc"),
+        ("8x 15TB QLC NVMe", "nvme-qlc"),
+        ("10 NVMe drives each", "nvme-tlc"),
+    ],
+)
+def test_the_kind_of_drive_is_that_of_the_words_beside_its_size(words, drive):
+    assert read_cluster(f"4 nodes, {words}").drive == drive
+
+
+@pytest.mark.parametrize(
+    ("words", "osds"),
+    [
+        ("2x 1.6TB NVMe (WAL/DB), 12x 10TB HDD", 12),
+        ("2x Xeon Gold 6338, 512GB, 10x 4TB NVMe", 10),
+        ("2x 480GB SSD boot, 8x 7.68TB NVMe", 8),
+        ("40 OSDs, NVMe", 10),
+        ("10 OSDs/node, NVMe", 10),
+        ("6 HDDs each", 6),
+    ],
+)
+def test_drives_for_other_purposes_are_no_osds(words, osds):
+    assert read_cluster(f"4 nodes, {words}").osds_per_host == osds
+
+
+@pytest.mark.parametrize(
+    ("words", "gbit_per_s"),
+    [("2x 25GbE", 50), ("100 Gbit/s", 100), ("25Gbps", 25), ("10 Gb Ethernet", 10)],
+)
+def test_networks_are_read_in_other_words(words, gbit_per_s):
+    cluster = read_cluster(f"4 nodes, 8x 4TB NVMe, {words}")
+    assert (cluster.gbit_per_s, cluster.networks) == (gbit_per_s, 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "threads"),
+    [("32 cores", 64), ("2x 16-core CPU", 64), ("96 vCPU", 96), ("", 128)],
+)
+def test_cores_of_an_unknown_processor_are_read(words, threads):
+    text = f"4 nodes, {words}, 8x 4TB NVMe"
+    assert read_cluster(text).threads_per_host == threads
+
+
+@pytest.mark.parametrize(
+    ("threads", "in_flight"),
+    [
+        ("64 clients * 16 threads", 1024),
+        ("4 hosts, 64 threads each", 256),
+        ("8 clients, QD 16", 128),
+        ("128 threads/client, 4 clients", 512),
+        ("16 threads per client, 4 clients", 64),
+        ("2.5k threads", 2500),
+        ("12,800 threads", 12_800),
+        ("64", 64),
+    ],
+)
+def test_loads_are_read_in_other_words(threads, in_flight):
+    assert unusual(threads=threads).in_flight == in_flight
+
+
+@pytest.mark.parametrize(
+    ("block", "kib"),
+    [
+        ("4 KiB", [4]),
+        ("0.5M", [512]),
+        ("4K,64K,1M", [4, 64, 1024]),
+        ("4 KB to 16 KB", [4, 8, 16]),
+    ],
+)
+def test_sizes_are_read_in_other_words(block, kib):
+    assert [size >> 10 for size, _ in unusual(block=block).sizes] == kib
+
+
+@pytest.mark.parametrize(
+    ("op", "stated", "mix"),
+    [
+        ("multipart PUT", "put", {}),
+        ("List objects", "list", {}),
+        ("GET, 70/30 mixed", "get", {"get": 70, "put": 30}),
+        ("mixed 70r/30w", "all", {"get": 70, "put": 30}),
+        ("70% GET 30% PUT", "get", {"get": 70, "put": 30}),
+    ],
+)
+def test_a_mix_states_one_operation_or_all(op, stated, mix):
+    row = unusual(op=op)
+    assert row.s3_op == stated
+    assert row.is_mixed == bool(mix)
+    assert dict(cluster_of(row).mix) == mix
+
+
+@pytest.mark.parametrize(
+    ("state", "scheme", "reason"),
+    [
+        ("degraded", "rs:2,2", "how many hosts are down is not stated"),
+        ("recovering", "rs:2,2", "the amount of data"),
+        ("2 OSDs down", "rs:2,2", "only whole hosts"),
+        ("degraded, 1 node down", "rs:4,2", "6 shards on 6 hosts, and 5 are up"),
+        ("degraded, 1 node down", "rs:2,2", None),
+        ("healthy, 1 of 6 hosts stopped", "rs:2,2", None),
+    ],
+)
+def test_states_of_which_no_run_knows_are_a_reason(state, scheme, reason):
+    (result,) = simulate_rows([unusual(state=state, scheme=scheme)])
+    if reason is None:
+        assert result["value"] > 0
+    else:
+        assert result["value"] is None
+        assert reason in result["reason"]
+
+
+def test_rows_of_one_run_state_numbers_in_other_units():
+    units = [
+        ("throughput", "MB/s"),
+        ("throughput", "Gb/s"),
+        ("rate", "reqs/s"),
+        ("rate", "k IOPS"),
+        ("throughput per node", "MB/s"),
+        ("RGW CPU", "vCPU"),
+        ("CPU per RGW", "%"),
+        ("mean latency", "ms"),
+        ("p50", "ms"),
+        ("median latency", "us"),
+    ]
+    rows = [
+        unusual(id=f"x-{number}", metric=metric, unit=unit)
+        for number, (metric, unit) in enumerate(units)
+    ]
+    values = [row["value"] for row in simulate_rows(rows)]
+    mb, gbit, rate, thousands, per_node, cores, percent, mean, p50, median = values
+    assert gbit == pytest.approx(mb / 125)
+    assert rate == pytest.approx(mb * 1e6 / 65536)
+    assert thousands == pytest.approx(rate / 1000)
+    # Six nodes with a gateway each.
+    assert per_node == pytest.approx(mb / 6)
+    assert percent == pytest.approx(100 * cores / 6)
+    # 16 requests in flight.
+    assert mean == pytest.approx(16e3 / rate, rel=0.05)
+    assert median == pytest.approx(1000 * p50)
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "reason"),
+    [
+        ("TTFB latency", "ms", "first byte"),
+        ("max latency", "ms", "'max latency'"),
+        ("p99.99 latency", "ms", "99.99 %"),
+        ("throughput per client", "MB/s", "no rule"),
+        ("time to recover", "h", "no rule"),
+        ("rate", "k", "no rule"),
+    ],
+)
+def test_numbers_that_no_run_states_are_a_reason(metric, unit, reason):
+    (result,) = simulate_rows([unusual(metric=metric, unit=unit)])
+    assert result["value"] is None
+    assert reason in result["reason"]
+
+
+@pytest.mark.parametrize("value", ["", "n/a", "-5", "nan"])
+def test_a_row_without_a_value_is_a_prediction_and_the_others_are_judged(
+    tmp_path, value
+):
+    # Given three rows of one run, the second without a value.
+    rows = [
+        unusual(id="x-1", value="1,000"),
+        unusual(id="x-2", value=value),
+        unusual(id="x-3", value="900", threads="8 clients"),
+    ]
+    table = tmp_path / "s3.csv"
+    with table.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [field.name for field in fields(ObjectRow)])
+        writer.writeheader()
+        writer.writerows(asdict(row) for row in rows)
+    loaded = load(tmp_path)
+    assert [row.published for row in loaded] == [1000.0, None, 900.0]
+    # When all are judged
+    simulated = [{"row_id": row.id, "value": 950.0, "reason": None} for row in loaded]
+    ledger = ledger_for(loaded, simulated, [])
+    # Then the second has its value and no verdict, and does not count.
+    entries = {entry.claim.id: entry for entry in ledger.entries}
+    assert entries["x-1"].verdict == entries["x-3"].verdict == "right"
+    assert entries["x-2"].simulated == 950.0
+    assert entries["x-2"].verdict == "not-derivable"
+    assert (repr(value) if value else "nothing") in entries["x-2"].reason
+    assert entries["x-3/x-1"].simulated == 1.0
+    assert ledger.summary()["held_out"] == 3
+
+
+def test_ids_are_unique(tmp_path):
+    columns = [field.name for field in fields(ObjectRow)]
+    line = ",".join("x" for _ in columns)
+    (tmp_path / "s3.csv").write_text("\n".join([",".join(columns), line, line]))
+    with pytest.raises(MeasuredError, match=r"s3\.csv:3: id: got 'x'"):
+        load(tmp_path)
+
+
+def test_runs_of_many_clients_cut_objects_into_smaller_ones():
+    big = unusual(
+        block="256M", threads="4000 threads", hardware="100 hosts, 24x 4TB NVMe"
+    )
+    load_of = scenario_of(big, read_cluster(big.hardware)).workload
+    # 4,000 x 8 rounds x 11 shards x 16 chunks are more than 4 million, and 8 chunks are not.
+    assert load_of.object_sizes_bytes == (32 << 20,)
+    assert load_of.requests == 4000 * 8
+    few = replace(big, threads="64 threads")
+    load_of = scenario_of(few, read_cluster(few.hardware)).workload
+    assert load_of.object_sizes_bytes == (LARGEST_BYTES,)

@@ -38,8 +38,8 @@ from stripesim.models.problems import WorkError
 from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 from stripesim.web.app import FORM_BYTES_MAX, UPLOAD_BYTES_MAX, create_app
-from stripesim.web.controls import SIDES, OwnSets, controls
-from stripesim.web.experiments import Settings, warm_up
+from stripesim.web.controls import BY_DEPTH, SIDES, OwnSets, controls
+from stripesim.web.experiments import EXPERIMENTS, Settings, warm_up
 from stripesim.web.experiments import load_curve as load_points
 from stripesim.web.jobs import RUNNING_MAX, JobBoard
 from stripesim.web.options import option_of, toml_of
@@ -893,3 +893,51 @@ def test_an_option_that_runs_out_of_time_shows_what_it_has(client, monkeypatch):
     # It is not kept: the next request, of the same process, has all answers.
     monkeypatch.undo()
     assert 'id="risk-a"' not in client.get("/compare?a.hosts=9&a.osds_per_host=7").text
+
+
+OBJECTS = """
+schemes = ["rep:3", "rs:4,2"]
+[cluster]
+hosts = 8
+osds_per_host = 2
+pg_num = 64
+[cluster.gateways]
+count = 4
+[workload]
+kind = "s3"
+ops = ["get", "put", "delete"]
+op_shares = [60, 30, 10]
+object_sizes_bytes = ["4k", "1MiB"]
+size_shares = [3, 1]
+requests = 500
+"""
+
+
+def test_options_for_objects_have_gets_and_puts_of_the_scenario_s_sizes():
+    base = parse_scenario(OBJECTS)
+    values = state_of(base, {}).values["b"]
+    # 60 of 90 GETs and PUTs, and (3 x 4 KiB + 1 MiB) / 4.
+    assert float(values["read_percent"]) == pytest.approx(66.67, rel=1e-3)
+    assert float(values["block_kib"]) == (3 * 4 + 1024) / 4
+    found = option_of(base, values)
+    assert found.problem_lines == []
+    load = found.scenario.workload
+    assert (load.kind, load.ops, load.size_shares) == ("s3", ("get", "put"), (3, 1))
+    assert found.answers.times_ns.keys() == {"get", "put"}
+    assert found.answers.bounds[0].iops > 0
+    # A typed size replaces the histogram, and 100 % of reads are GETs alone.
+    typed = {"block_kib": "64", "read_percent": "100", "arrivals": BY_DEPTH}
+    load = option_of(base, values | typed).scenario.workload
+    assert (load.object_sizes_bytes, load.size_shares) == ((64 << 10,), None)
+    assert (load.ops, load.op_shares, load.rate_per_s) == (("get",), None, None)
+
+
+def test_a_failure_with_objects_counts_the_groups_of_bucket_indexes():
+    base = parse_scenario(OBJECTS)
+    typed = {"rate_per_s": "50", "read_percent": "50"}
+    scenario = option_of(base, state_of(base, typed).values["a"]).scenario
+    settings = Settings(failure="host", added_hosts=1, stored_bytes=1e9)
+    (line,) = EXPERIMENTS["failure"](scenario, settings, lambda: False)
+    assert line["not_clean"][0] == 0
+    assert max(line["not_clean"]) > 0.1
+    assert min(line["not_clean"]) >= 0

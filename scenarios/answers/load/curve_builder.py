@@ -21,8 +21,7 @@ from stripesim.scenarios.answers.load.rate_runs import (
     scenario_of,
 )
 from stripesim.scenarios.answers.load.results import LoadCurve, LoadPoint, RateWithin
-from stripesim.scenarios.cells.bound import Bound, bounds_of_cell
-from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.bound import Bound, bounds_of_cell, fastest_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.scenario import Scenario
@@ -223,7 +222,7 @@ class CurveBuilder:
         shares = self._shares()
         open_loop = scenario_of(self._run(0, rates_per_s=shares, requests=1))
         bounds = bounds_of_cell(
-            open_loop, self.cell, build_models(open_loop), rates=shares
+            open_loop, self.cell, fastest_models(open_loop), rates=shares
         )
         if bounds:
             self.bound = bounds[0]

@@ -26,6 +26,7 @@ PAST_NOTE: Final = (
     "no steady value. Other OSDs still complete more, so the served rate may exceed saturation"
 )
 _RISING: Final = "rises"
+_SERVED_BYTES: Final = "served [MB/s]"
 # Smallest half of an interval to show, as a part of the mean.
 _SHOWN_HALF: Final = 0.005
 _PAST: Final = "past saturation"
@@ -33,9 +34,9 @@ _PAST: Final = "past saturation"
 
 def table_of(curve: LoadCurve) -> Table:
     """Return the table of the simulated points of a curve."""
-    return Table.of(
-        cell_words(curve.cell), rows_of(curve), words=(5,), caption_shown=True
-    )
+    rows = rows_of(curve)
+    note = list(rows[0]).index("note") if rows else 0
+    return Table.of(cell_words(curve.cell), rows, words=(note,), caption_shown=True)
 
 
 def outside_of_load(scenario: Scenario) -> list[Problem]:
@@ -59,6 +60,10 @@ def sentence_of(curve: LoadCurve) -> str:
     if curve.knee_iops is not None:
         parts.append(f"the knee is at {_rate(curve.knee_iops)}")
     saturated = f"it saturates at {_rate(curve.saturation_iops)}"
+    moved_bytes = _object_bytes(curve)
+    if moved_bytes is not None:
+        per_s = curve.saturation_iops.mean * moved_bytes
+        saturated += f", {rounded_rate(per_s / 1e6)} MB/s"
     resource = limit_words(curve.limited_by or "")
     if resource is not None:
         saturated += f", limited by {resource}"
@@ -103,17 +108,32 @@ def rounded_rate(per_s: float) -> str:
 def rows_of(curve: LoadCurve) -> list[dict[str, str]]:
     """Return the points of a curve as texts by heading."""
     saturation = curve.saturation_iops.mean
+    moved_bytes = _object_bytes(curve)
     return [
         {
             "offered [1/s]": number_text(point.offered_iops),
             "served [1/s]": number_text(point.iops.mean),
+            **_megabytes(point, moved_bytes),
             "of saturation": f"{point.offered_iops / saturation:.0%}",
             "p50 [ms]": _milliseconds(point.latency_p50_ns),
             "p99 [ms]": _milliseconds(point.latency_p99_ns),
             "note": _state(point),
         }
         for point in curve.points
-    ] + [_refused_row(point) for point in curve.refused_points]
+    ] + [_refused_row(point, moved_bytes) for point in curve.refused_points]
+
+
+def _object_bytes(curve: LoadCurve) -> int | None:
+    """Return the size of the objects that each request stores or returns, None without such objects."""
+    return curve.cell.block_size_bytes if curve.cell.op in ("put", "get") else None
+
+
+def _megabytes(point: LoadPoint, moved_bytes: int | None) -> dict[str, str]:
+    """Return the served bytes of objects in the row of a point."""
+    if moved_bytes is None:
+        return {}
+    text = number_text(point.iops.mean * moved_bytes, 1e-6)
+    return {_SERVED_BYTES: text}
 
 
 def _milliseconds(latency_ns: Interval) -> str:
@@ -151,11 +171,14 @@ def _half_percent(interval: Interval) -> float:
     return 50 * (interval.high - interval.low) / interval.mean
 
 
-def _refused_row(point: LoadPoint) -> dict[str, str]:
+def _refused_row(point: LoadPoint, moved_bytes: int | None) -> dict[str, str]:
     assert point.refused is not None
+    served: tuple[str, ...] = ("served [1/s]",)
+    if moved_bytes is not None:
+        served += (_SERVED_BYTES,)
     return {
         "offered [1/s]": number_text(point.offered_iops),
-        **dict.fromkeys(("served [1/s]", "of saturation", "p50 [ms]", "p99 [ms]"), "–"),
+        **dict.fromkeys((*served, "of saturation", "p50 [ms]", "p99 [ms]"), "–"),
         "note": f"refused: {failed_check(point.refused)}",
     }
 

@@ -94,7 +94,9 @@ class ScenarioResult(Answer):
     def html_table(self) -> str:
         """Return the first 20 rows as HTML."""
         left_out = self.rows.height - NOTEBOOK_ROWS_MAX
-        return html_table(self.rows.head(NOTEBOOK_ROWS_MAX)) + left_out_html(left_out)
+        rows = self.rows.head(NOTEBOOK_ROWS_MAX)
+        of_objects = bool(self.capacities)
+        return html_table(rows, of_objects=of_objects) + left_out_html(left_out)
 
     def __post_init__(self) -> None:
         rows = self.rows.to_dicts()
@@ -134,7 +136,8 @@ class ScenarioResult(Answer):
     def _parts(self) -> Iterator[str | Table | TerminalPart]:
         """Yield what to buy first, the tables, and then the other sentences."""
         yield from buying_sentences(self.purchases)
-        yield TerminalPart(partial(result_table, self.rows), file_width=_ROWS_WIDTH)
+        table = partial(result_table, self.rows, of_objects=bool(self.capacities))
+        yield TerminalPart(table, file_width=_ROWS_WIDTH)
         rows = self.rows.to_dicts()
         if self.shows_costs:
             yield from cost_parts(rows)

@@ -53,7 +53,7 @@ def rows() -> dict[str, CoresRow]:
 def measured(stage: FitStage) -> RowValues:
     """Return the measured rates of a stage's rows."""
     known = rows()
-    return {name: known[name].published for name in stage.rows}
+    return {name: float(known[name].value) for name in stage.rows}
 
 
 def simulator(

@@ -33,7 +33,7 @@ def _pairs(rows: Sequence[ObjectRow]) -> Iterator[tuple[ObjectRow, ObjectRow]]:
         for row in rows:
             key = tuple(getattr(row, name) for name in (*_SAME, *others))
             base = first.setdefault(key, row)
-            if not base.published:
+            if base.published == 0:
                 # Nothing is a multiple of 0.
                 continue
             if base is not row and getattr(base, varied) != getattr(row, varied):
@@ -42,10 +42,14 @@ def _pairs(rows: Sequence[ObjectRow]) -> Iterator[tuple[ObjectRow, ObjectRow]]:
 
 def _ratio(row: ObjectRow, base: ObjectRow) -> Claim:
     roles = {row.role, base.role}
+    ratio = None
+    if row.published is None or not base.published:
+        roles.add("not-derivable")
+    else:
+        ratio = row.published / base.published
     role = next(
         (name for name in ("not-derivable", "held-out") if name in roles), "calibration"
     )
-    ratio = row.published / base.published
     return Claim(
         id=f"{row.id}/{base.id}",
         paper="s3",
@@ -57,7 +61,7 @@ def _ratio(row: ObjectRow, base: ObjectRow) -> Claim:
         op=row.op,
         block_size=row.block,
         published=ratio,
-        published_text=f"{ratio:.4g}",
+        published_text="" if ratio is None else f"{ratio:.4g}",
         unit="1",
         kind="ratio",
         role=role,

@@ -16,38 +16,70 @@ UNSTATED_GBIT_PER_S: Final = 100.0
 #: public network, so a node that returns 10.1 GB/s (rgw-089: 112.9 GiB/s of 12 nodes) sends 19.4 GB/s.
 #: 12.5 GB/s are then the share of the clients alone, and a node has two such interfaces.
 INTERFACES_BESIDE_A_CAP: Final = 2
+#: Drives of a host: how many, and the words beside their size, with what follows in brackets.
 _DRIVES: Final = re.compile(
-    r"(\d+)\s*x\s+(?:(\w+)\s+)?([\d.]+)\s*TB(?:\s*(NVMe|SSD|QLC|HDD))?", re.IGNORECASE
+    r"(\d+)\s*[x×]\s*([^,;+()]*?)\d[\d.]*\s*[TG]i?B\b([^,;+()]*(?:\([^)]*\))?)",
+    re.IGNORECASE,
+)
+#: The same without a size.
+_DRIVES_WITHOUT_SIZE: Final = re.compile(
+    r"(\d+)\s*(?:[x×]\s*)?((?:[\w.]+\s+)?(?:NVMe|SSD|HDD|flash)s?)([^,;+()]*(?:\([^)]*\))?)",
+    re.IGNORECASE,
 )
 #: Hardware threads of a host whose processor the source does not state, or that this study does not know, and
 #: which then counts as the one that was fitted.
 UNSTATED_THREADS: Final = 128
 _HOSTS: Final = (
-    r"(\d+)\s*(?:x\s*)?(?:OSD\s+|storage\s+)?(?:hosts|nodes|servers)",
+    r"(\d+)\s*(?:[x×]\s*)?(?:OSD\s+|storage\s+|data\s+)?(?:hosts?|nodes?|servers?)\b",
     r"(\d+)[- ]node",
-    r"^\s*(\d+)\s*x\s",
+    r"^\s*(\d+)\s*[x×]\s",
 )
-#: Words for disks beside the size of a drive.
-_SPINS: Final = re.compile(r"\bHDD|\b7[.,]?2\s?k\b|\b7200\b|\brpm\b|spinning", re.I)
-_OPS_OF_MIX: Final = {
-    "r": "get",
-    "w": "put",
-    "get": "get",
-    "put": "put",
-    "read": "get",
-    "write": "put",
-    "stat": "head",
-    "head": "head",
-    "list": "list",
-    "del": "delete",
-    "delete": "delete",
+#: Words of the kinds of drives. The first that fits counts: a "7.2k SAS" drive is a disk, and so is one of
+#: which only the bus is stated.
+_KINDS: Final = (
+    (
+        "hdd",
+        r"\bHDDs?\b|\b7[.,]?2\s?k\b|\b(?:5400|7200|10k|15k)\b|\brpm\b|spinning|\bdisks?\b|nearline|\bNL-SAS",
+    ),
+    ("qlc", r"\bQLC\b"),
+    (
+        "nvme",
+        r"NVMe|\bU\.[23]\b|\bE[13]\.[SL]\b|PCIe|Optane|PM983|PM17\d\d|PM9A3|P4[56]\d\d|P5[56]\d\d|CD[68]\b",
+    ),
+    ("ssd", r"\bSSDs?\b"),
+    ("hdd", r"\bSATA\b|\bSAS\b"),
+)
+#: Words for a log or a key-value store on drives of their own.
+_LOG: Final = re.compile(r"\bWAL\b|DB\b|block\.db|\bjournal")
+#: What drives beside the OSDs are for.
+_OTHER_PURPOSE: Final = re.compile(
+    r"\bWAL\b|DB\b|\bjournal|metadata|\bindex\b|\bcache\b|\bboot\b|\bOS\b|system",
+    re.IGNORECASE,
+)
+_NO_DRIVE: Final = re.compile(
+    r"\bD?RAM\b|memory|\bDDR|DIMM|Xeon|EPYC|\bCPU", re.IGNORECASE
+)
+#: "per host" and the like, after a count.
+_EACH_HOST: Final = r"(?:/|per |each |a )\s*(?:node|host|server)"
+_GATEWAYS: Final = r"(?:RGW|radosgw|gateway)s?"
+#: Operations by the words that sources use, and by the letters of a mix.
+OPS: Final = {
+    "put": ("put", "write", "upload"),
+    "get": ("get", "read", "download"),
+    "head": ("head", "stat"),
+    "delete": ("delete", "del", "remove"),
+    "list": ("list", "ls"),
 }
+OP_OF_WORD: Final = {word: name for name, words in OPS.items() for word in words}
+_OPS_OF_MIX: Final = {"r": "get", "w": "put", **OP_OF_WORD}
 _NAMES_OF_MIX: Final = "|".join(sorted(_OPS_OF_MIX, key=len, reverse=True))
 #: A mixed load in one word, such as ``45r/35w/15stat/5del``, or as percentages.
 _MIX_IN_A_WORD: Final = re.compile(
     rf"\b\d+(?:{_NAMES_OF_MIX})(?:/\d+(?:{_NAMES_OF_MIX}))+", re.I
 )
 _MIX_IN_PERCENT: Final = re.compile(rf"(\d+)\s*%\s*({_NAMES_OF_MIX})\w*\b", re.I)
+#: Reads and writes without their names, in this order, as ``70/30``.
+_MIX_OF_READS: Final = re.compile(r"\b(\d{1,2})\s*[/:]\s*(\d{1,2})\b")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,17 +115,11 @@ def read_cluster(text: str) -> DescribedCluster:
     hosts = _number(text, *_HOSTS)
     if hosts is None:
         raise NotComputedError("the number of hosts is not stated")
-    drives = _DRIVES.search(text)
-    osds = _number(text, r"(\d+)\s*OSDs")
-    if osds is not None and osds % hosts == 0:
-        per_host = osds // hosts
-    elif drives is not None:
-        per_host = int(drives[1])
-    else:
-        raise NotComputedError("number and kind of drives are not stated")
+    drives = _drives_of_osds(text)
+    per_host = _osds_per_host(text, hosts, drives)
     processor = _read_processor(text)
-    gateways = _number(text, r"(\d+)\s*RGWs?\b(?!/)")
-    each = _number(text, r"(\d+)\s*RGWs?\s*(?:/|per )\s*(?:node|host)")
+    gateways = _number(text, rf"(\d+)\s*{_GATEWAYS}\b(?!/)")
+    each = _number(text, rf"(\d+)\s*{_GATEWAYS}\s*{_EACH_HOST}")
     if each is not None:
         gateways = each * hosts
     gbit_per_s, networks = _network(text)
@@ -127,14 +153,56 @@ def _number(text: str, *patterns: str) -> int | None:
     return None
 
 
-def _drive_set(text: str, drives: re.Match[str] | None) -> str:
-    """Name the device parameter set of a kind of drive, by default of NVMe drives."""
-    kind = ((drives and drives[4]) or "").lower()
-    if not kind and _SPINS.search(text):
+class _Drives(NamedTuple):
+    """Drives of a host, and the words beside their size."""
+
+    per_host: int
+    words: str
+    have_others_beside: bool  #: True if other drives hold their log or their keys
+
+
+def _drives_of_osds(text: str) -> _Drives | None:
+    """Return the drives that hold data: the largest group that is for nothing else, None without one."""
+    for pattern in (_DRIVES, _DRIVES_WITHOUT_SIZE):
+        groups = [
+            (int(match[1]), f"{match[2]} {match[3]}")
+            for match in pattern.finditer(text)
+            if not _NO_DRIVE.search(match[0])
+        ]
+        of_data = [group for group in groups if not _OTHER_PURPOSE.search(group[1])]
+        if of_data:
+            has_log = any(_LOG.search(words) for _, words in groups)
+            return _Drives(*max(of_data), has_log)
+        if groups:
+            # The words about a log belong to drives of data: "12x 8TB HDD with DB on NVMe".
+            return _Drives(*groups[0], False)
+    return None
+
+
+def _osds_per_host(text: str, hosts: int, drives: _Drives | None) -> int:
+    each = _number(text, rf"(\d+)\s*(?:OSDs?|drives?|disks?)\s*{_EACH_HOST}")
+    if each is not None:
+        return each
+    osds = _number(text, r"(\d+)\s*OSDs\b(?!\s*(?:/|per ))")
+    if osds is not None and osds % hosts == 0:
+        return osds // hosts
+    if drives is None:
+        raise NotComputedError("number and kind of drives are not stated")
+    return drives.per_host
+
+
+def _drive_set(text: str, drives: _Drives | None) -> str:
+    """Name the device parameter set of a kind of drive, by default of NVMe drives.
+
+    Words beside the size of the drives count first, then all others. Drives that leave their log to others
+    are disks.
+    """
+    kind = _kind_of_drive(drives.words) if drives else None
+    if kind is None and drives and drives.have_others_beside:
         kind = "hdd"
+    kind = kind or _kind_of_drive(text)
     if kind == "hdd":
-        has_log = re.search(r"WAL|DB", text) is not None
-        return "hdd-7200-nvme-db" if has_log else "hdd-7200"
+        return "hdd-7200-nvme-db" if _LOG.search(text) else "hdd-7200"
     if kind == "qlc":
         return "nvme-qlc"
     if "PM983" in text:
@@ -142,6 +210,13 @@ def _drive_set(text: str, drives: re.Match[str] | None) -> str:
     if kind == "ssd":
         return "sata-tlc"
     return "nvme-tlc"
+
+
+def _kind_of_drive(words: str) -> str | None:
+    for kind, pattern in _KINDS:
+        if re.search(pattern, words, re.IGNORECASE):
+            return kind
+    return None
 
 
 class _Processor(NamedTuple):
@@ -175,13 +250,20 @@ def _read_processor(text: str) -> _Processor:
         arithmetic = arithmetic_factor(table)
         of_gateway = known.get("gateway_factor", arithmetic)
         return _Processor(factor, source, threads, arithmetic, of_gateway)
-    stated = _number(text, r"(\d+)\s*(?:vCPUs?|threads/(?:node|host))")
+    stated = _number(text, r"(\d+)\s*(?:vCPUs?|(?:hardware )?threads/(?:node|host))")
+    cores = _number(text, r"(\d+)[\s-]*(?:physical\s+)?cores?\b")
+    if stated is None and cores is not None:
+        sockets = _number(text, r"(\d)\s*[x×]\s*[\w -]*\d+[\s-]*cores?\b") or 1
+        stated = 2 * cores * sockets
     return _Processor(1.0, "not stated", stated or UNSTATED_THREADS, 1.0, 1.0)
 
 
 def _network(text: str) -> tuple[float, int]:
     """Return the rate of a host's interface, and the interfaces: one for both networks if any is stated."""
-    match = re.search(r"(?:(\d)\s*x\s*)?(\d+)\s*Gb?E\b(\s*cap)?", text)
+    match = re.search(
+        r"(?:(\d)\s*[x×]\s*)?(\d+)\s*(?:Gb?E|GigE|Gbit(?:/s)?|Gbps|Gb/s|Gb?\s+Ethernet)\b(\s*cap)?",
+        text,
+    )
     if match is None:
         return UNSTATED_GBIT_PER_S, 2
     rate = float(match[2]) * int(match[1] or 1)
@@ -191,11 +273,14 @@ def _network(text: str) -> tuple[float, int]:
 
 
 def read_mix(text: str) -> tuple[tuple[str, float], ...]:
-    """Return the shares of a mixed load, such as ``45r/35w/20stat`` or ``70 % GET, 30 % PUT``."""
+    """Return the shares of a mixed load, such as ``45r/35w/20stat``, ``70 % GET, 30 % PUT`` or ``70/30``."""
     word = _MIX_IN_A_WORD.search(text)
     found = _MIX_IN_PERCENT.findall(text)
+    reads = _MIX_OF_READS.search(text)
     if word is not None:
         found = re.findall(r"(\d+)([a-z]+)", word[0], re.IGNORECASE)
+    elif not found and reads and int(reads[1]) + int(reads[2]) == 100:
+        found = [(reads[1], "get"), (reads[2], "put")]
     shares: dict[str, float] = {}
     for number, name in found:
         op = _OPS_OF_MIX[name.lower()]

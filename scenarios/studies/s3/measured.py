@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from math import isfinite, log
+from math import log
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,7 @@ from stripesim.scenarios.studies.published_rows import (
     published_rows,
 )
 from stripesim.scenarios.studies.s3.counted import FILE as COUNTS_FILE
+from stripesim.scenarios.studies.s3.described import OP_OF_WORD, OPS, read_mix
 
 _FILE: Final = "s3.csv"
 #: Rows that numbers were solved for: 3-replication on ten hosts, and two rows of RS(2,2) that were held out
@@ -50,13 +51,28 @@ _RELEASES: Final = {
     "squid": ("squid", "19."),
     "tentacle": ("tentacle", "20."),
 }
-_OPS: Final = {
-    "put": ("put", "write", "upload"),
-    "get": ("get", "read", "download"),
-    "head": ("head", "stat"),
-    "delete": ("delete", "del"),
-    "list": ("list",),
-}
+_STOPPED: Final = re.compile(
+    r"(\d+)\s*(?:of \d+ )?(?:OSD |storage )?(?:hosts?|nodes?|servers?) (?:is |are )?"
+    r"(?:stopped|down|failed|offline|lost)",
+    re.IGNORECASE,
+)
+#: States that no run simulates, with the reason.
+_UNKNOWN_STATES: Final = (
+    (
+        r"recover|backfill|rebalanc|rebuild",
+        "clients beside recovery need the amount of data, which no row states",
+    ),
+    (
+        r"(?:drives?|disks?|OSDs?) (?:stopped|down|failed|lost|out)",
+        "only whole hosts are left out",
+    ),
+    (r"degraded|fail(?:ed|ure)", "how many hosts are down is not stated"),
+)
+#: Words between the numbers of clients and of each client's requests, such as ``8 clients, QD 16``.
+_PRODUCT: Final = re.compile(
+    r"\d[\w ]*[x×*]\s*\d|\b(?:each|per|QD|iodepth|queue depth)\b|\d\s*\w+/\w",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,19 +106,21 @@ class ObjectRow(PublishedRow):
 
     @property
     def s3_op(self) -> str:
-        """Operation whose numbers the row states."""
-        word = (self.op.lower().split() or [""])[0]
-        for name, words in _OPS.items():
-            if word.rstrip("s") in words:
+        """Operation whose numbers the row states: of a mixed load perhaps all, which is ``all``."""
+        words = re.findall(r"[a-z]+", self.op.lower())
+        if self.is_mixed and words[:1] and words[0] not in OP_OF_WORD:
+            return "all"
+        for word in words:
+            name = OP_OF_WORD.get(word) or OP_OF_WORD.get(word.rstrip("s"))
+            if name is not None:
                 return name
-        raise NotComputedError(
-            f"the operation {self.op!r} is none of {', '.join(_OPS)}"
-        )
+        raise NotComputedError(f"the operation {self.op!r} is none of {', '.join(OPS)}")
 
     @property
     def is_mixed(self) -> bool:
         """True if the load had other operations, too."""
-        return "hybrid" in self.op.lower() or "mix" in self.op.lower()
+        words = self.op.lower()
+        return "hybrid" in words or "mix" in words or len(read_mix(words)) > 1
 
     @property
     def run_key(self) -> tuple[str, ...]:
@@ -129,26 +147,43 @@ class ObjectRow(PublishedRow):
     @property
     def hosts_stopped(self) -> int:
         """Hosts that were down, whose data the others then hold [count]."""
-        match = re.search(r"(\d+) of \d+ (?:hosts|nodes) (?:stopped|down)", self.state)
+        match = _STOPPED.search(self.state)
         return int(match[1]) if match else 0
+
+    def check_state(self) -> None:
+        """Check that a run can simulate the state of the cluster.
+
+        Raises
+        ------
+        NotComputedError
+            If it cannot, with the reason.
+        """
+        rest = _STOPPED.sub("", self.state)
+        for pattern, reason in _UNKNOWN_STATES:
+            is_known = pattern.startswith("degraded") and self.hosts_stopped > 0
+            if re.search(pattern, rest, re.IGNORECASE) and not is_known:
+                raise NotComputedError(f"the state {self.state!r}: {reason}")
 
     @property
     def hosts(self) -> int | None:
         """Hosts of the cluster, if the row states others than the description, as in a series."""
-        match = re.search(r"(?<!of )(\d+)[ -](?:OSD )?nodes?\b", self.state)
+        words = _STOPPED.sub("", self.state)
+        match = re.search(r"(?<!of )(\d+)[ -](?:OSD )?nodes?\b", words)
         return int(match[1]) if match else None
 
     @property
     def in_flight(self) -> int:
         """Requests that all clients together keep in flight [count]."""
         numbers = [
-            int(number.replace(",", ""))
-            for number in re.findall(r"\d[\d,]*", self.threads)
+            round(float(number.replace(",", "")) * (1000 if thousands else 1))
+            for number, thousands in re.findall(
+                r"(\d+(?:,\d{3})*(?:\.\d+)?)\s*(k\b)?", self.threads, re.IGNORECASE
+            )
         ]
         if not numbers:
             raise NotComputedError(f"the load {self.threads!r} states no number")
         count = numbers[0]
-        if len(numbers) > 1 and re.search(r"\d[\w ]*[x×*]\s*\d", self.threads):
+        if len(numbers) > 1 and _PRODUCT.search(self.threads):
             count *= numbers[1]
         if "driver" in self.threads:
             count *= UNSTATED_CONCURRENT
@@ -172,7 +207,13 @@ class ObjectRow(PublishedRow):
         found = re.findall(r"(\d+(?:\.\d+)?)\s*([KMG])?i?B?", self.block)
         if not found:
             raise NotComputedError(f"the size {self.block!r} states no number")
-        ends = [_size_bytes(number, unit) for number, unit in found[:2]]
+        listed = [(number, unit) for number, unit in found if unit]
+        if len(listed) > 1 and not re.search(r"\d\s*\w*\s*(?:-|–|to)\s*\d", self.block):
+            sizes = [_size_bytes(number, unit) for number, unit in listed]
+            if not all(sizes):
+                raise NotComputedError(f"the sizes {self.block!r} have one of 0")
+            return tuple((size, 1.0 / len(sizes)) for size in sizes)
+        ends = [_size_bytes(number, unit) for number, unit in found]
         first, last = ends[0], ends[-1]
         fixed = _SIZES_OF_SOURCES.get(self.source.rpartition("/")[2])
         if fixed and len(ends) > 1:
@@ -207,14 +248,14 @@ def load(data: Path | str | None = None) -> tuple[ObjectRow, ...]:
     Raises
     ------
     MeasuredError
-        If the file is missing or lacks columns, or a value is no number, with one line for each.
+        If the file is missing or lacks columns, or an id is not unique, with one line for each.
     """
     if data is None:
         return _shipped()
     path = Path(data) / _FILE
     if not path.exists() and (Path(data) / COUNTS_FILE).exists():
         return ()
-    return published_rows(path, ObjectRow, is_valid=isfinite)
+    return published_rows(path, ObjectRow)
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from math import gcd
@@ -27,16 +28,25 @@ from stripesim.scenarios.studies.s3.described import (
 from stripesim.scenarios.studies.s3.measured import ObjectRow
 from stripesim.scenarios.studies.tasks import Call, Row
 from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.observe.audit import ROUNDS_MIN
 from stripesim.sim.run import Run
 
-#: Requests of a run over those in flight, and at least this many.
-_ROUNDS: Final = 6
+#: Requests of a run: at least this many, or rounds of those in flight if the audit wants more. Runs that take
+#: long have as many rounds as it wants.
 _REQUESTS_MIN: Final = 3_000
+_ROUNDS: Final = 12
 #: Largest object of a graph under all codes: larger ones are simulated as requests of this size, one after
 #: another.
 LARGEST_BYTES: Final = 64 << 20
 _CHUNK_BYTES: Final = 4 << 20
+#: Shards of chunks that all requests of a run read or write at most, for runs of some minutes. Beyond that,
+#: large objects are simulated as smaller ones.
+_CHUNK_SHARDS_MAX: Final = 4_000_000
 _PG_NUM_MAX: Final = 16_384
+#: Requests above a percentile at least.
+_BEYOND_MIN: Final = 5
+#: Keys that one LIST returns at most.
+_LISTED_KEYS: Final = 1_000
 _BYTES: dict[str, float] = {
     "B/s": 1.0,
     "KB/s": 1e3,
@@ -47,16 +57,28 @@ _BYTES: dict[str, float] = {
     "GiB/s": 2.0**30,
 }
 _BYTES |= {"Mbit/s": 1.25e5, "Gbit/s": 1.25e8, "Gb/s": 1.25e8, "Gbps": 1.25e8}
-_TIMES_NS: Final = {"us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
-_PERCENTS: Final = {"median": 50, "50": 50, "90": 90, "95": 95, "99": 99}
-_COUNTS: dict[str, float] = {
-    "1/s": 1.0,
-    "ops/s": 1.0,
-    "op/s": 1.0,
-    "obj/s": 1.0,
-    "IOPS": 1.0,
+_BYTES |= {"MBps": 1e6, "GBps": 1e9, "MiBps": 2.0**20, "GiBps": 2.0**30, "TB/s": 1e12}
+_TIMES_NS: Final = {
+    "ns": 1.0,
+    "us": 1e3,
+    "µs": 1e3,
+    "ms": 1e6,
+    "msec": 1e6,
+    "s": 1e9,
+    "sec": 1e9,
 }
-_COUNTS |= dict.fromkeys(("k/s", "K/s", "kops/s", "kIOPS", "k ops/s", "kobj/s"), 1e3)
+#: Words of metrics that are latencies of requests if their unit is a time.
+_LATENCIES: Final = re.compile(
+    r"lat|response|\bp?\d\d(\.\d+)?\b|\bp\d\d|mean|average|\bavg|median|percentile"
+)
+#: Requests per second, such as ``kops/s`` or ``k IOPS``.
+_COUNT_UNIT: Final = re.compile(
+    r"(k|m)?\s*(?:iops|ops|rps|(?:1|ops?|obj|objects?|reqs?|requests?|gets?|puts?|lists?|)\s*"
+    r"(?:/|per )\s*(?:s|sec|second))",
+    re.IGNORECASE,
+)
+_COUNT_FACTORS: Final = {"": 1.0, "k": 1e3, "m": 1e6}
+_CORES: Final = re.compile(r"v?cpus?|cores?|threads?", re.IGNORECASE)
 
 
 def tasks_for(rows: Sequence[ObjectRow], engine: str) -> list[Call]:
@@ -107,9 +129,11 @@ def _valued(row: ObjectRow, run: _ObjectRun) -> Row:
 
 def cluster_of(row: ObjectRow) -> DescribedCluster:
     """Return the cluster of a row: that of the description, with the hosts that the row states."""
+    row.check_state()
     cluster = read_cluster(row.hardware)
-    if row.is_mixed and not cluster.mix:
-        mix = read_mix(f"{row.op} {row.block} {row.threads} {row.state}")
+    if row.is_mixed:
+        own = (row.op, row.threads, row.state, row.block)
+        mix = next((mix for mix in map(read_mix, own) if len(mix) > 1), cluster.mix)
         cluster = replace(cluster, mix=mix)
     if row.hosts is None:
         return cluster
@@ -121,14 +145,26 @@ def scenario_of(row: ObjectRow, cluster: DescribedCluster) -> Scenario:
     """Write a row as a scenario.
 
     An object above `LARGEST_BYTES` counts as several of that size, so that its bytes per second stay.
+
+    Raises
+    ------
+    ValueError
+        If the row lacks something, or no run can simulate it.
     """
     scheme = parse_scheme(row.scheme)
+    largest_bytes = _largest_bytes(row, scheme.width)
     shares: dict[int, float] = {}
     for size, share in row.sizes:
-        pieces = max(1.0, size / LARGEST_BYTES)
-        own_bytes = min(size, LARGEST_BYTES)
+        pieces = max(1.0, size / largest_bytes)
+        own_bytes = min(size, largest_bytes)
         shares[own_bytes] = shares.get(own_bytes, 0.0) + share * pieces
     hosts = cluster.hosts - row.hosts_stopped
+    domain = "host" if scheme.width <= cluster.hosts else "osd"
+    if domain == "host" and hosts < scheme.width:
+        raise NotComputedError(
+            f"{row.scheme} keeps {scheme.width} shards on {scheme.width} hosts, and {hosts} are up: reads of "
+            "degraded objects are not simulated here"
+        )
     place = "own" if cluster.gateways_apart else "osd-hosts"
     # As many clients as use all gateways evenly, and exactly so many requests in flight.
     clients = gcd(row.in_flight, cluster.gateways)
@@ -139,7 +175,7 @@ def scenario_of(row: ObjectRow, cluster: DescribedCluster) -> Scenario:
         "size_shares": list(shares.values()),
         "clients": clients,
         "queue_depth": queue_depth,
-        "requests": max(_REQUESTS_MIN, _ROUNDS * clients * queue_depth),
+        "requests": _requests(row, scheme.width),
         "buckets": cluster.buckets,
         "tls": row.tls,
     }
@@ -150,7 +186,6 @@ def scenario_of(row: ObjectRow, cluster: DescribedCluster) -> Scenario:
         workload["op_shares"] = [share for _, share in cluster.mix]
     else:
         workload["ops"] = [row.s3_op]
-    domain = "host" if scheme.width <= hosts else "osd"
     return scenario_from(
         {
             "name": row.id,
@@ -175,6 +210,34 @@ def scenario_of(row: ObjectRow, cluster: DescribedCluster) -> Scenario:
         },
         label=row.id,
     )
+
+
+def _chunk_shards(row: ObjectRow, width: int, largest_bytes: int) -> float:
+    """Return the shards of chunks of all requests in flight, in the mean."""
+    chunks = sum(
+        max(1.0, min(size, largest_bytes) / _CHUNK_BYTES) * share
+        for size, share in row.sizes
+    )
+    return row.in_flight * chunks * width
+
+
+def _largest_bytes(row: ObjectRow, width: int) -> int:
+    """Return the size that larger objects are cut into: fewer than `LARGEST_BYTES` for many clients."""
+    largest_bytes = LARGEST_BYTES
+    while (
+        largest_bytes > _CHUNK_BYTES
+        and ROUNDS_MIN * _chunk_shards(row, width, largest_bytes) > _CHUNK_SHARDS_MAX
+    ):
+        largest_bytes //= 2
+    return largest_bytes
+
+
+def _requests(row: ObjectRow, width: int) -> int:
+    if ROUNDS_MIN * row.in_flight <= _REQUESTS_MIN:
+        return _REQUESTS_MIN
+    shards = _chunk_shards(row, width, _largest_bytes(row, width))
+    is_long = _ROUNDS * shards > _CHUNK_SHARDS_MAX
+    return row.in_flight * (ROUNDS_MIN if is_long else _ROUNDS)
 
 
 def _autoscaled(cluster: DescribedCluster, width: int) -> int:
@@ -230,6 +293,7 @@ class _ObjectRun:
         self._result: Run = run_cell(scenario, cell, engine, models)
         mean_bytes = sum(size * share for size, share in row.sizes)
         load = scenario.workload
+        self._load = load
         #: Objects of the source for each simulated request
         self._objects = load.mean_object_bytes / mean_bytes
         busy = np.array(
@@ -253,20 +317,43 @@ class _ObjectRun:
     def value_of(self, row: ObjectRow) -> float:
         """Return the simulated number of a row, in its unit."""
         metric = row.metric.lower()
-        if "core" in metric:
-            return self._cores(metric)
+        if "core" in metric or ("cpu" in metric and _CORES.fullmatch(row.unit)):
+            return self._cores(metric) / self._divisor(row)
         if "cpu" in metric and "%" in row.unit:
-            count = self._cluster.threads_per_host * len(
-                self._result.processors["hosts"]
-            )
-            return 100 * self._busy_cores / count
+            return 100 * self._cores(metric) / self._divisor(row, self._threads)
         if row.unit in _BYTES:
-            return self._rate(row, in_bytes=True) / _BYTES[row.unit]
-        if row.unit in _COUNTS:
-            return self._rate(row, in_bytes=False) / _COUNTS[row.unit]
-        if row.unit in _TIMES_NS and "lat" in metric:
+            return (
+                self._rate(row, in_bytes=True) / _BYTES[row.unit] / self._divisor(row)
+            )
+        count = _COUNT_UNIT.fullmatch(row.unit)
+        if count is not None:
+            factor = _COUNT_FACTORS[(count[1] or "").lower()]
+            return self._rate(row, in_bytes=False) / factor / self._divisor(row)
+        if row.unit in _TIMES_NS and (not metric or _LATENCIES.search(metric)):
             return self._latency_ns(row) / _TIMES_NS[row.unit]
         raise NotComputedError(f"no rule computes {row.metric!r} in {row.unit!r}")
+
+    @property
+    def _threads(self) -> float:
+        """Hardware threads of all hosts with OSDs or gateways [count]."""
+        hosts = len(self._result.processors["hosts"])
+        return float(self._cluster.threads_per_host * hosts)
+
+    def _divisor(self, row: ObjectRow, otherwise: float = 1.0) -> float:
+        """Return what the number of a row is counted for, such as the gateways, by default `otherwise`."""
+        hosts = self._cluster.hosts - row.hosts_stopped
+        counts = {
+            r"rgw|gateway": self._cluster.gateways,
+            r"osd|drive|disk": hosts * self._cluster.osds_per_host,
+            r"node|host|server": hosts,
+        }
+        words = f"{row.metric} {row.unit}".lower()
+        for pattern, count in counts.items():
+            if re.search(rf"(?:\bper |/\s*|\beach )(?:{pattern})", words):
+                return float(count)
+        if re.search(r"\bper (?!s\b|sec)|\beach ", words):
+            raise NotComputedError(f"no rule computes {row.metric!r} in {row.unit!r}")
+        return otherwise
 
     def _cores(self, metric: str) -> float:
         """Return busy cores of gateways or OSDs, which share hosts: a part of all, by their planned work."""
@@ -278,12 +365,9 @@ class _ObjectRun:
         )
         of_gateways = self._busy_cores * (1 - of_osds_ns / planned_ns)
         if "osd" in metric:
-            osds = self._cluster.hosts * self._cluster.osds_per_host
-            own = self._busy_cores - of_gateways
-            return own / osds if "per osd" in metric else own
-        if "rgw" in metric:
-            each = "per rgw" in metric
-            return of_gateways / self._cluster.gateways if each else of_gateways
+            return self._busy_cores - of_gateways
+        if "rgw" in metric or "gateway" in metric:
+            return of_gateways
         return self._busy_cores
 
     def _own(self, row: ObjectRow) -> Any:
@@ -291,7 +375,7 @@ class _ObjectRun:
         requested = self._result.requested
         assert self._result.window is not None
         held = self._result.window.holds(requested)
-        if not row.is_mixed:
+        if not row.is_mixed or row.s3_op == "all":
             return held
         if row.s3_op == "put":
             return held & requested.is_write
@@ -302,14 +386,17 @@ class _ObjectRun:
         )
 
     def _rate(self, row: ObjectRow, *, in_bytes: bool) -> float:
-        """Return bytes or objects of the row's operation per second."""
+        """Return bytes or requests of the row's operation per second, objects of a LIST if it counts them."""
         window = self._result.window
         assert window is not None
         own = self._own(row)
         span_s = (window.end_ns - window.start_ns) / 1e9
         if in_bytes:
             return float(self._result.requested.lengths_bytes[own].sum() / span_s)
-        return float(own.sum() / span_s) * self._objects
+        listed = 1.0
+        if row.s3_op == "list" and "obj" in row.unit.lower():
+            listed = min(_LISTED_KEYS, self._load.objects / self._load.buckets)
+        return float(own.sum() / span_s) * self._objects * listed
 
     def _latency_ns(self, row: ObjectRow) -> float:
         """Return the latency of the row's operation that its metric names, by default the mean [ns]."""
@@ -321,7 +408,18 @@ class _ObjectRun:
         metric = row.metric.lower()
         if "ttfb" in metric or "first byte" in metric:
             raise NotComputedError("the time to the first byte is not simulated")
-        for word, percent in _PERCENTS.items():
-            if word in metric:
-                return float(np.percentile(latencies_ns, percent))
-        return float(latencies_ns.mean())
+        if re.search(r"\bmax|\bmin\b|minimum|worst|stddev|deviation", metric):
+            raise NotComputedError(
+                f"a run of some thousand requests has no {row.metric!r} to compare"
+            )
+        if "median" in metric:
+            return float(np.percentile(latencies_ns, 50))
+        percent = re.search(r"(\d\d(?:\.\d+)?)", metric)
+        if percent is None:
+            return float(latencies_ns.mean())
+        share = float(percent[1])
+        if len(latencies_ns) * (1 - share / 100) < _BEYOND_MIN:
+            raise NotComputedError(
+                f"{len(latencies_ns):,} requests in the window have no {share:g} % to compare"
+            )
+        return float(np.percentile(latencies_ns, share))

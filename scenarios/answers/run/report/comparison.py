@@ -77,7 +77,7 @@ def comparison_notes(report: RunReport) -> list[str]:
         ),
         (
             sized,
-            "Two numbers are the range over the block sizes. “All results” shows each size.",
+            "Two numbers are the range over the sizes. “All results” shows each size.",
         ),
         (
             worn,

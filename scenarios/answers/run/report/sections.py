@@ -79,7 +79,7 @@ def _costs_table(report: RunReport, kind: Kind) -> Table:
         ]
         if any(cell.share is not None and cell.share >= _SHOWN for cell in cells):
             rows.append([look.words, *cells])
-    several = ", range over the block sizes" if len(report.sizes_of(kind)) > 1 else ""
+    several = ", range over the sizes" if len(report.sizes_of(kind)) > 1 else ""
     caption = f"{request_words(*kind, report.sizes_of(kind))}: share of the mean latency [%]{several}"
     return Table(
         caption, report.columns("step"), rows, form="compare", caption_shown=True

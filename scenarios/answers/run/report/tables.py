@@ -115,9 +115,7 @@ def utilisation(report: RunReport) -> list[Table]:
             for name, shares in highest.items()
             if any(shares.values())
         ]
-        several = (
-            ", highest over the block sizes" if len(report.sizes_of(kind)) > 1 else ""
-        )
+        several = ", highest over the sizes" if len(report.sizes_of(kind)) > 1 else ""
         caption = f"{request_words(*kind, report.sizes_of(kind))}: utilisation of the busiest member{several}"
         tables.append(
             Table(
