@@ -102,10 +102,12 @@ class Answer(Mapping[str, Any]):
     @property
     def sentence(self) -> str:
         """One line that sums the answer up, by default the first sentence shown."""
-        lines = [part for part in self.shown if isinstance(part, str) and part]
+        shown = "\n".join(part for part in self.shown if isinstance(part, str))
+        lines = [line.strip() for line in shown.splitlines() if line.strip()]
         if not lines:
             return f"document of {', '.join(self.document)}"
-        return lines[0].splitlines()[0]
+        # A heading alone says nothing.
+        return " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
 
     def __repr__(self) -> str:
         sentence = self.sentence
@@ -158,7 +160,7 @@ class Answer(Mapping[str, Any]):
 
         Raises
         ------
-        stripesim.scenarios.show.quantities.AnswerError
+        AnswerError
             If a folder cannot be written to.
         """
         folder = None if folder is None else Path(folder)

@@ -49,7 +49,7 @@ def save_figures(
 
     Raises
     ------
-    stripesim.scenarios.show.quantities.AnswerError
+    AnswerError
         If the folder cannot be written to.
 
     Notes
