@@ -696,8 +696,8 @@ def load_curves(
     Parameters
     ----------
     scenario, sets, seed, engine
-        As for `run`. Queue depth, rate and length of the scenario are replaced: arrivals are Poisson at each
-        rate.
+        As for `run`. Queue depth, rate and length of the scenario, which it still states, are replaced:
+        arrivals are Poisson at each rate.
     p99_bounds_s
         Bounds of the 99th percentile [s] to find the highest rate for. That of ``[plan]`` is added.
     requests

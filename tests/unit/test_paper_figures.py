@@ -5,6 +5,7 @@ import re
 import pytest
 from matplotlib.text import Text
 
+from stripesim.models.problems import AnswerError
 from stripesim.scenarios.show.figures.paper import (
     fit_width,
     latex_text,
@@ -58,6 +59,13 @@ def test_other_widths_are_refused(text):
         ValueError, match=r"^--width: got .*, wanted a width of 2in to 12in"
     ):
         parse_width_inch(text)
+
+
+@pytest.mark.parametrize("width_inch", [0.5, 40, float("nan")])
+def test_widths_beyond_a_page_are_refused(width_inch, tmp_path):
+    captioned = CaptionedFigure(figure_of(), "Caption.")
+    with pytest.raises(AnswerError, match=r"^width_inch: got .*, wanted 2 to 12"):
+        save_figures({"one": captioned}, tmp_path, width_inch=width_inch)
 
 
 @pytest.mark.parametrize(("width_inch", "columns"), [(3.5, 1), (7.0, 2)])

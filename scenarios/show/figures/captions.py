@@ -57,6 +57,16 @@ _UNITS: Final[Mapping[str, str]] = {
 }
 
 
+#: Names of families as papers write them. A code of one's own keeps its own.
+_FAMILY_NAMES: Final[Mapping[str, str]] = {
+    "rs": "RS",
+    "lrc": "LRC",
+    "lrc-ceph": "LRC-Ceph",
+    "shec": "SHEC",
+    "clay": "Clay",
+}
+
+
 class StepLook(NamedTuple):
     """The names and colour of a step."""
 
@@ -113,13 +123,15 @@ def scheme_label(scheme: str) -> str:
 
     >>> scheme_label("rep:3"), scheme_label("rs:6,3"), scheme_label("none")
     ('3-replication', 'RS(6,3)', 'one device')
+    >>> scheme_label("clay:9,3,11"), scheme_label("halves:6")
+    ('Clay(9,3,11)', 'halves(6)')
     """
     family, _, numbers = scheme.partition(":")
     if scheme == "none":
         return "one device"
     if family == "rep":
         return f"{numbers}-replication"
-    return f"{family.upper()}({numbers})"
+    return f"{_FAMILY_NAMES.get(family, family)}({numbers})"
 
 
 def scheme_names(rows: pl.DataFrame) -> list[str]:
