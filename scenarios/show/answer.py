@@ -166,13 +166,10 @@ class Answer(Mapping[str, Any]):
         folder = None if folder is None else Path(folder)
         page = None if page is None else Path(page)
         written = [] if folder is None else write_files(folder, self._contents())
-        # The page comes first, because fitting a width changes the figures.
-        pages = []
-        if page is not None and self.page is not None:
-            pages = write_files(page.parent, {page.name: self.page().encode()})
         if folder is not None:
             written += self._save_figures(folder, width_inch)
-        written += pages
+        if page is not None and self.page is not None:
+            written += write_files(page.parent, {page.name: self.page().encode()})
         for name, part in self.parts.items():
             written += part.save(
                 None if folder is None else folder / name,

@@ -167,7 +167,7 @@ def test_the_headline_has_a_panel_for_each_op_and_pattern(rows: pl.DataFrame) ->
             drawn, [value("rs:6,3", op, pattern, size) / 1e6 for size in SIZES]
         )
     assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
-    assert "Sequential writes: RS(6,3) 2× of 3-replication." in caption
+    assert "Sequential writes: RS(6,3) 2 times 3-replication." in caption
 
 
 def test_rows_that_do_not_fill_the_grid_are_drawn_as_far_as_they_go(

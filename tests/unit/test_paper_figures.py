@@ -13,12 +13,18 @@ from stripesim.scenarios.show.figures.paper import (
 )
 from stripesim.scenarios.show.figures.renderer import (
     CaptionedFigure,
+    drawn,
     fitted_legend,
     new_figure,
     styled,
 )
 from stripesim.scenarios.show.figures.saving import save_figures
-from stripesim.scenarios.show.figures.specification import CLAIMS_ROLE
+from stripesim.scenarios.show.figures.specification import (
+    CLAIMS_ROLE,
+    FigureSpec,
+    LayerSpec,
+    PanelSpec,
+)
 
 
 def figure_of(panels=2, labels=("3-replication", "RS(4,2)"), claims=False):
@@ -138,6 +144,36 @@ def test_equal_figures_give_equal_files(tmp_path):
     for suffix in ("pdf", "svg", "tex"):
         one, two = ((tmp_path / name / f"one.{suffix}").read_bytes() for name in "ab")
         assert one == two
+
+
+def test_a_drawn_figure_keeps_its_form_for_screens(tmp_path):
+    # given
+    panel = PanelSpec(layers=[LayerSpec(mark="line", x=[1, 2], y=[1, 2], label="one")])
+    captioned = drawn(
+        FigureSpec(size=(11.5, 4.4), panels=[panel, panel], caption="Lines.")
+    )
+    sizes = [text.get_fontsize() for text in captioned.figure.findobj(Text)]
+    # when
+    for name in "ab":
+        save_figures({"one": captioned}, tmp_path / name, width_inch=3.5)
+    # then
+    assert captioned.figure.get_figwidth() == 11.5
+    assert [text.get_fontsize() for text in captioned.figure.findobj(Text)] == sizes
+    # A second drawing does not shrink it further.
+    one, two = ((tmp_path / name / "one.svg").read_bytes() for name in "ab")
+    assert one == two
+
+
+def test_lines_of_a_title_stay_lines():
+    panel = PanelSpec(
+        title="mean = 170 µs\n95 %: 140 to 177 µs",
+        layers=[LayerSpec(mark="line", x=[1, 2], y=[1, 2])],
+    )
+    figure = drawn(
+        FigureSpec(size=(5.7, 4.4), panels=[panel], caption="Line.")
+    ).at_width(3.5)
+    title = figure.axes[0].get_title(loc="left")
+    assert title == "mean = 170 µs\n95 %: 140 to 177 µs"
 
 
 def test_latex_has_no_bare_sign():

@@ -166,7 +166,7 @@ def cell_caption(rows: pl.DataFrame, pattern: str, op: str) -> str:
             sentences.append(f"Mean {name}{over}: {_means_text(means, unit)}.")
     ends = {"throughput_ci_low", "throughput_ci_high"}
     if ends <= set(rows.columns) and rows["throughput_ci_low"].count():
-        sentences.append("Whiskers: confidence interval of throughput.")
+        sentences.append("Whiskers: 95 % confidence interval of throughput.")
     return " ".join(sentences)
 
 
@@ -190,13 +190,13 @@ def headline_caption(
             continue
         ratios = _listed(
             [
-                f"{scheme_label(name)} {number_text(means[name] / means[first])}×"
+                f"{scheme_label(name)} {number_text(means[name] / means[first])}"
                 for name in compared
             ]
         )
         kind = kind_words(op, pattern)
-        sentences.append(f"{kind}: {ratios} of {scheme_label(first)}.")
-    if len(sentences) > 1:
+        sentences.append(f"{kind}: {ratios} times {scheme_label(first)}.")
+    if len(sentences) > 1 and len(block_sizes(rows)) > 1:
         sentences.append("Factors compare means over block sizes.")
     return " ".join(sentences)
 

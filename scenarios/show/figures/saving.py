@@ -43,8 +43,8 @@ def save_figures(
     out_dir
         Folder, created if missing.
     width_inch
-        Width of a paper's column [inch], 2 to 12. The figures are laid out again for it, see
-        `stripesim.scenarios.show.figures.paper.fit_width`. None keeps them as drawn, for screens.
+        Width of a paper's column [inch], 2 to 12. Figures of stripesim are drawn again for it, and keep
+        their form for screens. None writes that form.
 
     Returns
     -------

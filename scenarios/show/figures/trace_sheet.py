@@ -106,6 +106,8 @@ def _rate(trace: BlockTrace) -> PanelSpec:
     layers = []
     for write, colour, label in _DIRECTIONS:
         counts = np.histogram(issue_s[is_write == write], edges)[0]
+        if not counts.any():
+            continue
         rate = counts / np.diff(edges)
         top = base + np.append(rate, rate[-1])
         layers.append(
@@ -219,6 +221,8 @@ def _offsets(trace: BlockTrace) -> PanelSpec:
     layers = []
     for write, colour, label in _DIRECTIONS:
         part = rows.filter(rows["is_write"] == write)
+        if part.is_empty():
+            continue
         dots = {"marker": ".", "color": colour}
         layers.append(
             LayerSpec(
