@@ -21,6 +21,8 @@ PAGES = [
     ROOT / "docs" / "generate" / "api.py",
     *LESSONS,
 ]
+# Written as a stranger would, without types.
+AUTHORS = Path(__file__).with_name("authors_notebook.md")
 BLOCK = re.compile(
     r"^( *)```(?:python|\{code-cell\} ?\w*)\n(.*?)^ *```", flags=re.M | re.S
 )
@@ -51,7 +53,7 @@ def _module(package: str, name: str) -> str:
     return package
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [*PAGES, AUTHORS], ids=lambda page: page.stem)
 def test_examples_import_public_modules_only(page: Path) -> None:
     for example in examples(page):
         assert imported(example) <= PUBLIC
