@@ -194,11 +194,12 @@ class Run:
 
     def __repr__(self) -> str:
         row = self.row
+        if row.iops is None:
+            return f"<Run: no numbers: {self.refused or 'no request completed'}>"
         latency = ""
         if row.latency_mean_ns is not None:
             latency = f", mean latency {row.latency_mean_ns / 1e6:.3g} ms"
-        rate = "no numbers" if row.iops is None else f"{row.iops:,.0f} requests/s"
-        return f"<Run: {rate}{latency}>"
+        return f"<Run: {row.iops:,.0f} requests/s{latency}>"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -118,6 +118,7 @@ __all__ = [
     "parse_scenario",
     "parse_scheme",
     "parse_size_bytes",
+    "plan",
     "pool",
     "predict",
     "rehearse",
@@ -637,6 +638,48 @@ def rehearse(
 
 
 @citing_arguments
+def plan(
+    scenario: Scenario | str | Path,
+    *,
+    sets: Overrides = (),
+    seed: int | None = None,
+    engine: str = "compiled",
+    unchecked: bool = False,
+) -> Answer:
+    """Recommend a cluster to buy, and list the candidates with the requirements that each one misses.
+
+    Parameters
+    ----------
+    scenario
+        A `Scenario` with ``plan``, the name of a shipped scenario, or the path of a TOML file.
+    sets, seed, engine
+        As for `run`.
+    unchecked
+        Keep the numbers of candidates that the audit refuses.
+
+    Returns
+    -------
+    Answer
+        A mapping with ``recommended`` (None if no candidate meets all requirements), ``reasons``,
+        ``candidates``, ``placement``, ``purchases``, ``assumptions``, ``warnings`` and ``provenance``, as
+        ``stripesim plan --json`` prints them. Its attribute ``rows`` is a table with one row per candidate.
+
+    Raises
+    ------
+    ScenarioError
+        If the scenario is invalid, or has no ``plan``.
+    """
+    from stripesim.scenarios.answers.plan.answer import answer_of_plan
+    from stripesim.scenarios.answers.plan.curves import curves_of_plan
+    from stripesim.scenarios.answers.plan.plan import make_plan
+
+    loaded = as_scenario(scenario, sets=sets, seed=seed)
+    made = make_plan(loaded, engine=engine, unchecked=unchecked)
+    load_curves = partial(curves_of_plan, loaded, made.document, engine=engine)
+    return answer_of_plan(loaded, made, load_curves=load_curves)
+
+
+@citing_arguments
 def load_curves(
     scenario: Scenario | str | Path,
     *,
@@ -653,8 +696,8 @@ def load_curves(
     Parameters
     ----------
     scenario, sets, seed, engine
-        As for `run`. Queue depth, rate and length of the scenario are replaced: arrivals are Poisson at each
-        rate.
+        As for `run`. Queue depth, rate and length of the scenario, which it still states, are replaced:
+        arrivals are Poisson at each rate.
     p99_bounds_s
         Bounds of the 99th percentile [s] to find the highest rate for. That of ``[plan]`` is added.
     requests

@@ -112,7 +112,7 @@ def read_rows(
                 Problem(
                     place=f"{source.name}:{reader.line_num}",
                     got="a row of another length than the header's",
-                    wanted=f"{len(header)} fields",
+                    wanted=f"{len(header)} fields, with quotes around one that has a comma",
                 )
             )
             continue

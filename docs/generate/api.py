@@ -34,9 +34,9 @@ Errors in arguments and scenarios are `ValueError`. Their lines cite the argumen
 ## Answers
 
 A function that answers a question returns an `Answer` with the data of that question as attributes: `run` a
-`ScenarioResult`, `sweep` a `SweepResult`, `study` a `StudyResult`, `rehearse` and `import_report` a plain
-`Answer`. `explain`, `load_curves` and `durability` return a list of timelines, curves or rows, which has the
-attribute `answer`. `predict`, `score` and `check` return an `Answer` too. Every answer has
+`ScenarioResult`, `sweep` a `SweepResult`, `study` a `StudyResult`. `plan`, `rehearse`, `import_report`,
+`predict`, `score` and `check` return a plain `Answer`. `explain`, `load_curves` and `durability` return a
+list of timelines, curves or rows, which has the attribute `answer`. Every answer has
 
 - `rows`, a table, empty for `rehearse` and `import_report`,
 - `to_json()`, the document that the command writes with `--json`. The answer is also a mapping of it:
@@ -60,15 +60,15 @@ what was measured later: `rows` is a table of measured and predicted values.
 
 ## In a notebook
 
-An answer on the last line of a cell shows as a sentence and a table of at most 20 rows. Drawing takes longer
-than many answers, so ask for the figures:
+An answer on the last line of a cell shows as a sentence, a table of at most 20 rows and its first figure. The
+rest is a call away:
 
 ```python
 answer = stripesim.run(scenario)
-answer.figures()["headline"].figure  # a figure
+answer.figures()["headline"]  # a figure with its caption
 answer.rows.to_pandas()  # all rows, with stripesim[pandas]
 answer.save("results")  # tables as CSV and Parquet, figures, provenance
-answer  # a sentence and a table
+answer  # a sentence, a table and a figure
 ```
 
 """

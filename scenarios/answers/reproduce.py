@@ -13,6 +13,7 @@ from typing import Any, Final
 import polars as pl
 
 from stripesim._version import __version__
+from stripesim.models.coding import note_code_files
 from stripesim.models.documents import canonical_json, json_text
 from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.schema.loader import validated
@@ -229,9 +230,20 @@ def _checked(folder: Path, document: object, needed: set[str]) -> dict[str, Any]
 
 
 def _scenario(provenance: Mapping[str, Any]) -> Scenario:
+    configuration = provenance["configuration"]
+    # Its schemes may be codes of these files.
+    codes = [Path(name) for name in configuration.get("codes", ())]
+    for path in codes:
+        if not path.is_file():
+            wanted = "a file where it was, relative to the working directory"
+            problem = Problem(
+                place=PROVENANCE, key="codes", got=str(path), wanted=wanted
+            )
+            raise AnswerError(problem)
+    note_code_files(codes)
     # Rules refuse some keys that a run does not use, so keys with their defaults are left out.
     try:
-        known = validated(provenance["configuration"])
+        known = validated(configuration)
     except ValueError:
         got = f"a configuration of stripesim {provenance['stripesim']} that cannot be read"
         wanted = f"that of stripesim {__version__}"

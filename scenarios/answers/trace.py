@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from stripesim.calibration.ssd.drive import LIKE, drive_toml
 from stripesim.calibration.trace_fit import TraceFit
@@ -13,6 +13,9 @@ from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.tables import Table
 from stripesim.traces import BlockTrace, convert, describe
 from stripesim.traces.failures.columns import FailureTrace
+
+if TYPE_CHECKING:
+    from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
 #: Headings for the keys of mappings in a summary.
 _KEYS_OF: Final = {
@@ -26,20 +29,19 @@ _KEYS_OF: Final = {
 def answer_of_trace(trace: BlockTrace | FailureTrace) -> Answer:
     """Summarise a trace, and draw a block trace."""
 
-    def files() -> dict[str, bytes]:
+    def figures() -> dict[str, CaptionedFigure]:
         if not isinstance(trace, BlockTrace):
             return {}
-        from stripesim.scenarios.show.figures.saving import screen_files
         from stripesim.scenarios.show.figures.trace_sheet import draw_trace
 
-        return screen_files("trace-info", draw_trace(trace).figure)
+        return {"trace-info": draw_trace(trace)}
 
     summary = describe(trace)
     return Answer(
         document=summary,
         shown=summary_tables(summary),
         saved_as="trace-info.json",
-        files=files,
+        figures=figures,
     )
 
 
@@ -57,17 +59,30 @@ def answer_of_fit(
     like
         Device parameter set for numbers that the trace does not show.
     """
+    # A failure trace has lifetimes and repairs instead, which are not drawn.
 
     def files() -> dict[str, bytes]:
-        if isinstance(trace, BlockTrace):
-            return _drive_and_plots(fitted, trace, like)
-        return {}
+        is_service = any(fit.quantity == "service" for fit in fitted.service)
+        if not (is_service and isinstance(trace, BlockTrace)):
+            return {}
+        return {"drive.toml": drive_toml(fitted.service, trace, like).encode()}
+
+    def figures() -> dict[str, CaptionedFigure]:
+        if not isinstance(trace, BlockTrace):
+            return {}
+        from stripesim.scenarios.show.figures.service_fit import draw_fit
+
+        return {
+            f"{fit.operation}-{fit.quantity}-fit": draw_fit(fit, trace)
+            for fit in fitted.service
+        }
 
     return Answer(
         document=fitted.to_json(),
         shown=[fitted.summary()],
         saved_as="trace-fit.json",
         files=files,
+        figures=figures,
     )
 
 
@@ -122,22 +137,6 @@ def write_fit(
         If `like` does not exist.
     """
     return answer_of_fit(fitted, trace, like=like).save(Path(folder))
-
-
-def _drive_and_plots(
-    fitted: TraceFit, trace: BlockTrace, like: str
-) -> dict[str, bytes]:
-    """Return the file of a drive whose service times are known, and the figures of times."""
-    from stripesim.scenarios.show.figures.saving import screen_files
-    from stripesim.scenarios.show.figures.service_fit import draw_fit
-
-    files = {}
-    if any(fit.quantity == "service" for fit in fitted.service):
-        files["drive.toml"] = drive_toml(fitted.service, trace, like).encode()
-    for fit in fitted.service:
-        stem = f"{fit.operation}-{fit.quantity}-fit"
-        files |= screen_files(stem, draw_fit(fit, trace).figure)
-    return files
 
 
 def summary_tables(summary: Mapping[str, Any]) -> list[Table]:

@@ -10,7 +10,7 @@ from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import DrivePricesSpec, PricesSpec
 
 #: Unit of a cost. Prices are in any one currency, which a scenario does not name.
-COST_UNIT: Final = "currency of plan.prices"
+COST_UNIT: Final = "currency of the prices"
 _HOURS_PER_YEAR: Final = 8766.0
 
 

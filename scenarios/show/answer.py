@@ -102,10 +102,12 @@ class Answer(Mapping[str, Any]):
     @property
     def sentence(self) -> str:
         """One line that sums the answer up, by default the first sentence shown."""
-        lines = [part for part in self.shown if isinstance(part, str) and part]
+        shown = "\n".join(part for part in self.shown if isinstance(part, str))
+        lines = [line.strip() for line in shown.splitlines() if line.strip()]
         if not lines:
             return f"document of {', '.join(self.document)}"
-        return lines[0].splitlines()[0]
+        # A heading alone says nothing.
+        return " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
 
     def __repr__(self) -> str:
         sentence = self.sentence
@@ -158,19 +160,16 @@ class Answer(Mapping[str, Any]):
 
         Raises
         ------
-        stripesim.scenarios.show.quantities.AnswerError
+        AnswerError
             If a folder cannot be written to.
         """
         folder = None if folder is None else Path(folder)
         page = None if page is None else Path(page)
         written = [] if folder is None else write_files(folder, self._contents())
-        # The page comes first, because fitting a width changes the figures.
-        pages = []
-        if page is not None and self.page is not None:
-            pages = write_files(page.parent, {page.name: self.page().encode()})
         if folder is not None:
             written += self._save_figures(folder, width_inch)
-        written += pages
+        if page is not None and self.page is not None:
+            written += write_files(page.parent, {page.name: self.page().encode()})
         for name, part in self.parts.items():
             written += part.save(
                 None if folder is None else folder / name,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from stripesim.cli import output
-from stripesim.cli.options import JsonOption, OutOption
+from stripesim.cli.options import JsonOption, OutOption, WidthOption
 
 trace_app = typer.Typer(
     help="Summarise, fit or convert block and failure traces.", no_args_is_help=True
@@ -42,10 +42,11 @@ def info(
     columns: ColumnsOption = None,
     strict: StrictOption = False,
     out: OutOption = None,
+    width: WidthOption = None,
     json_to: JsonOption = None,
 ) -> None:
     """Summarise a trace, and with --out also draw it."""
-    to = output.destination(out, json_to)
+    to = output.destination(out, json_to, width=width)
     from stripesim.scenarios.answers.trace import answer_of_trace
 
     trace = _load(file, form, columns, strict)
@@ -68,6 +69,7 @@ def fit(
         ),
     ] = "nvme-tlc",
     out: OutOption = None,
+    width: WidthOption = None,
     json_to: JsonOption = None,
 ) -> None:
     """Fit service times and workload to a block trace, or lifetimes to a failure trace.
@@ -76,7 +78,7 @@ def fit(
     for service times, drive.toml. A scenario uses it with
     cluster.drive = "./drive.toml".
     """
-    to = output.destination(out, json_to)
+    to = output.destination(out, json_to, width=width)
     from stripesim.calibration.trace_fit import fit_trace
     from stripesim.scenarios.answers.trace import answer_of_fit
 

@@ -24,6 +24,7 @@ from matplotlib.figure import Figure
 
 import stripesim
 from stripesim import api
+from stripesim.models.documents import json_text
 from stripesim.notebooks import teach
 from stripesim.notebooks.files import (
     cells_of,
@@ -41,6 +42,7 @@ from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.schema.scenario import Scenario
 
 LESSONS = lessons()
+AUTHORS_NOTEBOOK = Path(__file__).with_name("authors_notebook.md")
 #: A second run of these takes several seconds each: `make notebooks` does it.
 LONG = {
     "koh-figures",
@@ -353,6 +355,18 @@ def test_a_figure_appears_in_a_notebook() -> None:
     outputs = execute(lesson.with_suffix(".ipynb"))
     assert pictures(outputs) >= 1
     assert any("text/html" in out.get("data", {}) for out in outputs)
+
+
+@pytest.mark.skipif(not ALL_SEEDS, reason="takes a minute and more: make notebooks")
+def test_a_notebook_written_from_the_documentation_runs(tmp_path: Path) -> None:
+    text = AUTHORS_NOTEBOOK.read_text("utf-8")
+    code = [source for kind, source in cells_of(text) if kind == "code"]
+    notebook = tmp_path / "authors.ipynb"
+    notebook.write_text(json_text(notebook_of(text)), encoding="utf-8")
+    # A cell that raises an error ends the run.
+    outputs = execute(notebook)
+    assert len(code) >= 40
+    assert pictures(outputs) >= 1
 
 
 def test_a_figure_is_rendered_where_a_notebook_shows_it(

@@ -324,6 +324,8 @@ def solve_in(chrome, lesson):
     """Predict too much, look at the picture, and answer right, question by question."""
     for number, question in enumerate(lesson.questions.values()):
         section = chrome.find_element("id", f"question-{number}")
+        heading = section.find_element("tag name", "h2").text
+        assert heading.startswith(f"Question {number + 1}: ")
         figure = section.find_element("tag name", "figure")
         field = section.find_element("tag name", "input")
         button = section.find_element("css selector", "button.first")

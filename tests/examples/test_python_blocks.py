@@ -21,6 +21,8 @@ PAGES = [
     ROOT / "docs" / "generate" / "api.py",
     *LESSONS,
 ]
+# Written as a stranger would, without types.
+AUTHORS = Path(__file__).with_name("authors_notebook.md")
 BLOCK = re.compile(
     r"^( *)```(?:python|\{code-cell\} ?\w*)\n(.*?)^ *```", flags=re.M | re.S
 )
@@ -51,10 +53,33 @@ def _module(package: str, name: str) -> str:
     return package
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [*PAGES, AUTHORS], ids=lambda page: page.stem)
 def test_examples_import_public_modules_only(page: Path) -> None:
     for example in examples(page):
         assert imported(example) <= PUBLIC
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import stripesim.sim.run",
+        "from stripesim import scenarios",
+        "from stripesim.scenarios.show.answer import Answer",
+        "def late():\n    from stripesim.models import jit",
+    ],
+)
+def test_an_internal_import_is_noticed(program: str) -> None:
+    assert not imported(program) <= PUBLIC
+
+
+def test_every_block_of_python_is_an_example() -> None:
+    for page in PAGES:
+        fences = re.findall(
+            r"^ *(?:```|~~~)+ *\{?(?:code-block\} *|code-cell\} *)?(?:i?python|py)",
+            page.read_text("utf-8"),
+            flags=re.M | re.I,
+        )
+        assert len(examples(page)) == len(fences), page
 
 
 def test_there_are_examples_of_each_kind() -> None:
@@ -76,6 +101,9 @@ def test_the_types_of_the_examples_are_right(tmp_path: Path) -> None:
                 # As the page asks its reader to save it.
                 name = "azure.py"
             (tmp_path / name).write_text(example, encoding="utf-8")
+    # Its error shows that the others are checked.
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text('import stripesim\n\nstripesim.run("quickstart", seed="one")\n')
     files = sorted(tmp_path.glob("*.py"))
     # One process checks all: each would read the types of this project and of NumPy again.
     assert len(files) > 12 + len(LESSONS)
@@ -87,4 +115,6 @@ def test_the_types_of_the_examples_are_right(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout
+    errors = [line for line in done.stdout.splitlines() if ": error: " in line]
+    assert len(errors) == 1, done.stdout
+    assert "wrong.py:3: error: " in errors[0]

@@ -259,7 +259,10 @@ def test_results_have_short_representations():
         "<Pool: rep:3 on <Cluster: 4 hosts, 24 OSDs, 1,024 placement groups>>"
     )
     simulated = stripesim.simulate(pool, stripesim.workload(scenario))
-    assert len(repr(simulated)) < 100
+    # A refused run says why it shows no number.
+    assert repr(simulated).startswith("<Run: no numbers: Run length: got 40 requests")
+    measured = stripesim.simulate(pool, stripesim.workload(scenario), unchecked=True)
+    assert re.fullmatch(r"<Run: [\d,]+ requests/s, mean .* ms>", repr(measured))
 
 
 def test_rows_of_a_sweep_are_not_drawn_over_each_other():

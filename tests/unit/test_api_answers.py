@@ -29,6 +29,9 @@ QUESTIONS = {
     "explain": lambda _: stripesim.explain("write", ["rep:3", "rs:6,3"]),
     "durability": lambda _: stripesim.durability("durability", method="markov"),
     "import_report": lambda _: stripesim.import_report(REPORT),
+    "plan": lambda _: stripesim.plan(
+        "plan", sets={"schemes": "rs:4,2", "plan.hosts": 8, "plan.osds_per_host": 4}
+    ),
     "predict": stripesim.predict,
     "score": lambda _: stripesim.score(
         REGISTER / "register.json", REGISTER / "measured.csv"
@@ -127,6 +130,18 @@ def test_a_study_names_its_verdicts_and_keeps_its_ledger(results):
     counted = f"{summary['right']} of {summary['held_out']} held-out claims right"
     assert counted in repr(result)
     assert result["summary"] == json.loads(json.dumps(summary))
+
+
+def test_a_plan_names_its_recommendation_and_keeps_its_candidates(results):
+    result = results["plan"]
+    assert repr(result).startswith(
+        "<Answer: recommended: rs:4,2 on 8 × 4 samsung-pm983"
+    )
+    assert result.rows.select("scheme", "hosts", "meets").rows() == [
+        ("rs:4,2", 8, True)
+    ]
+    with pytest.raises(stripesim.ScenarioError, match=r"plan: got nothing, wanted"):
+        stripesim.plan("quickstart")
 
 
 def test_items_keep_being_a_list(results):

@@ -102,6 +102,15 @@ def test_the_address_of_an_entry_is_an_address_once():
         assert seen.setdefault(address, key) == key
 
 
+def test_one_source_has_no_confirmed_address():
+    without = [
+        key
+        for key, entry in DATA["entries"].items()
+        if not {"url", "doi", "eprint"} & entry.keys()
+    ]
+    assert without == ["han2024"]
+
+
 def test_a_run_cites_its_own_version_sets_release_and_schemes(tmp_path):
     entries = {entry.key: entry for entry in cite_run(written(tmp_path))}
 

@@ -10,6 +10,7 @@ import pytest
 from matplotlib.axes import Axes
 
 from stripesim.scenarios.show.figures.captions import scheme_label
+from stripesim.scenarios.show.figures.faults import draw_nines
 from stripesim.scenarios.show.figures.panels import size_axis_title
 from stripesim.scenarios.show.figures.renderer import new_figure, scale_axis
 from stripesim.scenarios.show.figures.results import (
@@ -167,7 +168,7 @@ def test_the_headline_has_a_panel_for_each_op_and_pattern(rows: pl.DataFrame) ->
             drawn, [value("rs:6,3", op, pattern, size) / 1e6 for size in SIZES]
         )
     assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
-    assert "Sequential writes: RS(6,3) 2× of 3-replication." in caption
+    assert "Sequential writes: RS(6,3) 2 times 3-replication." in caption
 
 
 def test_rows_that_do_not_fill_the_grid_are_drawn_as_far_as_they_go(
@@ -185,6 +186,25 @@ def test_rows_that_do_not_fill_the_grid_are_drawn_as_far_as_they_go(
     ):
         with pytest.raises(ValueError, match=r"^rows: got none"):
             draw(trace)
+
+
+def test_all_nines_are_below_the_top_and_methods_have_words() -> None:
+    rows = [
+        {
+            "scheme": "rs:8,2",
+            "method": method,
+            "nines": 4.7,
+            "nines_low": low,
+            "nines_high": high,
+        }
+        for method, low, high in (("markov", None, None), ("splitting", 4.6, 4.8))
+    ]
+    figure = draw_nines(rows).figure
+    (axes,) = figure.axes
+    assert axes.get_ylim()[1] > 4.8
+    (legend,) = figure.legends
+    words = [text.get_text() for text in legend.get_texts()]
+    assert words == ["Markov chain", "simulation (splitting)"]
 
 
 def test_files_are_the_same_for_the_same_rows(

@@ -5,6 +5,7 @@ import re
 import pytest
 from matplotlib.text import Text
 
+from stripesim.models.problems import AnswerError
 from stripesim.scenarios.show.figures.paper import (
     fit_width,
     latex_text,
@@ -12,12 +13,18 @@ from stripesim.scenarios.show.figures.paper import (
 )
 from stripesim.scenarios.show.figures.renderer import (
     CaptionedFigure,
+    drawn,
     fitted_legend,
     new_figure,
     styled,
 )
 from stripesim.scenarios.show.figures.saving import save_figures
-from stripesim.scenarios.show.figures.specification import CLAIMS_ROLE
+from stripesim.scenarios.show.figures.specification import (
+    CLAIMS_ROLE,
+    FigureSpec,
+    LayerSpec,
+    PanelSpec,
+)
 
 
 def figure_of(panels=2, labels=("3-replication", "RS(4,2)"), claims=False):
@@ -58,6 +65,13 @@ def test_other_widths_are_refused(text):
         ValueError, match=r"^--width: got .*, wanted a width of 2in to 12in"
     ):
         parse_width_inch(text)
+
+
+@pytest.mark.parametrize("width_inch", [0.5, 40, float("nan")])
+def test_widths_beyond_a_page_are_refused(width_inch, tmp_path):
+    captioned = CaptionedFigure(figure_of(), "Caption.")
+    with pytest.raises(AnswerError, match=r"^width_inch: got .*, wanted 2 to 12"):
+        save_figures({"one": captioned}, tmp_path, width_inch=width_inch)
 
 
 @pytest.mark.parametrize(("width_inch", "columns"), [(3.5, 1), (7.0, 2)])
@@ -130,6 +144,36 @@ def test_equal_figures_give_equal_files(tmp_path):
     for suffix in ("pdf", "svg", "tex"):
         one, two = ((tmp_path / name / f"one.{suffix}").read_bytes() for name in "ab")
         assert one == two
+
+
+def test_a_drawn_figure_keeps_its_form_for_screens(tmp_path):
+    # given
+    panel = PanelSpec(layers=[LayerSpec(mark="line", x=[1, 2], y=[1, 2], label="one")])
+    captioned = drawn(
+        FigureSpec(size=(11.5, 4.4), panels=[panel, panel], caption="Lines.")
+    )
+    sizes = [text.get_fontsize() for text in captioned.figure.findobj(Text)]
+    # when
+    for name in "ab":
+        save_figures({"one": captioned}, tmp_path / name, width_inch=3.5)
+    # then
+    assert captioned.figure.get_figwidth() == 11.5
+    assert [text.get_fontsize() for text in captioned.figure.findobj(Text)] == sizes
+    # A second drawing does not shrink it further.
+    one, two = ((tmp_path / name / "one.svg").read_bytes() for name in "ab")
+    assert one == two
+
+
+def test_lines_of_a_title_stay_lines():
+    panel = PanelSpec(
+        title="mean = 170 µs\n95 %: 140 to 177 µs",
+        layers=[LayerSpec(mark="line", x=[1, 2], y=[1, 2])],
+    )
+    figure = drawn(
+        FigureSpec(size=(5.7, 4.4), panels=[panel], caption="Line.")
+    ).at_width(3.5)
+    title = figure.axes[0].get_title(loc="left")
+    assert title == "mean = 170 µs\n95 %: 140 to 177 µs"
 
 
 def test_latex_has_no_bare_sign():

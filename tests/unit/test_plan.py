@@ -183,7 +183,7 @@ def test_a_candidate_that_cannot_be_fails_by_the_key_that_is_wrong():
 
 def test_cost_is_drawn_in_the_currency_of_the_prices(document):
     figure, _ = draw_plan(parse_scenario(TEXT).plan, document)["plan-cost"]
-    assert figure.axes[0].get_ylabel() == "cost [currency of plan.prices]"
+    assert figure.axes[0].get_ylabel() == "cost [currency of the prices]"
 
 
 def test_growth_is_drawn_until_each_candidate_is_full(document):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,6 +46,44 @@ def test_a_sweep_is_reproduced_with_its_points(
     status, printed, _ = command("cite", out, "--verify")
     assert status == 0
     assert "all 4 rows are equal" in printed
+
+
+def test_a_run_with_a_code_of_ones_own_is_reproduced_where_its_file_is(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "cauchy.py").write_text(
+        """\
+from stripesim.codes import cauchy_matrix
+
+
+class Cauchy:
+    form = "cauchy:k,m"
+    costs_as = "rs:4,2"
+
+    def __init__(self, k, m):
+        self.k, self.m = k, m
+
+    def generator(self):
+        return cauchy_matrix(self.k, self.m)
+"""
+    )
+    own = f"schemes = ['cauchy:2,1']\ncodes = ['cauchy.py']\n[workload]\n{LOAD}"
+    (tmp_path / "own.toml").write_text(own)
+
+    def asked(*words: str, folder: Path = tmp_path) -> subprocess.CompletedProcess[str]:
+        # A process of its own: this one would know the code from the first command.
+        arguments = [sys.executable, "-m", "stripesim", *words]
+        return subprocess.run(
+            arguments, cwd=folder, capture_output=True, text=True, check=False
+        )
+
+    asked("run", "own.toml", "--no-costs", "--out", "out")
+    repeated = asked("cite", "out", "--verify")
+    elsewhere = asked("cite", ".", "--verify", folder=tmp_path / "out")
+
+    assert "all 1 rows are equal" in repeated.stdout
+    assert elsewhere.returncode == 2
+    assert "codes: got cauchy.py, wanted a file where it was" in elsewhere.stderr
 
 
 def test_a_changed_number_is_found(

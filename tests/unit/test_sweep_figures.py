@@ -50,6 +50,12 @@ def test_lines_hold_the_means_at_the_swept_values() -> None:
     assert "2 replications" in figures.caption
 
 
+def test_a_key_that_was_not_swept_is_refused() -> None:
+    rows = means(**{DEPTH: [4, 8]})
+    with pytest.raises(AnswerError, match=r"^keys: got cluster\.hosts, wanted swept"):
+        draw_sweep(rows, [DEPTH, "cluster.hosts"])
+
+
 def test_each_op_and_pattern_has_a_panel() -> None:
     figures = draw_sweep(
         means(op=["read", "write"], pattern=["seq", "rand"], **{DEPTH: [4, 8]}), [DEPTH]

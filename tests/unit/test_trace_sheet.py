@@ -1,5 +1,6 @@
 """Reuse distances against a plain count, depth by hand, the figure sheet, conversion to columns."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -108,6 +109,31 @@ def test_the_sheet_is_drawn_reproducibly_for_any_length(count: int) -> None:
         again = screen_files("sheet", draw_trace(trace).figure)
         assert again == pictures
     assert f"{count:,} request" in caption(info(trace))
+
+
+def test_a_legend_names_only_what_the_trace_has() -> None:
+    # Two reads of different blocks
+    rows = [(0, None, 10, "0", 0, 4096, False), (5, None, 20, "0", 8192, 4096, False)]
+    figure = draw_trace(BlockTrace(requests(rows), None, "made", "made.csv")).figure
+    legends = [axes.get_legend() for axes in figure.axes]
+    words = [text.get_text() for one in legends if one for text in one.get_texts()]
+    assert "reads" in words
+    assert not any("writes" in label for label in words)
+    texts = [text.get_text() for axes in figure.axes for text in axes.texts]
+    assert "no block is accessed twice" in texts
+
+
+def test_a_sheet_is_written_for_the_column_of_a_paper(
+    tmp_path: Path, command: Callable[..., tuple[int, str, str]]
+) -> None:
+    convert(trace_of(), tmp_path / "t.csv")
+    width = ["--width", "3.5in"]
+    status, _, _ = command(
+        "trace", "info", tmp_path / "t.csv", "--out", tmp_path, *width
+    )
+    assert status == 0
+    assert 'width="252pt"' in (tmp_path / "trace-info.svg").read_text("utf-8")
+    assert (tmp_path / "trace-info.tex").exists()
 
 
 def test_columns_written_are_the_columns_read(tmp_path: Path) -> None:

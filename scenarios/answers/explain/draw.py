@@ -431,10 +431,11 @@ def _draw_legend(figure: Figure, timelines: Sequence[Timeline], sizes: _Sizes) -
 
 def _caption(timelines: Sequence[Timeline], axis: layout.TimeAxis) -> str:
     latencies = [
-        f"{heading(timeline)}: {latency_words(timeline)}" for timeline in timelines
+        f"{heading(timeline)} takes {latency_words(timeline)}."
+        for timeline in timelines
     ]
     sentences = [
-        "; ".join(latencies) + ".",
+        " ".join(latencies),
         "One request alone on the cluster, with mean service times. Work after the reply is pale.",
         "The latency is split along the critical path.",
     ]

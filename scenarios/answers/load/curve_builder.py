@@ -312,7 +312,17 @@ class CurveBuilder:
         ]
         measured = best + (yield from self._batch(others))
         self.saturation = student_interval([one.iops for one in measured])
-        self.limited_by = best[0].bottleneck
+        longer = 1
+        # While requests pile up at the busiest OSD, the others still serve more than the bound.
+        while longer < _LONGER_MAX and self._above_bound(self.saturation) is not None:
+            longer *= _LONGER
+            runs = [
+                self._closed(in_flight, number, longer=longer)
+                for number in range(self.settings.replications)
+            ]
+            measured = yield from self._batch(runs)
+            self.saturation = student_interval([one.iops for one in measured])
+        self.limited_by = measured[0].bottleneck
         self._check_saturation(measured)
 
     def _check_saturation(self, measured: Sequence[RateMeasurement]) -> None:
@@ -470,12 +480,12 @@ class CurveBuilder:
     ) -> Generator[list[RateRun], list[RateMeasurement], list[RateMeasurement]]:
         return (yield runs)
 
-    def _closed(self, in_flight: int, number: int) -> RateRun:
+    def _closed(self, in_flight: int, number: int, *, longer: int = 1) -> RateRun:
         clients = self.scenario.workload.clients
         # Each client keeps a whole number of requests in flight.
         kept = -(-in_flight // clients) * clients
         requests = max(_LONGER * self.requests, _ROUNDS * kept)
-        return self._run(number, in_flight=in_flight, requests=requests)
+        return self._run(number, in_flight=in_flight, requests=longer * requests)
 
     def _run(
         self,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import polars as pl
+
 from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.plan.candidates import line_name
 from stripesim.scenarios.answers.plan.figure import draw_plan
@@ -41,8 +43,10 @@ def answer_of_plan(
     plan = scenario.plan
     document = made.document
     refusals = document["refusals"]
+    candidates = list(_flat_candidates(document))
     return Answer(
         document=document,
+        rows=pl.DataFrame(candidates, infer_schema_length=None),
         shown=[
             "recommended:" if document["recommended"] else "no recommendation:",
             *(f"  {line}" for line in document["reasons"]),
@@ -55,7 +59,7 @@ def answer_of_plan(
         outside=made.outside,
         refusals=refusals,
         saved_as="plan.json",
-        files=lambda: {"plan.csv": csv_text(_flat_candidates(document)).encode()},
+        files=lambda: {"plan.csv": csv_text(candidates).encode()},
         figures=lambda: draw_plan(plan, document),
         page=lambda: report_of_plan(scenario, document, load_curves()),
     )

@@ -400,13 +400,14 @@ def placement_figure(choices: Sequence[Mapping[str, Any]]) -> FigureSpec:
     for choice in choices:
         for index, option in enumerate(choice["options"]):
             deviation = option["max_deviation"]
-            balancer = "no balancer" if deviation is None else f"deviation {deviation}"
+            balancer = (
+                "no balancer" if deviation is None else f"balanced to ±{deviation}"
+            )
             if option["is_present"]:
                 balancer += ", now"
             star = " ★" if index == choice["recommended"] else ""
-            names.append(
-                f"{choice['pool']}: {option['pg_num']:,} PGs, {balancer}{star}"
-            )
+            pool = f"{choice['pool']}: " if len(choices) > 1 else ""
+            names.append(f"{pool}{option['pg_num']:,} PGs, {balancer}{star}")
             usable_bytes = option["usable_bytes_safe"] or option["usable_bytes_full"]
             values.append((usable_bytes or 0.0) / _TERA)
             style = 1 if option["is_present"] else 0
@@ -428,7 +429,8 @@ def placement_figure(choices: Sequence[Mapping[str, Any]]) -> FigureSpec:
         panels=[panel],
         caption=(
             "Usable client data with a failure domain gone, or at the full ratio where a pool cannot heal, "
-            "for numbers of placement groups and deviations of the balancer. ★: recommended."
+            "for numbers of placement groups, with no balancer or with one that leaves so many groups more "
+            "or fewer on an OSD. Orange: as now. ★: recommended."
         ),
     )
 

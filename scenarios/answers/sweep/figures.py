@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import polars as pl
 
+from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.schema.units import size_text
 from stripesim.scenarios.show.figures.captions import (
     OP_WORDS,
@@ -84,8 +85,14 @@ def draw_sweep(
     Raises
     ------
     AnswerError
-        If the rows have no such quantity.
+        If the rows have no such quantity or key.
     """
+    unknown = {*keys} - {*aggregated.columns, "schemes", *_CELL_KEYS}
+    if unknown:
+        got = ", ".join(sorted(unknown))
+        raise AnswerError(
+            Problem(key="keys", got=got, wanted="swept keys, columns of the rows")
+        )
     spec = sweep_figure(aggregated, keys, metric=metric)
     return None if spec is None else drawn(spec)
 

@@ -57,6 +57,16 @@ _UNITS: Final[Mapping[str, str]] = {
 }
 
 
+#: Names of families as papers write them. A code of one's own keeps its own.
+_FAMILY_NAMES: Final[Mapping[str, str]] = {
+    "rs": "RS",
+    "lrc": "LRC",
+    "lrc-ceph": "LRC-Ceph",
+    "shec": "SHEC",
+    "clay": "Clay",
+}
+
+
 class StepLook(NamedTuple):
     """The names and colour of a step."""
 
@@ -113,13 +123,15 @@ def scheme_label(scheme: str) -> str:
 
     >>> scheme_label("rep:3"), scheme_label("rs:6,3"), scheme_label("none")
     ('3-replication', 'RS(6,3)', 'one device')
+    >>> scheme_label("clay:9,3,11"), scheme_label("halves:6")
+    ('Clay(9,3,11)', 'halves(6)')
     """
     family, _, numbers = scheme.partition(":")
     if scheme == "none":
         return "one device"
     if family == "rep":
         return f"{numbers}-replication"
-    return f"{family.upper()}({numbers})"
+    return f"{_FAMILY_NAMES.get(family, family)}({numbers})"
 
 
 def scheme_names(rows: pl.DataFrame) -> list[str]:
@@ -154,7 +166,7 @@ def cell_caption(rows: pl.DataFrame, pattern: str, op: str) -> str:
             sentences.append(f"Mean {name}{over}: {_means_text(means, unit)}.")
     ends = {"throughput_ci_low", "throughput_ci_high"}
     if ends <= set(rows.columns) and rows["throughput_ci_low"].count():
-        sentences.append("Whiskers: confidence interval of throughput.")
+        sentences.append("Whiskers: 95 % confidence interval of throughput.")
     return " ".join(sentences)
 
 
@@ -178,13 +190,13 @@ def headline_caption(
             continue
         ratios = _listed(
             [
-                f"{scheme_label(name)} {number_text(means[name] / means[first])}×"
+                f"{scheme_label(name)} {number_text(means[name] / means[first])}"
                 for name in compared
             ]
         )
         kind = kind_words(op, pattern)
-        sentences.append(f"{kind}: {ratios} of {scheme_label(first)}.")
-    if len(sentences) > 1:
+        sentences.append(f"{kind}: {ratios} times {scheme_label(first)}.")
+    if len(sentences) > 1 and len(block_sizes(rows)) > 1:
         sentences.append("Factors compare means over block sizes.")
     return " ".join(sentences)
 

@@ -32,7 +32,7 @@ from stripesim.sim.observe.critical_path import (
 
 _HATCH: Final = "////"
 _BAR_INCH: Final = 0.42
-_WIDTH_INCH: Final = (9.0, 16.0)
+_WIDTH_INCH: Final = (11.5, 16.0)
 
 
 def draw_costs(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
@@ -71,10 +71,10 @@ def _figure(rows: Sequence[Mapping[str, Any]], pattern: str, op: str) -> FigureS
     return FigureSpec(
         size=(min(widest, max(narrowest, width)), 5.6),
         panels=[
-            replace(in_ms, title="mean latency", layers=[*in_ms.layers, *_keys(rows)]),
+            replace(in_ms, title="Mean latency", layers=[*in_ms.layers, *_keys(rows)]),
             replace(
                 in_percent,
-                title="composition",
+                title="Composition",
                 y=replace(in_percent.y, low=0, high=100),
             ),
         ],
@@ -132,13 +132,13 @@ def _panel(
             ticks=positions,
             names=[scheme_label(row["scheme"]) for row in rows],
             rotation=90 if len(rows) > 4 else 0,
-            size=10 if len(rows) > 12 else 12,
+            size=10 if len(rows) > 3 else 12,
             low=positions[0] - 0.7,
             high=positions[-1] + 0.7,
         ),
         y=AxisSpec(label=label),
         # Room for the block sizes between a panel and its title.
-        title_pad=20,
+        title_pad=20 if len({row["block_size_bytes"] for row in rows}) > 1 else 6,
     )
 
 
@@ -161,12 +161,15 @@ def _group_names(
     for x, row in zip(positions, rows, strict=True):
         groups.setdefault(row["block_size_bytes"], []).append(x)
     groups.pop(None, None)
+    if len(groups) < 2:
+        # The caption names the only size.
+        return
     yield LayerSpec(
         mark="text",
         x=[(bars[0] + bars[-1]) / 2 for bars in groups.values()],
         y=[1.0] * len(groups),
         texts=[size_text(size) for size in groups if size is not None],
-        style={"lift": (0, 2), "xycoords": ABOVE, "color": "#444444"},
+        style={"lift": (0, 4), "xycoords": ABOVE, "color": "#444444"},
     )
 
 

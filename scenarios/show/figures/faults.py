@@ -94,20 +94,20 @@ def _figure(timeline: Mapping[str, Any]) -> FigureSpec:
     panels = [
         _states_panel(timeline, end_s, time, events),
         PanelSpec(
-            title="latency of the requests that complete",
+            title="Latency of the requests that complete",
             layers=[*latency, *slow, *events],
             x=time,
             y=AxisSpec(label="latency [ms]", scale="log"),
             legend="beside",
         ),
         PanelSpec(
-            title="requests completed",
+            title="Requests completed",
             layers=[*rate, *slow, *events],
             x=time,
             y=AxisSpec(label="requests/s", low=0),
         ),
         PanelSpec(
-            title="recovery traffic",
+            title="Recovery traffic",
             layers=[*recovery, *events],
             x=time,
             y=AxisSpec(label="traffic [MB/s]", low=0),
@@ -212,13 +212,13 @@ def _states_panel(
     total = sum(of_band[0] for of_band in counts.values())
     bands = stacked_bands([*table["time_s"], end_s], counts, _BANDS)
     return PanelSpec(
-        title="placement groups by state",
+        title="Placement groups by state",
         layers=[*bands, *events, *_event_words(timeline, end_s)],
         x=time,
         y=AxisSpec(label="PGs", low=0, high=max(1, total)),
         legend="beside",
         legend_reverse=True,
-        title_pad=24,
+        title_pad=32,
     )
 
 
@@ -264,18 +264,20 @@ def _caption(timeline: Mapping[str, Any]) -> str:
     moments = ", ".join(
         f"{word} at {time_s:.1f} s" for time_s, word in _moments(timeline)
     )
+    scheme = scheme_label(timeline["scheme"])
     return (
-        f"{timeline['scheme']} under faults: {moments}. Placement groups by state. Client requests by "
+        f"{scheme} under faults: {moments}. Placement groups by state. Client requests by "
         "time of completion (latency includes all waiting). Bytes that recovery rebuilds, reads from "
         "devices and sends between hosts."
     )
 
 
+#: Words, colour and mark of each method.
 _METHODS: Final = {
-    "markov": ("#0072B2", "o"),
-    "splitting": ("#E69F00", "s"),
-    "burst": ("#009E73", "^"),
-    "history": ("#CC79A7", "D"),
+    "markov": ("Markov chain", "#0072B2", "o"),
+    "splitting": ("simulation (splitting)", "#E69F00", "s"),
+    "burst": ("simultaneous failures", "#009E73", "^"),
+    "history": ("simulation (histories)", "#CC79A7", "D"),
 }
 
 
@@ -287,6 +289,7 @@ def draw_nines(rows: Sequence[Mapping[str, Any]]) -> CaptionedFigure:
     for index, method in enumerate(methods):
         shift = 0.18 * (index - (len(methods) - 1) / 2)
         layers += _nines_layers(rows, schemes, method, shift)
+    ends = [row["nines_high"] or row["nines"] or 0.0 for row in rows]
     panel = PanelSpec(
         layers=layers,
         x=AxisSpec(
@@ -295,7 +298,9 @@ def draw_nines(rows: Sequence[Mapping[str, Any]]) -> CaptionedFigure:
             low=-0.6,
             high=len(schemes) - 0.4,
         ),
-        y=AxisSpec(label="nines of durability", low=0),
+        y=AxisSpec(
+            label="nines of durability", low=0, high=1.08 * max(ends, default=1)
+        ),
     )
     caption = (
         "Nines of durability: −log10 of the probability that any data is lost within the horizon, with "
@@ -314,7 +319,7 @@ def _nines_layers(
     """Yield the points of one method, and their intervals."""
     own = [row for row in rows if row["method"] == method and row["nines"] is not None]
     x = [schemes.index(row["scheme"]) + shift for row in own]
-    colour, marker = _METHODS[method]
+    words, colour, marker = _METHODS[method]
     yield LayerSpec(
         mark="whiskers",
         x=x,
@@ -326,6 +331,6 @@ def _nines_layers(
         mark="points",
         x=x,
         y=[row["nines"] for row in own],
-        label=method,
+        label=words,
         style={"marker": marker, "color": colour},
     )

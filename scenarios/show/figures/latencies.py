@@ -89,7 +89,11 @@ def _caption(title: str, distributions: Sequence[Mapping[str, Any]]) -> str:
         f"{_percentile(one, 0.999)} ms"
         for one in distributions
     ]
-    return f"{title}. Median, 99th and 99.9th percentile: {'; '.join(parts)}."
+    words = f"{title[0].lower()}{title[1:]}" if title[1:2].islower() else title
+    return (
+        f"Distribution of the latency of {words}, simulated. Median, 99th and 99.9th percentile: "
+        f"{'; '.join(parts)}."
+    )
 
 
 def _percentile(distribution: Mapping[str, Any], fraction: float) -> str:

@@ -1,7 +1,7 @@
-"""Lay out finished figures for the column of a paper, and write them with captions for LaTeX.
+"""Lay out figures for the column of a paper, and write them with captions for LaTeX.
 
-Figures are drawn for screens, several panels side by side. `fit_width` stacks the panels of any figure,
-sets all letters in about eight points and leaves out panels of verdicts, so no figure needs a second drawing.
+Figures are drawn as for screens, several panels side by side. `fit_width` stacks the panels of any figure,
+sets all letters in about eight points and leaves out panels of verdicts, so figures are specified once.
 """
 
 import base64
@@ -293,7 +293,8 @@ def _wrap_words(axes: Axes, panel_inch: float, height_inch: float) -> None:
         if text.get_text() in titles:
             # A bold letter is about 0.7 of its size wide, another one 0.55.
             letters = int((panel_inch + 0.3) * 72 / (0.7 * float(text.get_fontsize())))
-            text.set_text(textwrap.fill(text.get_text(), letters))
+            lines = text.get_text().splitlines()
+            text.set_text("\n".join(textwrap.fill(line, letters) for line in lines))
     label = axes.yaxis.label
     letters = int((height_inch + 0.2) * 72 / (0.55 * float(label.get_fontsize())))
     label.set_text(textwrap.fill(label.get_text(), letters))

@@ -25,6 +25,7 @@ from stripesim.scenarios.show.figures.specification import (
     FigureSpec,
     LayerSpec,
     PanelSpec,
+    is_wide,
     key,
     line_at,
 )
@@ -164,7 +165,7 @@ def _timeline_panels(timeline: Mapping[str, Any], unit: _Unit) -> Iterator[_Size
         yield (
             1.0,
             PanelSpec(
-                title="latency of clients",
+                title="Latency of clients",
                 layers=latencies,
                 y=AxisSpec(label="latency [ms]", scale="log"),
                 legend="beside",
@@ -172,12 +173,12 @@ def _timeline_panels(timeline: Mapping[str, Any], unit: _Unit) -> Iterator[_Size
         )
         rate = _series(clients, (RATE,), 1.0, unit)
         rate_axis = AxisSpec(label="requests/s", low=0)
-        yield 0.8, PanelSpec(title="requests of clients", layers=rate, y=rate_axis)
+        yield 0.8, PanelSpec(title="Requests of clients", layers=rate, y=rate_axis)
     moved = {**timeline["recovery"], "time_s": timeline["time_s"]}
     yield (
         1.0,
         PanelSpec(
-            title="recovery",
+            title="Recovery",
             layers=_series(moved, _MOVED, 1e6, unit),
             y=AxisSpec(label="traffic [MB/s]", low=0),
             legend="beside",
@@ -206,15 +207,19 @@ def _trade_off_figure(trade_off: Mapping[str, Any]) -> FigureSpec:
             value, sideways=True, color=colour, linestyle=line, linewidth=1.2
         )
         layers.append(replace(level, label=label))
+    heights_ms = [limit_ms, before_ms]
+    heights_ms += [point["latency_p99_ns"] / 1e6 for point in points]
+    y = AxisSpec(label="p99 during changes [ms]", low=0)
+    if is_wide(heights_ms):
+        # The limit would lie on the axis.
+        y = replace(y, scale="log", low=min(heights_ms) / 1.6)
     panel = PanelSpec(
-        layers=layers,
-        x=AxisSpec(label=f"duration [{unit.name}]", low=0),
-        y=AxisSpec(label="p99 during changes [ms]", low=0),
+        layers=layers, x=AxisSpec(label=f"duration [{unit.name}]", low=0), y=y
     )
     caption = (
         f"Duration of all changes against the clients' p99 meanwhile. {trade_off['sentence']}. Whiskers: "
-        "95 % intervals of the simulation alone, without errors of the model. Grey: needs a restart of all "
-        "OSDs."
+        "95 % intervals of the simulation alone, without errors of the model. Blue: the cluster's own "
+        "setting. Grey: needs a restart of all OSDs. Dashed: limit. Dotted: before the changes."
     )
     return FigureSpec(
         size=(6.4, 5.6),
@@ -245,7 +250,7 @@ def _restart_figure(change: Mapping[str, Any]) -> FigureSpec:
     layers += [key("down", "#D55E00"), key("peering and recovery", "#009E73")]
     every = max(1, len(hosts) // 24)
     panel = PanelSpec(
-        title="one host after another",
+        title="One host after another",
         layers=layers,
         x=AxisSpec(
             label=f"time [{unit.name}]", low=0, high=float(ends_s[-1]) / unit.seconds
@@ -290,7 +295,7 @@ def _fill_panel(timeline: Mapping[str, Any], unit: _Unit) -> PanelSpec:
         shown = f"the {len(fill['osds'])} fullest of {fill['osds_count']:,} OSDs"
     rows = range(0, len(shares), max(1, len(shares) // 12))
     return PanelSpec(
-        title=f"used share of {shown}",
+        title=f"Used share of {shown}",
         layers=layers,
         y=AxisSpec(
             label="OSD",
@@ -402,7 +407,7 @@ def _distribution_panel(timeline: Mapping[str, Any], unit: _Unit) -> PanelSpec:
             level = line_at(ratio, sideways=True, color=colour, linewidth=1.5)
             layers.append(replace(level, label=name))
     return PanelSpec(
-        title="used share of all OSDs",
+        title="Used share of all OSDs",
         layers=layers,
         y=AxisSpec(label="used [%]", low=0),
         legend="beside",
@@ -455,7 +460,7 @@ def _timeline_caption(document: Mapping[str, Any]) -> str:
             "part. The clients of that part are stretched over the same time, without requests that wait for "
             "a PG to peer. Gaps: in the part, every client waited for a PG."
         )
-    return text
+    return text.rstrip()
 
 
 # Points of the trade-off.

@@ -49,7 +49,7 @@ class CaptionedFigure(NamedTuple):
     caption: str
 
     def at_width(self, width_inch: float) -> Figure:
-        """Return the figure for the column of a paper [inch]. The figure itself changes."""
+        """Return the figure for the column of a paper [inch]. One without a drawing of its own changes."""
         fit_width(self.figure, width_inch)
         return self.figure
 
@@ -66,6 +66,18 @@ class CaptionedFigure(NamedTuple):
         return (
             f"<figure>{image}<figcaption>{escape(self.caption)}</figcaption></figure>"
         )
+
+
+class SpecifiedFigure(CaptionedFigure):
+    """A figure that is drawn again for the column of a paper."""
+
+    spec: FigureSpec
+
+    def at_width(self, width_inch: float) -> Figure:
+        """Draw the specification for a width [inch]."""
+        figure = _drawn(self.spec)
+        fit_width(figure, width_inch)
+        return figure
 
 
 @contextmanager
@@ -91,7 +103,13 @@ def new_figure(size_inch: tuple[float, float]) -> Figure:
 
 
 def drawn(spec: FigureSpec) -> CaptionedFigure:
-    """Draw a figure."""
+    """Draw a figure, with its caption."""
+    captioned = SpecifiedFigure(_drawn(spec), spec.caption)
+    captioned.spec = spec
+    return captioned
+
+
+def _drawn(spec: FigureSpec) -> Figure:
     with styled():
         figure = new_figure(spec.size)
         panels = _laid_out(figure, spec)
@@ -108,7 +126,7 @@ def drawn(spec: FigureSpec) -> CaptionedFigure:
             figure.suptitle(spec.title, x=0.005, ha="left", parse_math=False, **look)
         if spec.footnote:
             figure.supxlabel(spec.footnote, fontsize=10.5, x=0.01, ha="left")
-    return CaptionedFigure(figure, spec.caption)
+    return figure
 
 
 def drawn_all(specs: Mapping[str, FigureSpec]) -> dict[str, CaptionedFigure]:

@@ -9,7 +9,12 @@ from typing import Any, Final, cast
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from stripesim.scenarios.show.figures.paper import paper_files
+from stripesim.models.problems import AnswerError, Problem
+from stripesim.scenarios.show.figures.paper import (
+    WIDTH_MAX_INCH,
+    WIDTH_MIN_INCH,
+    paper_files,
+)
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, styled
 from stripesim.scenarios.show.files import write_files
 
@@ -38,8 +43,8 @@ def save_figures(
     out_dir
         Folder, created if missing.
     width_inch
-        Width of a paper's column [inch], 2 to 12. The figures are laid out again for it, see
-        `stripesim.scenarios.show.figures.paper.fit_width`. None keeps them as drawn, for screens.
+        Width of a paper's column [inch], 2 to 12. Figures of stripesim are drawn again for it, and keep
+        their form for screens. None writes that form.
 
     Returns
     -------
@@ -49,13 +54,18 @@ def save_figures(
 
     Raises
     ------
-    stripesim.scenarios.show.quantities.AnswerError
-        If the folder cannot be written to.
+    AnswerError
+        If the width is out of range, or the folder cannot be written to.
 
     Notes
     -----
     The files contain no date, so that equal rows give equal bytes.
     """
+    if width_inch is not None and not WIDTH_MIN_INCH <= width_inch <= WIDTH_MAX_INCH:
+        wanted = f"{WIDTH_MIN_INCH:g} to {WIDTH_MAX_INCH:g} inches"
+        raise AnswerError(
+            Problem(key="width_inch", got=f"{width_inch:g}", wanted=wanted)
+        )
     contents: dict[str, bytes] = {}
     for stem, drawn in figures.items():
         if width_inch is None:

@@ -73,7 +73,22 @@ def draw_fit(fit: ServiceFit, trace: BlockTrace) -> CaptionedFigure:
         _qq_panel(fit, halves),
     ]
     return drawn(
-        FigureSpec(size=(15, 5.2), panels=panels, title=title, caption=title, legend="")
+        FigureSpec(
+            size=(15, 5.2),
+            panels=panels,
+            title=title,
+            caption=_caption(title),
+            lettered=True,
+            legend="below",
+        )
+    )
+
+
+def _caption(title: str) -> str:
+    return (
+        f"{title}. (a) Time of each command over its size, with the fitted mean and median. (b) Distribution "
+        "of times in both halves and in the model, with Kolmogorov-Smirnov distances. (c) Quantiles of the "
+        "model over those of the data."
     )
 
 
@@ -85,7 +100,6 @@ def _times_panel(fit: ServiceFit, halves: list[_Half]) -> PanelSpec:
             mark="points",
             x=half.size_bytes / 1024,
             y=half.times_us,
-            label=half.label,
             style={**dots, "color": half.colour},
         )
         for half in halves
@@ -111,7 +125,6 @@ def _times_panel(fit: ServiceFit, halves: list[_Half]) -> PanelSpec:
         layers=layers,
         x=AxisSpec(label="size [KiB]"),
         y=AxisSpec(label=f"{fit.quantity} time [µs]", scale="log"),
-        legend="upper center",
     )
 
 
@@ -126,7 +139,7 @@ def _shares_panel(fit: ServiceFit, halves: list[_Half]) -> PanelSpec:
     both = np.concatenate([half.times_us for half in halves])
     best = min(fit.candidates, key=lambda candidate: candidate.aic)
     return PanelSpec(
-        title=f"KS distance {fit.train.ks:.3f} fitted, {fit.held_out.ks:.3f} held out\n"
+        title=f"KS {fit.train.ks:.3f} fitted, {fit.held_out.ks:.3f} held out\n"
         f"({best.name}: {best.ks_train:.3f} and {best.ks_held_out:.3f})",
         layers=layers,
         # Omit extreme times, which would compress the curves. Other panels show them.
@@ -137,7 +150,6 @@ def _shares_panel(fit: ServiceFit, halves: list[_Half]) -> PanelSpec:
             high=np.quantile(both, 0.995) * 1.1,
         ),
         y=AxisSpec(label="share of commands at most as slow", low=0, high=1),
-        legend="lower right",
     )
 
 
@@ -172,12 +184,12 @@ def _qq_panel(fit: ServiceFit, halves: list[_Half]) -> PanelSpec:
         "p99": score.p99_error,
     }
     texts = [f"{name} {100 * error:+.1f} %" for name, error in errors.items()]
+    texts = [text.replace("-", "−") for text in texts]
     return PanelSpec(
-        title=f"held-out half: mean {100 * score.mean_error:+.1f} %\n"
+        title=f"Held-out half: mean {100 * score.mean_error:+.1f} %\n"
         + ", ".join(texts),
         layers=layers,
         x=AxisSpec(label="data quantile [µs]", scale="log"),
         y=AxisSpec(label="model quantile [µs]", scale="log"),
         square=True,
-        legend="lower right",
     )

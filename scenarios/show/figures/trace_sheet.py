@@ -106,6 +106,8 @@ def _rate(trace: BlockTrace) -> PanelSpec:
     layers = []
     for write, colour, label in _DIRECTIONS:
         counts = np.histogram(issue_s[is_write == write], edges)[0]
+        if not counts.any():
+            continue
         rate = counts / np.diff(edges)
         top = base + np.append(rate, rate[-1])
         layers.append(
@@ -219,6 +221,8 @@ def _offsets(trace: BlockTrace) -> PanelSpec:
     layers = []
     for write, colour, label in _DIRECTIONS:
         part = rows.filter(rows["is_write"] == write)
+        if part.is_empty():
+            continue
         dots = {"marker": ".", "color": colour}
         layers.append(
             LayerSpec(
@@ -243,9 +247,12 @@ def _offsets(trace: BlockTrace) -> PanelSpec:
 
 
 def _reuse(trace: BlockTrace) -> PanelSpec:
+    title = "Reuse: hits of an LRU cache"
     reused = reuse(trace.requests)
     sizes = np.unique(np.geomspace(1, max(2, reused.blocks), 200).astype(np.int64))
     most = float((reused.distances >= 0).mean())
+    if not most:
+        return PanelSpec(title=title, without_data="no block is accessed twice")
     curve = LayerSpec(
         mark="line",
         x=sizes * BLOCK_BYTES / 2**20,
@@ -254,7 +261,7 @@ def _reuse(trace: BlockTrace) -> PanelSpec:
         style={"color": _READ},
     )
     return PanelSpec(
-        title="Reuse: hits of an LRU cache",
+        title=title,
         layers=[curve, _level(most, "cache without limit")],
         x=AxisSpec(label="cache [MiB]", scale="log"),
         y=AxisSpec(
