@@ -20,6 +20,7 @@ import stripesim
 from stripesim.__main__ import main
 from stripesim.models.coding import parse_scheme
 from stripesim.models.provenance import MeasuredModel, Provenance
+from stripesim.scenarios.cells import longer
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.forms.rebuild import idle_rebuild
 from stripesim.scenarios.schema.scenario import parse_scenario
@@ -148,6 +149,12 @@ def quick_rebuilds() -> Iterator[None]:
             partial(idle_rebuild, sample_objects=50),
         )
         yield
+
+
+@pytest.fixture
+def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulate the requests that a test asks for and no more, though the audit may refuse their rates."""
+    monkeypatch.setattr(longer, "can_lengthen", lambda _: False)
 
 
 @pytest.fixture(scope="session")
