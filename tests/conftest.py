@@ -152,9 +152,11 @@ def quick_rebuilds() -> Iterator[None]:
 
 
 @pytest.fixture
-def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_runs() -> Iterator[None]:
     """Simulate the requests that a test asks for and no more, though the audit may refuse their rates."""
-    monkeypatch.setattr(longer, "can_lengthen", lambda _: False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(longer, "can_lengthen", lambda _: False)
+        yield
 
 
 @pytest.fixture(scope="session")
