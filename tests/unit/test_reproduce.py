@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 Command = Callable[..., tuple[int, str, str]]
-LOAD = (
-    "requests = 64\nops = ['write']\npatterns = ['rand']\nblock_sizes_bytes = [4096]\n"
-)
+# Long enough for the audit, so that no run is lengthened.
+LOAD = "requests = 64\nqueue_depth = 4\nops = ['write']\npatterns = ['rand']\nblock_sizes_bytes = [4096]\n"
 
 
 @pytest.fixture
