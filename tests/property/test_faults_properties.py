@@ -357,7 +357,7 @@ def test_a_story_ends_the_same_on_both_engines(
 
 
 @settings(
-    max_examples=30,
+    max_examples=settings.default.max_examples // 2,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=PHASES,
