@@ -11,9 +11,9 @@ help:
 	@echo "make demo   install into .venv and run the main job: Koh et al. 2017, tables and figures in $(OUT)/"
 	@echo "make test   run the tests (about five minutes on two cores, compilation included)"
 	@echo "make kernels build the compiled code into the checkout (first part of demo and test; half a minute)"
-	@echo "make verify thousands of random programs through both engines, and many new examples of every property"
+	@echo "make verify thousands of random programs through both engines, many new examples of every property, and each kernel compared with Numba's"
 	@echo "make fuzz   a minute of coverage-guided fuzzing of the trace readers"
-	@echo "make lint   ruff and mypy --strict"
+	@echo "make lint   ruff and mypy --strict, for the examples of the documentation too"
 	@echo "make bench  speed, as ratios measured side by side (about ten minutes)"
 	@echo "make docs   build the documentation in $(OUT)/docs; warnings are errors"
 	@echo "make notebooks  rewrite each lesson's .ipynb, run all in a kernel, check their answers"
@@ -41,8 +41,9 @@ demo: $(STAMP) kernels
 test: $(STAMP) kernels
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n auto --dist worksteal -q
 
-verify: $(STAMP)
-	STRIPESIM_HYPOTHESIS=thorough STRIPESIM_ENGINE_SEEDS=5000 STRIPESIM_AUDIT_SEEDS=10000 $(BIN)/pytest -q tests/property
+verify: $(STAMP) kernels
+	STRIPESIM_HYPOTHESIS=thorough STRIPESIM_ENGINE_SEEDS=5000 STRIPESIM_AUDIT_SEEDS=10000 $(BIN)/pytest -q tests/property \
+	    tests/unit/test_prebuilt_kernels.py
 
 fuzz: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[fuzz]"
@@ -53,7 +54,8 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy --strict tests/examples/typed_api.py
+	$(BIN)/python tests/support/python_blocks.py $(OUT)/examples
+	MYPYPATH=$(OUT)/examples $(BIN)/mypy --strict tests/examples/typed_api.py $(OUT)/examples/*.py
 	MYPYPATH=docs $(BIN)/mypy docs/build.py docs/record.py docs/screenshots.py docs/conf.py docs/generate
 
 bench: $(STAMP) kernels

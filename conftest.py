@@ -7,6 +7,7 @@ the engine, which each of two workers would compile; they hold no examples.
 """
 
 import os
+from pathlib import Path
 
 # Each processor has a worker, so that threads of libraries only take its time. NumPy and Polars read this
 # when they load.
@@ -23,3 +24,10 @@ collect_ignore = [
     "stripesim/scenarios/work/preload.py",
     "stripesim/scenarios/work/server.py",
 ]
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out modules without examples, in which doctest would look at every object."""
+    if collection_path.suffix != ".py" or "tests" in collection_path.parts:
+        return None
+    return ">>>" not in collection_path.read_text(encoding="utf-8") or None

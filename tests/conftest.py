@@ -20,6 +20,7 @@ import stripesim
 from stripesim.__main__ import main
 from stripesim.models.coding import parse_scheme
 from stripesim.models.provenance import MeasuredModel, Provenance
+from stripesim.scenarios.cells import longer
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.forms.rebuild import idle_rebuild
 from stripesim.scenarios.schema.scenario import parse_scenario
@@ -147,6 +148,14 @@ def quick_rebuilds() -> Iterator[None]:
             "stripesim.scenarios.answers.run.report.contents.idle_rebuild",
             partial(idle_rebuild, sample_objects=50),
         )
+        yield
+
+
+@pytest.fixture
+def short_runs() -> Iterator[None]:
+    """Simulate the requests that a test asks for and no more, though the audit may refuse their rates."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(longer, "can_lengthen", lambda _: False)
         yield
 
 

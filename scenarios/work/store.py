@@ -63,11 +63,11 @@ class PartStore:
     def __exit__(self, *_: object) -> None:
         os.close(self._lock)
 
-    def add(self, task: SweepTask, row: Mapping[str, Any]) -> None:
-        """Store the row of a task."""
+    def add(self, task: SweepTask, row: dict[str, Any]) -> None:
+        """Store the row of a task, and keep the row itself."""
         values = {_TASK: task.task_id, _SWEPT: json_line(dict(task.swept)), **row}
         self._write(task.task_id, [values])
-        self.rows[task.task_id] = dict(row)
+        self.rows[task.task_id] = row
         self._singles += 1
         if self._singles >= _SINGLE_FILES_MAX:
             self._merge()

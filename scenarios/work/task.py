@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
-from time import perf_counter
+from time import thread_time
 from typing import Any, Final, NamedTuple
 
 from stripesim._version import __version__
@@ -89,7 +89,7 @@ class EndedTask(NamedTuple):
 #: Tasks of a sweep that one message carries to a worker.
 Batch = Sequence[SweepTask]
 
-#: Duration of a batch [s]. Messages then take little of the time, and little is lost if a sweep stops.
+#: Processor time of a batch [s]. Messages then take little of the time, and little is lost if a sweep stops.
 _BATCH_S: Final = 0.1
 _BATCH_TASKS_MAX: Final = 64
 _TRIALS_PER_WORKER: Final = 4
@@ -100,7 +100,7 @@ class CompletedBatch(NamedTuple):
 
     rows: list[dict[str, Any] | None]
     reasons: list[str | None]
-    duration_s: float  # Of the longest task.
+    duration_s: float  # Processor time of the longest task.
 
     def outcomes(self, batch: Batch) -> Iterator[EndedTask]:
         """Yield the outcome of each task of the batch."""
@@ -123,7 +123,7 @@ class Batches:
         Parameters
         ----------
         duration_s
-            Duration of the task that has just ended [s].
+            Processor time of the task that has just ended [s].
         """
         self._answered += 1
         self._longest_s = max(self._longest_s, duration_s)
@@ -253,9 +253,9 @@ def attempt_batch(batch: Batch) -> CompletedBatch:
     reasons = []
     longest_s = 0.0
     for task in batch:
-        start_s = perf_counter()
+        start_s = thread_time()
         outcome = attempt(task)
-        longest_s = max(longest_s, perf_counter() - start_s)
+        longest_s = max(longest_s, thread_time() - start_s)
         rows.append(outcome.row)
         reasons.append(outcome.reason)
     return CompletedBatch(rows, reasons, longest_s)

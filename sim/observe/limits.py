@@ -95,23 +95,28 @@ def resource_use(
     """
     resources = cluster.resources
     names = resources.kind_names
-    kinds = resources.kind_indices
+    # Most resources of a large cluster are idle, and add nothing.
+    taken = np.flatnonzero(
+        (run.busy_ns != 0) | (run.held_ns != 0) | (run.waited_ns != 0)
+    )
+    kinds = resources.kind_indices[taken]
+    lasting = resources.lasting_servers
 
     def by_kind(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return np.bincount(kinds, weights=values, minlength=len(names))
 
     span_ns = max(1, run.end_ns)
-    is_pool = resources.disciplines == POOL
-    used_ns = np.where(is_pool, run.held_ns, run.busy_ns)
+    is_pool = resources.disciplines[taken] == POOL
+    used_ns = np.where(is_pool, run.held_ns[taken], run.busy_ns[taken])
     # A service that outlasts a bounded run counts in full, so limit it to 1.
-    lasting = resources.lasting_servers
-    each = np.minimum(1.0, used_ns / (lasting * span_ns))
+    each = np.minimum(1.0, used_ns / (lasting[taken] * span_ns))
     highest = np.zeros(len(names))
     np.maximum.at(highest, kinds, each)
-    mean = by_kind(each * lasting) / by_kind(lasting)
-    waited = by_kind(run.waited_ns)
+    servers = np.bincount(resources.kind_indices, weights=lasting, minlength=len(names))
+    mean = by_kind(each * lasting[taken]) / servers
+    waited = by_kind(run.waited_ns[taken])
     held = by_kind(used_ns)
-    spent = waited + by_kind(np.where(is_pool, 0, run.busy_ns))
+    spent = waited + by_kind(np.where(is_pool, 0, run.busy_ns[taken]))
     all_waited = float(waited.sum())
     all_spent = float(spent.sum())
     return tuple(

@@ -51,10 +51,12 @@ def pages(tmp_path_factory, quick_rebuilds):
     small = [
         'schemes=["rep:3", "rs:6,3", "rs:10,4"]',
         'workload.block_sizes_bytes=["4k", "64k"]',
+        "workload.queue_depth=16",
+        "workload.requests=200",
     ]
     scenarios = {
         "run": load_scenario("quickstart"),
-        "sizes": load_scenario("koh2017", sets=[*small, "workload.requests=60"]),
+        "sizes": load_scenario("koh2017", sets=small),
     }
     for name, scenario in scenarios.items():
         page = report_of_run(scenario, run_scenario(scenario))

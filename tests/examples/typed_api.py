@@ -48,3 +48,8 @@ def calls() -> None:
     scored = stripesim.score("register.json", "measured.csv")
     checked = stripesim.check(scenario, "fio.json", sets={"cluster.hosts": 8})
     print(prediction["sha256"], scored["summary"], checked["verdict"])
+
+
+def wrong_call() -> None:
+    """Seed a run with a word. `--strict` fails if this error, and so perhaps all others, is not found."""
+    stripesim.run("quickstart", seed="one")  # type: ignore[arg-type]

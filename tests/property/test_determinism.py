@@ -23,6 +23,9 @@ queue_depth = 16
 requests = 40
 image_bytes = "64MiB"
 """
+# Equal runs need not be long enough for the audit.
+pytestmark = pytest.mark.usefixtures("short_runs")
+
 KINDS = {
     "prefilled": (),
     "pristine": ("workload.image=pristine",),

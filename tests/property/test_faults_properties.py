@@ -33,7 +33,7 @@ from stripesim.sim.ceph.failures.plan import FillPlan
 from stripesim.sim.engine.graph import COUNTER_INDEX
 from stripesim.sim.engine.program import FAILED, PENDING
 from stripesim.sim.run import simulate
-from support.examples import SLOW
+from support.examples import SLOW, SLOWEST
 
 KIB = 1024
 MS = 1_000_000
@@ -334,7 +334,7 @@ def test_degraded_templates_run_only_while_the_group_is_not_clean(
 
 
 @settings(
-    max_examples=SLOW,
+    max_examples=SLOWEST,
     suppress_health_check=list(HealthCheck),
     phases=PHASES,
 )
@@ -357,7 +357,7 @@ def test_a_story_ends_the_same_on_both_engines(
 
 
 @settings(
-    max_examples=30,
+    max_examples=settings.default.max_examples // 2,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=PHASES,

@@ -4,3 +4,5 @@ from hypothesis import settings
 
 #: A quarter of the examples of the loaded profile, for properties that run a whole cluster.
 SLOW = settings.default.max_examples // 4
+#: A seventh, for those that run it on both engines.
+SLOWEST = settings.default.max_examples // 7

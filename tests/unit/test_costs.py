@@ -161,6 +161,7 @@ def test_a_request_without_a_reply_has_no_path():
     queue_depth=st.integers(1, 40),
     completions=st.sampled_from(["each", "newest"]),
 )
+@pytest.mark.usefixtures("short_runs")
 def test_the_parts_add_up_to_the_mean_latency_of_the_requests_followed(
     scheme, generation, pattern, image, size, queue_depth, completions
 ):

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 import stripesim
 from stripesim.models import jit
@@ -279,6 +280,10 @@ def _run_all():
 
 @built
 @pytest.mark.slow
+@pytest.mark.skipif(
+    settings.get_current_profile_name() != "thorough",
+    reason="compiles each kernel again: make verify",
+)
 def test_prebuilt_code_changes_the_same_bytes_as_numbas(compared):
     _run_all()
     assert [name for name, count in compared.items() if count == 0] == []

@@ -91,7 +91,9 @@ class ResourceNumbers:
         if self._keeps_all:
             return values
         all_values = np.zeros(len(self._number_of), dtype=values.dtype)
-        all_values[self._known] = values
+        # Pages of the array that hold only zeros take no memory unless they are written.
+        other = np.flatnonzero(values)
+        all_values[self._known[other]] = values[other]
         return all_values
 
     def _learn_new(self, world: World, new: Array) -> World:
