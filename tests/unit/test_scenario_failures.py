@@ -237,7 +237,7 @@ def test_a_scenario_with_faults_gives_rows_a_timeline_and_a_figure() -> None:
     }
     (figure,) = draw_timelines(result.timelines).values()
     assert len(figure.figure.axes) == 4
-    assert "rs:4,2 under faults" in figure.caption
+    assert "RS(4,2) under faults" in figure.caption
 
 
 def test_the_shipped_scenario_loads_and_its_faults_fit_its_cluster() -> None:
