@@ -177,15 +177,15 @@ def rehearse_restart(
     whole. A host with another number of shards takes proportionally longer.
     """
     change = scenario.changes[index]
-    if scenario.workload.kind in ("trace", "s3"):
-        wanted = "closed or open, with changes of kind restart"
-        if scenario.workload.is_s3:
-            wanted += "; `stripesim run` with [[faults.events]] and return_s restarts a host under s3"
-        raise scenario.problem("workload.kind", scenario.workload.kind, wanted)
+    _check_workload(scenario)
     downtime_s = change.downtime_s or DOWNTIME_S
     cluster = _ClusterThen.before(scenario, index)
     layout = _layout(cluster, _hosts(scenario, index, cluster.pool))
     busiest = int(np.argmax(layout.shards_counts))
+    if not layout.shards_counts[busiest]:
+        got = "hosts without shards of the pool"
+        wanted = "a host that holds some by then"
+        raise scenario.problem(f"changes.{index}.hosts", got, wanted)
     restart = _simulated(
         cluster,
         layout.hosts[busiest],
@@ -203,17 +203,11 @@ def rehearse_restart(
         durations = _durations_s(rows, downtime_s)
     objects_count = sum(row["degraded_objects"] for row in rows)
     shard_bytes = kind_of(cluster.pool).shard_bytes
-    recovery = restart.result.row.faults.recovery if restart.result.row.faults else None
-    assert recovery is not None
-    per_shard = objects_count / max(1, restart.objects_count)
     row: dict[str, Any] = {
         "kind": change.kind,
         **moved,
         "bytes_moved": objects_count * shard_bytes,
-        "device_read_bytes": round(recovery.recovery_device_read_bytes * per_shard),
-        "device_write_bytes": round(recovery.recovery_device_write_bytes * per_shard),
-        "private_net_bytes": round(recovery.recovery_private_net_bytes * per_shard),
-        "between_hosts_bytes": round(recovery.recovery_private_net_bytes * per_shard),
+        **_recovery_bytes(restart, objects_count),
         **durations,
         "peak_used_ratio": None,
         "full_ratio_reached": None,
@@ -234,6 +228,35 @@ def rehearse_restart(
     ]
     warnings = [*out_warnings, *_warnings(layout, restart, downtime_s)]
     return row, [f"change {index} (restart): {line}" for line in warnings]
+
+
+def _check_workload(scenario: Scenario) -> None:
+    """Refuse loads that a restart does not simulate."""
+    if scenario.workload.kind not in ("trace", "s3"):
+        return
+    wanted = "closed or open, with changes of kind restart"
+    if scenario.workload.is_s3:
+        wanted += "; `stripesim run` with [[faults.events]] and return_s restarts a host under s3"
+    raise scenario.problem("workload.kind", scenario.workload.kind, wanted)
+
+
+def _recovery_bytes(restart: _Restart, objects_count: int) -> dict[str, int]:
+    """Return what the recovery of a number of shards reads, writes and sends [B]."""
+    faults = restart.result.row.faults
+    assert faults is not None
+    assert faults.recovery is not None
+    per_shard = objects_count / max(1, restart.objects_count)
+    sent = round(faults.recovery.recovery_private_net_bytes * per_shard)
+    return {
+        "device_read_bytes": round(
+            faults.recovery.recovery_device_read_bytes * per_shard
+        ),
+        "device_write_bytes": round(
+            faults.recovery.recovery_device_write_bytes * per_shard
+        ),
+        "private_net_bytes": sent,
+        "between_hosts_bytes": sent,
+    }
 
 
 def _layout(cluster: _ClusterThen, hosts: Sequence[int]) -> _Layout:
