@@ -126,9 +126,8 @@ def run_cell(
 ) -> Run:
     """Run one cell. Closed loops too short for the audit run longer, see `stripesim.scenarios.cells.longer`.
 
-    Disks sort the reads of objects in their queues. Their mean queue is that of a run before, so such a cell
-    runs again until the queue stays. A step of a fit, runs with changes or failures, and images leave reads
-    unsorted.
+    Disks sort the reads of objects that wait at them, see `HddModel.queued`. Steps of a fit, runs with
+    changes or failures, and images leave reads unsorted.
 
     With `unchecked`, a result that the audit refuses is returned as well; the caller withholds or marks its
     numbers. `compiled` are the op graphs of a run that differs in nothing but its seed. `is_step` is that of

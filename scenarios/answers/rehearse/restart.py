@@ -194,9 +194,6 @@ def rehearse_restart(
         engine,
     )
     rows = _host_rows(layout, busiest, restart, downtime_s)
-    recovery_s = None
-    if rows[busiest]["duration_s"] is not None:
-        recovery_s = rows[busiest]["duration_s"] - downtime_s
     moved, out_warnings = _moved_when_out(cluster, change, layout, downtime_s)
     durations: dict[str, float | None] = dict.fromkeys(DURATIONS)
     if not out_warnings:
@@ -217,15 +214,14 @@ def rehearse_restart(
         "hosts": rows,
         "degraded_objects": objects_count,
         "inactive_pgs": max(layout.inactive_counts),
-        "profiles": [],
+        "profiles": [
+            {
+                "profile": scenario.cluster.mclock_profile or scenario.cluster.op_queue,
+                **durations,
+                **_clients(scenario, restart, downtime_s, rows[busiest]["duration_s"]),
+            }
+        ],
     }
-    row["profiles"] = [
-        {
-            "profile": scenario.cluster.mclock_profile or scenario.cluster.op_queue,
-            **durations,
-            **_clients(scenario, restart, downtime_s, recovery_s),
-        }
-    ]
     warnings = [*out_warnings, *_warnings(layout, restart, downtime_s)]
     return row, [f"change {index} (restart): {line}" for line in warnings]
 
@@ -506,18 +502,19 @@ def _durations_s(
 
 
 def _clients(
-    scenario: Scenario, restart: _Restart, downtime_s: float, recovery_s: float | None
+    scenario: Scenario, restart: _Restart, downtime_s: float, duration_s: float | None
 ) -> dict[str, Any]:
     """Return the clients' numbers before, during and after the restart of one host.
 
-    As in all rehearsals, requests that wait for peering count once. Requests with the host down represent the
-    rest of the downtime, requests beside recovering objects the rest of the recovery.
+    `duration_s` is that of downtime and recovery together, None if the cluster does not become clean. As in
+    all rehearsals, requests that wait for peering count once. Requests with the host down represent the rest
+    of the downtime, requests beside recovering objects the rest of the recovery.
     """
     names = ("before", "down", "recovering", "after")
-    if recovery_s is None:
+    if duration_s is None:
         return {**NO_CLIENTS, **{name: dict(NO_CLIENTS) for name in names}}
     sample = _sample(scenario, restart)
-    phases = ((0, downtime_s), (1, recovery_s))
+    phases = ((0, downtime_s), (1, duration_s - downtime_s))
     requests = [requests_during(sample, *phase)[0] for phase in phases]
     during = dict(NO_CLIENTS)
     known = [each for each in requests if each is not None]
@@ -527,7 +524,7 @@ def _clients(
             np.concatenate([each.completed_s for each in known]),
             np.concatenate([each.weights for each in known]),
         )
-        during = described(together, downtime_s + recovery_s)
+        during = described(together, duration_s)
     end_s = sample.end_ns / 1e9
     return {
         **during,
