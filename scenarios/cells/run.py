@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 from math import sqrt
 from typing import Any, Final, NamedTuple
 
-from stripesim.models.hdd import QUEUE_MAX, HddModel
+from stripesim.models.hdd import QUEUE_MAX
 from stripesim.models.problems import ScenarioError, StepsError
 from stripesim.scenarios.cells.bound import within_bound
 from stripesim.scenarios.cells.build import CellInputs, build_cell, check_schemes
 from stripesim.scenarios.cells.failures import check_clients_meet_faults
 from stripesim.scenarios.cells.longer import lengthened, long_enough
-from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.models import build_models, sorting
 from stripesim.scenarios.schema.keys import Cell, cells, load_cell
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import format_size
@@ -185,18 +185,16 @@ def _sorted(
     Disks that sort more reads are faster, so under a given rate fewer wait. A queue that was too long or too
     short makes the next one too short or too long, so the next run takes their geometric mean.
     """
-    disk = models.ssd
-    assert isinstance(disk, HddModel)
     count = 1.0
     for number in range(_SORTED_RUNS_MAX):
         present = _present_at_disks(result)
         if abs(present - count) <= _SORTED_WITHIN * count:
             break
         count = present if number == 0 else sqrt(count * present)
-        queued = replace(models, ssd=disk.queued(count))
+        queued = sorting(models, count)
         inputs = build_cell(scenario, cell, queued)
         result = _run_inputs(scenario, cell, engine, queued, inputs, None)
-    return result
+    return replace(result, sorted_reads=count)
 
 
 def _present_at_disks(result: Run) -> float:
@@ -212,7 +210,10 @@ def repeat_cell(
     result: Run,
     repeat: Repeat,
 ) -> Run:
-    """Repeat the beginning of a run, and follow the steps of some of its requests. No audit refuses it."""
+    """Repeat the beginning of a run, and follow the steps of some of its requests. No audit refuses it.
+
+    `models` are those of the run, see `stripesim.scenarios.cells.models.sorting`.
+    """
     inputs = build_cell(scenario, cell, models)
     begun = replace(
         inputs,
