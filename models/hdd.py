@@ -55,7 +55,7 @@ class HddModel(MeasuredModel):
     .. math:: t_n = E_h \int_0^\infty (1 - F_h(t))^n \, dt \tag{3}
 
     Those that were left out are rather far away, which makes :math:`t_n` up to 9 % longer: this is left out.
-    A run takes :math:`n` from the mean queue of its disks.
+    A run takes :math:`n` from the mean queue of its disks, writes included.
 
     Deviation: a long transfer varies more than in reality, but its mean is right. Deviation: writes of
     clients, all requests of images, and all requests beside failures are not sorted. The log that a commit

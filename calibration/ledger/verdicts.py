@@ -183,9 +183,7 @@ def _judge_one(claim: Claim, simulated: Simulated, reason: str | None) -> Entry:
     if numbers is None and text is None:
         return _without_value(claim, reason)
     if claim.is_blank and numbers is not None:
-        got = repr(claim.published_text) if claim.published_text else "nothing"
-        unjudged = f"value: got {got}, wanted a number: a prediction, without verdict"
-        return Entry(claim, numbers, text, None, None, None, "not-derivable", unjudged)
+        return _prediction(claim, numbers, text)
     if claim.compare in ("ordering", "trend", "text"):
         right = _same_words(claim, numbers, text) if holds is None else holds
         verdict, why = _verdict(claim, right, None, None, claim.tolerance)
@@ -208,6 +206,13 @@ def _without_value(claim: Claim, reason: str | None) -> Entry:
     tolerance = claim.tolerance
     reason = reason or "the study computes no value for this row"
     return Entry(claim, None, None, None, None, tolerance, "not-derivable", reason)
+
+
+def _prediction(claim: Claim, numbers: Numbers, text: str | None) -> Entry:
+    """Return the entry of a simulated value that the source has no number for."""
+    got = repr(claim.published_text) if claim.published_text else "nothing"
+    reason = f"value: got {got}, wanted a number: a prediction, without verdict"
+    return Entry(claim, numbers, text, None, None, None, "not-derivable", reason)
 
 
 def _same_words(claim: Claim, numbers: object, text: str | None) -> bool:

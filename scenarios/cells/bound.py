@@ -15,10 +15,10 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from stripesim.models.coding import parse_scheme
-from stripesim.models.hdd import QUEUE_MAX, HddModel
+from stripesim.models.hdd import QUEUE_MAX
 from stripesim.models.placement import pgs_of_objects
 from stripesim.scenarios.cells.build import build_cell, build_loads, build_pool
-from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.models import build_models, sorting
 from stripesim.scenarios.schema.keys import Cell, WorkloadSpec, cells
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import duration_text, number_text
@@ -49,9 +49,7 @@ class Bound(NamedTuple):
 def fastest_models(scenario: Scenario) -> Models:
     """Return the models at the highest rate: disks that sort long queues."""
     models = build_models(scenario)
-    if isinstance(models.ssd, HddModel) and scenario.workload.is_s3:
-        return replace(models, ssd=models.ssd.queued(QUEUE_MAX))
-    return models
+    return sorting(models, QUEUE_MAX) if scenario.workload.is_s3 else models
 
 
 def bounds_of(scenario: Scenario, scheme: str) -> tuple[Bound, ...]:

@@ -117,19 +117,19 @@ def _fullest(osds: Sequence[ImportedOsd]) -> dict[str, Any] | None:
 
     ``used_over_mean`` is its use over that of all OSDs together (VAR). Databases count, as they do there.
     """
-    used_bytes = {osd.id: osd.used_bytes or 0 for osd in osds if osd.is_in}
     # A file with the bytes in use of an OSD has its size as well, databases included.
-    sizes = {
-        osd.id: osd.size_bytes
+    sizes = {osd.id: osd.size_bytes for osd in osds if osd.is_in}
+    used_bytes = {
+        osd.id: osd.used_bytes
         for osd in osds
         if osd.is_in and osd.used_bytes is not None
     }
-    total = sum(used_bytes.values())
-    if not total or sizes.keys() != used_bytes.keys() or not all(sizes.values()):
+    total_bytes = sum(used_bytes.values())
+    if not total_bytes or len(used_bytes) < len(sizes) or not all(sizes.values()):
         return None
     ratios = {osd: used_bytes[osd] / size for osd, size in sizes.items()}
     fullest = max(ratios, key=lambda osd: (ratios[osd], -osd))
-    mean = total / sum(sizes.values())
+    mean = total_bytes / sum(sizes.values())
     return {
         "osd": fullest,
         "used_ratio": ratios[fullest],

@@ -96,27 +96,27 @@ def resource_use(
     resources = cluster.resources
     names = resources.kind_names
     # Most resources of a large cluster are idle, and add nothing.
-    taken = np.flatnonzero(
+    active = np.flatnonzero(
         (run.busy_ns != 0) | (run.held_ns != 0) | (run.waited_ns != 0)
     )
-    kinds = resources.kind_indices[taken]
+    kinds = resources.kind_indices[active]
     lasting = resources.lasting_servers
 
     def by_kind(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return np.bincount(kinds, weights=values, minlength=len(names))
 
     span_ns = max(1, run.end_ns)
-    is_pool = resources.disciplines[taken] == POOL
-    used_ns = np.where(is_pool, run.held_ns[taken], run.busy_ns[taken])
+    is_pool = resources.disciplines[active] == POOL
+    used_ns = np.where(is_pool, run.held_ns[active], run.busy_ns[active])
     # A service that outlasts a bounded run counts in full, so limit it to 1.
-    each = np.minimum(1.0, used_ns / (lasting[taken] * span_ns))
+    each = np.minimum(1.0, used_ns / (lasting[active] * span_ns))
     highest = np.zeros(len(names))
     np.maximum.at(highest, kinds, each)
     servers = np.bincount(resources.kind_indices, weights=lasting, minlength=len(names))
-    mean = by_kind(each * lasting[taken]) / servers
-    waited = by_kind(run.waited_ns[taken])
+    mean = by_kind(each * lasting[active]) / servers
+    waited = by_kind(run.waited_ns[active])
     held = by_kind(used_ns)
-    spent = waited + by_kind(np.where(is_pool, 0, run.busy_ns[taken]))
+    spent = waited + by_kind(np.where(is_pool, 0, run.busy_ns[active]))
     all_waited = float(waited.sum())
     all_spent = float(spent.sum())
     return tuple(

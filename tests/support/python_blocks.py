@@ -27,10 +27,11 @@ def examples(page: Path) -> list[str]:
 
 
 def write_examples(folder: Path) -> list[Path]:
-    """Write each example to a file of its own, and return the files."""
+    """Write each example to a file of its own in place of those written before, and return the files."""
     folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("*.py"):
+    for old in folder.glob("page_*.py"):
         old.unlink()
+    written = []
     for page in PAGES:
         parts = examples(page)
         if page.name == "api.py" or page.parent.name == "notebooks":
@@ -41,8 +42,9 @@ def write_examples(folder: Path) -> list[Path]:
             if page.stem == "own-code" and not number:
                 # As the page asks its reader to save it.
                 name = "azure.py"
-            (folder / name).write_text(example, encoding="utf-8")
-    return sorted(folder.glob("*.py"))
+            written.append(folder / name)
+            written[-1].write_text(example, encoding="utf-8")
+    return sorted(written)
 
 
 if __name__ == "__main__":

@@ -148,13 +148,14 @@ def test_a_larger_step_within_the_interval_of_a_smaller_one_is_not_worth_naming(
         cell
         | {
             "resource": "cores per OSD", "amount": amount, "is_own": False,
-            "iops_gain": gain, "iops_gain_low": gain - half, "iops_per_1000": None,
+            "iops_gain": gain, "iops_gain_low": gain - half, "iops_gain_high": gain + half,
+            "iops_per_1000": None,
         }
         for amount, gain, half in steps
     ]  # fmt: skip
     (sentence,) = curves.buying_sentences(points)
     assert sentence == (
-        "3-replication, random writes of 4 KiB: most requests: cores per OSD 4, +29,437 requests/s."
+        "3-replication, random writes of 4 KiB: most requests: cores per OSD 4, +29,437 ± 400 requests/s."
     )
 
 

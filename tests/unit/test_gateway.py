@@ -542,3 +542,42 @@ def test_disks_sort_the_reads_that_wait_at_them() -> None:
     )
     alone_ns = ran(one).engine_run.busy_ns[arms].sum() / 500
     assert alone_ns == pytest.approx(disk.read_ns(4096), rel=0.05)
+
+
+def test_disks_sort_as_many_reads_as_wait_at_them(monkeypatch) -> None:
+    # Given GETs at a rate that 16 disks serve only if they sort them: 86 reads a second each, unsorted, and
+    # a third more at the busiest. Without sorting the queue is long, and with a long queue it is short.
+    counts = []
+    queued = HddModel.queued
+
+    def recorded(disk: HddModel, count: float) -> HddModel:
+        counts.append(count)
+        return queued(disk, count)
+
+    many = parse_scenario(
+        f'schemes = ["rep:3"]\n{CLUSTER}drive = "hdd-7200-nvme-db"\n[workload]\nkind = "s3"\n'
+        'ops = ["get"]\nobject_sizes_bytes = ["4k"]\nrequests = 20_000\nrate_per_s = 1200.0\n'
+    )
+    arms = built(many).pool.cluster.resources.numbered_kinds.are("ssd")
+    monkeypatch.setattr(HddModel, "queued", recorded)
+    result = run_cell(many, cells(many)[0], "compiled", unchecked=True)
+    # Then the last run has the queue that its service times are for, within the tolerance of 15 %.
+    busy_ns = result.engine_run.busy_ns[arms].sum()
+    waited_ns = result.engine_run.waited_ns[arms].sum()
+    assert 1 + waited_ns / busy_ns == pytest.approx(counts[-1], rel=0.15)
+    assert result.sorted_reads == counts[-1] > 1.5
+    assert len(counts) <= 4
+
+
+def test_latencies_at_disks_that_sort_are_split_by_step() -> None:
+    # Given GETs that wait at disks, so that a second run must have their times
+    many = scenario(
+        'ops = ["get"]\nobject_sizes_bytes = ["4k"]',
+        '["rep:3"]',
+        cluster='drive = "hdd-7200-nvme-db"',
+        requests=3000,
+        queue_depth=64,
+    )
+    (row,) = run_scenario(many, costs=True).rows.to_dicts()
+    parts_ns = sum(row[key] for key in COST_KEYS)
+    assert parts_ns == pytest.approx(row["cost_latency_mean_ns"])

@@ -155,6 +155,13 @@ hosts = [0]
     assert "Rolling restart" in answer.page()
 
 
+def test_a_drained_host_has_nothing_to_restart():
+    changes = '[[changes]]\nkind = "remove"\nhosts = [0]\n' + RESTART + "hosts = [0]\n"
+    with pytest.raises(ScenarioError) as caught:
+        rehearse(parse_scenario(TEXT.replace("100GB", "1TB") + changes))
+    assert states(str(caught.value), "changes.hosts")
+
+
 def test_the_first_sentence_says_how_long_it_takes(short):
     answer = answer_of_rehearsal(parse_scenario(TEXT + RESTART), short)
     assert answer.sentence.startswith("Restarting 4 hosts one at a time takes")

@@ -82,6 +82,28 @@ def test_a_bound_below_an_idle_cluster_leaves_no_machine() -> None:
     assert "not even 1 virtual machine" in answer.sentence
 
 
+def test_a_machine_above_the_bound_of_the_cluster_is_not_simulated() -> None:
+    # Given a machine that issues more than three NVMe drives and their processors can serve
+    scenario = parse_scenario(CLUSTER + "vms = 1\nvm_iops_limit = 1e7\n")
+    (found,) = vms_within(scenario, p99_bound_s=0.005, replications=2, jobs=1)
+    assert (found.vms, found.points, found.is_most) == (0, (), False)
+    answer = answer_of_vms(scenario, [found], engine="compiled", replications=2)
+    assert "not even 1 virtual machine" in answer.sentence
+    assert answer.figures() == {}
+
+
+def test_each_size_has_a_bound_of_its_own() -> None:
+    # Given machines that issue 4 KiB or 1 MiB; a request of 1 MiB is 256 times as large.
+    sizes = CLUSTER.replace('"4k"', '"4k", "1MiB"') + "vms = 1\nvm_iops_limit = 200\n"
+    small, large = vms_within(
+        parse_scenario(sizes), p99_bound_s=0.05, replications=2, jobs=1
+    )
+    only = parse_scenario(CLUSTER + "vms = 1\nvm_iops_limit = 200\n")
+    (alone,) = vms_within(only, p99_bound_s=0.05, replications=2, jobs=1)
+    # Then the small ones do not share the bound of the large ones.
+    assert small.vms == alone.vms > 4 * large.vms > 0
+
+
 def test_without_machines_in_the_scenario_a_stated_profile_is_assumed() -> None:
     # Given the counters of a whole pool, such as an import writes: large requests, many in flight
     text = CLUSTER.replace('"4k"', '"4MiB"') + "queue_depth = 256\n"

@@ -101,6 +101,13 @@ def vm_sentence(found: VmsWithin) -> str:
     title = cell_words(found.cell)
     if found.is_most:
         return f"{title}: p99 ≤ {bound} with up to {found.vms:,} virtual machines, the most that were tried"
+    resource = stated_words(found.limited_by or "")
+    if not found.points:
+        assert found.bound_iops is not None
+        return (
+            f"{title}: not even 1 virtual machine: it issues more than {rate_text(found.bound_iops)} "
+            f"requests/s, the bound of {resource}"
+        )
     if not found.vms:
         (first, *_) = found.points
         p99 = duration_text(first.latency_p99_ns.mean * 1e-9)
@@ -112,9 +119,8 @@ def vm_sentence(found: VmsWithin) -> str:
         machines += f" (95 %: {found.low:,} to {found.high:,})"
     if found.bound_iops is not None:
         return (
-            f"{title}: {machines} within p99 ≤ {bound}; many more exceed "
-            f"{rate_text(found.bound_iops)} requests/s, the bound of "
-            f"{stated_words(found.limited_by or '')}"
+            f"{title}: {machines} within p99 ≤ {bound}, and hardly more: the bound of {resource} is "
+            f"{rate_text(found.bound_iops)} requests/s"
         )
     above = min(
         (point for point in found.points if point.vms > found.vms),
@@ -191,10 +197,18 @@ def _points(found: Sequence[VmsWithin]) -> Iterator[Mapping[str, Any]]:
 
 
 def draw_vms(found: Sequence[VmsWithin]) -> dict[str, CaptionedFigure]:
-    """Draw the 99th percentile over the number of machines, a line for each scheme and kind of request."""
+    """Draw the 99th percentile over the number of machines, a line for each scheme and kind of request.
+
+    There is no figure if no number of machines was simulated.
+    """
     layers = [
-        layer for at, one in enumerate(found) for layer in _line(one, series_style(at))
+        layer
+        for at, one in enumerate(found)
+        if one.points
+        for layer in _line(one, series_style(at))
     ]
+    if not layers:
+        return {}
     bound_ms = found[0].p99_bound_ns / _MS
     layers.append(line_at(bound_ms, sideways=True, color="#666666", linestyle=":"))
     panel = PanelSpec(

@@ -20,7 +20,7 @@ from stripesim.scenarios.answers.load.rate_runs import (
     RateRun,
     measure_rate,
 )
-from stripesim.scenarios.cells.bound import Bound, bounds_of
+from stripesim.scenarios.cells.bound import Bound, bounds_of_cell
 from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell, WorkloadSpec, cells
@@ -107,8 +107,8 @@ class VmsWithin(Documented):
     is_most
         True if no number of machines that was tried exceeds the bound.
     limited_by
-        Class of resource that limits more machines: of the first simulated number above the bound that has
-        one. None if none has.
+        Class of resource that limits more machines, at the smallest simulated number above the bound where
+        one is near its limit, or else that of `bound_iops`. None if no resource is.
     points
         Simulated numbers of machines, ascending.
     """
@@ -121,7 +121,8 @@ class VmsWithin(Documented):
     is_most: bool
     limited_by: str | None
     points: tuple[VmPoint, ...]
-    #: Closed-form bound of the rate that more machines exceed [1/s]. None if a simulated number exceeds p99.
+    #: Closed-form bound of the rate, which hardly more machines exceed [1/s]. None if a simulated number
+    #: exceeds the bound of p99.
     bound_iops: float | None = None
 
     in_document: ClassVar = (
@@ -276,7 +277,7 @@ class _VmSearch:
             return None
         # The bound of a few machines would be that of their clients.
         most = self.scenario.replaced(workload=load.with_vms(VMS_MAX))
-        return next(iter(bounds_of(most, cell.scheme)), None)
+        return next(iter(bounds_of_cell(most, cell, build_models(most))), None)
 
     def _sustained(self, bound: Bound | None) -> float:
         """Return the most machines whose rate is within the bound. A run is too short to show the others."""
@@ -322,9 +323,9 @@ class _VmSearch:
         if limit is not None:
             rates = (vms * limit,)
             lasts_s = _BOUNDS * self.bound_ns * 1e-9
-            requests = max(_REQUESTS_MIN, round(rates[0] * lasts_s))
             if scenario.cluster.cpu_limit_per_osd is not None:
-                requests = max(requests, round(rates[0] * _LIMITED_S))
+                lasts_s = max(lasts_s, _LIMITED_S)
+            requests = max(_REQUESTS_MIN, round(rates[0] * lasts_s))
         return RateRun(scenario, cell, rates, in_flight, requests, self.engine)
 
     def _result(self, cell: Cell, points: Sequence[VmPoint]) -> VmsWithin:

@@ -82,9 +82,10 @@ def _of_changes(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _sentence_of_movement(change: Mapping[str, Any]) -> str:
     words = f"{change['kind']}: {_count(change['shards_moved'], 'shard')}"
-    words += f" with {bytes_text(change['bytes_moved'])} move"
+    verb = "moves" if change["shards_moved"] == 1 else "move"
+    words += f" with {bytes_text(change['bytes_moved'])} {verb}"
     if change["duration_s"] is None:
-        words += ", and how long that takes is not known: the warnings say why"
+        words += "; the warnings say why the duration is not known"
     else:
         words += f" in {duration_text(change['duration_s'])}"
         interval = interval_text(change)
@@ -92,9 +93,9 @@ def _sentence_of_movement(change: Mapping[str, Any]) -> str:
             words += f" ({interval})"
     if change["peak_used_ratio"] is not None:
         reached = change["full_ratio_reached"]
-        limit = "no ratio is reached" if reached is None else f"that is {reached}"
+        limit = "below nearfull" if reached is None else f"which is {reached}"
         words += (
-            f"; the fullest OSD, osd.{change['fullest_osd']}, gets to "
+            f"; the fullest OSD, osd.{change['fullest_osd']}, reaches "
             f"{change['peak_used_ratio']:.1%}, {limit}"
         )
     return f"{words}."

@@ -177,15 +177,15 @@ def rehearse_restart(
     whole. A host with another number of shards takes proportionally longer.
     """
     change = scenario.changes[index]
-    if scenario.workload.kind in ("trace", "s3"):
-        wanted = "closed or open, with changes of kind restart"
-        if scenario.workload.is_s3:
-            wanted += "; `stripesim run` with [[faults.events]] and return_s restarts a host under s3"
-        raise scenario.problem("workload.kind", scenario.workload.kind, wanted)
+    _check_workload(scenario)
     downtime_s = change.downtime_s or DOWNTIME_S
     cluster = _ClusterThen.before(scenario, index)
     layout = _layout(cluster, _hosts(scenario, index, cluster.pool))
     busiest = int(np.argmax(layout.shards_counts))
+    if not layout.shards_counts[busiest]:
+        got = "hosts without shards of the pool"
+        wanted = "a host that holds some by then"
+        raise scenario.problem(f"changes.{index}.hosts", got, wanted)
     restart = _simulated(
         cluster,
         layout.hosts[busiest],
@@ -194,26 +194,17 @@ def rehearse_restart(
         engine,
     )
     rows = _host_rows(layout, busiest, restart, downtime_s)
-    recovery_s = None
-    if rows[busiest]["duration_s"] is not None:
-        recovery_s = rows[busiest]["duration_s"] - downtime_s
     moved, out_warnings = _moved_when_out(cluster, change, layout, downtime_s)
     durations: dict[str, float | None] = dict.fromkeys(DURATIONS)
     if not out_warnings:
         durations = _durations_s(rows, downtime_s)
     objects_count = sum(row["degraded_objects"] for row in rows)
     shard_bytes = kind_of(cluster.pool).shard_bytes
-    recovery = restart.result.row.faults.recovery if restart.result.row.faults else None
-    assert recovery is not None
-    per_shard = objects_count / max(1, restart.objects_count)
     row: dict[str, Any] = {
         "kind": change.kind,
         **moved,
         "bytes_moved": objects_count * shard_bytes,
-        "device_read_bytes": round(recovery.recovery_device_read_bytes * per_shard),
-        "device_write_bytes": round(recovery.recovery_device_write_bytes * per_shard),
-        "private_net_bytes": round(recovery.recovery_private_net_bytes * per_shard),
-        "between_hosts_bytes": round(recovery.recovery_private_net_bytes * per_shard),
+        **_recovery_bytes(restart, objects_count),
         **durations,
         "peak_used_ratio": None,
         "full_ratio_reached": None,
@@ -223,17 +214,45 @@ def rehearse_restart(
         "hosts": rows,
         "degraded_objects": objects_count,
         "inactive_pgs": max(layout.inactive_counts),
-        "profiles": [],
+        "profiles": [
+            {
+                "profile": scenario.cluster.mclock_profile or scenario.cluster.op_queue,
+                **durations,
+                **_clients(scenario, restart, downtime_s, rows[busiest]["duration_s"]),
+            }
+        ],
     }
-    row["profiles"] = [
-        {
-            "profile": scenario.cluster.mclock_profile or scenario.cluster.op_queue,
-            **durations,
-            **_clients(scenario, restart, downtime_s, recovery_s),
-        }
-    ]
     warnings = [*out_warnings, *_warnings(layout, restart, downtime_s)]
     return row, [f"change {index} (restart): {line}" for line in warnings]
+
+
+def _check_workload(scenario: Scenario) -> None:
+    """Refuse loads that a restart does not simulate."""
+    if scenario.workload.kind not in ("trace", "s3"):
+        return
+    wanted = "closed or open, with changes of kind restart"
+    if scenario.workload.is_s3:
+        wanted += "; `stripesim run` with [[faults.events]] and return_s restarts a host under s3"
+    raise scenario.problem("workload.kind", scenario.workload.kind, wanted)
+
+
+def _recovery_bytes(restart: _Restart, objects_count: int) -> dict[str, int]:
+    """Return what the recovery of a number of shards reads, writes and sends [B]."""
+    faults = restart.result.row.faults
+    assert faults is not None
+    assert faults.recovery is not None
+    per_shard = objects_count / max(1, restart.objects_count)
+    sent = round(faults.recovery.recovery_private_net_bytes * per_shard)
+    return {
+        "device_read_bytes": round(
+            faults.recovery.recovery_device_read_bytes * per_shard
+        ),
+        "device_write_bytes": round(
+            faults.recovery.recovery_device_write_bytes * per_shard
+        ),
+        "private_net_bytes": sent,
+        "between_hosts_bytes": sent,
+    }
 
 
 def _layout(cluster: _ClusterThen, hosts: Sequence[int]) -> _Layout:
@@ -483,18 +502,19 @@ def _durations_s(
 
 
 def _clients(
-    scenario: Scenario, restart: _Restart, downtime_s: float, recovery_s: float | None
+    scenario: Scenario, restart: _Restart, downtime_s: float, duration_s: float | None
 ) -> dict[str, Any]:
     """Return the clients' numbers before, during and after the restart of one host.
 
-    As in all rehearsals, requests that wait for peering count once. Requests with the host down represent the
-    rest of the downtime, requests beside recovering objects the rest of the recovery.
+    `duration_s` is that of downtime and recovery together, None if the cluster does not become clean. As in
+    all rehearsals, requests that wait for peering count once. Requests with the host down represent the rest
+    of the downtime, requests beside recovering objects the rest of the recovery.
     """
     names = ("before", "down", "recovering", "after")
-    if recovery_s is None:
+    if duration_s is None:
         return {**NO_CLIENTS, **{name: dict(NO_CLIENTS) for name in names}}
     sample = _sample(scenario, restart)
-    phases = ((0, downtime_s), (1, recovery_s))
+    phases = ((0, downtime_s), (1, duration_s - downtime_s))
     requests = [requests_during(sample, *phase)[0] for phase in phases]
     during = dict(NO_CLIENTS)
     known = [each for each in requests if each is not None]
@@ -504,7 +524,7 @@ def _clients(
             np.concatenate([each.completed_s for each in known]),
             np.concatenate([each.weights for each in known]),
         )
-        during = described(together, downtime_s + recovery_s)
+        during = described(together, duration_s)
     end_s = sample.end_ns / 1e9
     return {
         **during,

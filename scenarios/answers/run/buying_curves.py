@@ -22,6 +22,7 @@ from stripesim.scenarios.schema.keys import Cell, cells
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import number_text, rate_text
 from stripesim.scenarios.show.words import cell_words
+from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.observe.intervals import Interval, student_interval
 from stripesim.sim.observe.progress import OnStep, silent
 
@@ -144,16 +145,21 @@ def _counted(scenario: Scenario) -> Scenario:
     if cluster.crush_map is None or not isinstance(cluster.hosts, int):
         return scenario
     return scenario.with_cluster(
-        hosts=int(osd_hosts(scenario).max()) + 1,
+        hosts=len(_hosts_with_osds(scenario)),
         osds_per_host=round(_osds_of_host(scenario)),
     )
 
 
 def _osds_of_host(scenario: Scenario) -> float:
-    """Return the mean number of OSDs of a host [count]. A CRUSH map has its own."""
+    """Return the mean number of OSDs of a host [count]."""
+    return float(np.mean(_hosts_with_osds(scenario)))
+
+
+def _hosts_with_osds(scenario: Scenario) -> IntArray:
+    """Return the number of OSDs of each host that has some [count], by the CRUSH map if there is one."""
     hosts = osd_hosts(scenario)
-    known = hosts[hosts >= 0]
-    return float(len(known) / len(np.unique(known)))
+    _, counts = np.unique(hosts[hosts >= 0], return_counts=True)
+    return counts
 
 
 def simulations(scenario: Scenario, *, replications: int = REPLICATIONS) -> int:
@@ -363,7 +369,7 @@ def _smallest_with_most(bought: Sequence[Mapping[str, Any]]) -> Mapping[str, Any
 
 def _step_text(point: Mapping[str, Any]) -> str:
     gain = rate_text(point["iops_gain"])
-    low, high = point["iops_gain_low"], point.get("iops_gain_high")
+    low, high = point["iops_gain_low"], point["iops_gain_high"]
     if low is not None and high is not None:
         gain += f" ± {rate_text((high - low) / 2)}"
     return f"{point['resource']} {number_text(point['amount'])}, +{gain} requests/s"

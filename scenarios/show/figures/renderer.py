@@ -49,7 +49,7 @@ class CaptionedFigure(NamedTuple):
     caption: str
 
     def at_width(self, width_inch: float) -> Figure:
-        """Return the figure for the column of a paper [inch]. One without a drawing of its own changes."""
+        """Lay the figure itself out for the column of a paper [inch], and return it."""
         fit_width(self.figure, width_inch)
         return self.figure
 
@@ -69,7 +69,7 @@ class CaptionedFigure(NamedTuple):
 
 
 class SpecifiedFigure(CaptionedFigure):
-    """A figure that is drawn again for the column of a paper."""
+    """A figure that is drawn again for the column of a paper, and keeps its form for screens."""
 
     spec: FigureSpec
 

@@ -91,9 +91,9 @@ class ResourceNumbers:
         if self._keeps_all:
             return values
         all_values = np.zeros(len(self._number_of), dtype=values.dtype)
-        # Pages of the array that hold only zeros take no memory unless they are written.
-        other = np.flatnonzero(values)
-        all_values[self._known[other]] = values[other]
+        # Pages of the array that are never written take no memory.
+        written = np.flatnonzero(values)
+        all_values[self._known[written]] = values[written]
         return all_values
 
     def _learn_new(self, world: World, new: Array) -> World:
