@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -42,14 +42,20 @@ class Documented:
         return document
 
 
+# Most values of a document are of these types.
+_PLAIN_TYPES: Final = frozenset({str, int, float, bool, type(None)})
+
+
 def json_value(value: Any) -> Any:
     """Return a value with all objects in it as JSON values, dataclasses and named tuples by field."""
+    if type(value) in _PLAIN_TYPES:
+        return value
     if isinstance(value, Documented):
         return value.to_json()
     if is_dataclass(value):
         return _fields_of(value)
     if hasattr(value, "_asdict"):
-        return json_value(value._asdict())
+        value = value._asdict()
     if isinstance(value, Mapping):
         return {key: json_value(one) for key, one in value.items()}
     if isinstance(value, list | tuple | ValuesView):

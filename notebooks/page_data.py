@@ -74,7 +74,8 @@ def trace_rows(name: str) -> tuple[TraceRow, ...]:
     )
 
 
-def imported(report: str, pools: Sequence[str] = ()) -> Answer:
+@cache
+def imported(report: str, pools: tuple[str, ...] = ()) -> Answer:
     """Return what an import makes of a report of ``data/``, with scenarios of some pools."""
     cluster = import_cluster([FOLDER / report])
     return answer_of_cluster(*answer(cluster, pools))

@@ -140,7 +140,7 @@ def shared_osd(of: Mapping[str, Any], in_flight: int) -> Program:
 def reported(report: str, pool: str, sets: Mapping[str, Any]) -> Program:
     """Return a number of requests to a pool of a cluster, as imported from a report of ``data/``."""
     with TemporaryDirectory() as folder:
-        imported(report, pools=[pool]).save(folder)
+        imported(report, pools=(pool,)).save(folder)
         path = Path(folder) / "scenario.toml"
         # The imported scenario ends by time.
         lines = path.read_text("utf-8").splitlines(keepends=True)

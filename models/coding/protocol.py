@@ -21,8 +21,7 @@ Kind = Literal["replicated", "erasure"]
 SHARDS_MAX = 256
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ShardExtent:
+class ShardExtent(NamedTuple):
     """A run of bytes in the address space of one shard [B]."""
 
     shard: int

@@ -8,6 +8,7 @@ import subprocess
 import time
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -77,9 +78,9 @@ def test_a_page_simulates_and_asks_what_python_does(name, tmp_path):
     answered = node(tmp_path, data_of(page_of(name)), seeds=SEEDS)
     for seed, opened in zip(SEEDS, answered["opened"], strict=True):
         native = lesson.open(seed)
+        names = lesson.names(native.data)
         for run, numbers in opened["runs"].items():
-            program = lesson.runs[run].program(lesson.names(native.data))
-            own = Measured.of(program)
+            own = names[run]
             # Same nanoseconds, divided in another order.
             wanted = [own.rate, own.mean_ms, own.p99_ms, *own.met, own.busiest_drive]
             wanted += [own.other_rate, own.other_end_s]
@@ -257,6 +258,15 @@ def test_a_part_of_a_trace_is_described_by_its_requests():
     assert part.reads == 3
     assert (part.first_reads_ms, part.second_reads_ms) == (1, 2)
     assert (part.alone_ms, part.beside_ms) == (1, 3)
+
+
+def test_parts_of_a_trace_with_equal_rates_are_simulated_apart():
+    run = LESSONS["calibrate"].runs["replayed"]
+    bursts, spread = (
+        run.measured({"load": 0.5, "part": SimpleNamespace(gaps=gaps)})
+        for gaps in ([0, 0.1, 0.1, 2.8], [0, 1, 1, 1])
+    )
+    assert bursts != spread
 
 
 def test_each_part_of_the_trace_has_reads_alone_and_beside_writes():

@@ -88,6 +88,16 @@ def client():
         yield client
 
 
+@pytest.fixture
+def cold(monkeypatch):
+    """Let a server start only the processes that its pages need. That of `client` warms all up."""
+
+    async def start_nothing(pages):
+        del pages
+
+    monkeypatch.setattr("stripesim.web.app._Pages.warm_up", start_nothing)
+
+
 def test_the_page_shows_both_options_and_their_difference(client):
     page = client.get("/").text
     assert "Option A" in page
@@ -739,6 +749,7 @@ def test_the_second_code_of_a_scenario_with_one_is_a_guess_of_equal_capacity():
     assert state_of(parse_scenario(BASE), {}).guess is None
 
 
+@pytest.mark.usefixtures("cold")
 def test_a_guess_is_marked_on_the_page():
     app = create_app(parse_scenario(ONE_CODE))
     with TestClient(app, base_url="http://127.0.0.1") as client:
@@ -746,6 +757,7 @@ def test_a_guess_is_marked_on_the_page():
         assert 'id="guess"' not in client.get("/?b.scheme=rep:3").text
 
 
+@pytest.mark.usefixtures("cold")
 def test_values_that_the_scenario_does_not_state_are_marked():
     text = """
 schemes = ["rep:3"]
@@ -794,6 +806,7 @@ def test_a_scenario_without_growth_is_not_full_on_some_day():
     assert "10 years" in days.text
 
 
+@pytest.mark.usefixtures("cold")
 def test_an_uploaded_cluster_is_in_its_address():
     app = create_app()
     with TestClient(app, base_url="http://127.0.0.1", follow_redirects=False) as client:

@@ -6,6 +6,7 @@ import pytest
 from stripesim.sim.ceph.clients.workload import Replay, Requests
 from stripesim.sim.ceph.planner import RequestPlanner
 from stripesim.sim.engine.compiled.engine import CompiledRun
+from stripesim.sim.engine.compiled.tables import grown
 from stripesim.sim.engine.program import Program
 from stripesim.sim.engine.simpy import engine as engine_simpy
 from stripesim.sim.run import factor_tables
@@ -84,3 +85,10 @@ def test_a_resource_without_a_partner_in_a_binding_brings_it_along(slot):
     assert numbers.of(np.array([1, 3])).tolist() == [1, 2]
     values = numbers.by_index(np.array([7, 8, 9]))
     assert values.tolist() == [0, 8, 7, 9]
+
+
+def test_rows_that_a_table_grows_by_hold_nothing(monkeypatch):
+    # A page stores whole tables: memory of arbitrary contents made its bytes differ from build to build.
+    filled = lambda shape, dtype=float: np.full(shape, 7, dtype)  # noqa: E731
+    monkeypatch.setattr(np, "empty", filled)
+    assert grown(np.ones(2, dtype=np.int64), 4).tolist() == [1, 1, 0, 0]

@@ -317,10 +317,10 @@ def _read_runs(
 
 
 def _device_runs(extents: list[ShardExtent], unit_bytes: int) -> list[int]:
-    """Return the device reads of each extent in turn, without units already read [B]."""
+    """Return the device reads of ascending extents in turn, without units already read [B]."""
     pieces = []
     known = 0
-    for extent in sorted(extents):
+    for extent in extents:
         first = max(known, extent.offset_bytes // unit_bytes)
         known = -(-extent.end_bytes // unit_bytes)
         if known > first:

@@ -83,7 +83,7 @@ def hand_over(world: World, resource: Any) -> None:
     push(world, end_ns, waiting)
 
 
-@outlined
+@inlined
 def give_up(world: World) -> None:
     """Free the core of a thread without further work."""
     index = world.clock[0].kept
