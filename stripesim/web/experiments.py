@@ -116,7 +116,7 @@ def load_curve(
 
     if ran_out:
         raise ValueError(
-            f"not complete: stopped after {CURVE_S_MAX:g} s, `stripesim load` simulates all rates"
+            f"not complete: stopped after {CURVE_S_MAX:g} s; stripesim load simulates all rates"
         )
 
 

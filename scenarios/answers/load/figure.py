@@ -189,8 +189,8 @@ def _bounds(
 ) -> Iterator[LayerSpec]:
     """Yield a line at each latency bound on the panel."""
     bounds_ns = {within.p99_ns for curve in curves for within in curve.within}
-    # Above the line and inside the panel: beside it, a narrow figure would cut the text off.
-    look = {"lift": (4, 2), "ha": "left", "va": "bottom", "xycoords": BESIDE}
+    # Inside the panel: beside it, a narrow figure would cut the text off. Below the line: rates are above it.
+    look = {"lift": (4, -3), "ha": "left", "va": "top", "xycoords": BESIDE}
     for bound_ns in sorted(bounds_ns):
         bound_ms = bound_ns / _MS
         if not low_ms < bound_ms < high_ms:
