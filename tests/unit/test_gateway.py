@@ -514,14 +514,18 @@ def test_an_embedded_path_takes_as_long_as_alone() -> None:
     assert np.array_equal(whole.predecessors, [0, 1, 1, 1, 2])
 
 
-def test_disks_sort_the_reads_that_wait_at_them() -> None:
-    many = scenario(
+def gets_from_disks(requests, queue_depth):
+    return scenario(
         'ops = ["get"]\nobject_sizes_bytes = ["4k"]',
         '["rep:3"]',
         cluster='drive = "hdd-7200-nvme-db"',
-        requests=3000,
-        queue_depth=64,
+        requests=requests,
+        queue_depth=queue_depth,
     )
+
+
+def test_disks_sort_the_reads_that_wait_at_them() -> None:
+    many = gets_from_disks(requests=3000, queue_depth=64)
     result = ran(many)
     models = build_models(many)
     disk = models.ssd
@@ -533,13 +537,7 @@ def test_disks_sort_the_reads_that_wait_at_them() -> None:
     # The highest possible rate is that of the longest queue.
     assert bounds_of(many, "rep:3")[0].iops >= result.row.iops
     # A single request does not wait for others.
-    one = scenario(
-        'ops = ["get"]\nobject_sizes_bytes = ["4k"]',
-        '["rep:3"]',
-        cluster='drive = "hdd-7200-nvme-db"',
-        requests=500,
-        queue_depth=1,
-    )
+    one = gets_from_disks(requests=500, queue_depth=1)
     alone_ns = ran(one).engine_run.busy_ns[arms].sum() / 500
     assert alone_ns == pytest.approx(disk.read_ns(4096), rel=0.05)
 
@@ -571,13 +569,7 @@ def test_disks_sort_as_many_reads_as_wait_at_them(monkeypatch) -> None:
 
 def test_latencies_at_disks_that_sort_are_split_by_step() -> None:
     # Given GETs that wait at disks, so that a second run must have their times
-    many = scenario(
-        'ops = ["get"]\nobject_sizes_bytes = ["4k"]',
-        '["rep:3"]',
-        cluster='drive = "hdd-7200-nvme-db"',
-        requests=3000,
-        queue_depth=64,
-    )
+    many = gets_from_disks(requests=3000, queue_depth=64)
     (row,) = run_scenario(many, costs=True).rows.to_dicts()
     parts_ns = sum(row[key] for key in COST_KEYS)
     assert parts_ns == pytest.approx(row["cost_latency_mean_ns"])
