@@ -226,6 +226,20 @@ def test_files_are_the_same_for_the_same_rows(
     assert b"<svg" in (tmp_path / "a" / "headline.svg").read_bytes()
 
 
+def test_captions_of_figures_saved_before_stay(
+    rows: pl.DataFrame, tmp_path: Path
+) -> None:
+    drawn = draw_all(rows.filter(op="read", pattern="seq"))
+    headline, reads = ({name: drawn[name]} for name in ("headline", "seq-read"))
+    for figures in (headline, reads, headline):
+        save_figures(figures, tmp_path)
+    paragraphs = (tmp_path / "captions.md").read_text("utf-8").split("\n\n")
+    assert paragraphs == [
+        f"**{name}.** {drawn[name].caption}" + end
+        for name, end in (("seq-read", ""), ("headline", "\n"))
+    ]
+
+
 def test_one_block_size_is_drawn_as_bars_from_zero(rows: pl.DataFrame) -> None:
     one = rows.filter(
         (pl.col("block_size_bytes") == 4096) & (pl.col("pattern") == "rand")

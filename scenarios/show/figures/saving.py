@@ -18,6 +18,7 @@ from stripesim.scenarios.show.figures.paper import (
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, styled
 from stripesim.scenarios.show.files import write_files
 
+_CAPTIONS: Final = "captions.md"
 #: No date and no version of the drawing library, so that equal rows give equal bytes.
 _METADATA: Final[Mapping[str, dict[str, str | None]]] = MappingProxyType(
     {"svg": {"Date": None, "Creator": "stripesim"}, "png": {"Software": None}}
@@ -50,7 +51,7 @@ def save_figures(
     -------
     list of Path
         ``<stem>.svg`` and ``<stem>.png`` for each figure, or with a width ``<stem>.pdf``, ``<stem>.svg`` and
-        ``<stem>.tex``, then ``captions.md``.
+        ``<stem>.tex``, then ``captions.md``. Captions of other figures in that file stay.
 
     Raises
     ------
@@ -74,12 +75,19 @@ def save_figures(
         with styled(), mpl.rc_context(cast(Any, _PAPER_FONTS)):
             figure = drawn.at_width(width_inch)
             contents |= paper_files(stem, figure, drawn.caption, width_inch)
-    captions = "".join(
-        f"**{stem}.** {caption}\n\n" for stem, (_, caption) in figures.items()
-    )
-    if captions:
-        contents["captions.md"] = captions.rstrip("\n").encode() + b"\n"
+    if figures:
+        captions = {stem: caption for stem, (_, caption) in figures.items()}
+        contents[_CAPTIONS] = _captions(Path(out_dir) / _CAPTIONS, captions)
     return write_files(out_dir, contents)
+
+
+def _captions(there: Path, captions: Mapping[str, str]) -> bytes:
+    """Return the file of captions: those of figures saved there before stay, unless they are saved again."""
+    texts = there.read_text("utf-8", "replace").split("\n\n") if there.is_file() else []
+    heads = {f"**{stem}.** ": caption for stem, caption in captions.items()}
+    kept = [text.strip() for text in texts if not text.startswith(tuple(heads))]
+    written = [head + caption for head, caption in heads.items()]
+    return ("\n\n".join([*filter(None, kept), *written]) + "\n").encode()
 
 
 def picture(figure: Figure, suffix: str) -> bytes:
