@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from stripesim.models.problems import ScenarioError
+from stripesim.models.problems import AnswerError, ScenarioError
 from stripesim.scenarios.answers.load.vm_answer import answer_of_vms
 from stripesim.scenarios.answers.load.vms import vms_within
 from stripesim.scenarios.schema.scenario import parse_scenario
@@ -90,6 +90,14 @@ def test_a_machine_above_the_bound_of_the_cluster_is_not_simulated() -> None:
     answer = answer_of_vms(scenario, [found], engine="compiled", replications=2)
     assert "not even 1 virtual machine" in answer.sentence
     assert answer.figures() == {}
+
+
+def test_a_bound_that_takes_too_many_requests_is_refused() -> None:
+    scenario = parse_scenario(CLUSTER + "vms = 1\nvm_iops_limit = 500\n")
+    with pytest.raises(
+        AnswerError, match=r"p99: got 60 min, wanted at most .* for runs 10 times"
+    ):
+        vms_within(scenario, p99_bound_s=3600.0, replications=2, jobs=1)
 
 
 def test_each_size_has_a_bound_of_its_own() -> None:

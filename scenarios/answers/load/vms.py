@@ -12,7 +12,7 @@ from math import inf, sqrt
 from typing import Any, ClassVar, Final
 
 from stripesim.models.documents import Documented
-from stripesim.models.problems import first_problem
+from stripesim.models.problems import AnswerError, Problem, first_problem
 from stripesim.scenarios.answers.load.analysis import rate_within
 from stripesim.scenarios.answers.load.curves import check_load
 from stripesim.scenarios.answers.load.rate_runs import (
@@ -22,9 +22,11 @@ from stripesim.scenarios.answers.load.rate_runs import (
 )
 from stripesim.scenarios.cells.bound import Bound, bounds_of_cell
 from stripesim.scenarios.cells.build import check_schemes
+from stripesim.scenarios.cells.longer import REQUESTS_MAX
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell, WorkloadSpec, cells
 from stripesim.scenarios.schema.scenario import Scenario
+from stripesim.scenarios.schema.units import duration_text, rate_text
 from stripesim.scenarios.work.pool import Death, cores_usable, run_pool
 from stripesim.sim.observe.intervals import Interval, student_interval
 from stripesim.sim.observe.progress import OnStep, silent
@@ -187,7 +189,8 @@ def vms_within(
     Raises
     ------
     ValueError
-        If the scenario has no steady load or a scheme does not fit on the cluster. The message names the key.
+        If the scenario has no steady load, a scheme does not fit on the cluster, or runs would be too long
+        for the bound. The message names the key.
     """
     if scenario.workload.is_s3:
         wanted = "requests for blocks"
@@ -235,6 +238,7 @@ class _VmSearch:
         """Double the number of machines until the bound is exceeded, then search between neighbours."""
         points: dict[int, VmPoint] = {}
         bound = self._bound(cell)
+        self._check_length(bound)
         is_exceeded = False
 
         def exceeds(vms: int) -> bool:
@@ -285,6 +289,23 @@ class _VmSearch:
         if bound is None or limit is None:
             return inf
         return bound.iops / limit
+
+    def _check_length(self, bound: Bound | None) -> None:
+        """Refuse a latency bound that the longest affordable run is too short to show."""
+        limit = self.scenario.workload.vm_iops_limit
+        if limit is None:
+            return
+        most_iops = min(VMS_MAX, self._sustained(bound)) * limit
+        longest_ns = REQUESTS_MAX / most_iops / _BOUNDS * 1e9
+        if self.bound_ns > longest_ns:
+            raise AnswerError(
+                Problem(
+                    key="p99",
+                    got=duration_text(self.bound_ns / 1e9),
+                    wanted=f"at most {duration_text(longest_ns / 1e9)}, for runs {_BOUNDS} times as long "
+                    f"with at most {REQUESTS_MAX:,} requests at {rate_text(most_iops)} requests/s",
+                )
+            )
 
     @property
     def _vms_max(self) -> int:
