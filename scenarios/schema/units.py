@@ -194,12 +194,18 @@ def duration_text(seconds: float | None) -> str:
         return f"{number_text(seconds, 1e6)} µs"
     if 1e-3 <= seconds < 0.1:
         return f"{number_text(seconds, 1e3)} ms"
-    scaled = (
-        f"{number_text(seconds / size)} {unit}"
-        for size, unit in _SECONDS
-        if seconds >= 2 * size
-    )
-    return next(scaled, f"{number_text(seconds)} s")
+    size, unit = duration_unit(seconds)
+    return f"{number_text(seconds / size)} {unit}"
+
+
+def duration_unit(seconds: float) -> tuple[float, str]:
+    """Return the unit in which a duration is written, a second or longer: its seconds and its name.
+
+    >>> duration_unit(440), duration_unit(1.5)
+    ((60, 'min'), (1.0, 's'))
+    """
+    units = (one for one in _SECONDS if seconds >= 2 * one[0])
+    return next(units, (1.0, "s"))
 
 
 #: Unit of a written duration → seconds.

@@ -2,6 +2,7 @@
 
 import json
 import math
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -179,6 +180,19 @@ def test_a_candidate_that_cannot_be_fails_by_the_key_that_is_wrong():
     scenario = parse_scenario(text.replace('"rep:3", "rs:4,2"', '"rs:4,2"'))
     (row,) = rows_of(make_plan(scenario).document)
     assert row["verdict"] == "fails: schemes"
+
+
+def test_rebuilds_are_drawn_in_the_unit_of_the_slowest(document):
+    candidates = deepcopy(document)
+    first, *others = candidates["candidates"]
+    first["rebuild_s"] = 9000.0
+    for one in others:
+        one["rebuild_s"] = 600.0
+    figure, _ = draw_plan(parse_scenario(TEXT).plan, candidates)["plan-rebuild"]
+    (axes,) = figure.axes
+    assert axes.get_xlabel() == "time [h]"
+    labels = {text.get_text() for text in axes.texts}
+    assert {"2.5 h", "0.167 h"} <= {label.strip() for label in labels}
 
 
 def test_cost_is_drawn_in_the_currency_of_the_prices(document):

@@ -12,6 +12,7 @@ from stripesim.scenarios.schema.tables import PlanSpec
 from stripesim.scenarios.schema.units import (
     bytes_text,
     duration_text,
+    duration_unit,
     number_text,
 )
 from stripesim.scenarios.show.figures.captions import scheme_label
@@ -375,20 +376,25 @@ def _rebuild_figure(plan: PlanSpec, document: Mapping[str, Any]) -> FigureSpec |
     known = [one for one in document["candidates"] if one["rebuild_s"] is not None]
     if not known:
         return None
-    required_h = None
+    size_s, unit = duration_unit(max(one["rebuild_s"] for one in known))
+    most = None
     required = ""
     if plan.rebuild_s is not None:
-        required_h = plan.rebuild_s / 3600
+        most = plan.rebuild_s / size_s
         required = f" Required: at most {duration_text(plan.rebuild_s)}."
     return _bars_figure(
         document,
         [
-            _CandidateBar(one, one["rebuild_s"] / 3600, duration_text(one["rebuild_s"]))
+            _CandidateBar(
+                one,
+                one["rebuild_s"] / size_s,
+                f"{number_text(one['rebuild_s'] / size_s)} {unit}",
+            )
             for one in known
         ],
         title="Rebuild of a lost OSD",
-        label="time [h]",
-        required=required_h,
+        label=f"time [{unit}]",
+        required=most,
         caption="Time that an otherwise idle cluster takes to rebuild an OSD at the nearfull ratio, "
         f"detection not included.{required}",
     )
