@@ -30,8 +30,9 @@ from stripesim.models.problems import (
     UnavailableError,
     WorkError,
 )
+from stripesim.scenarios.answers.run.advise import check_advice
 from stripesim.scenarios.answers.run.answer import ScenarioResult
-from stripesim.scenarios.answers.run.execute import run_scenario
+from stripesim.scenarios.answers.run.execute import advised, run_scenario
 from stripesim.scenarios.cells.build import build_cell, build_pool
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.keys import Cell, cells
@@ -98,6 +99,7 @@ __all__ = [
     "TraceFit",
     "UnavailableError",
     "WorkError",
+    "calibrate",
     "check",
     "claims",
     "cluster",
@@ -131,6 +133,7 @@ __all__ = [
     "study",
     "sweep",
     "table_rows",
+    "virtual_machines",
     "workload",
     "write_fit",
 ]
@@ -190,6 +193,7 @@ def run(
     seed: int | None = None,
     engine: str = "compiled",
     costs: bool = True,
+    advise: bool = False,
     unchecked: bool = False,
 ) -> ScenarioResult:
     """Simulate every cell of a scenario: each scheme under each workload pattern.
@@ -207,6 +211,9 @@ def run(
         ``compiled`` or ``simpy``. Both give the same result.
     costs
         Break the mean latency down by step. Each cell then runs twice.
+    advise
+        Also simulate the gains of doubling each resource (``advice``) and of one more drive, host, network or
+        core (``purchases``), as ``stripesim run --advise`` does.
     unchecked
         Keep the numbers of rows that the audit refuses.
 
@@ -220,9 +227,14 @@ def run(
     ------
     ScenarioError
         If the scenario is invalid. The message lists all problems, one per line.
+    ValueError
+        If advice is asked for too many cells.
     """
     loaded = as_scenario(scenario, sets=sets, seed=seed)
-    return run_scenario(loaded, engine=engine, costs=costs, unchecked=unchecked)
+    if advise:
+        check_advice(loaded)
+    result = run_scenario(loaded, engine=engine, costs=costs, unchecked=unchecked)
+    return advised(result, loaded, engine=engine) if advise else result
 
 
 @citing_arguments
@@ -733,6 +745,85 @@ def load_curves(
     )
     curves = _load_curves(loaded, settings, jobs=jobs)
     return AnsweredList(curves, partial(answer_of_load, loaded, curves, engine=engine))
+
+
+@citing_arguments
+def virtual_machines(
+    scenario: Scenario | str | Path,
+    *,
+    p99_bound_s: float,
+    sets: Overrides = (),
+    seed: int | None = None,
+    jobs: int | None = None,
+    engine: str = "compiled",
+) -> Answer:
+    """Count the virtual machines that a cluster serves within a latency.
+
+    Parameters
+    ----------
+    scenario, sets, seed, engine
+        As for `run`. `workload.vms` is replaced. A scenario that describes no virtual machine gets one that
+        the answer states.
+    p99_bound_s
+        Bound of the 99th percentile of latency [s].
+    jobs
+        Worker processes [count], as for `sweep`.
+
+    Returns
+    -------
+    Answer
+        A mapping with ``vms`` (for each kind of request the number with its 95 % interval, what limits it,
+        and the simulated ``points``), ``sentences``, ``assumptions``, ``warnings`` and ``provenance``, as
+        ``stripesim load --vms --json`` prints them.
+
+    Raises
+    ------
+    ValueError
+        If the scenario has no steady load for blocks, or a scheme does not fit on the cluster.
+    AnswerError
+        If runs would be too long for the bound.
+    """
+    from stripesim.scenarios.answers.load.vm_answer import answer_of_vms
+    from stripesim.scenarios.answers.load.vms import REPLICATIONS, vms_within
+
+    loaded = as_scenario(scenario, sets=sets, seed=seed)
+    found = vms_within(loaded, p99_bound_s=p99_bound_s, engine=engine, jobs=jobs)
+    return answer_of_vms(loaded, found, engine=engine, replications=REPLICATIONS)
+
+
+@citing_arguments
+def calibrate(
+    measured: str | Path, *, jobs: int | None = None, unchecked: bool = False
+) -> Answer:
+    """Fit a parameter set to a few measurements of your own cluster.
+
+    Parameters
+    ----------
+    measured
+        A folder with ``times.csv`` and ``clusters.toml``, or with fio's JSON outputs and the scenario of the
+        cluster.
+    jobs
+        Worker processes [count], as for `sweep`.
+    unchecked
+        True to fit to rows, and to keep simulated values of rows, that the audit refuses.
+
+    Returns
+    -------
+    Answer
+        A mapping with the ``fitted`` factors and their intervals, the ``rows`` of measured and simulated
+        values, and their errors, as ``stripesim calibrate --json`` prints them. ``save`` writes the set, too.
+
+    Raises
+    ------
+    MeasuredError, ScenarioError
+        If the measurements cannot be used. The message lists all problems, one per line.
+    RefusedError
+        If the audit refuses the run of a row that the factors are fitted to.
+    """
+    from stripesim.scenarios.answers.calibrate.answer import answer_of_calibration
+    from stripesim.scenarios.answers.calibrate.calibrate import calibrate as fit
+
+    return answer_of_calibration(fit(Path(measured), jobs=jobs, unchecked=unchecked))
 
 
 @citing_arguments

@@ -35,8 +35,9 @@ Errors in arguments and scenarios are `ValueError`. Their lines cite the argumen
 
 A function that answers a question returns an `Answer` with the data of that question as attributes: `run` a
 `ScenarioResult`, `sweep` a `SweepResult`, `study` a `StudyResult`. `plan`, `rehearse`, `import_report`,
-`predict`, `score` and `check` return a plain `Answer`. `explain`, `load_curves` and `durability` return a
-list of timelines, curves or rows, which has the attribute `answer`. Every answer has
+`virtual_machines`, `calibrate`, `predict`, `score` and `check` return a plain `Answer`. `explain`,
+`load_curves` and `durability` return a list of timelines, curves or rows, which has the attribute `answer`.
+Every answer has
 
 - `rows`, a table, empty for `rehearse` and `import_report`,
 - `to_json()`, the document that the command writes with `--json`. The answer is also a mapping of it:

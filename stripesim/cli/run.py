@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -63,6 +63,7 @@ def run(
     """Simulate a scenario: each scheme under each workload pattern."""
     to = output.destination(out, json_to, report=report, width=width)
     options.check_metric(metric)
+    from stripesim.scenarios.answers.run.advise import check_advice
     from stripesim.scenarios.answers.run.execute import run_scenario
     from stripesim.scenarios.schema.keys import cells
     from stripesim.scenarios.schema.scenario import load_scenario
@@ -70,6 +71,8 @@ def run(
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     if load:
         _check_load(loaded, has_report=report)
+    if advise:
+        check_advice(loaded)
     # The breakdown by step takes a second run, so compute it only if it will be shown or saved.
     wanted = costs
     if wanted is None:
@@ -83,13 +86,8 @@ def run(
             first_full=wanted or cores is not None,
             unchecked=unchecked,
         )
-    is_accepted = unchecked or not result.refusals
-    if advise and is_accepted and not result.stopped:
-        result = replace(
-            result,
-            advice=_advice(loaded, engine),
-            purchases=_purchases(loaded, engine),
-        )
+    if advise:
+        result = _advised(result, loaded, engine)
     curves = []
     if load and not result.stopped:
         curves = _load_curves(loaded, engine)
@@ -149,24 +147,16 @@ def _check_load(scenario: Scenario, *, has_report: bool) -> None:
     check_load(scenario)
 
 
-def _advice(scenario: Scenario, engine: str) -> list[dict[str, Any]]:
+def _advised(result: ScenarioResult, scenario: Scenario, engine: str) -> ScenarioResult:
     """Simulate the gains of purchases."""
-    from stripesim.scenarios.answers.run.advise import advise, simulations
+    from stripesim.scenarios.answers.run.execute import (
+        advice_simulations,
+        advised,
+    )
 
     title = f"{scenario.name}: purchases"
-    with output.progress(title, simulations(scenario)) as step:
-        gains = advise(scenario, engine=engine, progress=step)
-    return [gain.to_json() for gain in gains]
-
-
-def _purchases(scenario: Scenario, engine: str) -> list[dict[str, Any]]:
-    """Simulate the steps of purchases."""
-    from stripesim.scenarios.answers.run.buying_curves import buying_curves, simulations
-
-    title = f"{scenario.name}: steps of purchases"
-    with output.progress(title, simulations(scenario)) as step:
-        points = buying_curves(scenario, engine=engine, progress=step)
-    return [point.to_json() for point in points]
+    with output.progress(title, advice_simulations(scenario)) as step:
+        return advised(result, scenario, engine=engine, progress=step)
 
 
 def _report(scenario: Scenario, result: ScenarioResult, engine: str) -> RunReport:

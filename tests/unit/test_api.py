@@ -480,3 +480,40 @@ def test_an_argument_with_the_name_of_its_key_is_named_once():
     with pytest.raises(stripesim.ScenarioError) as caught:
         stripesim.run("quickstart", seed=-1)
     assert str(caught.value).startswith("seed: got -1")
+
+
+def test_purchases_are_simulated_from_python():
+    result = stripesim.run(stripesim.Scenario(**SMALL), advise=True)
+    assert {"OSDs", "CPU cores"} <= {gain["words"] for gain in result.advice}
+    assert {step["resource"] for step in result.purchases} > {"hosts"}
+    many = stripesim.Scenario(**SMALL | {"workload": MANY_CELLS})
+    with pytest.raises(ValueError, match=r"^advise: got 32 cells"):
+        stripesim.run(many, advise=True)
+
+
+MANY_CELLS = {
+    "requests": 1,
+    "ops": ["read", "write"],
+    "patterns": ["rand", "seq"],
+    "block_sizes_bytes": ["4k", "8k", "16k", "32k", "64k", "128k", "256k", "512k"],
+}
+
+
+def test_keys_alone_are_no_scenario():
+    with pytest.raises(stripesim.ScenarioError, match=r"^scenario: got a dict"):
+        stripesim.run(SMALL)
+
+
+def test_virtual_machines_are_counted_from_python():
+    scenario = stripesim.Scenario(**SMALL)
+    answer = stripesim.virtual_machines(scenario, p99_bound_s=1e-6, jobs=1)
+    (found,) = answer["vms"]
+    assert (found["vms"], found["p99_bound_ns"]) == (0, 1e3)
+    assert "not even 1 virtual machine" in answer.sentence
+    with pytest.raises(ValueError, match=r"^p99: got 60 min"):
+        stripesim.virtual_machines(scenario, p99_bound_s=3600.0, jobs=1)
+
+
+def test_measurements_that_cannot_be_used_are_named_from_python(tmp_path):
+    with pytest.raises(stripesim.MeasuredError, match=re.escape(str(tmp_path))):
+        stripesim.calibrate(tmp_path)

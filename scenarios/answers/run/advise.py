@@ -130,6 +130,16 @@ def simulations(scenario: Scenario, *, replications: int = REPLICATIONS) -> int:
     return len(cells(scenario)) * (1 + singles + pairs) * replications
 
 
+def check_advice(scenario: Scenario) -> None:
+    """Raise an error if advice on a scenario would take too many runs."""
+    count = len(cells(scenario))
+    if count > CELLS_MAX:
+        raise ValueError(
+            f"--advise: got {count} cells, wanted at most {CELLS_MAX}: narrow schemes, ops, patterns "
+            "or block sizes with --set"
+        )
+
+
 def advise(
     scenario: Scenario,
     *,
@@ -138,14 +148,9 @@ def advise(
     progress: OnStep = silent,
 ) -> list[Gain]:
     """Simulate the gain of doubling each resource, and the most promising ones in pairs."""
-    listed = cells(scenario)
-    if len(listed) > CELLS_MAX:
-        raise ValueError(
-            f"--advise: got {len(listed)} cells, wanted at most {CELLS_MAX}: narrow schemes, ops, patterns "
-            "or block sizes with --set"
-        )
+    check_advice(scenario)
     found: list[Gain] = []
-    for cell in listed:
+    for cell in cells(scenario):
         gains = _of_cell(scenario, cell, engine, replications, progress)
         found += sorted(
             gains, key=lambda gain: (-round(gain.iops[0], 3), gain.latency_mean[0])

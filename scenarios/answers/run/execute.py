@@ -2,9 +2,14 @@
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from stripesim.scenarios.answers.run.advise import advise
+from stripesim.scenarios.answers.run.advise import simulations as doubling_runs
 from stripesim.scenarios.answers.run.answer import ScenarioResult
+from stripesim.scenarios.answers.run.buying_curves import buying_curves
+from stripesim.scenarios.answers.run.buying_curves import simulations as step_runs
 from stripesim.scenarios.answers.run.collect import (
     CellOptions,
     Collected,
@@ -200,4 +205,42 @@ def provenance_of(scenario: Scenario, models: Models, engine: str) -> dict[str, 
         kernel_table=models.kernel.name,
         kernel_cpu=kernel["cpu"],
         **({"kernel_measured_here": measured_here} if measured_here else {}),
+    )
+
+
+def advice_simulations(scenario: Scenario) -> int:
+    """Return the largest number of runs that `advised` takes."""
+    return doubling_runs(scenario) + step_runs(scenario)
+
+
+def advised(
+    result: ScenarioResult,
+    scenario: Scenario,
+    *,
+    engine: str = "compiled",
+    progress: OnStep = silent,
+) -> ScenarioResult:
+    """Return a result with the gains of purchases: each resource doubled, then the steps of each.
+
+    Parameters
+    ----------
+    result
+        The result of the scenario. One that was stopped, or has refused rows without their numbers, is
+        returned as it is.
+    scenario, engine, progress
+        As for `run_scenario`.
+
+    Raises
+    ------
+    ValueError
+        If the scenario has too many cells.
+    """
+    if result.stopped or (result.refusals and not result.unchecked):
+        return result
+    gains = advise(scenario, engine=engine, progress=progress)
+    steps = buying_curves(scenario, engine=engine, progress=progress)
+    return replace(
+        result,
+        advice=[gain.to_json() for gain in gains],
+        purchases=[step.to_json() for step in steps],
     )
