@@ -386,11 +386,12 @@ def as_scenario(
     """
     if isinstance(source, Scenario):
         return overridden(source, sets, seed=seed)
-    if not isinstance(source, str | Path):
-        got = f"a {type(source).__name__}"
+    given: object = source
+    if not isinstance(given, str | Path):
+        got = f"a {type(given).__name__}"
         wanted = "a Scenario, such as Scenario(**keys), the name of a shipped scenario, or the path of a file"
         raise ScenarioError(Problem(key="scenario", got=got, wanted=wanted))
-    return load_scenario(source, sets=sets, seed=seed)
+    return load_scenario(given, sets=sets, seed=seed)
 
 
 def overridden(
