@@ -93,8 +93,13 @@ class GatewayModel(MeasuredModel):
     new_object_roll_forward_log_bytes: int
     remove_sub_write_bytes: int  #: Sub-write of the removal of an object [B]
     remove_log_bytes: int  #: What a removal writes to the log of each OSD [B]
-    #: What a removed tail object adds to the entry of its object in a list of garbage [B]
+    #: What the removal of an object in a coded pool writes again for each block of 4 KiB on a shard, to keep
+    #: the object for a rollback: checksums and extents [B]
+    kept_block_log_bytes: int
+    #: Entry of an object in a list of garbage without its tails: tag and time [B]
     garbage_entry_bytes: int
+    garbage_tail_bytes: int  #: What a removed tail object adds to that entry [B]
+    garbage_sub_write_bytes: int  #: Sub-write of an update of that list without the entry [B]
     #: What an update of that list writes to the list beside the entry, and to the log [B]
     garbage_head_bytes: int
     garbage_log_bytes: int

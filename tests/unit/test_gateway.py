@@ -245,12 +245,28 @@ def test_garbage_is_data_in_a_list() -> None:
     small = totals("delete", "rep:3", 4 * MIB).totals()
     large = totals("delete", "rep:3", 12 * MIB).totals()
     model = gateway_of(scenario(""))
-    entry = 2 * model.garbage_entry_bytes
+    entry = model.garbage_entry_bytes + 2 * model.garbage_tail_bytes
     data = 3 * (model.garbage_head_bytes + entry + 4096)
     added = [
         one["device_write_bytes"] - one["device_log_bytes"] for one in (small, large)
     ]
     assert added == [0, data]
+
+
+def test_a_coded_pool_keeps_the_blocks_of_a_removed_head_until_it_rolls_forward() -> None:
+    # 4 MiB under RS(4,2) are 1 MiB on each of six shards, 256 blocks. 64 KiB are 16 KiB, four blocks. The
+    # onodes that are written again differ by their checksums and extents.
+    model = gateway_of(scenario(""))
+    logs = [
+        totals("delete", "rs:4,2", size).totals()["device_log_bytes"]
+        for size in (64 << 10, 4 * MIB)
+    ]
+    assert logs[1] - logs[0] == 6 * (256 - 4) * model.kept_block_log_bytes
+    copies = [
+        totals("delete", "rep:3", size).totals()["device_log_bytes"]
+        for size in (64 << 10, 4 * MIB)
+    ]
+    assert copies[0] == copies[1]
 
 
 def test_the_time_of_a_client_for_bytes_is_its_own_and_no_pause() -> None:

@@ -242,9 +242,9 @@ class S3Paths:
         )
         step = graph.embed(path, after=[step], roles=own, label="index: read parts")
         step = self._update_index(graph, [step], "index prepare")
-        step = self._on_data(
-            graph, remove_path(self._context(0), self._model), 0, [step], "head"
-        )
+        # Costs about as much as the write of a head without data.
+        path = remove_path(self._context(0), self._model, 0)
+        step = self._on_data(graph, path, 0, [step], "head")
         self._update_index(graph, [step], "index complete")
         return graph.finish(reply=gateway.reply(0, step))
 
@@ -297,10 +297,10 @@ class S3Paths:
         step = self._request(gateway, is_write=True)
         step = self._attributes(graph, [step])
         step = self._update_index(graph, [step], "index prepare")
-        step = self._on_data(
-            graph, remove_path(self._context(0), self._model), 0, [step], "head"
-        )
-        tails = len(self.layout(size_bytes).tail_bytes)
+        layout = self.layout(size_bytes)
+        path = remove_path(self._context(0), self._model, layout.head_bytes)
+        step = self._on_data(graph, path, 0, [step], "head")
+        tails = len(layout.tail_bytes)
         if tails:
             step = self._note_garbage(graph, tails, step)
         self._update_index(graph, [step], "index complete")
