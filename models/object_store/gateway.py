@@ -54,6 +54,7 @@ class GatewayModel(MeasuredModel):
         "budget_bytes",
         "list_keys_max_count",
         "list_readahead_count",
+        "list_in_flight_max_count",
     )
     #: Time that a client's thread takes for a byte: HTTP, TLS, copies and checksums [ns/B]
     client_ns_per_byte: float
@@ -76,6 +77,10 @@ class GatewayModel(MeasuredModel):
     index_kv_ns: float
     #: OSD: time of a read of a head with its attributes, beyond that of a read of data [ns]
     head_read_ns: float
+    #: Processor time of a gateway for each index shard that a LIST asks, and for each key that they return [ns]
+    list_shard_ns: float
+    list_key_ns: float
+    index_key_ns: float  #: OSD: time of each key that an index shard returns to a LIST [ns]
     #: What longer names add to an operation on an RBD object, in the request and in its reply together [B]
     name_bytes: int
     #: Arguments and results of an update of a bucket index, mean of its two halves [B]
@@ -105,6 +110,7 @@ class GatewayModel(MeasuredModel):
     garbage_log_bytes: int
     #: Keys that a LIST asks for at least, to read ahead [count]
     list_readahead_count: int
+    list_in_flight_max_count: int  #: Index shards that a LIST asks at the same time, at most [count]
     request_bytes: int  #: HTTP header of a request [B]
     reply_bytes: int  #: HTTP header of a reply [B]
     list_entry_bytes: int  #: An object in the reply to a LIST [B]
@@ -139,26 +145,27 @@ class GatewayModel(MeasuredModel):
 
         Notes
         -----
-        Keys fall on shards at random, so that a shard may hold more than its part of them. Ceph requests
-        :math:`1 + n / s + \sqrt{2 n \ln(s) / s}` of :math:`n` keys on :math:`s` shards, and at least 8.
+        A gateway wants one key more than it returns, to know whether there are more. Keys fall on shards at
+        random, so that a shard may hold more than its part of them. Ceph requests
+        :math:`1 + n / s + \sqrt{2 n \ln(s) / s}` of :math:`n` keys on :math:`s` shards, at least 8 and at most
+        all.
 
         References
         ----------
-        Ceph v16.2, ``src/rgw/rgw_rados.cc`` (``calc_ordered_bucket_list_per_shard``).
+        Ceph v20.2, ``src/rgw/driver/rados/rgw_rados.cc`` (``list_objects_ordered``,
+        ``calc_ordered_bucket_list_per_shard``).
 
         Examples
         --------
-        With 11 shards, :math:`1 + 90.9 + \sqrt{2000 \cdot 2.398 / 11} = 1 + 90 + 20.9`:
+        With 11 shards, :math:`1 + 91 + \sqrt{2002 \cdot 2.398 / 11} = 1 + 91 + 20.9`:
 
         >>> from types import SimpleNamespace
         >>> GatewayModel.listed_keys_of_shard(SimpleNamespace(list_readahead_count=1000), 100, 11)
-        111
+        112
         """
-        wanted = max(keys, self.list_readahead_count)
-        if shards == 1:
-            return wanted
+        wanted = max(keys, self.list_readahead_count) + 1
         spread = math.sqrt(2 * wanted * math.log(shards) / shards)
-        return max(_LISTED_MIN, 1 + int(wanted // shards + spread))
+        return min(wanted, max(_LISTED_MIN, 1 + int(wanted // shards + spread)))
 
     def operations_in_flight(self, size_bytes: int) -> int:
         """Return the operations of a size [B] that one gateway has in flight at most [count]."""

@@ -27,7 +27,9 @@ from stripesim.scenarios.forms.capacity import (
 from stripesim.scenarios.forms.rebuild import idle_rebuild
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import parse_scenario
-from stripesim.sim.engine.graph import GraphBuilder
+from stripesim.sim.ceph.gateway.paths import S3Paths
+from stripesim.sim.ceph.kinds import kind_of
+from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder
 from stripesim.sim.observe.critical_path import COST_KEYS
 from support.messages import states
 
@@ -227,17 +229,67 @@ def test_transactions_of_a_request_are_those_counted_on_a_real_gateway(
 @pytest.mark.parametrize(
     ("keys", "shards", "count"),
     [
-        # 1 + 1000 // 11 + sqrt(2000 * ln(11) / 11) = 1 + 90 + 20.9, also for fewer keys.
-        (1000, 11, 111),
-        (10, 11, 111),
-        (1000, 1, 1000),
-        # 1 + 0 + sqrt(2000 * ln(5000) / 5000) = 1 + 1.8, but at least 8.
+        # 1 + 1001 // 11 + sqrt(2002 * ln(11) / 11) = 1 + 91 + 20.9, also for fewer keys.
+        (1000, 11, 112),
+        (10, 11, 112),
+        # One more than it returns.
+        (1000, 1, 1001),
+        # 1 + 0 + sqrt(2002 * ln(5000) / 5000) = 1 + 1.8, but at least 8.
         (1000, 5000, 8),
     ],
 )
 def test_a_list_reads_ahead_on_each_shard(keys, shards, count) -> None:
     model = gateway_of(scenario(""))
     assert model.listed_keys_of_shard(keys, shards) == count
+
+
+def listed(shards):
+    """Return the graph of a LIST of 1,000 keys of a bucket with some index shards."""
+    one = scenario(
+        f'ops = ["list"]\nobjects = 100_000\nbuckets = 1\nindex_shards = {shards}'
+    )
+    pool = built(one).pool
+    paths = S3Paths(kind_of(pool), pool.contexts, tls=False)
+    return paths.compile("list", 1000), pool
+
+
+@pytest.mark.parametrize(
+    ("shards", "keys"),
+    # 1 + 1001 // 64 + sqrt(2002 * ln(64) / 64) = 1 + 15 + 11.4 keys of each of 64 shards.
+    [(11, 112), (64, 27)],
+)
+def test_a_list_takes_time_for_each_shard_and_each_key_that_it_reads(
+    shards, keys
+) -> None:
+    template, pool = listed(shards)
+    model = pool.cluster.models.gateway
+    sums = template.totals(np.ones(template.highest_role + 2, dtype=np.bool_))
+    counted = {name: int(sums[number]) for name, number in COUNTER_INDEX.items()}
+    merged_ns = shards * (model.list_shard_ns + keys * model.list_key_ns)
+    reply_ns = model.get_ns_per_byte * 1000 * model.list_entry_bytes
+    assert counted["gateway_ns"] == pytest.approx(
+        model.read_ns + merged_ns + reply_ns, rel=1e-6
+    )
+    # Gateways are on hosts of OSDs, so that their time is in that of the hosts.
+    cpu = pool.cluster.models.cpu
+    of_osds_ns = counted["cpu_ns"] - counted["gateway_ns"]
+    assert of_osds_ns >= shards * (keys * model.index_key_ns + cpu.op_prepare_ns)
+    assert counted["public_net_bytes"] >= shards * keys * model.index_entry_bytes
+
+
+def test_a_list_asks_some_shards_at_a_time() -> None:
+    one = scenario('ops = ["list"]\nclients = 1', requests=32, queue_depth=1)
+    models = build_models(one)
+    latencies_ns = {}
+    for in_flight in (1, 6, 11):
+        gateway = replace(models.gateway, list_in_flight_max_count=in_flight)
+        changed = replace(models, gateway=gateway)
+        row = run_cell(one, cells(one)[0], "compiled", changed).row
+        latencies_ns[in_flight] = row.latency_mean_ns
+    # Eleven shards in eleven rounds, two, or one.
+    two_ns, eleven_ns = (latencies_ns[count] - latencies_ns[11] for count in (6, 1))
+    assert two_ns > 0
+    assert eleven_ns == pytest.approx(10 * two_ns, rel=0.3)
 
 
 def test_garbage_is_data_in_a_list() -> None:

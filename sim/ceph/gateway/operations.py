@@ -103,13 +103,16 @@ def head_write_context(context: PathContext, gateway: GatewayModel) -> PathConte
 
 
 def attributes_path(
-    context: PathContext, *, returned_bytes: int, reads: int = 1
+    context: PathContext, *, returned_bytes: int, keys_ns: float = 0.0
 ) -> Template:
-    """Compile a read of attributes or of keys at the primary, from memory, without data of the object."""
+    """Compile a read of attributes or of keys at the primary, from memory, without data of the object.
+
+    `keys_ns` is the processor time of the keys [ns].
+    """
     cpu = context.models.cpu
     stage = Stage(GraphBuilder(f"read attributes {context.name}"), context)
     step = stage.lock(stage.request(0, returned_bytes))
-    work_ns = cpu.op_prepare_ns + reads * cpu.store_read_ns
+    work_ns = cpu.op_prepare_ns + cpu.store_read_ns + keys_ns
     step = stage.primary_cpu(work_ns, [step], "read attributes", after_reply=True)
     return stage.graph.finish(reply=stage.reply(returned_bytes, stage.unlock(step)))
 
