@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stripesim.models.problems import ScenarioError
-from stripesim.scenarios.answers.rehearse import restart
+from stripesim.scenarios.answers.rehearse import restart, samples
 from stripesim.scenarios.answers.rehearse.rehearse import rehearse
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.run import run_cell
@@ -196,6 +196,44 @@ def test_a_planned_change_under_a_load_of_objects_moves_what_crush_moves():
     )
     assert change["duration_s"] > 0
     assert change["profiles"][0]["before"]["iops"] > 0
+
+
+def test_a_sample_of_the_objects_in_buckets_predicts_the_change_of_all(monkeypatch):
+    def change_of(shards_max):
+        monkeypatch.setattr(samples, "SHARDS_MAX", shards_max)
+        asked = scenario(
+            "rep:3",
+            load={
+                "ops": ["get"],
+                "op_shares": [1],
+                "object_sizes_bytes": ["1MiB"],
+                "size_shares": [1],
+                "objects": 640,
+                "clients": 1,
+            },
+            generation="pacific",
+            changes=[{"kind": "out", "osds": [3]}],
+        )
+        document = rehearse(asked)
+        return document["changes"][0], document["warnings"]
+
+    # 40 objects in each of 16 groups, all of them or a few.
+    whole, warnings = change_of(10_000)
+    assert not any("extrapolated" in line for line in warnings)
+    part, warnings = change_of(50)
+    assert any("extrapolated" in line for line in warnings)
+    assert part["bytes_moved"] == whole["bytes_moved"]
+    for key in ("device_write_bytes", "private_net_bytes"):
+        assert part[key] == pytest.approx(whole[key], rel=0.1)
+    assert part["duration_s"] == pytest.approx(whole["duration_s"], rel=0.3)
+    # A copy is written once, with its log.
+    assert 1 <= part["device_write_bytes"] / part["bytes_moved"] < 1.2
+
+
+def test_puts_and_deletes_fill_osds_and_gets_do_not():
+    for op, writes in (("put", True), ("delete", True), ("get", False)):
+        load = scenario(load={"ops": [op], "op_shares": [1]}).workload
+        assert samples._writes(load) is writes
 
 
 def test_a_change_of_scheme_is_refused_by_name_and_with_its_reason():
