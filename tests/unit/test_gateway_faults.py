@@ -230,6 +230,16 @@ def test_a_sample_of_the_objects_in_buckets_predicts_the_change_of_all(monkeypat
     assert 1 <= part["device_write_bytes"] / part["bytes_moved"] < 1.2
 
 
+def test_hosts_that_are_added_get_no_gateways():
+    asked = scenario(changes=[{"kind": "add", "hosts": 2}])
+    one_each = asked.cluster.gateways.replaced(count=None)
+    for gateways in (asked.cluster.gateways, one_each):
+        grown = asked.with_cluster(gateways=gateways)
+        pool = build_cell(grown, cells(grown)[0]).pool
+        assert pool.cluster.hosts == HOSTS + 2
+        assert pool.cluster.gateways.hosts.tolist() == list(range(HOSTS))
+
+
 def test_puts_and_deletes_fill_osds_and_gets_do_not():
     for op, writes in (("put", True), ("delete", True), ("get", False)):
         load = scenario(load={"ops": [op], "op_shares": [1]}).workload
