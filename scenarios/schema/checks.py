@@ -377,7 +377,9 @@ def _plan(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
         wanted = f'this key only with workload.kind = "s3" (it is "{scenario.workload.kind}")'
         for key in (*GATEWAY_KEYS, "owned_gateways"):
             if getattr(plan, key):
-                yield problem(f"plan.{key}", getattr(plan, key), wanted, "workload.kind")
+                yield problem(
+                    f"plan.{key}", getattr(plan, key), wanted, "workload.kind"
+                )
     if plan.rate_per_s is not None and (
         scenario.workloads or scenario.workload.kind == "trace"
     ):

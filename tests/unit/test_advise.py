@@ -30,7 +30,7 @@ image_bytes = "1GiB"
 
 
 def test_an_object_store_may_also_double_its_gateways():
-    text = '''
+    text = """
 schemes = ["rep:3"]
 [cluster]
 hosts = 4
@@ -41,7 +41,7 @@ kind = "s3"
 ops = ["get"]
 object_sizes_bytes = ["64k"]
 requests = 100
-'''
+"""
     scenario = parse_scenario(text)
     (gateways,) = (one for one in _offered(scenario) if one.words == "gateways")
     # One on each host by default.

@@ -56,7 +56,9 @@ def test_each_resource_is_tried_in_steps():
 
 
 def test_an_object_store_may_also_buy_gateways():
-    text = TEXT.replace('ops = ["write"]\npatterns = ["rand"]', 'kind = "s3"\nops = ["put"]')
+    text = TEXT.replace(
+        'ops = ["write"]\npatterns = ["rand"]', 'kind = "s3"\nops = ["put"]'
+    )
     text = text.replace("host = 6000", "host = 6000\ngateway = 2500")
     scenario = parse_scenario(text)
     # One on each of four hosts by default.

@@ -305,7 +305,9 @@ def test_garbage_is_data_in_a_list() -> None:
     assert added == [0, data]
 
 
-def test_a_coded_pool_keeps_the_blocks_of_a_removed_head_until_it_rolls_forward() -> None:
+def test_a_coded_pool_keeps_the_blocks_of_a_removed_head_until_it_rolls_forward() -> (
+    None
+):
     # 4 MiB under RS(4,2) are 1 MiB on each of six shards, 256 blocks. 64 KiB are 16 KiB, four blocks. The
     # onodes that are written again differ by their checksums and extents.
     model = gateway_of(scenario(""))

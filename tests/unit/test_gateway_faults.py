@@ -309,9 +309,7 @@ def test_clients_of_a_restarted_gateway_wait_until_they_use_another():
 def test_a_restart_counts_the_groups_of_the_index_and_names_the_only_gateway():
     document = restarted(count=1)
     (row,) = document["changes"]
-    asked = scenario("rep:3", repair={"lost_osds": [0]}).with_cluster(
-        hosts=5, pg_num=8
-    )
+    asked = scenario("rep:3", repair={"lost_osds": [0]}).with_cluster(hosts=5, pg_num=8)
     pool = build_cell(asked, cells(asked)[0]).pool
     index = pool.cluster.gateways.index_sets
     on_host = [(sets == 0).any(axis=1).sum() for sets in (pool.cluster.acting, index)]

@@ -452,7 +452,9 @@ def test_a_plan_varies_gateways_and_their_cores_with_prices():
 
 
 def test_without_a_price_of_cores_gateways_with_more_of_them_are_bought():
-    costs = gateway_costs("plan.prices={gateway=3000.0, gateway_watts=200.0, kwh=0.1, years=1.0}")
+    costs = gateway_costs(
+        "plan.prices={gateway=3000.0, gateway_watts=200.0, kwh=0.1, years=1.0}"
+    )
     # All four are new: the two that exist have too few cores.
     assert costs[4, 24] == pytest.approx(4 * 3000)
     assert costs[4, 16] == pytest.approx(2 * 3000)
@@ -475,7 +477,9 @@ def test_more_gateways_lift_the_bound_until_something_else_limits():
 
 def test_gateways_are_named_and_need_a_load_of_objects():
     one = {"scheme": "rep:3", "hosts": 4, "osds_per_host": 6, "ssd": "nvme"}
-    named = line_name(one | {"gateways": 8, "gateway_cores": 16}, ["gateways", "gateway_cores"])
+    named = line_name(
+        one | {"gateways": 8, "gateway_cores": 16}, ["gateways", "gateway_cores"]
+    )
     assert named.endswith("8 gateways, 16 cores per gateway")
     with pytest.raises(ScenarioError) as caught:
         parse_scenario(TEXT.replace("hosts = [4, 7]", "gateways = [4]"))
