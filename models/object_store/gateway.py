@@ -77,9 +77,10 @@ class GatewayModel(MeasuredModel):
     index_kv_ns: float
     #: OSD: time of a read of a head with its attributes, beyond that of a read of data [ns]
     head_read_ns: float
-    #: Processor time of a gateway for each index shard that a LIST asks, and for each key that they return [ns]
-    list_shard_ns: float
-    list_key_ns: float
+    list_shard_ns: (
+        float  #: Processor time of a gateway for each index shard that a LIST asks [ns]
+    )
+    list_key_ns: float  #: The same for each key that the shards return [ns]
     index_key_ns: (
         float  #: OSD: time of each key that an index shard returns to a LIST [ns]
     )
@@ -153,8 +154,8 @@ class GatewayModel(MeasuredModel):
         -----
         A gateway wants one key more than it returns, to know whether there are more. Keys fall on shards at
         random, so that a shard may hold more than its part of them. Ceph requests
-        :math:`1 + n / s + \sqrt{2 n \ln(s) / s}` of :math:`n` keys on :math:`s` shards, at least 8 and at most
-        all.
+        :math:`1 + n / s + \sqrt{2 n \ln(s) / s}` of :math:`n` keys on :math:`s` shards, at least 8 and at
+        most all.
 
         References
         ----------

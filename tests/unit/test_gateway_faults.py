@@ -254,7 +254,7 @@ def test_a_change_of_scheme_is_refused_by_name_and_with_its_reason():
 
 
 def restarted(**keys):
-    """Rehearse the restart of a host of five with an OSD and a gateway each, under PUTs and GETs of 64 KiB."""
+    """Rehearse the restart of a host of five with an OSD and a gateway each, under PUTs and GETs."""
     keys = {"count": 5, "place": "osd-hosts", "hosts": [0], "downtime_s": 20} | keys
     asked = scenario(
         "rep:3",

@@ -285,7 +285,7 @@ def _runs_min(plan: PlanSpec) -> int:
 
 
 def _price_of(candidate: Candidate) -> tuple[float, ...]:
-    """Return what is known of a candidate's price before it is simulated: cost, raw bytes, hosts, gateways."""
+    """Return what is known of a price before a simulation: cost, raw bytes, hosts and gateways."""
     raw_bytes = 0.0
     if candidate.capacity is not None:
         raw_bytes = candidate.capacity.raw_bytes or 0.0

@@ -344,9 +344,9 @@ def _check(scenario: Scenario) -> None:
     for index, change in enumerate(scenario.changes):
         if change.kind == "scheme" and scenario.workload.is_s3:
             wanted = (
-                "another kind: a gateway has no command that copies a pool. Buckets of another storage class or "
-                "placement target hold the new objects, and lifecycle rules move the old ones, days later and "
-                "with their heads left behind, so no copy of the pool predicts it"
+                "another kind: gateways have no command that copies a pool. New objects go to another "
+                "storage class or placement target, and lifecycle rules move the old ones, days later and with their "
+                "heads left behind, so no copy of the pool predicts it"
             )
             raise scenario.problem(f"changes.{index}.kind", '"scheme" with s3', wanted)
         if change.kind == "scheme" and len(scenario.changes) > 1:

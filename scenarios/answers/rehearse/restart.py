@@ -71,14 +71,14 @@ _ASSUMPTIONS: Final = (
 )
 # Time of clients before the host stops, and after the cluster is clean [s].
 _QUIET_S: Final = 1.0
-# Shortest simulated downtime [s]: the map, peering and the wait for it are over by then. With a gateway on the
-# host, it begins once clients use another.
+# Shortest simulated downtime [s]: the map, peering and the wait for it are over by then. With a gateway on
+# the host, it begins once clients use another.
 _DOWNTIME_MIN_S: Final = 4.0
 # What it rests on besides with clients of gateways.
 _OF_GATEWAYS: Final = (
-    "The gateways of a host stop with it, and are not drained before. Requests to them wait for {failover_s:g} s, "
-    "until three checks of a load balancer have failed. Then their clients use the next gateway, and "
-    "the old one as soon as it is back.",
+    "The gateways of a host stop with it, and are not drained before. Requests to them wait for "
+    "{failover_s:g} s, until three checks of a load balancer have failed. Then their clients use the next "
+    "gateway, and the old one as soon as it is back.",
     "Each PUT stores a new object. Clients update the index shards that they use again and again, so a "
     "longer downtime has more objects to recover, but hardly more shards of the index.",
 )
@@ -162,7 +162,7 @@ class _Layout:
 
     @property
     def busiest(self) -> int:
-        """Number of the host to simulate: the one with most shards, of those with a gateway if there are any."""
+        """Number of the host to simulate: the one with most shards, of those with a gateway if any has."""
         return max(
             range(len(self.hosts)),
             key=lambda number: (
@@ -453,7 +453,7 @@ def _failover_s(pool: Pool) -> float:
 
 
 def _with_fewer_objects(faults: FaultPlan, share: float) -> FaultPlan:
-    """Return faults of a pool with a share of the objects of buckets, at least one in each placement group."""
+    """Return faults of a pool with a share of the objects of buckets, at least one in each group."""
     assert faults.group_objects is not None
     share *= faults.objects_ratio
     fewer = tuple(math.ceil(share * count) for count in faults.group_objects)
