@@ -345,8 +345,8 @@ def _check(scenario: Scenario) -> None:
         if change.kind == "scheme" and scenario.workload.is_s3:
             wanted = (
                 "another kind: gateways have no command that copies a pool. New objects go to another "
-                "storage class or placement target, and lifecycle rules move the old ones, days later and with their "
-                "heads left behind, so no copy of the pool predicts it"
+                "storage class or placement target, and lifecycle rules move the old ones, days later and "
+                "with their heads left behind, so no copy of the pool predicts it"
             )
             raise scenario.problem(f"changes.{index}.kind", '"scheme" with s3', wanted)
         if change.kind == "scheme" and len(scenario.changes) > 1:
