@@ -14,6 +14,7 @@ from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.answers.load.curve_builder import CurveSettings
 from stripesim.scenarios.answers.load.curves import curve_builders
+from stripesim.scenarios.answers.load.rate_runs import RateMeasurement
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.bound import bounds_of, bounds_of_cell
 from stripesim.scenarios.cells.build import build_cell
@@ -524,6 +525,36 @@ def test_the_latency_of_objects_is_split_into_steps(size, parts) -> None:
         assert spent_ns == pytest.approx(row["cost_latency_mean_ns"])
         # Client and gateway take most of the time of one request.
         assert row["cost_client_ns"] > 0
+
+
+@pytest.mark.parametrize(("part", "next_in_flight"), [(0.98, 512), (0.5, 1024)])
+def test_a_curve_of_mixed_sizes_needs_no_more_in_flight_near_its_bound(
+    part, next_in_flight
+) -> None:
+    # Small objects pass large ones that wait for the gateway's data in flight, so a loop with many requests
+    # in flight serves more than the bound for long, and the audit refuses it.
+    one = scenario(
+        'ops = ["get"]\nobject_sizes_bytes = ["4k", "1MiB"]\nsize_shares = [9, 1]\n',
+        cluster="[cluster.gateways]\ncount = 1\n",
+    )
+    (builder,) = curve_builders(one, CurveSettings(replications=2, requests=300))
+    batches = builder.runs()
+    (first,) = next(batches)
+    assert first.in_flight == 512
+    assert first.requests >= 60 * first.in_flight
+    bound = bounds_of(one, "rep:3")[0]
+    measured = RateMeasurement(
+        offered_iops=part * bound.iops,
+        iops=part * bound.iops,
+        latency_mean_ns=1e6,
+        latency_p50_ns=1e6,
+        latency_p99_ns=1e6,
+        growth=1.0,
+        tail_growth=1.0,
+        bottleneck="gateway.messenger",
+    )
+    (following,) = batches.send([measured])
+    assert following.in_flight == next_in_flight
 
 
 def test_a_load_curve_of_objects_has_fewer_requests_than_one_of_images() -> None:

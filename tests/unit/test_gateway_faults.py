@@ -283,7 +283,7 @@ def test_a_short_restart_of_an_object_store_recovers_as_the_whole_one(monkeypatc
     monkeypatch.setattr(restart, "_DOWNTIME_MIN_S", 40.0)
     (whole,) = restarted(downtime_s=40)["changes"]
     assert short["degraded_objects"] == pytest.approx(
-        whole["degraded_objects"], rel=0.1
+        whole["degraded_objects"], rel=0.05
     )
     recovers_s = {id(row): row["duration_s"] - 40 for row in (short, whole)}
     assert recovers_s[id(short)] == pytest.approx(recovers_s[id(whole)], rel=0.15)

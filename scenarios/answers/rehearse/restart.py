@@ -496,27 +496,33 @@ def _recovered_share(
 class _Updates(NamedTuple):
     """Requests that update the index while a host is down [count]."""
 
-    of_run: float  # In the simulated downtime.
+    of_run: float  # In the simulated downtime, and until placement groups have peered.
     of_whole: float
 
 
 def _index_updates(load: S3Load, restart: _Restart, downtime_s: float) -> _Updates:
-    """Count the requests that update the index. Once clients use other gateways, their rate is constant."""
+    """Count the requests that update the index. Once clients use other gateways, their rate is constant.
+
+    Requests that waited for another gateway complete later than others, but count once. The host also misses
+    those that complete once it is back, until placement groups have peered.
+    """
     shares = zip(load.ops, load.op_shares, strict=True)
     share = sum(share for op, share in shares if op in WRITING_OPS)
     share /= sum(load.op_shares)
     requested = restart.result.requested
+    issued_s = requested.issued_ns[requested.done] / 1e9
     done_s = requested.completed_ns[requested.done] / 1e9
-
-    def between(start_s: float, stop_s: float) -> float:
-        return share * float(((done_s > start_s) & (done_s <= stop_s)).sum())
-
-    before = between(restart.stop_s, restart.peered_s)
-    after = between(restart.peered_s, restart.back_s)
+    meanwhile = share * float(
+        ((done_s > restart.stop_s) & (done_s <= restart.first_s)).sum()
+    )
     calm_s = restart.back_s - restart.peered_s
-    whole_s = downtime_s - (restart.peered_s - restart.stop_s)
-    longer = whole_s / calm_s if calm_s > 0 else 1.0
-    return _Updates(before + after, before + longer * after)
+    if calm_s <= 0:
+        return _Updates(meanwhile, meanwhile)
+    issued = share * float(
+        ((issued_s > restart.peered_s) & (issued_s <= restart.back_s)).sum()
+    )
+    left_s = downtime_s - (restart.back_s - restart.stop_s)
+    return _Updates(meanwhile, meanwhile + issued * left_s / calm_s)
 
 
 def _reached(shards: int, updates: float) -> float:
