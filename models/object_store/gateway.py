@@ -54,6 +54,7 @@ class GatewayModel(MeasuredModel):
         "budget_bytes",
         "list_keys_max_count",
         "list_readahead_count",
+        "list_in_flight_max_count",
     )
     #: Time that a client's thread takes for a byte: HTTP, TLS, copies and checksums [ns/B]
     client_ns_per_byte: float
@@ -76,6 +77,13 @@ class GatewayModel(MeasuredModel):
     index_kv_ns: float
     #: OSD: time of a read of a head with its attributes, beyond that of a read of data [ns]
     head_read_ns: float
+    list_shard_ns: (
+        float  #: Processor time of a gateway for each index shard that a LIST asks [ns]
+    )
+    list_key_ns: float  #: The same for each key that the shards return [ns]
+    index_key_ns: (
+        float  #: OSD: time of each key that an index shard returns to a LIST [ns]
+    )
     #: What longer names add to an operation on an RBD object, in the request and in its reply together [B]
     name_bytes: int
     #: Arguments and results of an update of a bucket index, mean of its two halves [B]
@@ -93,13 +101,23 @@ class GatewayModel(MeasuredModel):
     new_object_roll_forward_log_bytes: int
     remove_sub_write_bytes: int  #: Sub-write of the removal of an object [B]
     remove_log_bytes: int  #: What a removal writes to the log of each OSD [B]
-    #: What a removed tail object adds to the entry of its object in a list of garbage [B]
+    #: What the removal of an object in a coded pool writes again for each block of 4 KiB on a shard, to keep
+    #: the object for a rollback: checksums and extents [B]
+    kept_block_log_bytes: int
+    #: Entry of an object in a list of garbage without its tails: tag and time [B]
     garbage_entry_bytes: int
+    garbage_tail_bytes: int  #: What a removed tail object adds to that entry [B]
+    garbage_sub_write_bytes: (
+        int  #: Sub-write of an update of that list without the entry [B]
+    )
     #: What an update of that list writes to the list beside the entry, and to the log [B]
     garbage_head_bytes: int
     garbage_log_bytes: int
     #: Keys that a LIST asks for at least, to read ahead [count]
     list_readahead_count: int
+    list_in_flight_max_count: (
+        int  #: Index shards that a LIST asks at the same time, at most [count]
+    )
     request_bytes: int  #: HTTP header of a request [B]
     reply_bytes: int  #: HTTP header of a reply [B]
     list_entry_bytes: int  #: An object in the reply to a LIST [B]
@@ -134,26 +152,27 @@ class GatewayModel(MeasuredModel):
 
         Notes
         -----
-        Keys fall on shards at random, so that a shard may hold more than its part of them. Ceph requests
-        :math:`1 + n / s + \sqrt{2 n \ln(s) / s}` of :math:`n` keys on :math:`s` shards, and at least 8.
+        A gateway wants one key more than it returns, to know whether there are more. Keys fall on shards at
+        random, so that a shard may hold more than its part of them. Ceph requests
+        :math:`1 + n / s + \sqrt{2 n \ln(s) / s}` of :math:`n` keys on :math:`s` shards, at least 8 and at
+        most all.
 
         References
         ----------
-        Ceph v16.2, ``src/rgw/rgw_rados.cc`` (``calc_ordered_bucket_list_per_shard``).
+        Ceph v20.2, ``src/rgw/driver/rados/rgw_rados.cc`` (``list_objects_ordered``,
+        ``calc_ordered_bucket_list_per_shard``).
 
         Examples
         --------
-        With 11 shards, :math:`1 + 90.9 + \sqrt{2000 \cdot 2.398 / 11} = 1 + 90 + 20.9`:
+        With 11 shards, :math:`1 + 91 + \sqrt{2002 \cdot 2.398 / 11} = 1 + 91 + 20.9`:
 
         >>> from types import SimpleNamespace
         >>> GatewayModel.listed_keys_of_shard(SimpleNamespace(list_readahead_count=1000), 100, 11)
-        111
+        112
         """
-        wanted = max(keys, self.list_readahead_count)
-        if shards == 1:
-            return wanted
+        wanted = max(keys, self.list_readahead_count) + 1
         spread = math.sqrt(2 * wanted * math.log(shards) / shards)
-        return max(_LISTED_MIN, 1 + int(wanted // shards + spread))
+        return min(wanted, max(_LISTED_MIN, 1 + int(wanted // shards + spread)))
 
     def operations_in_flight(self, size_bytes: int) -> int:
         """Return the operations of a size [B] that one gateway has in flight at most [count]."""

@@ -97,7 +97,7 @@ def build_cell(
     if workload.timeout_s is not None:
         timeout_ns = max(1, round(workload.timeout_s * 1e9))
     if workload.is_s3:
-        return _s3_cell(scenario, cell, pool, timeout_ns)
+        return _s3_cell(scenario, cell, pool, timeout_ns, weights or OsdWeights())
     loads = build_loads(scenario, cell)
     maps = _object_maps(scenario, pool, loads)
     faults = None
@@ -115,8 +115,13 @@ def build_cell(
     )
 
 
-def _s3_cell(scenario: Scenario, cell: Cell, pool: Pool, timeout_ns: int) -> CellInputs:
-    """Build the inputs of a cell whose requests pass through gateways."""
+def _s3_cell(
+    scenario: Scenario, cell: Cell, pool: Pool, timeout_ns: int, weights: OsdWeights
+) -> CellInputs:
+    """Build the inputs of a cell whose requests pass through gateways.
+
+    `weights` are those of changes that were made before.
+    """
     if pool.scheme.name == "none":
         raise scenario.problem(
             "schemes", '"none", a bare device', "a pool such as rep:3, with kind s3"
@@ -126,7 +131,7 @@ def _s3_cell(scenario: Scenario, cell: Cell, pool: Pool, timeout_ns: int) -> Cel
     if scenario.changes_during_run:
         index_up_sets = partial(_index_up_sets, scenario, pool.scheme, index_scheme)
         pool = with_gateways(
-            scenario, pool, index_up_sets(OsdWeights()), pool.cluster.models
+            scenario, pool, index_up_sets(weights), pool.cluster.models
         )
         stored, object_bytes = recovered_objects(scenario, cell, pool)
         pool = replace(pool, object_bytes=object_bytes)

@@ -11,6 +11,7 @@ import numpy as np
 from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import generation
 from stripesim.models.placement import pgs_of_objects
+from stripesim.scenarios.cells.placement import grown_map_of
 from stripesim.scenarios.schema.keys import (
     ALLOCATION_BYTES,
     Cell,
@@ -45,7 +46,8 @@ def with_gateways(
     assert models.gateway is not None
     load = scenario.workload
     spec = scenario.cluster.gateways
-    hosts = pool.cluster.hosts
+    # Hosts that changes add get no gateways.
+    hosts = pool.cluster.hosts - len(grown_map_of(scenario).new_hosts)
     count = spec.count or hosts
     machines = np.arange(count, dtype=np.int64)
     on_osd_hosts = spec.place == "osd-hosts"

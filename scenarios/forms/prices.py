@@ -18,7 +18,7 @@ class Cost(NamedTuple):
     """Price and power of a candidate."""
 
     cost: float  #: New hardware, and power over `PricesSpec.years` [currency]
-    watts: float  #: Power of all hosts and drives [W]
+    watts: float  #: Power of all hosts, drives and machines of gateways [W]
 
 
 class _DrivePrice(NamedTuple):
@@ -34,6 +34,7 @@ def cost_of(
     *,
     drive_bytes: float,
     drives_per_osd: int,
+    owned_gateways: int = 0,
 ) -> Cost:
     """Compute the cost of a candidate.
 
@@ -52,6 +53,8 @@ def cost_of(
         Capacity of one drive [B], or 0 if unknown.
     drives_per_osd
         Drives striped behind one OSD [count].
+    owned_gateways
+        Number of existing gateways, which cost nothing unless they get more cores.
 
     Returns
     -------
@@ -74,6 +77,10 @@ def cost_of(
         cost += kept * network
     cost += kept * _drives_added(cluster, owned, per_host, drives_per_osd) * drive.price
     watts = cluster.host_count * prices.host_watts + drives * drive.watts
+    if candidate.workload.is_s3:
+        cost += _price_of_gateways(cluster, owned, owned_gateways, prices)
+        if cluster.gateways.place == "own":
+            watts += cluster.gateway_count * prices.gateway_watts
     cost += watts / 1000 * _HOURS_PER_YEAR * prices.years * prices.kwh
     return Cost(cost, watts)
 
@@ -115,6 +122,27 @@ def _price_of_cores(
     if prices.core is None:
         return prices.host
     return prices.core * (cluster.cores_per_host - owned.cores_per_host)
+
+
+def _price_of_gateways(
+    cluster: ClusterSpec, owned: ClusterSpec, owned_gateways: int, prices: PricesSpec
+) -> float:
+    """Return the price of further gateways, and of further cores of all that have machines of their own."""
+    count = cluster.gateway_count
+    kept = min(owned_gateways, count)
+    cost = (count - kept) * prices.gateway
+    if cluster.gateways.place != "own":
+        return cost
+    added = _cores_of_gateway(cluster) - _cores_of_gateway(owned)
+    if added <= 0:
+        return cost
+    if prices.gateway_core is None:
+        return cost + kept * prices.gateway
+    return cost + count * added * prices.gateway_core
+
+
+def _cores_of_gateway(cluster: ClusterSpec) -> int:
+    return cluster.gateways.cores or cluster.cores_per_host
 
 
 def _has_faster_network(cluster: ClusterSpec, owned: ClusterSpec) -> bool:

@@ -30,7 +30,7 @@ from stripesim.scenarios.schema.keys import (
     WorkloadSpec,
 )
 from stripesim.scenarios.schema.problems import KeyProblem, problem
-from stripesim.scenarios.schema.tables import PlanSpec
+from stripesim.scenarios.schema.tables import GATEWAY_KEYS, PlanSpec
 from stripesim.scenarios.schema.toml import shorten
 from stripesim.scenarios.schema.units import format_size
 
@@ -373,6 +373,13 @@ def _plan(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
         wanted = "cluster.site_rtt_ms, and cluster.sites or plan.sites"
         yield problem("plan.site_loss", f"{plan.site_loss} without sites", wanted)
     yield from _drive_prices(scenario, plan)
+    if not scenario.workload.is_s3:
+        wanted = f'this key only with workload.kind = "s3" (it is "{scenario.workload.kind}")'
+        for key in (*GATEWAY_KEYS, "owned_gateways"):
+            if getattr(plan, key):
+                yield problem(
+                    f"plan.{key}", getattr(plan, key), wanted, "workload.kind"
+                )
     if plan.rate_per_s is not None and (
         scenario.workloads or scenario.workload.kind == "trace"
     ):

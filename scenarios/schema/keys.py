@@ -389,6 +389,11 @@ class ClusterSpec(ScenarioTable):
         return sum(group.count for group in self.host_groups)
 
     @property
+    def gateway_count(self) -> int:
+        """Gateways of a load on buckets, by default one for each storage host [count]."""
+        return self.gateways.count or self.host_count
+
+    @property
     def osd_count(self) -> int:
         """OSDs of all hosts [count]. With a CRUSH map, correct only if groups describe its hosts."""
         return sum(group.count * (group.osds or 0) for group in self.host_groups)

@@ -1,5 +1,6 @@
 """Define the scenario tables `[faults]`, `[[changes]]`, `[durability]` and `[plan]`."""
 
+from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
 from pydantic import Discriminator, Field, Tag
@@ -382,8 +383,16 @@ class PricesSpec(ScenarioTable):
     cluster.drive. Required for every kind if plan.drive compares several."""
     network_per_gbit: Price = 0.0
     """Price of a host's public and private network per Gbit/s [currency]."""
+    gateway: Price = 0.0
+    """Price of a gateway [currency]: its machine and network where cluster.gateways.place is own, or what a
+    further one on a storage host costs."""
+    gateway_core: Price | None = None
+    """Price of a core of a gateway's machine beyond those of cluster.gateways.cores [currency]. Default: more
+    cores need a new machine."""
     host_watts: Price = 0.0
     """Power of a host without drives [W]."""
+    gateway_watts: Price = 0.0
+    """Power of a gateway's own machine [W]."""
     drive_watts: Price = 0.0
     """Power of a drive [W]."""
     kwh: Price = 0.0
@@ -411,6 +420,10 @@ class PlanSpec(ScenarioTable):
     """Values of cluster.private_gbit_per_s to try."""
     cores_per_host: tuple[Count, ...] = ()
     """Values of cluster.cores_per_host to try."""
+    gateways: tuple[Count, ...] = ()
+    """Values of cluster.gateways.count to try, with workload.kind s3."""
+    gateway_cores: tuple[Count, ...] = ()
+    """Values of cluster.gateways.cores to try, with workload.kind s3."""
     pg_num: tuple[Count, ...] = ()
     """Values of cluster.pg_num to try."""
     stripe_unit_bytes: tuple[SizeBytes, ...] = ()
@@ -455,6 +468,8 @@ class PlanSpec(ScenarioTable):
     owned_hosts: Annotated[int, Field(ge=0, le=10_000_000)] = 0
     """Hosts that exist already, as [cluster] describes them [count]. They cost nothing, but changes to
     them (drives, networks) and their power do."""
+    owned_gateways: Annotated[int, Field(ge=0, le=10_000_000)] = 0
+    """Gateways that exist already, as [cluster.gateways] describes them [count]."""
     replications: Annotated[int, Field(ge=2, le=50)] = 3
     """Runs of each candidate, with different seeds, for confidence intervals [count]."""
     interval_percent: Annotated[float, Field(gt=0, le=100)] | None = None
@@ -473,7 +488,7 @@ class PlanSpec(ScenarioTable):
         return bool(self.hosts or self.osds_per_host or self.sites)
 
 
-#: Keys that a plan may vary: the scenario's `generation` and keys of `[cluster]`.
+#: Keys that a plan may vary: the scenario's `generation`, keys of `[cluster]`, and those of `GATEWAY_KEYS`.
 VARIED: Final = (
     "generation",
     "hosts",
@@ -483,9 +498,13 @@ VARIED: Final = (
     "public_gbit_per_s",
     "private_gbit_per_s",
     "cores_per_host",
+    "gateways",
+    "gateway_cores",
     "pg_num",
     "stripe_unit_bytes",
     "mclock_profile",
     "sites",
     "stretch",
 )
+#: Key that a plan varies → key of `[cluster.gateways]`.
+GATEWAY_KEYS: Final[Mapping[str, str]] = {"gateways": "count", "gateway_cores": "cores"}

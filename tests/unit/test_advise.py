@@ -4,12 +4,14 @@ import pytest
 
 from stripesim.scenarios.answers.run.advise import (
     PURCHASES,
+    _offered,
     advise,
     notable,
     simulations,
     with_doubled,
 )
 from stripesim.scenarios.schema.scenario import parse_scenario
+from stripesim.sim.observe.resource_words import RESOURCE_WORDS
 
 TEXT = """schemes = ["rep:3"]
 [cluster]
@@ -25,6 +27,30 @@ queue_depth = 32
 requests = 600
 image_bytes = "1GiB"
 """
+
+
+def test_an_object_store_may_also_double_its_gateways():
+    text = """
+schemes = ["rep:3"]
+[cluster]
+hosts = 4
+osds_per_host = 1
+pg_num = 16
+[workload]
+kind = "s3"
+ops = ["get"]
+object_sizes_bytes = ["64k"]
+requests = 100
+"""
+    scenario = parse_scenario(text)
+    (gateways,) = (one for one in _offered(scenario) if one.words == "gateways")
+    # One on each host by default.
+    changed, _ = with_doubled(scenario, [gateways])
+    assert changed.cluster.gateways.count == 8
+    assert changed.cluster.hosts == 4
+    assert set(gateways.kinds) == {
+        kind for kind in RESOURCE_WORDS if kind.startswith("gateway.")
+    }
 
 
 def test_doubling_changes_only_the_key() -> None:

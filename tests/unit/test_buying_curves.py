@@ -55,6 +55,22 @@ def test_each_resource_is_tried_in_steps():
     assert amounts(scenario, "network [Gbit/s]") == [50, 100]
 
 
+def test_an_object_store_may_also_buy_gateways():
+    text = TEXT.replace(
+        'ops = ["write"]\npatterns = ["rand"]', 'kind = "s3"\nops = ["put"]'
+    )
+    text = text.replace("host = 6000", "host = 6000\ngateway = 2500")
+    scenario = parse_scenario(text)
+    # One on each of four hosts by default.
+    assert amounts(scenario, "gateways") == [5, 6, 8]
+    steps = [step for step in curves.steps_of(scenario) if step.resource == "gateways"]
+    costs = [
+        curves._cost(scenario, scenario.with_cluster(**step.keys)) for step in steps
+    ]
+    assert costs == pytest.approx([2500, 2 * 2500, 4 * 2500])
+    assert not amounts(parse_scenario(TEXT), "gateways")
+
+
 def test_pinned_osds_get_cores_of_their_own():
     scenario = parse_scenario(TEXT.replace("pg_num", "cores_per_osd = 4\npg_num"))
     (step,) = (

@@ -14,6 +14,7 @@ from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.answers.load.curve_builder import CurveSettings
 from stripesim.scenarios.answers.load.curves import curve_builders
+from stripesim.scenarios.answers.load.rate_runs import RateMeasurement
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.bound import bounds_of, bounds_of_cell
 from stripesim.scenarios.cells.build import build_cell
@@ -27,7 +28,9 @@ from stripesim.scenarios.forms.capacity import (
 from stripesim.scenarios.forms.rebuild import idle_rebuild
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import parse_scenario
-from stripesim.sim.engine.graph import GraphBuilder
+from stripesim.sim.ceph.gateway.paths import S3Paths
+from stripesim.sim.ceph.kinds import kind_of
+from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder
 from stripesim.sim.observe.critical_path import COST_KEYS
 from support.messages import states
 
@@ -227,11 +230,12 @@ def test_transactions_of_a_request_are_those_counted_on_a_real_gateway(
 @pytest.mark.parametrize(
     ("keys", "shards", "count"),
     [
-        # 1 + 1000 // 11 + sqrt(2000 * ln(11) / 11) = 1 + 90 + 20.9, also for fewer keys.
-        (1000, 11, 111),
-        (10, 11, 111),
-        (1000, 1, 1000),
-        # 1 + 0 + sqrt(2000 * ln(5000) / 5000) = 1 + 1.8, but at least 8.
+        # 1 + 1001 // 11 + sqrt(2002 * ln(11) / 11) = 1 + 91 + 20.9, also for fewer keys.
+        (1000, 11, 112),
+        (10, 11, 112),
+        # One more than it returns.
+        (1000, 1, 1001),
+        # 1 + 0 + sqrt(2002 * ln(5000) / 5000) = 1 + 1.8, but at least 8.
         (1000, 5000, 8),
     ],
 )
@@ -240,17 +244,84 @@ def test_a_list_reads_ahead_on_each_shard(keys, shards, count) -> None:
     assert model.listed_keys_of_shard(keys, shards) == count
 
 
+def listed(shards):
+    """Return the graph of a LIST of 1,000 keys of a bucket with some index shards."""
+    one = scenario(
+        f'ops = ["list"]\nobjects = 100_000\nbuckets = 1\nindex_shards = {shards}'
+    )
+    pool = built(one).pool
+    paths = S3Paths(kind_of(pool), pool.contexts, tls=False)
+    return paths.compile("list", 1000), pool
+
+
+@pytest.mark.parametrize(
+    ("shards", "keys"),
+    # 1 + 1001 // 64 + sqrt(2002 * ln(64) / 64) = 1 + 15 + 11.4 keys of each of 64 shards.
+    [(11, 112), (64, 27)],
+)
+def test_a_list_takes_time_for_each_shard_and_each_key_that_it_reads(
+    shards, keys
+) -> None:
+    template, pool = listed(shards)
+    model = pool.cluster.models.gateway
+    sums = template.totals(np.ones(template.highest_role + 2, dtype=np.bool_))
+    counted = {name: int(sums[number]) for name, number in COUNTER_INDEX.items()}
+    merged_ns = shards * (model.list_shard_ns + keys * model.list_key_ns)
+    reply_ns = model.get_ns_per_byte * 1000 * model.list_entry_bytes
+    assert counted["gateway_ns"] == pytest.approx(
+        model.read_ns + merged_ns + reply_ns, rel=1e-6
+    )
+    # Gateways are on hosts of OSDs, so that their time is in that of the hosts.
+    cpu = pool.cluster.models.cpu
+    of_osds_ns = counted["cpu_ns"] - counted["gateway_ns"]
+    assert of_osds_ns >= shards * (keys * model.index_key_ns + cpu.op_prepare_ns)
+    assert counted["public_net_bytes"] >= shards * keys * model.index_entry_bytes
+
+
+def test_a_list_asks_some_shards_at_a_time() -> None:
+    one = scenario('ops = ["list"]\nclients = 1', requests=32, queue_depth=1)
+    models = build_models(one)
+    latencies_ns = {}
+    for in_flight in (1, 6, 11):
+        gateway = replace(models.gateway, list_in_flight_max_count=in_flight)
+        changed = replace(models, gateway=gateway)
+        row = run_cell(one, cells(one)[0], "compiled", changed).row
+        latencies_ns[in_flight] = row.latency_mean_ns
+    # Eleven shards in eleven rounds, two, or one.
+    two_ns, eleven_ns = (latencies_ns[count] - latencies_ns[11] for count in (6, 1))
+    assert two_ns > 0
+    assert eleven_ns == pytest.approx(10 * two_ns, rel=0.3)
+
+
 def test_garbage_is_data_in_a_list() -> None:
     # Without tails there is none. Two tails: their entries and the list's head on three OSDs, in blocks.
     small = totals("delete", "rep:3", 4 * MIB).totals()
     large = totals("delete", "rep:3", 12 * MIB).totals()
     model = gateway_of(scenario(""))
-    entry = 2 * model.garbage_entry_bytes
+    entry = model.garbage_entry_bytes + 2 * model.garbage_tail_bytes
     data = 3 * (model.garbage_head_bytes + entry + 4096)
     added = [
         one["device_write_bytes"] - one["device_log_bytes"] for one in (small, large)
     ]
     assert added == [0, data]
+
+
+def test_a_coded_pool_keeps_the_blocks_of_a_removed_head_until_it_rolls_forward() -> (
+    None
+):
+    # 4 MiB under RS(4,2) are 1 MiB on each of six shards, 256 blocks. 64 KiB are 16 KiB, four blocks. The
+    # onodes that are written again differ by their checksums and extents.
+    model = gateway_of(scenario(""))
+    logs = [
+        totals("delete", "rs:4,2", size).totals()["device_log_bytes"]
+        for size in (64 << 10, 4 * MIB)
+    ]
+    assert logs[1] - logs[0] == 6 * (256 - 4) * model.kept_block_log_bytes
+    copies = [
+        totals("delete", "rep:3", size).totals()["device_log_bytes"]
+        for size in (64 << 10, 4 * MIB)
+    ]
+    assert copies[0] == copies[1]
 
 
 def test_the_time_of_a_client_for_bytes_is_its_own_and_no_pause() -> None:
@@ -454,6 +525,36 @@ def test_the_latency_of_objects_is_split_into_steps(size, parts) -> None:
         assert spent_ns == pytest.approx(row["cost_latency_mean_ns"])
         # Client and gateway take most of the time of one request.
         assert row["cost_client_ns"] > 0
+
+
+@pytest.mark.parametrize(("part", "next_in_flight"), [(0.98, 512), (0.5, 1024)])
+def test_a_curve_of_mixed_sizes_needs_no_more_in_flight_near_its_bound(
+    part, next_in_flight
+) -> None:
+    # Small objects pass large ones that wait for the gateway's data in flight, so a loop with many requests
+    # in flight serves more than the bound for long, and the audit refuses it.
+    one = scenario(
+        'ops = ["get"]\nobject_sizes_bytes = ["4k", "1MiB"]\nsize_shares = [9, 1]\n',
+        cluster="[cluster.gateways]\ncount = 1\n",
+    )
+    (builder,) = curve_builders(one, CurveSettings(replications=2, requests=300))
+    batches = builder.runs()
+    (first,) = next(batches)
+    assert first.in_flight == 512
+    assert first.requests >= 60 * first.in_flight
+    bound = bounds_of(one, "rep:3")[0]
+    measured = RateMeasurement(
+        offered_iops=part * bound.iops,
+        iops=part * bound.iops,
+        latency_mean_ns=1e6,
+        latency_p50_ns=1e6,
+        latency_p99_ns=1e6,
+        growth=1.0,
+        tail_growth=1.0,
+        bottleneck="gateway.messenger",
+    )
+    (following,) = batches.send([measured])
+    assert following.in_flight == next_in_flight
 
 
 def test_a_load_curve_of_objects_has_fewer_requests_than_one_of_images() -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from stripesim.models.problems import ScenarioError
+from stripesim.scenarios.answers.rehearse import restart, samples
 from stripesim.scenarios.answers.rehearse.rehearse import rehearse
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.run import run_cell
@@ -12,6 +13,7 @@ from stripesim.scenarios.schema.scenario import scenario_from
 from stripesim.sim.ceph.clients.objects import S3Load
 from stripesim.sim.ceph.failures.groups import State
 from stripesim.sim.ceph.gateway.layout import ObjectLayouts
+from support.messages import states
 
 MIB = 1 << 20
 OBJECTS = 96
@@ -196,17 +198,130 @@ def test_a_planned_change_under_a_load_of_objects_moves_what_crush_moves():
     assert change["profiles"][0]["before"]["iops"] > 0
 
 
-@pytest.mark.parametrize(
-    ("change", "key"),
-    [
-        ({"kind": "scheme", "scheme": "rs:2,1"}, "changes.kind"),
-        ({"kind": "restart"}, "workload.kind"),
-    ],
-)
-def test_changes_that_objects_lack_are_refused_by_name(change, key):
+def test_a_sample_of_the_objects_in_buckets_predicts_the_change_of_all(monkeypatch):
+    def change_of(shards_max):
+        monkeypatch.setattr(samples, "SHARDS_MAX", shards_max)
+        asked = scenario(
+            "rep:3",
+            load={
+                "ops": ["get"],
+                "op_shares": [1],
+                "object_sizes_bytes": ["1MiB"],
+                "size_shares": [1],
+                "objects": 640,
+                "clients": 1,
+            },
+            generation="pacific",
+            changes=[{"kind": "out", "osds": [3]}],
+        )
+        document = rehearse(asked)
+        return document["changes"][0], document["warnings"]
+
+    # 40 objects in each of 16 groups, all of them or a few.
+    whole, warnings = change_of(10_000)
+    assert not any("extrapolated" in line for line in warnings)
+    part, warnings = change_of(50)
+    assert any("extrapolated" in line for line in warnings)
+    assert part["bytes_moved"] == whole["bytes_moved"]
+    for key in ("device_write_bytes", "private_net_bytes"):
+        assert part[key] == pytest.approx(whole[key], rel=0.1)
+    assert part["duration_s"] == pytest.approx(whole["duration_s"], rel=0.3)
+    # A copy is written once, with its log.
+    assert 1 <= part["device_write_bytes"] / part["bytes_moved"] < 1.2
+
+
+def test_hosts_that_are_added_get_no_gateways():
+    asked = scenario(changes=[{"kind": "add", "hosts": 2}])
+    one_each = asked.cluster.gateways.replaced(count=None)
+    for gateways in (asked.cluster.gateways, one_each):
+        grown = asked.with_cluster(gateways=gateways)
+        pool = build_cell(grown, cells(grown)[0]).pool
+        assert pool.cluster.hosts == HOSTS + 2
+        assert pool.cluster.gateways.hosts.tolist() == list(range(HOSTS))
+
+
+def test_puts_and_deletes_fill_osds_and_gets_do_not():
+    for op, writes in (("put", True), ("delete", True), ("get", False)):
+        load = scenario(load={"ops": [op], "op_shares": [1]}).workload
+        assert samples._writes(load) is writes
+
+
+def test_a_change_of_scheme_is_refused_by_name_and_with_its_reason():
+    change = {"kind": "scheme", "scheme": "rs:2,1"}
     with pytest.raises(ScenarioError) as caught:
         rehearse(scenario(changes=[change]))
-    assert key in str(caught.value)
+    assert states(str(caught.value), "changes.kind ... storage class")
+
+
+def restarted(**keys):
+    """Rehearse the restart of a host of five with an OSD and a gateway each, under PUTs and GETs."""
+    keys = {"count": 5, "place": "osd-hosts", "hosts": [0], "downtime_s": 20} | keys
+    asked = scenario(
+        "rep:3",
+        load={
+            "ops": ["put", "get"],
+            "op_shares": [50, 50],
+            "object_sizes_bytes": ["64k"],
+            "size_shares": [1],
+            "objects": 4000,
+            "clients": 1,
+        },
+        changes=[
+            {
+                "kind": "restart",
+                "hosts": keys["hosts"],
+                "downtime_s": keys["downtime_s"],
+            }
+        ],
+    )
+    gateways = asked.cluster.gateways.replaced(count=keys["count"], place=keys["place"])
+    return rehearse(asked.with_cluster(hosts=5, pg_num=8, gateways=gateways))
+
+
+def test_a_short_restart_of_an_object_store_recovers_as_the_whole_one(monkeypatch):
+    (short,) = restarted(downtime_s=40)["changes"]
+    monkeypatch.setattr(restart, "_DOWNTIME_MIN_S", 40.0)
+    (whole,) = restarted(downtime_s=40)["changes"]
+    assert short["degraded_objects"] == pytest.approx(
+        whole["degraded_objects"], rel=0.05
+    )
+    recovers_s = {id(row): row["duration_s"] - 40 for row in (short, whole)}
+    assert recovers_s[id(short)] == pytest.approx(recovers_s[id(whole)], rel=0.15)
+    rates = [row["profiles"][0]["down"]["iops"] for row in (short, whole)]
+    assert rates[0] == pytest.approx(rates[1], rel=0.05)
+
+
+def test_clients_of_a_restarted_gateway_wait_until_they_use_another():
+    (row,) = restarted()["changes"]
+    (apart,) = restarted(place="own")["changes"]
+    longest_s = [
+        one["profiles"][0]["down"]["latency_max_ns"] / 1e9 for one in (row, apart)
+    ]
+    # The balancer notices after 6 s. With gateways elsewhere, requests wait for peering alone.
+    assert 4 < longest_s[0] <= 6.1
+    assert longest_s[1] < 4
+    # Four of five gateways serve the rest of the downtime at the rate before: the client has one request in
+    # flight, and waits for at most 6 of 20 s.
+    clients = row["profiles"][0]
+    assert clients["down"]["iops"] >= 0.95 * (1 - 6 / 20) * clients["before"]["iops"]
+
+
+def test_a_restart_counts_the_groups_of_the_index_and_names_the_only_gateway():
+    document = restarted(count=1)
+    (row,) = document["changes"]
+    asked = scenario("rep:3", repair={"lost_osds": [0]}).with_cluster(hosts=5, pg_num=8)
+    pool = build_cell(asked, cells(asked)[0]).pool
+    index = pool.cluster.gateways.index_sets
+    on_host = [(sets == 0).any(axis=1).sum() for sets in (pool.cluster.acting, index)]
+    assert row["hosts"][0]["pgs"] == sum(on_host)
+    assert any("no gateway serves" in line for line in document["warnings"])
+    assert not any("no gateway serves" in line for line in restarted()["warnings"])
+
+
+def test_a_longer_downtime_recovers_more_objects_but_hardly_more_of_the_index():
+    # Updates of 44 shards: 100 reach 44 × (1 − e^(−100/44)) = 39.5 of them, 1,000 all.
+    assert restart._reached(44, 100) == pytest.approx(39.5, abs=0.1)
+    assert restart._reached(44, 1000) == pytest.approx(44, abs=1e-6)
 
 
 def test_objects_of_a_bucket_that_is_listed_use_all_shards_of_its_index():

@@ -404,6 +404,102 @@ def test_changes_to_existing_hosts_are_bought(change, cost_of_owned):
     assert costs[4, "nvme-tlc"] == cost_of_owned
 
 
+STORE = """
+name = "store"
+schemes = ["rep:3"]
+[cluster]
+hosts = 4
+osds_per_host = 6
+pg_num = 64
+drive_bytes = "2TB"
+[cluster.gateways]
+place = "own"
+cores = 16
+[workload]
+kind = "s3"
+ops = ["get"]
+object_sizes_bytes = ["4MiB"]
+objects = 1000
+buckets = 4
+requests = 100
+clients = 16
+queue_depth = 4
+[plan]
+gateways = [1, 4]
+gateway_cores = [16, 24]
+owned_hosts = 4
+owned_gateways = 2
+[plan.prices]
+host = 5000.0
+gateway = 3000.0
+gateway_core = 50.0
+gateway_watts = 200.0
+kwh = 0.1
+years = 1.0
+"""
+
+
+def gateway_costs(*sets):
+    """Return the costs of candidates without their power, by gateways and cores of each."""
+    every = candidates_of(scenario := parse_scenario(STORE, sets=sets), scenario.plan)
+    costs = {}
+    for one in every:
+        planning.judge_closed_forms(one, scenario, scenario.plan)
+        gateways = one.keys["gateways"]
+        kwh = gateways * 200 / 1000 * 8766
+        assert one.results["watts"] == gateways * 200
+        costs[gateways, one.keys["gateway_cores"]] = one.results["cost"] - 0.1 * kwh
+    return costs
+
+
+def test_a_plan_varies_gateways_and_their_cores_with_prices():
+    costs = gateway_costs()
+    # Two of 16 cores exist. Four are two more, and 8 further cores each cost 50.
+    assert costs == pytest.approx(
+        {
+            (1, 16): 0,
+            (1, 24): 1 * 8 * 50,
+            (4, 16): 2 * 3000,
+            (4, 24): 2 * 3000 + 4 * 8 * 50,
+        }
+    )
+
+
+def test_without_a_price_of_cores_gateways_with_more_of_them_are_bought():
+    costs = gateway_costs(
+        "plan.prices={gateway=3000.0, gateway_watts=200.0, kwh=0.1, years=1.0}"
+    )
+    # All four are new: the two that exist have too few cores.
+    assert costs[4, 24] == pytest.approx(4 * 3000)
+    assert costs[4, 16] == pytest.approx(2 * 3000)
+
+
+def test_more_gateways_lift_the_bound_until_something_else_limits():
+    scenario = parse_scenario(STORE)
+    bounds = {}
+    for one in candidates_of(scenario, scenario.plan):
+        planning.judge_closed_forms(one, scenario, scenario.plan)
+        assert one.scenario.cluster.gateways.count == one.keys["gateways"]
+        assert one.scenario.cluster.gateways.cores == one.keys["gateway_cores"]
+        bounds[one.keys["gateways"], one.keys["gateway_cores"]] = one.bound
+    # One gateway has 25 reads of 4 MiB in flight, and three messenger threads at 1.12 ns a byte.
+    messenger_s = 3 / (1.12e-9 * (4 << 20))
+    assert bounds[1, 16].resource.startswith("gateways")
+    assert bounds[1, 16].iops <= 1.01 * messenger_s
+    assert bounds[4, 16].iops > 2 * bounds[1, 16].iops
+
+
+def test_gateways_are_named_and_need_a_load_of_objects():
+    one = {"scheme": "rep:3", "hosts": 4, "osds_per_host": 6, "ssd": "nvme"}
+    named = line_name(
+        one | {"gateways": 8, "gateway_cores": 16}, ["gateways", "gateway_cores"]
+    )
+    assert named.endswith("8 gateways, 16 cores per gateway")
+    with pytest.raises(ScenarioError) as caught:
+        parse_scenario(TEXT.replace("hosts = [4, 7]", "gateways = [4]"))
+    assert states(str(caught.value), "plan.gateways ... s3")
+
+
 def test_each_kind_of_drive_has_its_price():
     text = (
         OWNED

@@ -60,8 +60,13 @@ _IN_FLIGHT_PER_OSD: Final = 32
 _IN_FLIGHT_MIN: Final = 512
 _IN_FLIGHT_MAX: Final = 16_384
 _GAIN_MIN: Final = 1.01
+# Part of the bound above which objects need no more requests in flight.
+_NEAR_BOUND: Final = 0.97
 # Requests of a closed loop for each request in flight, at least. The audit lengthens a run above the bound.
 _ROUNDS: Final = 12
+# The same for objects of mixed sizes. Small ones pass while large ones wait at their gateways, so most of
+# those in flight are large in the end.
+_ROUNDS_MIXED: Final = 60
 
 # Part of the arrivals that a steady point serves, at least. The rest queues.
 _SERVED_MIN: Final = 0.99
@@ -298,7 +303,7 @@ class CurveBuilder:
         in_flight = _IN_FLIGHT_PER_OSD * self.scenario.cluster.osd_count
         in_flight = max(_IN_FLIGHT_MIN, min(in_flight, _IN_FLIGHT_MAX // 4))
         best = yield from self._batch([self._closed(in_flight, 0)])
-        while 2 * in_flight <= _IN_FLIGHT_MAX:
+        while 2 * in_flight <= _IN_FLIGHT_MAX and not self._reaches_bound(best[0]):
             more = yield from self._batch([self._closed(2 * in_flight, 0)])
             gain = more[0].iops / best[0].iops
             if gain > 1:
@@ -324,6 +329,15 @@ class CurveBuilder:
             self.saturation = student_interval([one.iops for one in measured])
         self.limited_by = measured[0].bottleneck
         self._check_saturation(measured)
+
+    def _reaches_bound(self, measured: RateMeasurement) -> bool:
+        """Return True if requests for objects are so near to the bound that more in flight cannot help.
+
+        More of them only lengthen the time in which small requests pass large ones at the gateways.
+        """
+        if self.bound is None or not self.scenario.workload.is_s3:
+            return False
+        return measured.iops >= _NEAR_BOUND * self.bound.iops
 
     def _check_saturation(self, measured: Sequence[RateMeasurement]) -> None:
         """Refuse the curve if the audit refuses its saturation, by which all rates are chosen."""
@@ -484,7 +498,10 @@ class CurveBuilder:
         clients = self.scenario.workload.clients
         # Each client keeps a whole number of requests in flight.
         kept = -(-in_flight // clients) * clients
-        requests = max(_LONGER * self.requests, _ROUNDS * kept)
+        rounds = _ROUNDS
+        if len(self.scenario.workload.size_shares or ()) > 1:
+            rounds = _ROUNDS_MIXED
+        requests = max(_LONGER * self.requests, rounds * kept)
         return self._run(number, in_flight=in_flight, requests=longer * requests)
 
     def _run(

@@ -25,7 +25,7 @@ from stripesim.scenarios.forms.prices import (
     with_next_domain,
 )
 from stripesim.scenarios.schema.scenario import Scenario, scenario_from
-from stripesim.scenarios.schema.tables import VARIED, PlanSpec
+from stripesim.scenarios.schema.tables import GATEWAY_KEYS, VARIED, PlanSpec
 from stripesim.scenarios.schema.units import (
     bytes_text,
     number_text,
@@ -159,12 +159,24 @@ def candidate_scenario(
     Sites that hold several shards of a group have no balancer, as the simulated one could not place them.
     """
     top_level = {"generation"} & varied.keys()
-    cluster = {key: value for key, value in varied.items() if key not in top_level}
+    of_gateways = {
+        key: varied[name] for name, key in GATEWAY_KEYS.items() if name in varied
+    }
+    cluster = {
+        **values.get("cluster", {}),
+        **{
+            key: value
+            for key, value in varied.items()
+            if key not in top_level and key not in GATEWAY_KEYS
+        },
+    }
+    if of_gateways:
+        cluster["gateways"] = {**cluster.get("gateways", {}), **of_gateways}
     changed = {
         **values,
         **{key: varied[key] for key in top_level},
         "schemes": [scheme],
-        "cluster": {**values.get("cluster", {}), **cluster},
+        "cluster": cluster,
     }
     build = partial(scenario_from, label=base.name, base_dir=base.resolve(""))
     changed = _without_nulls(changed)
@@ -226,6 +238,10 @@ def with_unit(key: str, value: Any) -> str:
             words = f"{number_text(value)} Gb/s {key.partition('_')[0]}"
         case "sites" | "cores_per_host":
             words = f"{value} {key.replace('_', ' ')}"
+        case "gateways":
+            words = "1 gateway" if value == 1 else f"{value} gateways"
+        case "gateway_cores":
+            words = f"{value} cores per gateway"
         case "pg_num":
             words = f"{value:,} PGs"
         case "stretch":
@@ -294,6 +310,7 @@ def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> 
             cost_of,
             owned=base.cluster,
             owned_hosts=plan.owned_hosts,
+            owned_gateways=plan.owned_gateways,
             prices=plan.prices,
             drive_bytes=drives.capacity.drive_bytes if drives.capacity else 0.0,
             drives_per_osd=drives.per_osd,

@@ -285,11 +285,16 @@ def _runs_min(plan: PlanSpec) -> int:
 
 
 def _price_of(candidate: Candidate) -> tuple[float, ...]:
-    """Return what is known of a candidate's price before it is simulated: cost, raw bytes and hosts."""
+    """Return what is known of a price before a simulation: cost, raw bytes, hosts and gateways."""
     raw_bytes = 0.0
     if candidate.capacity is not None:
         raw_bytes = candidate.capacity.raw_bytes or 0.0
-    return (candidate.results.get("cost") or 0.0, raw_bytes, candidate.keys["hosts"])
+    return (
+        candidate.results.get("cost") or 0.0,
+        raw_bytes,
+        candidate.keys["hosts"],
+        candidate.keys.get("gateways", 0),
+    )
 
 
 def _price_order(candidate: Candidate) -> tuple[float, ...]:

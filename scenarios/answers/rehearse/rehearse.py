@@ -29,8 +29,8 @@ from stripesim.scenarios.answers.rehearse.pool_copy import (
     rehearse_copy,
 )
 from stripesim.scenarios.answers.rehearse.restart import (
-    RESTART_ASSUMPTIONS,
     rehearse_restart,
+    restart_assumptions,
 )
 from stripesim.scenarios.answers.rehearse.samples import (
     Sample,
@@ -308,7 +308,7 @@ def _rehearsed_restarts(
     return {
         **document,
         "changes": [rows[number] for number in sorted(rows)],
-        "assumptions": [*document["assumptions"], *RESTART_ASSUMPTIONS],
+        "assumptions": [*document["assumptions"], *restart_assumptions(scenario)],
         "warnings": [*warnings, *document["warnings"]],
     }
 
@@ -344,8 +344,9 @@ def _check(scenario: Scenario) -> None:
     for index, change in enumerate(scenario.changes):
         if change.kind == "scheme" and scenario.workload.is_s3:
             wanted = (
-                "another kind: gateways move objects to a pool of another scheme, by storage classes, and "
-                "that is not simulated"
+                "another kind: gateways have no command that copies a pool. New objects go to another "
+                "storage class or placement target, and lifecycle rules move the old ones, days later and "
+                "with their heads left behind, so no copy of the pool predicts it"
             )
             raise scenario.problem(f"changes.{index}.kind", '"scheme" with s3', wanted)
         if change.kind == "scheme" and len(scenario.changes) > 1:

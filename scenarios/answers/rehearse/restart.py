@@ -3,18 +3,21 @@
 A restart of minutes has too many requests to simulate. So the host is down for some seconds, clients write to
 fewer objects, and logs are shorter. The share of objects written meanwhile stays that of the whole. Rounds of
 the map and peering take as long as they do.
+
+Clients of buckets store new objects, so fewer are stored in the shorter time. The gateway of the host stops
+with it. The host is down for longer than clients wait for another gateway.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from stripesim.calibration.ledger.duration_errors import duration_interval
-from stripesim.models.coding import parse_scheme
+from stripesim.models.coding import RedundancyScheme, parse_scheme
 from stripesim.models.placement import Movement, OsdWeights
 from stripesim.models.recovery import RecoveryModel, min_size
 from stripesim.scenarios.answers.rehearse.client_effect import (
@@ -39,8 +42,13 @@ from stripesim.scenarios.cells.placement import (
 from stripesim.scenarios.schema.keys import WorkloadSpec, cells
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import ChangeSpec, EventSpec, FaultsSpec
+from stripesim.sim.ceph.clients.objects import S3Load
+from stripesim.sim.ceph.clients.workload import SyntheticLoops, SyntheticStream
 from stripesim.sim.ceph.cluster import NO_OSD
+from stripesim.sim.ceph.failures import FaultPlan
 from stripesim.sim.ceph.failures.groups import State
+from stripesim.sim.ceph.failures.results.finished_run import BoolArray
+from stripesim.sim.ceph.gateway.paths import WRITING_OPS
 from stripesim.sim.ceph.kinds import kind_of
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.graph import IntArray
@@ -50,8 +58,8 @@ Floats = npt.NDArray[np.float64]
 
 #: Downtime of a host that restarts, unless the scenario states it [s]: an assumption.
 DOWNTIME_S: Final = 300.0
-#: What a rehearsed restart rests on.
-RESTART_ASSUMPTIONS: Final = (
+# What a rehearsed restart rests on.
+_ASSUMPTIONS: Final = (
     "Hosts restart one at a time, each once all placement groups are clean. Daemons stop in order, so peers "
     "know at once.",
     "The host with most shards is simulated, down for some seconds while clients write to a part of the "
@@ -63,8 +71,17 @@ RESTART_ASSUMPTIONS: Final = (
 )
 # Time of clients before the host stops, and after the cluster is clean [s].
 _QUIET_S: Final = 1.0
-# Shortest simulated downtime [s]: the map, peering and the wait for it are over by then.
+# Shortest simulated downtime [s]: the map, peering and the wait for it are over by then. With a gateway on
+# the host, it begins once clients use another.
 _DOWNTIME_MIN_S: Final = 4.0
+# What it rests on besides with clients of gateways.
+_OF_GATEWAYS: Final = (
+    "The gateways of a host stop with it, and are not drained before. Requests to them wait for "
+    "{failover_s:g} s, until three checks of a load balancer have failed. Then their clients use the next "
+    "gateway, and the old one as soon as it is back.",
+    "Each PUT stores a new object. Clients update the index shards that they use again and again, so a "
+    "longer downtime has more objects to recover, but hardly more shards of the index.",
+)
 #: Shards of objects that one simulation recovers at most, unless a shorter downtime has more [count].
 OBJECTS_MAX: Final = 4_000
 # Writes to each object after which nearly all objects are written: all but 1 in e⁴ of random ones.
@@ -73,6 +90,11 @@ _WRITES_OF_ALL: Final = 4.0
 _PILOT_S: Final = 0.25
 # Time that recovery gets in each attempt [s].
 _RECOVERY_S: Final = (10.0, 40.0, 160.0)
+# Width of the bins of recovery over time [ns].
+_SERIES_NS: Final = 10_000_000
+# Shortest time without a recovered object in which placement groups wait for a map [s], and not for pushes or
+# their throttles: a map is published once a second.
+_PAUSE_S: Final = 0.25
 # Later than any simulated time [s]: no OSD is marked out.
 _NEVER_S: Final = 1e8
 
@@ -93,9 +115,7 @@ class _ClusterThen:
         )
         then = scenario.replaced(changes=earlier)
         weights = weights_after(then, padded_osd_hosts(then))
-        scheme = parse_scheme(scenario.schemes[0])
-        pool = build_pool(then, scheme, build_models(then), weights=weights)
-        return cls(then, weights, pool)
+        return cls(then, weights, _pool_of(then, weights))
 
     def up_sets(self, later: OsdWeights) -> IntArray:
         """Return the up set of each placement group after further changes of weights."""
@@ -108,12 +128,29 @@ class _ClusterThen:
             return inputs
         # The changes are made before the run begins.
         faults = replace(inputs.faults, changes=(), up_sets=self.up_sets)
+        if (index_up_sets := faults.index_up_sets) is not None:
+            faults = replace(
+                faults,
+                index_up_sets=lambda later: index_up_sets(self.weights.then(later)),
+            )
         return replace(inputs, faults=faults)
+
+
+def _pool_of(scenario: Scenario, weights: OsdWeights) -> Pool:
+    """Return the pool of a scenario, with the gateways and the index of a load on buckets."""
+    if not scenario.workload.is_s3:
+        scheme = parse_scheme(scenario.schemes[0])
+        return build_pool(scenario, scheme, build_models(scenario), weights=weights)
+    failing = scenario.replaced(faults=scenario.faults or FaultsSpec())
+    return build_cell(failing, cells(failing)[0], weights=weights).pool
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """What the restart of each host affects, counted from the acting sets."""
+    """What the restart of each host affects, counted from the acting sets.
+
+    Placement groups are those of the pool and of the index of buckets, shards those of the pool.
+    """
 
     hosts: tuple[int, ...]
     groups_counts: tuple[int, ...]  # Placement groups with a member on each host.
@@ -121,6 +158,19 @@ class _Layout:
     inactive_counts: tuple[
         int, ...
     ]  # Placement groups below min_size while it is down.
+    gateways_counts: tuple[int, ...]  # Gateways on each host.
+
+    @property
+    def busiest(self) -> int:
+        """Number of the host to simulate: the one with most shards, of those with a gateway if any has."""
+        return max(
+            range(len(self.hosts)),
+            key=lambda number: (
+                self.shards_counts[number] > 0,
+                self.gateways_counts[number] > 0,
+                self.shards_counts[number],
+            ),
+        )
 
 
 @dataclass(frozen=True)
@@ -142,8 +192,22 @@ class _Restart:
     peered_s: float  # Groups have peered without the host, and the backlog is gone.
     first_s: float  # The first object is recovered.
     last_s: float  # The last one is.
+    moving_s: float  # Time in between, without that in which placement groups only wait for maps.
     clean_s: float
     objects_count: int  # Shards of objects recovered.
+    recovered_share: float  # Their part of those that recover after the whole downtime.
+
+
+def restart_assumptions(scenario: Scenario) -> list[str]:
+    """Return what a rehearsed restart rests on."""
+    gateway = build_models(scenario).gateway
+    if gateway is None:
+        return list(_ASSUMPTIONS)
+    failover_s = gateway.failover_ns / 1e9
+    return [
+        *_ASSUMPTIONS,
+        *(words.format(failover_s=failover_s) for words in _OF_GATEWAYS),
+    ]
 
 
 def rehearse_restart(
@@ -181,14 +245,14 @@ def rehearse_restart(
     downtime_s = change.downtime_s or DOWNTIME_S
     cluster = _ClusterThen.before(scenario, index)
     layout = _layout(cluster, _hosts(scenario, index, cluster.pool))
-    busiest = int(np.argmax(layout.shards_counts))
+    busiest = layout.busiest
     if not layout.shards_counts[busiest]:
         got = "hosts without shards of the pool"
         wanted = "a host that holds some by then"
         raise scenario.problem(f"changes.{index}.hosts", got, wanted)
     restart = _simulated(
         cluster,
-        layout.hosts[busiest],
+        layout,
         downtime_s,
         layout.shards_counts[busiest] / cluster.pool.cluster.groups,
         engine,
@@ -222,18 +286,19 @@ def rehearse_restart(
             }
         ],
     }
-    warnings = [*out_warnings, *_warnings(layout, restart, downtime_s)]
+    warnings = [
+        *out_warnings,
+        *_gateway_warnings(cluster.pool, layout, downtime_s),
+        *_warnings(layout, restart, downtime_s),
+    ]
     return row, [f"change {index} (restart): {line}" for line in warnings]
 
 
 def _check_workload(scenario: Scenario) -> None:
     """Refuse loads that a restart does not simulate."""
-    if scenario.workload.kind not in ("trace", "s3"):
-        return
-    wanted = "closed or open, with changes of kind restart"
-    if scenario.workload.is_s3:
-        wanted += "; `stripesim run` with [[faults.events]] and return_s restarts a host under s3"
-    raise scenario.problem("workload.kind", scenario.workload.kind, wanted)
+    if scenario.workload.kind == "trace":
+        wanted = "closed, open or s3, with changes of kind restart"
+        raise scenario.problem("workload.kind", scenario.workload.kind, wanted)
 
 
 def _recovery_bytes(restart: _Restart, objects_count: int) -> dict[str, int]:
@@ -256,20 +321,53 @@ def _recovery_bytes(restart: _Restart, objects_count: int) -> dict[str, int]:
 
 
 def _layout(cluster: _ClusterThen, hosts: Sequence[int]) -> _Layout:
-    """Count placement groups and shards on each host that restarts."""
-    scheme = cluster.pool.scheme
-    acting = cluster.pool.cluster.acting
-    present = acting != NO_OSD
-    host_of = cluster.pool.cluster.osd_hosts[np.where(present, acting, 0)]
-    least = min_size(kind=scheme.kind, k=scheme.k, width=scheme.width)
+    """Count placement groups, shards and gateways on each host that restarts."""
+    pool = cluster.pool
+    pools = [(pool.cluster.acting, pool.scheme)]
+    gateways = pool.cluster.gateways
+    of_gateways: list[int] = []
+    if gateways is not None:
+        pools.append((gateways.index_sets, gateways.index_scheme))
+        if gateways.on_osd_hosts:
+            of_gateways = gateways.hosts.tolist()
     groups, shards, inactive = [], [], []
     for host in hosts:
-        on_host = present & (host_of == host)
+        counts = [
+            _HostCounts.of(acting, scheme, pool.cluster.osd_hosts == host)
+            for acting, scheme in pools
+        ]
+        groups.append(sum(count.groups for count in counts))
+        shards.append(counts[0].shards)
+        inactive.append(sum(count.inactive for count in counts))
+    return _Layout(
+        tuple(hosts),
+        tuple(groups),
+        tuple(shards),
+        tuple(inactive),
+        tuple(of_gateways.count(host) for host in hosts),
+    )
+
+
+class _HostCounts(NamedTuple):
+    """Placement groups with a member on a host, their shards on it, and those below min_size without it."""
+
+    groups: int
+    shards: int
+    inactive: int
+
+    @classmethod
+    def of(
+        cls, acting: IntArray, scheme: RedundancyScheme, is_of_host: BoolArray
+    ) -> "_HostCounts":
+        """Count those of a pool with some acting sets, by whether an OSD is on the host."""
+        present = acting != NO_OSD
+        on_host = present & is_of_host[np.where(present, acting, 0)]
         left = present.sum(axis=1) - on_host.sum(axis=1)
-        groups.append(int(on_host.any(axis=1).sum()))
-        shards.append(int(on_host.sum()))
-        inactive.append(int((on_host.any(axis=1) & (left < least)).sum()))
-    return _Layout(tuple(hosts), tuple(groups), tuple(shards), tuple(inactive))
+        is_hit = on_host.any(axis=1)
+        least = min_size(kind=scheme.kind, k=scheme.k, width=scheme.width)
+        return cls(
+            int(is_hit.sum()), int(on_host.sum()), int((is_hit & (left < least)).sum())
+        )
 
 
 def _moved_when_out(
@@ -312,14 +410,18 @@ def _hosts(scenario: Scenario, index: int, pool: Pool) -> tuple[int, ...]:
 
 def _simulated(
     cluster: _ClusterThen,
-    host: int,
+    layout: _Layout,
     downtime_s: float,
     shards_share: float,
     engine: str,
 ) -> _Restart:
-    """Simulate the short restart of one host."""
+    """Simulate the short restart of the busiest host."""
     scenario = cluster.scenario
-    part = _part_of(cluster, downtime_s, shards_share, engine)
+    host = layout.hosts[layout.busiest]
+    calm_s = 0.0
+    if layout.gateways_counts[layout.busiest]:
+        calm_s = _failover_s(cluster.pool)
+    part = _part_of(cluster, downtime_s, shards_share, calm_s, engine)
     short_s = part.downtime * downtime_s
     stop_s = _QUIET_S
     back_s = stop_s + short_s
@@ -329,23 +431,122 @@ def _simulated(
         inputs = cluster.inputs_of(compressed)
         assert inputs.faults is not None
         model = _shorter_logs(inputs.faults.model, part.downtime)
-        inputs = replace(inputs, faults=replace(inputs.faults, model=model))
+        faults = replace(inputs.faults, model=model, series_ns=_SERIES_NS)
+        if scenario.workload.is_s3:
+            faults = _with_fewer_objects(faults, part.objects)
+        inputs = replace(inputs, faults=faults)
         result = simulate(**vars(inputs), seed=scenario.seed, engine=engine).accepted()
         assert result.row.faults is not None
         if result.row.faults.clean_at_end:
             break
-    return _moments(result, part, stop_s, back_s)
+    restart = _moments(result, part, stop_s, back_s, stop_s + calm_s)
+    if not scenario.workload.is_s3:
+        return restart
+    share = _recovered_share(scenario, inputs, restart, host, downtime_s)
+    return replace(restart, recovered_share=share)
+
+
+def _failover_s(pool: Pool) -> float:
+    """Return the time until clients use other gateways in place of those of a host [s]."""
+    assert pool.cluster.models.gateway is not None
+    return pool.cluster.models.gateway.failover_ns / 1e9
+
+
+def _with_fewer_objects(faults: FaultPlan, share: float) -> FaultPlan:
+    """Return faults of a pool with a share of the objects of buckets, at least one in each group."""
+    assert faults.group_objects is not None
+    share *= faults.objects_ratio
+    fewer = tuple(math.ceil(share * count) for count in faults.group_objects)
+    return replace(faults, group_objects=fewer, objects_ratio=1.0)
+
+
+def _recovered_share(
+    scenario: Scenario,
+    inputs: CellInputs,
+    restart: _Restart,
+    host: int,
+    downtime_s: float,
+) -> float:
+    r"""Return the simulated part of the objects that recover after the whole downtime of an object store.
+
+    Notes
+    -----
+    The number of heads and tails grows with the requests that store them. Of :math:`n` shards of the index,
+    :math:`w` updates at random reach :math:`n (1 - e^{-w / n})`.
+    """
+    recovered = restart.objects_count
+    gateways = inputs.pool.cluster.gateways
+    assert gateways is not None
+    assert isinstance(inputs.workload, SyntheticLoops | SyntheticStream)
+    load = inputs.workload.workload
+    assert isinstance(load, S3Load)
+    updates = _index_updates(load, restart, downtime_s)
+    if not recovered or not updates.of_run:
+        return restart.part.objects
+    on_host = inputs.pool.cluster.osd_hosts[gateways.index_acting] == host
+    shards_share = float(on_host.any(axis=1).mean())
+    # Places of objects have a shard each, so a run may reach fewer shards than there are.
+    shards = len(gateways.index_groups)
+    of_run = shards_share * _reached(min(shards, load.slots), updates.of_run)
+    of_whole = shards_share * _reached(shards, updates.of_whole)
+    growth = updates.of_whole / updates.of_run
+    return recovered / (growth * max(0.0, recovered - of_run) + of_whole)
+
+
+class _Updates(NamedTuple):
+    """Requests that update the index while a host is down [count]."""
+
+    of_run: float  # In the simulated downtime, and until placement groups have peered.
+    of_whole: float
+
+
+def _index_updates(load: S3Load, restart: _Restart, downtime_s: float) -> _Updates:
+    """Count the requests that update the index. Once clients use other gateways, their rate is constant.
+
+    Requests that waited for another gateway complete later than others, but count once. The host also misses
+    those that complete once it is back, until placement groups have peered.
+    """
+    shares = zip(load.ops, load.op_shares, strict=True)
+    share = sum(share for op, share in shares if op in WRITING_OPS)
+    share /= sum(load.op_shares)
+    requested = restart.result.requested
+    issued_s = requested.issued_ns[requested.done] / 1e9
+    done_s = requested.completed_ns[requested.done] / 1e9
+    meanwhile = share * float(
+        ((done_s > restart.stop_s) & (done_s <= restart.first_s)).sum()
+    )
+    calm_s = restart.back_s - restart.peered_s
+    if calm_s <= 0:
+        return _Updates(meanwhile, meanwhile)
+    issued = share * float(
+        ((issued_s > restart.peered_s) & (issued_s <= restart.back_s)).sum()
+    )
+    left_s = downtime_s - (restart.back_s - restart.stop_s)
+    return _Updates(meanwhile, meanwhile + issued * left_s / calm_s)
+
+
+def _reached(shards: int, updates: float) -> float:
+    """Return the mean number of index shards that updates at random reach [count]."""
+    return shards * -math.expm1(-updates / shards)
 
 
 def _part_of(
-    cluster: _ClusterThen, downtime_s: float, shards_share: float, engine: str
+    cluster: _ClusterThen,
+    downtime_s: float,
+    shards_share: float,
+    calm_s: float,
+    engine: str,
 ) -> _SimulatedPart:
     """Choose the part of the downtime and of the written objects to simulate.
 
-    `shards_share` is the mean number of shards of an object on the host.
+    `shards_share` is the mean number of shards of an object on the host, `calm_s` the time until clients use
+    other gateways.
     """
     scenario = cluster.scenario
-    downtime = min(1.0, _DOWNTIME_MIN_S / downtime_s)
+    downtime = min(1.0, (calm_s + _DOWNTIME_MIN_S) / downtime_s)
+    if scenario.workload.is_s3:
+        # Clients store other objects all the time.
+        return _SimulatedPart(downtime, downtime)
     objects_count = scenario.images_bytes / scenario.cluster.object_bytes
     writes_count = _writes_per_s(cluster, engine) * downtime_s
     enough = OBJECTS_MAX / max(shards_share, 1e-9) / objects_count
@@ -414,9 +615,12 @@ def _shorter_logs(model: RecoveryModel, factor: float) -> RecoveryModel:
 
 
 def _moments(
-    result: Run, part: _SimulatedPart, stop_s: float, back_s: float
+    result: Run, part: _SimulatedPart, stop_s: float, back_s: float, calm_s: float
 ) -> _Restart:
-    """Find when groups have peered, when objects recover, and when the cluster is clean."""
+    """Find when groups have peered, when objects recover, and when the cluster is clean.
+
+    `calm_s` is the time by which clients use other gateways.
+    """
     assert result.timeline is not None
     states = result.timeline["pg_states"]
     times_s = np.array(states["time_s"])
@@ -437,6 +641,8 @@ def _moments(
     if peering.any():
         after = times_s[times_s > times_s[peering][-1]]
         peered_s = min(back_s, float(after[0]) if len(after) else end_s)
+    peered_s = min(back_s, max(peered_s, calm_s))
+    moving_s = _moving_s(result.timeline["recovery"], first_s, last_s)
     assert result.row.faults is not None
     shards_count = result.row.faults.recovery.recovery_operations
     return _Restart(
@@ -447,9 +653,28 @@ def _moments(
         peered_s,
         first_s,
         last_s,
+        moving_s,
         clean_s,
         shards_count,
+        part.objects,
     )
+
+
+def _moving_s(
+    series: Mapping[str, Sequence[float]], first_s: float, last_s: float
+) -> float:
+    """Return the time in which objects recover, without pauses in which none is done for long [s].
+
+    A placement group that has recovered all its objects counts as recovering until the next map.
+    """
+    starts_s = np.array(series["time_s"])
+    done = np.array(series["rebuilt_bytes_per_s"]) > 0
+    width_s = _SERIES_NS / 1e9
+    times_s = starts_s[done & (starts_s >= first_s - width_s) & (starts_s < last_s)]
+    if not len(times_s):
+        return 0.0
+    between_s = np.diff(times_s)
+    return float(between_s[between_s <= _PAUSE_S].sum()) + width_s
 
 
 _MOVING: Final = (State.RECOVERING, State.BACKFILLING)
@@ -468,8 +693,8 @@ def _host_rows(
     layout: _Layout, busiest: int, restart: _Restart, downtime_s: float
 ) -> list[dict[str, Any]]:
     """Return what the restart of each host does: in proportion to its shards."""
-    fixed_s = restart.first_s - restart.back_s + restart.clean_s - restart.last_s
-    moving_s = (restart.last_s - restart.first_s) / restart.part.objects
+    fixed_s = restart.clean_s - restart.back_s - restart.moving_s
+    moving_s = restart.moving_s / restart.recovered_share
     rows = []
     for number, host in enumerate(layout.hosts):
         share = layout.shards_counts[number] / max(1, layout.shards_counts[busiest])
@@ -480,7 +705,7 @@ def _host_rows(
                 "pgs": layout.groups_counts[number],
                 "inactive_pgs": layout.inactive_counts[number],
                 "degraded_objects": round(
-                    share * restart.objects_count / restart.part.objects
+                    share * restart.objects_count / restart.recovered_share
                 ),
                 "duration_s": duration_s if math.isfinite(duration_s) else None,
             }
@@ -554,7 +779,7 @@ def _sample(scenario: Scenario, restart: _Restart) -> Sample:
     ]
     return Sample(
         group_objects_count=0,
-        objects_ratio=1 / restart.part.objects,
+        objects_ratio=1 / restart.recovered_share,
         rows=rows,
         fill=None,
         history={},
@@ -567,6 +792,18 @@ def _sample(scenario: Scenario, restart: _Restart) -> Sample:
         has_load=True,
         in_flight_count=scenario.in_flight_count,
     )
+
+
+def _gateway_warnings(pool: Pool, layout: _Layout, downtime_s: float) -> list[str]:
+    """Warn of a host that has all gateways."""
+    gateways = pool.cluster.gateways
+    if gateways is None or max(layout.gateways_counts) < gateways.count:
+        return []
+    host = layout.hosts[int(np.argmax(layout.gateways_counts))]
+    return [
+        f"while host {host} is down, no gateway serves clients for {downtime_s:g} s: put one on another host "
+        "(cluster.gateways.count)"
+    ]
 
 
 def _warnings(layout: _Layout, restart: _Restart, downtime_s: float) -> list[str]:

@@ -245,6 +245,8 @@ def _faults_of(
         object_writes_count=writes_count,
         fill=fill_plan(scenario, inputs.pool, drives, count),
         change_pause_ns=quiet_ns,
+        # Those of buckets are counted beforehand.
+        group_objects=None,
         group_objects_count=count,
         series_ns=_SERIES_NS,
     )
@@ -353,7 +355,7 @@ def _writes(load: WorkloadSpec) -> bool:
         return True
     if load.read_fraction is not None:
         return load.read_fraction < 1
-    return "write" in load.ops
+    return bool({"write", "put", "delete"} & set(load.used_ops))
 
 
 def _capacities(pool: Pool, drives: Drives) -> FloatArray:

@@ -53,6 +53,15 @@ PURCHASES: Final = (
     ),
     Purchase(("client", "threads"), "client threads", ("client.submit",)),
 )
+#: What an object store has besides. Its clients are not those of OSDs.
+_GATEWAYS: Final = Purchase(
+    ("cluster", "gateways.count"),
+    "gateways",
+    tuple(
+        f"gateway.{part}"
+        for part in ("thread", "messenger", "serial", "budget", "cpu", "tx", "rx")
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -161,7 +170,10 @@ def advise(
 def _offered(scenario: Scenario) -> list[Purchase]:
     """List the purchases for a scenario; with a CRUSH map, the number of OSDs is fixed."""
     fixed = None if scenario.cluster.crush_map is None else ("cluster", "osds_per_host")
-    return [one for one in PURCHASES if one.key != fixed]
+    offered = [one for one in PURCHASES if one.key != fixed]
+    if scenario.workload.is_s3:
+        offered.append(_GATEWAYS)
+    return offered
 
 
 #: Key of a cluster → key of a group of hosts that overrides it.
@@ -209,6 +221,12 @@ def with_doubled(
     for table, key in (one.key for one in purchases if one.key != _DRIVE):
         own = getattr(scenario, table)
         groups = scenario.cluster.hosts
+        if key == "gateways.count":
+            twice = scenario.cluster.gateways.replaced(
+                count=2 * scenario.cluster.gateway_count
+            )
+            scenario = scenario.with_cluster(gateways=twice)
+            continue
         value = getattr(own, key)
         if value is None:
             # Without a value in the scenario, the parameter set has it.

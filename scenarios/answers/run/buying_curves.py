@@ -50,7 +50,8 @@ class BuyingPoint(Documented):
     Attributes
     ----------
     amount
-        Amount of the resource: cores of each OSD, OSDs of each host, hosts, or Gbit/s of both networks.
+        Amount of the resource: cores of each OSD, OSDs of each host, hosts, Gbit/s of both networks, or
+        gateways.
     iops, latency_p99_ns
         Over replications, with 95 % intervals.
     iops_gain
@@ -93,8 +94,8 @@ class BuyingPoint(Documented):
 def steps_of(scenario: Scenario) -> list[PurchaseStep]:
     """Return the steps to simulate for a scenario.
 
-    A CRUSH map or groups of hosts fix the number of hosts and OSDs, so only networks, and with equal hosts
-    cores, are varied then.
+    A CRUSH map or groups of hosts fix the number of hosts and OSDs, so only networks and gateways, and with
+    equal hosts cores, are varied then.
     """
     cluster = scenario.cluster
     steps: list[PurchaseStep] = []
@@ -114,6 +115,11 @@ def steps_of(scenario: Scenario) -> list[PurchaseStep]:
             for key in ("public_gbit_per_s", "private_gbit_per_s")
         }
         steps.append(PurchaseStep("network [Gbit/s]", keys["public_gbit_per_s"], keys))
+    if scenario.workload.is_s3:
+        own = cluster.gateway_count
+        for count in dict.fromkeys((own + 1, own + 2, 2 * own)):
+            gateways = cluster.gateways.replaced(count=count)
+            steps.append(PurchaseStep("gateways", count, {"gateways": gateways}))
     return steps
 
 
@@ -273,6 +279,7 @@ def _own_points(
         "OSDs per host": cluster.osds_per_host,
         "hosts": cluster.host_count,
         "network [Gbit/s]": cluster.public_gbit_per_s,
+        "gateways": cluster.gateway_count,
     }
     for resource in dict.fromkeys(step.resource for step in steps_of(scenario)):
         step = PurchaseStep(resource, amounts[resource], {})
@@ -319,6 +326,7 @@ def _cost(scenario: Scenario, changed: Scenario) -> float | None:
             prices,
             drive_bytes=drive_bytes,
             drives_per_osd=drives.per_osd,
+            owned_gateways=owned.gateway_count,
         ).cost
 
     cost = price(changed) - price(scenario)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from stripesim.models.object_store.gateway import GatewayModel
 from stripesim.models.object_store.store import StoreIo
@@ -101,13 +103,16 @@ def head_write_context(context: PathContext, gateway: GatewayModel) -> PathConte
 
 
 def attributes_path(
-    context: PathContext, *, returned_bytes: int, reads: int = 1
+    context: PathContext, *, returned_bytes: int, keys_ns: float = 0.0
 ) -> Template:
-    """Compile a read of attributes or of keys at the primary, from memory, without data of the object."""
+    """Compile a read of attributes or of keys at the primary, from memory, without data of the object.
+
+    `keys_ns` is the processor time of the keys [ns].
+    """
     cpu = context.models.cpu
     stage = Stage(GraphBuilder(f"read attributes {context.name}"), context)
     step = stage.lock(stage.request(0, returned_bytes))
-    work_ns = cpu.op_prepare_ns + reads * cpu.store_read_ns
+    work_ns = cpu.op_prepare_ns + cpu.store_read_ns + keys_ns
     step = stage.primary_cpu(work_ns, [step], "read attributes", after_reply=True)
     return stage.graph.finish(reply=stage.reply(returned_bytes, stage.unlock(step)))
 
@@ -141,7 +146,7 @@ def index_update_path(
 
 def garbage_path(context: PathContext, gateway: GatewayModel, tails: int) -> Template:
     """Compile the addition of an object's tails to a list of garbage, which is an object of data."""
-    entry_bytes = tails * gateway.garbage_entry_bytes
+    entry_bytes = gateway.garbage_entry_bytes + tails * gateway.garbage_tail_bytes
     # An entry begins anywhere in a block, so that it is written with a further one on average.
     block_bytes = context.models.store.min_alloc_bytes
     data_bytes = gateway.garbage_head_bytes + entry_bytes + block_bytes
@@ -151,16 +156,24 @@ def garbage_path(context: PathContext, gateway: GatewayModel, tails: int) -> Tem
         "note garbage",
         entry_bytes,
         io,
-        gateway.index_sub_write_bytes + entry_bytes,
+        gateway.garbage_sub_write_bytes + entry_bytes,
         reads=INDEX_READS_COUNT,
     )
 
 
-def remove_path(context: PathContext, gateway: GatewayModel) -> Template:
-    """Compile the removal of an object: a transaction without data on all members.
+def remove_path(
+    context: PathContext, gateway: GatewayModel, size_bytes: int
+) -> Template:
+    """Compile the removal of an object of a size [B]: a transaction without data on all members.
 
-    In a coded pool, the removal passes the pipeline of its placement group like a write. Members keep the
-    onode with its attributes until they roll forward.
+    In a coded pool, the removal passes the pipeline of its placement group like a write. Until they roll
+    forward, members keep the object under another name: they write its onode again, with its attributes, and
+    the checksums and extents of its blocks.
+
+    References
+    ----------
+    Ceph v20.2, ``src/osd/ECTransaction.cc`` (``Generate::process_init``: a removed object is renamed),
+    ``src/os/bluestore/BlueStore.cc`` (``_rename``: all shards of the extent map are dirty).
     """
     io = StoreIo(0, 0, gateway.remove_log_bytes, 0)
     return _without_data(
@@ -169,8 +182,29 @@ def remove_path(context: PathContext, gateway: GatewayModel) -> Template:
         0,
         io,
         gateway.remove_sub_write_bytes,
-        kept_bytes=gateway.attributes_bytes if context.erasure else 0,
+        kept_bytes=_kept_bytes(context, gateway, size_bytes),
     )
+
+
+def _kept_bytes(
+    context: PathContext, gateway: GatewayModel, size_bytes: int
+) -> dict[int, int]:
+    """Return what each member writes again to keep a removed object of a size [B]: nothing in copies."""
+    kept = dict.fromkeys(context.members, 0)
+    if not context.erasure:
+        return kept
+    for shard in context.attribute_shards & kept.keys():
+        kept[shard] += gateway.attributes_bytes
+    if not size_bytes:
+        return kept
+    stored = context.plan_write(
+        offset_bytes=0, length_bytes=size_bytes, object_size_bytes=0
+    )
+    block_bytes = context.models.store.min_alloc_bytes
+    for extent in stored.writes:
+        blocks = -(-extent.length_bytes // block_bytes)
+        kept[extent.shard] += blocks * gateway.kept_block_log_bytes
+    return kept
 
 
 def _with_index_costs(context: PathContext, gateway: GatewayModel) -> PathContext:
@@ -192,7 +226,7 @@ def _without_data(
     sub_write_bytes: int,
     *,
     reads: int = 0,
-    kept_bytes: int = 0,
+    kept_bytes: Mapping[int, int] = MappingProxyType({}),
 ) -> Template:
     """Compile a write without data of a client: a transaction of one kind on all members.
 
@@ -209,7 +243,7 @@ def _without_data(
     reads
         Pieces of the object that the primary reads first [count].
     kept_bytes
-        What members that have the attributes of the object log besides [B].
+        What each member logs besides [B].
     """
     cpu = context.models.cpu
     work_ns = cpu.op_prepare_ns + reads * cpu.store_read_ns
@@ -226,9 +260,8 @@ def _without_data(
         GraphBuilder(name),
         replace(context, models=replace(context.models, messages=messages)),
     )
-    keeping = replace(io, log_bytes=io.log_bytes + kept_bytes)
     writes = {
-        member: (0, keeping if member in context.attribute_shards else io)
+        member: (0, replace(io, log_bytes=io.log_bytes + kept_bytes.get(member, 0)))
         for member in context.members
     }
     if context.erasure and stage.models.pg_lock.scope == "dispatch":
