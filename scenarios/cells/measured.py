@@ -26,10 +26,12 @@ REQUESTS_MAX = 300_000
 ROUNDS_MIN = 8
 REQUESTS_MIN = 6_000
 #: A larger product of a run's requests and a placement group's members is simulated on a part of the hosts,
-#: with at least `PART_HOSTS` hosts [count]. Runs of `ROUNDS_MIN` rounds are steps of a fit, which relates
-#: them to long runs, so less work and `STEP_HOSTS` hosts are enough, and their queues need not be steady.
+#: with at least `PART_HOSTS` hosts [count]. Rows that state no tail need less work: a part of a cluster has
+#: the rate of the whole. Runs of `ROUNDS_MIN` rounds are steps of a fit, which relates them to long runs, so
+#: `STEP_HOSTS` hosts are enough for them, and their queues need not be steady.
 WORK_MAX = 1_800_000
-SHORT_WORK_MAX = 100_000
+RATE_WORK_MAX = 100_000
+STEP_WORK_MAX = 25_000
 PART_HOSTS = 16
 STEP_HOSTS = 4
 _REPLICAS = 3
@@ -85,10 +87,10 @@ def part_of(row: MeasuredRow, rounds: int = ROUNDS) -> MeasuredRow:
         return replace(row, pg_num=groups_of(row))
     width = parse_scheme(row.scheme).width
     work = row.clients * row.queue_depth * ROUNDS_MIN * width
-    work_max = WORK_MAX
+    work_max = WORK_MAX if "latency_p99_ms" in row.measured else RATE_WORK_MAX
     hosts_min = max(PART_HOSTS, width)
     if is_step(rounds):
-        work_max = SHORT_WORK_MAX
+        work_max = STEP_WORK_MAX
         hosts_min = max(STEP_HOSTS, width)
     part = 1
     while work > work_max * part:
@@ -204,7 +206,8 @@ def predict(
     RefusedError
         If the audit refuses the counts of a run, whatever its length.
     """
-    first = part_of(rows[0], rounds)
+    with_tail = [row for row in rows if "latency_p99_ms" in row.measured]
+    first = part_of([*with_tail, *rows][0], rounds)
     scenario = scenario_of(first, hardware, rounds=rounds)
     # Rates of all hosts.
     hosts_share = rows[0].nodes / first.nodes
