@@ -26,11 +26,14 @@ REQUESTS_MAX = 300_000
 ROUNDS_MIN = 8
 REQUESTS_MIN = 6_000
 #: A larger product of a run's requests and a placement group's members is simulated on a part of the hosts,
-#: with at least `PART_HOSTS` hosts [count]. Runs of `ROUNDS_MIN` rounds are steps of a fit, which relates
-#: them to long runs, so less work is enough, and their queues need not be steady.
+#: with at least `PART_HOSTS` hosts [count]. Rows that state no tail need less work: a part of a cluster has
+#: the rate of the whole. Runs of `ROUNDS_MIN` rounds are steps of a fit, which relates them to long runs, so
+#: `STEP_HOSTS` hosts are enough for them, and their queues need not be steady.
 WORK_MAX = 1_800_000
-SHORT_WORK_MAX = 100_000
+RATE_WORK_MAX = 100_000
+STEP_WORK_MAX = 25_000
 PART_HOSTS = 16
+STEP_HOSTS = 4
 _REPLICAS = 3
 # Length of a run with open arrivals [s].
 _ARRIVALS_S = 3.0
@@ -77,17 +80,23 @@ def is_step(rounds: int) -> bool:
 def part_of(row: MeasuredRow, rounds: int = ROUNDS) -> MeasuredRow:
     """Return a row, or one on a half, a quarter, … of its hosts if all of them would take too long.
 
-    Each host keeps its load and groups. The load of the busiest of many OSDs is lost.
+    Each host keeps its load and groups. The load of the busiest of many OSDs is lost. A cluster of fewer
+    than two parts of `PART_HOSTS` hosts stays whole.
     """
+    if row.nodes / 2 < PART_HOSTS - 0.5:
+        return replace(row, pg_num=groups_of(row))
     width = parse_scheme(row.scheme).width
     work = row.clients * row.queue_depth * ROUNDS_MIN * width
-    work_max = SHORT_WORK_MAX if is_step(rounds) else WORK_MAX
+    work_max = WORK_MAX if "latency_p99_ms" in row.measured else RATE_WORK_MAX
+    hosts_min = max(PART_HOSTS, width)
+    if is_step(rounds):
+        work_max = STEP_WORK_MAX
+        hosts_min = max(STEP_HOSTS, width)
     part = 1
     while work > work_max * part:
         part *= 2
     while part > 1 and (
-        row.nodes / part < max(PART_HOSTS, width) - 0.5
-        or row.clients < part * PART_HOSTS
+        row.nodes / part < hosts_min - 0.5 or row.clients < part * hosts_min
     ):
         part //= 2
     hosts = round(row.nodes / part)
@@ -197,7 +206,8 @@ def predict(
     RefusedError
         If the audit refuses the counts of a run, whatever its length.
     """
-    first = part_of(rows[0], rounds)
+    with_tail = [row for row in rows if "latency_p99_ms" in row.measured]
+    first = part_of([*with_tail, *rows][0], rounds)
     scenario = scenario_of(first, hardware, rounds=rounds)
     # Rates of all hosts.
     hosts_share = rows[0].nodes / first.nodes

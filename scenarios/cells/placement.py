@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -36,6 +37,7 @@ from stripesim.scenarios.schema.geometry import (
 )
 from stripesim.scenarios.schema.keys import ClusterSpec
 from stripesim.scenarios.schema.scenario import Scenario
+from stripesim.scenarios.schema.tables import ChangeSpec
 from stripesim.scenarios.schema.topology import Topology
 from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.cluster import NO_OSD
@@ -146,6 +148,8 @@ _map_of_file = cached_by_content(maxsize=4)(load_map)
 
 
 _TIB: Final = 1 << 40
+# Placements to keep, a few MB each with 100,000 placement groups [count].
+_PLACEMENTS_MAX: Final = 8
 
 
 @lru_cache(maxsize=8)
@@ -219,11 +223,53 @@ def up_sets(
     A balancer has placed the groups before the weights change. What it placed stays, except upmaps that the
     change breaks. `rebalanced`: it places the groups again after the change.
     """
+    weights = weights or OsdWeights()
+    if scenario.cluster.crush_map is not None:
+        return _placed(scenario, scheme, weights, rebalanced)
+    placement = _Placement(
+        cluster=scenario.cluster,
+        group_weights=_group_weights(scenario),
+        changes=tuple(scenario.changes),
+        scheme=scheme,
+        weights=weights,
+        rebalanced=rebalanced,
+        scenario=scenario,
+    )
+    return _kept(placement).copy()
+
+
+@dataclass(frozen=True)
+class _Placement:
+    """What decides the up sets of a cluster without a CRUSH map of its own, and a scenario that has it."""
+
+    cluster: ClusterSpec
+    group_weights: tuple[int, ...]
+    changes: tuple[ChangeSpec, ...]
+    scheme: RedundancyScheme
+    weights: OsdWeights
+    rebalanced: bool
+    scenario: Scenario = field(compare=False)
+
+
+@lru_cache(maxsize=_PLACEMENTS_MAX)
+def _kept(placement: _Placement) -> IntArray:
+    """Return the up sets of a cluster. A fit simulates one cluster hundreds of times."""
+    return _placed(
+        placement.scenario, placement.scheme, placement.weights, placement.rebalanced
+    )
+
+
+def _placed(
+    scenario: Scenario,
+    scheme: RedundancyScheme,
+    weights: OsdWeights,
+    rebalanced: bool,
+) -> IntArray:
     assert NO_OSD == NONE
     osd_map = _osd_map_of(scenario, scheme)
     if not rebalanced:
         osd_map = _balanced_map(scenario, scheme, osd_map)
-    osd_map = changed_osd_map(osd_map, weights or OsdWeights())
+    osd_map = changed_osd_map(osd_map, weights)
     if rebalanced:
         osd_map = _balanced_map(scenario, scheme, osd_map)
     (pool,) = osd_map.pools

@@ -15,6 +15,9 @@ from stripesim.sim.engine.program import CHUNK, RequestChunk
 
 # Requests of one client that are planned at a time: fewer than a chunk where clients are many.
 _ROUNDS_MIN = 16
+# Requests of all clients up to which each client's first ones, as many as its queue is deep, are planned in
+# one go. The engine asks for them at once.
+_FIRST_MAX = 1 << 17
 
 
 class ClientLoops:
@@ -28,7 +31,8 @@ class ClientLoops:
         self.streams = [
             ClientStream(self, workload.queue_depth) for _ in range(workload.clients)
         ]
-        self._rounds = max(_ROUNDS_MIN, 4 * CHUNK // workload.clients)
+        first = min(workload.queue_depth, _FIRST_MAX // workload.clients)
+        self._rounds = max(_ROUNDS_MIN, 4 * CHUNK // workload.clients, first)
         self._planned_count = 0
         self._has_ended = False
 

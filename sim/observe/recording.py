@@ -23,6 +23,9 @@ from stripesim.sim.observe.result_row import FaultNumbers, ResultRow
 from stripesim.sim.observe.scope import RowScope
 from stripesim.sim.observe.window import Window
 
+# Bindings to look up at a time [count].
+_BINDINGS_AT_A_TIME = 1 << 12
+
 
 def account(
     stream: StreamRun,
@@ -57,25 +60,22 @@ def account(
         planned &= stream.completed_ns >= 0
     templates = stream.templates[planned]
     deciding = _deciding_rows(book, templates, stream.bindings[planned])
-    # Templates and numbers of bindings fit in one integer, which sorts faster than pairs.
     bindings, numbers = np.unique(deciding, return_inverse=True)
-    pairs, counts = np.unique(templates * len(bindings) + numbers, return_counts=True)
+    # Few distinct patterns of bound roles exist, so a path is summed once for each.
+    patterns, pattern_of = _bound_patterns(book, bindings)
+    # Templates and numbers of patterns fit in one integer, which sorts faster than pairs.
+    pairs, counts = np.unique(
+        templates * len(patterns) + pattern_of[numbers], return_counts=True
+    )
     totals = stream.taken.copy()
     uses = stream.taken_uses
-    # Few distinct binding patterns exist, so memoise them.
-    known: dict[tuple[int, bytes], tuple[IntArray, int]] = {}
     for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
-        template, number = divmod(pair, len(bindings))
+        template, pattern = divmod(pair, len(patterns))
         path = book.templates[template]
         if not path.planned:
             continue
-        bound = np.append(_bound_roles(book, int(bindings[number])), False)
-        key = (template, bound.tobytes())
-        if key not in known:
-            known[key] = (path.totals(bound), path.uses(bound))
-        path_totals, path_uses = known[key]
-        totals += path_totals * count
-        uses += path_uses * count
+        totals += path.totals(patterns[pattern]) * count
+        uses += path.uses(patterns[pattern]) * count
     if spawned is not None:
         more = account(spawned, book, completed_only=completed_only)
         totals += np.array([more[name] for name in COUNTERS], dtype=np.int64)
@@ -105,13 +105,42 @@ def _deciding_rows(book: Book, templates: IntArray, bindings: IntArray) -> IntAr
     return deciding
 
 
-def _bound_roles(book: Book, binding: int) -> npt.NDArray[np.bool_]:
-    """Return which roles a binding binds, shape (roles,). A role of an absent client counts as bound."""
-    (row,), (client,) = rows_of(np.array([binding], dtype=np.int64))
-    own = book.bindings[row]
+def _bound_patterns(
+    book: Book, bindings: IntArray
+) -> tuple[npt.NDArray[np.bool_], IntArray]:
+    """Return the distinct patterns of bound roles, and the number of each binding's pattern.
+
+    A pattern is True for each bound role, and False for the last one, of steps without a role. A role of an
+    absent client counts as bound. The shapes are (patterns, roles + 1) and (bindings,).
+    """
+    roles = book.bindings.shape[1]
+    known: dict[bytes, int] = {}
+    pattern_of = np.empty(len(bindings), dtype=np.int64)
+    # In parts, so that the rows of all roles exist only for some bindings at a time.
+    for first in range(0, len(bindings), _BINDINGS_AT_A_TIME):
+        part = slice(first, first + _BINDINGS_AT_A_TIME)
+        packed = np.packbits(_bound_roles(book, bindings[part]), axis=1)
+        distinct, numbers = np.unique(packed, axis=0, return_inverse=True)
+        known_numbers = np.array(
+            [known.setdefault(row.tobytes(), len(known)) for row in distinct],
+            dtype=np.int64,
+        )
+        pattern_of[part] = known_numbers[numbers.reshape(-1)]
+    patterns = np.zeros((len(known), roles + 1), dtype=bool)
+    for number, row in enumerate(known):
+        bits = np.unpackbits(np.frombuffer(row, dtype=np.uint8), count=roles)
+        patterns[number, :roles] = bits
+    return patterns, pattern_of
+
+
+def _bound_roles(book: Book, bindings: IntArray) -> npt.NDArray[np.bool_]:
+    """Return which roles each binding binds, shape (bindings, roles)."""
+    rows, clients = rows_of(bindings)
+    own = book.bindings[rows]
     bound: npt.NDArray[np.bool_] = own != UNBOUND
-    if client >= 0:
-        bound &= (own != BY_CLIENT) | (book.bindings[client] != UNBOUND)
+    joined = np.flatnonzero(clients >= 0)
+    by_client = own[joined] == BY_CLIENT
+    bound[joined] &= ~by_client | (book.bindings[clients[joined]] != UNBOUND)
     return bound
 
 

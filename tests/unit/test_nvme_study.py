@@ -346,6 +346,7 @@ def test_some_hosts_represent_many_at_the_same_load_per_host(tmp_path):
         "clients": "512",
         "queue_depth_total": "65536",
         "pg_num": "32768",
+        "latency_p99_ms": "10",
     }
     row = load(folder(tmp_path, {**many, "scheme": "rs:6,2"}))[0][0]
     part = part_of(row)
@@ -358,7 +359,15 @@ def test_some_hosts_represent_many_at_the_same_load_per_host(tmp_path):
     # Replicas and small loads are simulated whole.
     for less in ({"scheme": "rep:3"}, {"clients": "64", "queue_depth_total": "512"}):
         assert part_of(load(folder(tmp_path, {**many, **less}))[0][0]).nodes == 64
-    # A step of a fit is a short run, and 16 hosts are enough for it: 64 / 2 / 2.
+    # A part has the rate of the whole, so it is enough for a row that states no tail.
+    row = load(folder(tmp_path, {**many, "scheme": "rep:3", "latency_p99_ms": ""}))
+    assert part_of(row[0][0]).nodes == 16
+    # A step of a fit is a short run, and 4 hosts are enough for it, or as many as the code is wide.
     row = load(folder(tmp_path, {**many, "scheme": "rep:3"}))[0][0]
-    assert part_of(row, rounds=ROUNDS_MIN).nodes == 16
+    assert part_of(row, rounds=ROUNDS_MIN).nodes == 4
     assert part_of(row, rounds=ROUNDS).nodes == 64
+    row = load(folder(tmp_path, {**many, "scheme": "rs:6,2"}))[0][0]
+    assert part_of(row, rounds=ROUNDS_MIN).nodes == 8
+    # So is a cluster that no part of 16 hosts represents.
+    row = load(folder(tmp_path, {**many, "scheme": "rep:3", "nodes": "30"}))[0][0]
+    assert part_of(row, rounds=ROUNDS_MIN).nodes == 30

@@ -1,9 +1,13 @@
 """The repair of a sample is simulated; a whole OSD is its rule of three, and what cannot be is said."""
 
+import numpy as np
 import pytest
 
+from stripesim.models.coding import parse_scheme
+from stripesim.models.placement import OsdWeights
 from stripesim.models.problems import RefusedError
 from stripesim.scenarios.answers.run.execute import run_scenario
+from stripesim.scenarios.cells.placement import up_sets
 from stripesim.scenarios.forms.rebuild import Rebuild, idle_rebuild, measured_rebuild
 from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 from stripesim.sim.observe.audit import collecting_refusals
@@ -140,3 +144,20 @@ def test_a_rebuild_that_the_audit_refuses_is_not_shown():
     with collecting_refusals() as refusals:
         assert refused.accepted().bytes_per_s == 1e9 / 2.0
     assert refusals == ["rebuild of rep:3: Bytes: got 2 B"]
+
+
+def test_a_cluster_is_placed_once_and_no_caller_changes_its_placement():
+    scenario = parse_scenario(TEXT)
+    scheme = parse_scheme("rep:3")
+    placed = up_sets(scenario, scheme)
+    expected = placed.copy()
+
+    placed[:] = -9
+
+    assert (up_sets(scenario, scheme) == expected).all()
+    # Whatever decides about a placement gives another one.
+    fewer = parse_scenario(TEXT.replace("pg_num = 32", "pg_num = 16"))
+    assert len(up_sets(fewer, scheme)) == 16
+    assert up_sets(scenario, parse_scheme("rep:2")).shape == (32, 2)
+    out = OsdWeights(out=(int(expected[0, 0]),))
+    assert not np.isin(up_sets(scenario, scheme, out), out.out).any()

@@ -1,12 +1,14 @@
 """Results of a run: bottleneck, utilisation, Little's law, the window, the fingerprint."""
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.schema.scenario import load_scenario
+from stripesim.sim.ceph import loops
 from stripesim.sim.ceph.clients.workload import Replay, Requests, Synthetic
 from stripesim.sim.run import simulate
 
@@ -214,6 +216,24 @@ def test_the_fingerprint_is_that_of_all_completions_in_order_of_issue(
     times = result.requested.completed_ns
     assert result.sha256 == hashlib.sha256(times.astype("<i8").tobytes()).hexdigest()
     assert (np.diff(result.requested.issued_ns) >= 0).all()
+
+
+@pytest.mark.parametrize("read", [0.0, 0.5])
+def test_requests_planned_at_a_time_change_nothing(
+    models, make_pool, monkeypatch, read
+):
+    # Given three clients with 64 in flight each, planned 64 requests at a time, or 16.
+    three = replace(load(read=read).workload, clients=3, image_stride_bytes=1 << 30)
+    monkeypatch.setattr(loops, "CHUNK", 1)
+
+    def completions():
+        pool = make_pool(models, "rep:3", groups=8)
+        result = simulate(pool, three.start())
+        return result.requested.completed_ns.tolist()
+
+    whole = completions()
+    monkeypatch.setattr(loops, "_FIRST_MAX", 0)
+    assert completions() == whole
 
 
 @pytest.mark.parametrize("engine", ["compiled", "simpy"])
