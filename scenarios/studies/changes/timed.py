@@ -38,8 +38,9 @@ _COLUMNS: Final = (
     "clean_s",
     "group_objects",
 )
-#: Releases whose changes can be simulated.
-_RELEASES: Final = ("16.2.15", "20.2.4")
+#: Releases whose changes can be simulated, and those among them that have mClock's profiles.
+_RELEASES: Final = ("14.2.21", "16.2.15", "18.2.7", "20.2.4")
+_WITH_PROFILES: Final = ("18.2.7", "20.2.4")
 _PROFILES: Final = ("wpq", "high_client_ops", "balanced", "high_recovery_ops")
 _SESSION: Final = "1"
 _STRIPE_UNITS_BYTES: Final = {"replicated": 4096, "classic": 4096, "optimised": 16_384}
@@ -164,10 +165,10 @@ def _check_release(row: CsvRow, release: str, scheme: str, pool_kind: str) -> No
         return
     if is_replicated != (pool_kind == "replicated"):
         row.refuse("pool_kind", f"the kind of a pool of {scheme}")
-    if release == "16.2.15" and pool_kind == "optimised":
-        row.refuse("pool_kind", "replicated or classic with 16.2.15")
-    if release == "16.2.15" and row.words("profile") in _PROFILES[1:]:
-        row.refuse("profile", "wpq with 16.2.15")
+    if release != "20.2.4" and pool_kind == "optimised":
+        row.refuse("pool_kind", f"replicated or classic with {release}")
+    if release not in _WITH_PROFILES and row.words("profile") in _PROFILES[1:]:
+        row.refuse("profile", f"wpq with {release}")
 
 
 def _duration(row: CsvRow, column: str, *, required: bool = True) -> float | None:
