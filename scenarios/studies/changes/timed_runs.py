@@ -72,10 +72,13 @@ def models_for(change: TimedChange) -> Models:
 def recovery_of(change: TimedChange) -> RecoveryModel:
     """Return the limits of the release, with the sync of the log that was counted before the change."""
     pooled = _pooled(change)
-    sync_ns = PARAMETERS.number(f"v{pooled.major}", "recovery.recovery_sync_ns")
+    numbers = {
+        name.removeprefix("recovery."): row["value"]
+        for name, row in PARAMETERS.table(f"v{pooled.major}").items()
+    }
     if change.recovery_sync_ms is not None:
-        sync_ns = change.recovery_sync_ms * 1e6
-    return recovery_model(pooled.generation).given(recovery_sync_ns=round(sync_ns))
+        numbers["recovery_sync_ns"] = round(change.recovery_sync_ms * 1e6)
+    return recovery_model(pooled.generation).given(**numbers)
 
 
 def clean_s(change: TimedChange, engine: str = "compiled") -> float:
