@@ -103,6 +103,7 @@ def test_a_folder_may_have_times_alone(tmp_path):
         ("clean_s", ""),
         ("group_objects", "6;x"),
         ("recovery_sync_ms", "0"),
+        ("log_entries", "0"),
     ],
 )
 def test_a_wrong_cell_is_named_with_its_line(tmp_path, column, text):
@@ -209,6 +210,20 @@ def test_a_session_states_the_sync_that_was_counted_in_it():
     assert recovery_of(change).recovery_sync_ns == 12_500_000
     assert claim_id(change.key) == "timed20:rs:6,3:whole:balanced:drain:2"
     assert {claim.role for claim in claims_of_times([change])} == {"held-out"}
+
+
+def test_a_group_loses_reservations_to_one_that_recovers_by_its_log():
+    """Two OSDs to weight 0 on 18.2.7, three groups of 3 objects: measured 36.0 s, one group waited 30 s."""
+    key = Key("rs:6,3", "trimmed", "balanced", "shrink", "18.2.7", "3")
+    change = TIMED[key][0]
+    assert change.log_entries_count == 3
+    stopped_s = clean_s(change)
+    assert 30 < stopped_s < 40
+    # If all groups are backfilled, none is stopped.
+    assert clean_s(replace(change, log_entries_count=2)) < 20
+    assert clean_s(replace(change, log_entries_count=None)) < 20
+    # Nor is one if a single OSD is out, in which no group waits for several.
+    assert clean_s(TIMED[key._replace(kind="drain")][0]) < 8
 
 
 def test_nautilus_is_simulated_with_the_limits_of_its_own_code():

@@ -84,7 +84,8 @@ class TimedChange:
     stripe_unit_bytes: int
     pool_id: int
     kind: str
-    #: ``whole``: logs hold all writes, so that groups recover by them. ``trimmed``: groups are backfilled
+    #: ``whole``: logs hold all writes, so that groups recover by them. ``trimmed``: groups are backfilled,
+    #: except those of so few objects that a log holds their writes
     log: str
     #: ``wpq``, or mClock's profile
     profile: Literal["wpq"] | Profile
@@ -95,6 +96,9 @@ class TimedChange:
     session: str  #: Changes measured one after another on one machine
     #: Mean sync of the log, counted in that session before the changes [ms], None without
     recovery_sync_ms: float | None
+    #: Entries that a trimmed log held before the change, as ``ceph pg dump`` lists them. None if not noted:
+    #: all groups are then taken to be backfilled
+    log_entries_count: int | None = None
 
     @property
     def key(self) -> Key:
@@ -153,6 +157,7 @@ def _change(row: CsvRow) -> TimedChange:
         group_objects=_counts(row, "group_objects"),
         session=row.words("session") or _SESSION,
         recovery_sync_ms=_duration(row, "recovery_sync_ms", required=False),
+        log_entries_count=row.whole("log_entries", 1, default=0) or None,
     )
 
 

@@ -78,6 +78,9 @@ def recovery_of(change: TimedChange) -> RecoveryModel:
     }
     if change.recovery_sync_ms is not None:
         numbers["recovery_sync_ns"] = round(change.recovery_sync_ms * 1e6)
+    if change.log_entries_count is not None:
+        numbers["log_entries_min_count"] = change.log_entries_count
+        numbers["log_entries_max_count"] = change.log_entries_count
     return recovery_model(pooled.generation).given(**numbers)
 
 
@@ -92,12 +95,14 @@ def clean_s(change: TimedChange, engine: str = "compiled") -> float:
         )
 
     objects = sum(change.group_objects)
+    # The image was written once. A trimmed log of unknown length holds too few writes.
+    is_log_known = change.log == "whole" or change.log_entries_count is not None
     plan = FaultPlan(
         changes=_commands(change),
         up_sets=up_sets,
         image_objects=objects,
         group_objects=change.group_objects,
-        object_writes_count=1 if change.log == "whole" else None,
+        object_writes_count=1 if is_log_known else None,
         model=recovery_of(change),
     )
     # A run needs a client. It reads once.

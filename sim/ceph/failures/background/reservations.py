@@ -3,21 +3,32 @@
 import heapq
 from bisect import bisect_right, insort
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+
+class Grant(NamedTuple):
+    """A reservation that a PG gets, and the PG of lower priority that loses it, if one does."""
+
+    group: int
+    loser: int | None = None
+    is_target: bool = False  # It is one of a target, not of a primary.
 
 
 class Reserver:
     """Grants a number of reservations at a time, by priority, then by the order of requests.
 
-    Deviation: a waiting request of higher priority does not take a granted slot away.
+    A request of higher priority takes the slot of the PG that has the lowest one, and among several of these
+    the lowest number.
 
     References
     ----------
-    Ceph v16.2.15, ``src/common/AsyncReserver.h``.
+    Ceph v16.2.15, ``src/common/AsyncReserver.h`` (``do_queues``, ``preempt_one``).
     """
 
     def __init__(self, slots: int) -> None:
         self._slots = slots
-        self._granted: set[int] = set()
+        # PG → its priority
+        self._granted: dict[int, int] = {}
         self._waiting: list[tuple[int, int, int]] = []
         self._asked_count = 0
 
@@ -26,13 +37,20 @@ class Reserver:
         heapq.heappush(self._waiting, (-priority, self._asked_count, group))
         self._asked_count += 1
 
-    def grant(self) -> int | None:
-        """Grant the next reservation if a slot is free; return the PG that has it."""
-        if not self._waiting or len(self._granted) >= self._slots:
+    def grant(self) -> Grant | None:
+        """Grant the next reservation if a slot is free, or one of lower priority can be taken away."""
+        if not self._waiting:
             return None
+        priority = -self._waiting[0][0]
+        loser = None
+        if len(self._granted) >= self._slots:
+            lowest, loser = min((held, group) for group, held in self._granted.items())
+            if lowest >= priority:
+                return None
+            del self._granted[loser]
         _, _, group = heapq.heappop(self._waiting)
-        self._granted.add(group)
-        return group
+        self._granted[group] = priority
+        return Grant(group, loser)
 
     def holds(self, group: int) -> bool:
         """Return True if a PG has its reservation."""
@@ -40,7 +58,7 @@ class Reserver:
 
     def cancel(self, group: int) -> None:
         """Remove a PG, whether it has its reservation or waits for it."""
-        self._granted.discard(group)
+        self._granted.pop(group, None)
         self._waiting = [entry for entry in self._waiting if entry[2] != group]
         heapq.heapify(self._waiting)
 
@@ -73,8 +91,8 @@ class Reservations:
                 return True
         return False
 
-    def granted(self) -> Iterator[int]:
-        """Grant reservations, and yield the PG of each, until there is none to grant.
+    def granted(self) -> Iterator[Grant]:
+        """Grant reservations, and yield each, until there is none to grant.
 
         Each reserver grants one at a time, in the order of OSDs, those of primaries first.
         """
@@ -82,11 +100,11 @@ class Reservations:
         while self._changed:
             following = bisect_right(self._changed, index)
             index = self._changed[following % len(self._changed)]
-            group = self._reservers[index].grant()
-            if group is None:
+            grant = self._reservers[index].grant()
+            if grant is None:
                 self._changed.remove(index)
             else:
-                yield group
+                yield grant._replace(is_target=index >= self._osds)
 
     def release(self, group: int, lead: int, targets: Sequence[int]) -> None:
         """Release all reservations of a PG, and cancel its requests."""
