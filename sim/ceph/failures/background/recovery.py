@@ -82,7 +82,7 @@ class _Task:
     """The recovery of one PG in its interval.
 
     The operations count against the limits of `lead`, the primary. Reservations are taken in the order of
-    `targets`.
+    `targets`; `to_ask` are those whose turn has not come.
     """
 
     group: Group
@@ -90,6 +90,7 @@ class _Task:
     targets: tuple[int, ...]
     priority: Priority
     items: deque[int]
+    to_ask: deque[int]
     waits_since_ns: int
     waits_for: WaitReason | None = "max_backfills"
     is_reserved: bool = False  # It has, or had, all reservations.
@@ -174,12 +175,14 @@ class RecoveryScheduler:
         targets = joining if group.is_backfilled else members.osds
         copies = group.joining_copies.values()
         missing = set().union(*(copy.missing for copy in copies))
+        ordered = tuple(sorted(targets - {lead}))
         task = _Task(
             group,
             lead,
-            tuple(sorted(targets - {lead})),
+            ordered,
             Priority.of(group),
             items=deque(sorted(missing)),
+            to_ask=deque(ordered),
             waits_since_ns=self._state.now_ns,
         )
         self._tasks[group.number] = task
@@ -300,7 +303,9 @@ class RecoveryScheduler:
             self._refused.append((task.group, task.group.interval))
             self.listener.recovery_refused(task.group)
             return
-        if self._reservations.ask_next(task.number, task.priority, task.targets):
+        if task.to_ask:
+            target = task.to_ask.popleft()
+            self._reservations.ask_target(task.number, task.priority, target)
             return
         if not (task.has_running or self._has_more(task)):
             # No OSD can supply the missing objects.
@@ -345,6 +350,7 @@ class RecoveryScheduler:
         """Request the reservations of a PG that has lost one."""
         if self._tasks.get(task.number) is not task:
             return
+        task.to_ask = deque(task.targets)
         self._reservations.ask_primary(task.number, task.priority, task.lead)
         self._advance()
 

@@ -52,10 +52,6 @@ class Reserver:
         self._granted[group] = priority
         return Grant(group, loser)
 
-    def holds(self, group: int) -> bool:
-        """Return True if a PG has its reservation."""
-        return group in self._granted
-
     def cancel(self, group: int) -> None:
         """Remove a PG, whether it has its reservation or waits for it."""
         self._granted.pop(group, None)
@@ -83,13 +79,9 @@ class Reservations:
         """Request the reservation of a PG's primary."""
         self._ask(lead, group, priority)
 
-    def ask_next(self, group: int, priority: int, targets: Sequence[int]) -> bool:
-        """Request the first missing reservation of a target; return False if none is missing."""
-        for osd in targets:
-            if not self._reservers[self._osds + osd].holds(group):
-                self._ask(self._osds + osd, group, priority)
-                return True
-        return False
+    def ask_target(self, group: int, priority: int, osd: int) -> None:
+        """Request the reservation of a PG at one of its targets."""
+        self._ask(self._osds + osd, group, priority)
 
     def granted(self) -> Iterator[Grant]:
         """Grant reservations, and yield each, until there is none to grant.
