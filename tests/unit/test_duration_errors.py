@@ -66,7 +66,7 @@ def test_intervals_hold_four_of_five_on_the_release_that_gives_them():
 
 
 def test_intervals_hold_fewer_changes_of_older_releases_as_the_pages_say():
-    """On 16.2.15 and 18.2.7 six changes stopped for 30 s, which is not simulated."""
+    """All times outside are of 16.2.15: on a busy machine too short, on a quiet one partly too long."""
     counts = coverage(
         [
             error
@@ -74,7 +74,7 @@ def test_intervals_hold_fewer_changes_of_older_releases_as_the_pages_say():
             if error.role == "calibration" or not error.id.startswith("timed20:")
         ]
     )
-    assert counts["held-out"] == {"rows": 44, "within": 31}
+    assert counts["held-out"] == {"rows": 44, "within": 37}
 
 
 def test_the_file_is_what_the_writer_writes():
