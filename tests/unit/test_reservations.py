@@ -47,11 +47,16 @@ def test_of_equal_priorities_the_lowest_number_loses():
 
 def test_a_grant_says_whether_a_target_gives_it():
     reservations = Reservations(1, osds=3)
-    reservations.ask_primary(1, 100, lead=0)
+    reservations.ask(1, 100, lead=0, targets=[2])
     assert list(reservations.granted()) == [Grant(1)]
-    reservations.ask_target(1, 100, osd=2)
+    assert reservations.ask_next(1)
     assert list(reservations.granted()) == [Grant(1, is_target=True)]
-    reservations.ask_primary(5, 180, lead=1)
+    assert not reservations.ask_next(1)
+    reservations.ask(5, 180, lead=1, targets=[2])
     assert list(reservations.granted()) == [Grant(5)]
-    reservations.ask_target(5, 180, osd=2)
+    assert reservations.ask_next(5)
     assert list(reservations.granted()) == [Grant(5, loser=1, is_target=True)]
+    # A lost reservation is not requested again by itself.
+    assert not reservations.ask_next(1)
+    reservations.release(5, 1, [2])
+    assert list(reservations.granted()) == []

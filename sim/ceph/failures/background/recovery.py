@@ -82,7 +82,7 @@ class _Task:
     """The recovery of one PG in its interval.
 
     The operations count against the limits of `lead`, the primary. Reservations are taken in the order of
-    `targets`; `to_ask` are those whose turn has not come.
+    `targets`.
     """
 
     group: Group
@@ -90,7 +90,6 @@ class _Task:
     targets: tuple[int, ...]
     priority: Priority
     items: deque[int]
-    to_ask: deque[int]
     waits_since_ns: int
     waits_for: WaitReason | None = "max_backfills"
     is_reserved: bool = False  # It has, or had, all reservations.
@@ -175,19 +174,16 @@ class RecoveryScheduler:
         targets = joining if group.is_backfilled else members.osds
         copies = group.joining_copies.values()
         missing = set().union(*(copy.missing for copy in copies))
-        ordered = tuple(sorted(targets - {lead}))
         task = _Task(
             group,
             lead,
-            ordered,
+            tuple(sorted(targets - {lead})),
             Priority.of(group),
             items=deque(sorted(missing)),
-            to_ask=deque(ordered),
             waits_since_ns=self._state.now_ns,
         )
         self._tasks[group.number] = task
-        self._reservations.ask_primary(group.number, task.priority, lead)
-        self._advance()
+        self._ask(task)
 
     def cancel(self, group: Group) -> bool:
         """Cancel a PG's recovery; return True if the engine has to cut off operations."""
@@ -282,6 +278,11 @@ class RecoveryScheduler:
 
     # Reservations.
 
+    def _ask(self, task: _Task) -> None:
+        """Request the reservations of a PG."""
+        self._reservations.ask(task.number, task.priority, task.lead, task.targets)
+        self._advance()
+
     def _advance(self) -> None:
         """Grant the reservations that can be granted, then start the operations that may start."""
         for grant in self._reservations.granted():
@@ -303,9 +304,7 @@ class RecoveryScheduler:
             self._refused.append((task.group, task.group.interval))
             self.listener.recovery_refused(task.group)
             return
-        if task.to_ask:
-            target = task.to_ask.popleft()
-            self._reservations.ask_target(task.number, task.priority, target)
+        if self._reservations.ask_next(task.number):
             return
         if not (task.has_running or self._has_more(task)):
             # No OSD can supply the missing objects.
@@ -350,9 +349,7 @@ class RecoveryScheduler:
         """Request the reservations of a PG that has lost one."""
         if self._tasks.get(task.number) is not task:
             return
-        task.to_ask = deque(task.targets)
-        self._reservations.ask_primary(task.number, task.priority, task.lead)
-        self._advance()
+        self._ask(task)
 
     def _has_room(self, task: _Task) -> bool:
         """Return True if every target has room for its missing shards."""

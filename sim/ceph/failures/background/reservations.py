@@ -2,6 +2,7 @@
 
 import heapq
 from bisect import bisect_right, insort
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -59,6 +60,13 @@ class Reserver:
         heapq.heapify(self._waiting)
 
 
+class _Request(NamedTuple):
+    """The reservations that a PG wants: its priority, and the targets whose turn has not come."""
+
+    priority: int
+    targets: deque[int]
+
+
 class Reservations:
     """The reservations of all OSDs: a PG needs its primary's first, then each target's in order.
 
@@ -72,16 +80,26 @@ class Reservations:
         # Those of primaries, by OSD, then those of targets.
         self._reservers = [Reserver(slots) for _ in range(2 * osds)]
         self._osds = osds
+        self._requests: dict[int, _Request] = {}
         # Reservers with a request or a cancellation since they last had nothing to grant, ascending.
         self._changed: list[int] = []
 
-    def ask_primary(self, group: int, priority: int, lead: int) -> None:
-        """Request the reservation of a PG's primary."""
+    def ask(self, group: int, priority: int, lead: int, targets: Sequence[int]) -> None:
+        """Request the reservation of a PG's primary. Those of its targets follow one by one."""
+        self._requests[group] = _Request(priority, deque(targets))
         self._ask(lead, group, priority)
 
-    def ask_target(self, group: int, priority: int, osd: int) -> None:
-        """Request the reservation of a PG at one of its targets."""
-        self._ask(self._osds + osd, group, priority)
+    def ask_next(self, group: int) -> bool:
+        """Request the next reservation of a PG's targets; return False if it has requested all.
+
+        One that is taken away meanwhile is not requested again.
+        """
+        request = self._requests[group]
+        if not request.targets:
+            return False
+        osd = request.targets.popleft()
+        self._ask(self._osds + osd, group, request.priority)
+        return True
 
     def granted(self) -> Iterator[Grant]:
         """Grant reservations, and yield each, until there is none to grant.
@@ -100,6 +118,7 @@ class Reservations:
 
     def release(self, group: int, lead: int, targets: Sequence[int]) -> None:
         """Release all reservations of a PG, and cancel its requests."""
+        self._requests.pop(group, None)
         for index in (lead, *(self._osds + osd for osd in targets)):
             self._reservers[index].cancel(group)
             self._note_change(index)
