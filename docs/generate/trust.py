@@ -113,7 +113,7 @@ SYSTEMS = {
     "durability": "mlec-sim and formulas",
     "recovery": "Ceph 16 to 18 under schedulers",
     "nvme": "Ceph 16 to 20 on NVMe",
-    "changes": "Ceph 16.2 and 20.2",
+    "changes": "Ceph 14.2 to 20.2",
     "s3": "Ceph RGW",
     "cores": "Ceph 16.2 on NVMe, pinned OSDs",
 }

@@ -103,6 +103,7 @@ def test_a_folder_may_have_times_alone(tmp_path):
         ("clean_s", ""),
         ("group_objects", "6;x"),
         ("recovery_sync_ms", "0"),
+        ("log_entries", "0"),
     ],
 )
 def test_a_wrong_cell_is_named_with_its_line(tmp_path, column, text):
@@ -114,6 +115,32 @@ def test_a_wrong_cell_is_named_with_its_line(tmp_path, column, text):
         writer.writerow({**row, column: text})
     with pytest.raises(
         ValueError, match=rf"^timed\.csv:2: {column}: got '{text}', wanted "
+    ):
+        load_timed(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("release", "column", "text"),
+    [
+        ("14.2.21", "profile", "balanced"),
+        ("16.2.15", "profile", "high_recovery_ops"),
+        ("18.2.7", "pool_kind", "optimised"),
+    ],
+)
+def test_what_a_release_has_not_is_refused(tmp_path, release, column, text):
+    """mClock became the default with 17, and optimised pools came with 20."""
+    with (study_folder("changes") / "data" / FILE).open(encoding="utf-8") as shipped:
+        rows = [
+            row
+            for row in csv.DictReader(shipped)
+            if row["release"] == release and row["scheme"] == "rs:6,3"
+        ]
+    with (tmp_path / FILE).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerow({**rows[0], column: text})
+    with pytest.raises(
+        ValueError, match=rf"^timed\.csv:2: {column}: got '{text}', wanted .*{release}"
     ):
         load_timed(tmp_path)
 
@@ -140,9 +167,9 @@ def test_roles_of_times_are_those_fixed_before_they_were_compared():
     roles = Counter((claim.scheme, claim.role) for claim in claims)
     assert roles == {
         ("rep:3", "calibration"): 5,
-        ("rep:3", "held-out"): 11,
+        ("rep:3", "held-out"): 23,
         ("rs:6,3", "calibration"): 3,
-        ("rs:6,3", "held-out"): 25,
+        ("rs:6,3", "held-out"): 49,
         ("rs:4,2", "held-out"): 8,
     }
     assert {claim.tolerance for claim in claims} == {0.3}
@@ -183,3 +210,30 @@ def test_a_session_states_the_sync_that_was_counted_in_it():
     assert recovery_of(change).recovery_sync_ns == 12_500_000
     assert claim_id(change.key) == "timed20:rs:6,3:whole:balanced:drain:2"
     assert {claim.role for claim in claims_of_times([change])} == {"held-out"}
+
+
+def test_a_group_loses_reservations_to_one_that_recovers_by_its_log():
+    """Two OSDs to weight 0 on 18.2.7, three groups of 3 objects: measured 36.0 s, one group waited 30 s."""
+    key = Key("rs:6,3", "trimmed", "balanced", "shrink", "18.2.7", "3")
+    change = TIMED[key][0]
+    assert change.log_entries_count == 3
+    stopped_s = clean_s(change)
+    assert 30 < stopped_s < 40
+    # If all groups are backfilled, none is stopped.
+    assert clean_s(replace(change, log_entries_count=2)) < 20
+    assert clean_s(replace(change, log_entries_count=None)) < 20
+    # Nor is one if a single OSD is out, in which no group waits for several.
+    assert clean_s(TIMED[key._replace(kind="drain")][0]) < 8
+
+
+def test_nautilus_is_simulated_with_the_limits_of_its_own_code():
+    """Ceph 14.2.21: osd_recovery_max_active 3, osd_max_pg_log_entries 3000, no read leases."""
+    key = Key("rs:6,3", "whole", "wpq", "drain", "14.2.21", "3")
+    nautilus = recovery_of(TIMED[key][0])
+    pacific = recovery_of(TIMED[key._replace(release="16.2.15")][0])
+    assert nautilus.recovery_max_active_count == 3
+    assert nautilus.log_lengths(20) == (3000, 3000)
+    assert nautilus.read_lease_ns == 0
+    assert pacific.recovery_max_active_count == 10
+    assert pacific.log_lengths(20) == (10_000, 10_000)
+    assert pacific.read_lease_ns == 16_000_000_000

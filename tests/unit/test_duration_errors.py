@@ -49,11 +49,32 @@ def test_a_calibration_row_does_not_decide_its_own_interval():
     assert counts["calibration"] == {"rows": 4, "within": 3}
 
 
-def test_the_errors_that_ship_are_those_of_all_timed_changes_and_hold_four_of_five():
+def test_the_errors_that_ship_are_those_of_all_timed_changes():
     claims = {claim.id: claim.role for claim in claims_of_times(load_timed())}
     assert {error.id: error.role for error in duration_errors()} == claims
-    counts = coverage(duration_errors())["held-out"]
+
+
+def test_intervals_hold_four_of_five_on_the_release_that_gives_them():
+    """All calibration changes are of 20.2.4."""
+    newest = [error for error in duration_errors() if error.id.startswith("timed20:")]
+    roles = [error.role for error in duration_errors()]
+    assert [error.role for error in newest].count("calibration") == roles.count(
+        "calibration"
+    )
+    counts = coverage(newest)["held-out"]
     assert counts["within"] / counts["rows"] >= 0.8
+
+
+def test_intervals_hold_fewer_changes_of_older_releases_as_the_pages_say():
+    """All times outside are of 16.2.15: on a busy machine too short, on a quiet one partly too long."""
+    counts = coverage(
+        [
+            error
+            for error in duration_errors()
+            if error.role == "calibration" or not error.id.startswith("timed20:")
+        ]
+    )
+    assert counts["held-out"] == {"rows": 44, "within": 37}
 
 
 def test_the_file_is_what_the_writer_writes():

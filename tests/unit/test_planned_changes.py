@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from stripesim.models.coding import parse_scheme
-from stripesim.models.generations import recovery_model
+from stripesim.models.generations import generation, recovery_model
 from stripesim.models.placement import OsdWeights
 from stripesim.models.recovery import SECOND_NS
 from stripesim.sim.ceph.clients.workload import Synthetic
@@ -20,7 +20,7 @@ from stripesim.sim.ceph.failures import (
 from stripesim.sim.ceph.failures.cluster_map import MapChange
 from stripesim.sim.ceph.failures.groups import Group
 from stripesim.sim.ceph.paths.repair import move_path
-from stripesim.sim.ceph.qos.op_queue import BEST_EFFORT, mclock
+from stripesim.sim.ceph.qos.op_queue import BEST_EFFORT, RECOVERY, mclock
 from stripesim.sim.run import simulate
 
 MIB = 1 << 20
@@ -325,16 +325,36 @@ def test_a_lost_shard_is_recovery_and_a_moved_one_best_effort():
     assert not group.is_misplaced(7, everywhere - {1})
 
 
+@pytest.mark.parametrize("is_optimised", [True, False])
 def test_the_start_of_a_move_costs_the_object_and_its_messages_the_shard(
-    models, make_context
+    models, make_context, is_optimised
 ):
+    release = generation("tentacle")
+    ec = release.ec if is_optimised else release.classic_ec
     queue = mclock("tentacle", "balanced", queues=8)
-    context = make_context(replace(models, op_queue=queue), "rs:2,1").moving
+    context = make_context(replace(models, op_queue=queue, ec=ec), "rs:2,1").moving
     path = move_path(context, moves=[(1, 2)], sizes_bytes=[2 * MIB])
-    costs = path.dynamics.costs[path.dynamics.classes == BEST_EFFORT].tolist()
+
+    def costs(number):
+        return sorted(path.dynamics.costs[path.dynamics.classes == number].tolist())
+
     # Shards of 2 MiB make an object of 4 MiB. The reply to the push costs an operation: 1200 MiB/s for
     # 21,500 operations per second are 58,525 bytes each. Reads are immediate.
-    assert sorted(costs) == [58_525, 2 * MIB, 4 * MIB]
+    start, messages = [4 * MIB], [58_525, 2 * MIB]
+    if is_optimised:
+        assert costs(BEST_EFFORT) == messages + start
+        assert costs(RECOVERY) == []
+    else:
+        # The primary pushes with the priority of the reply to its read, 127: it counts as recovery.
+        assert costs(BEST_EFFORT) == start
+        assert costs(RECOVERY) == messages
+
+
+def test_a_move_of_a_copy_is_best_effort_with_its_messages(models, make_context):
+    queue = mclock("reef", "balanced", queues=8)
+    context = make_context(replace(models, op_queue=queue), "rep:3").moving
+    path = move_path(context, moves=[(0, 2)], sizes_bytes=[4 * MIB])
+    assert RECOVERY not in path.dynamics.classes
 
 
 def test_norebalance_holds_backfills_of_data_that_only_moves(models, make_pool):

@@ -89,10 +89,10 @@ def backfill_spans(
     spans = [(0.0, 0.0)] * len(backfills)
     now_s = 0.0
     for number, backfill in enumerate(backfills):
-        reservations.ask_primary(number, 0, backfill.lead)
+        reservations.ask(number, 0, backfill.lead, backfill.targets)
     while True:
-        for number in reservations.granted():
-            if not reservations.ask_next(number, 0, backfills[number].targets):
+        for number, *_ in reservations.granted():
+            if not reservations.ask_next(number):
                 end_s = now_s + times_s[number]
                 spans[number] = (now_s, end_s)
                 heapq.heappush(running, (end_s, number))

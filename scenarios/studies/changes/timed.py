@@ -38,8 +38,9 @@ _COLUMNS: Final = (
     "clean_s",
     "group_objects",
 )
-#: Releases whose changes can be simulated.
-_RELEASES: Final = ("16.2.15", "20.2.4")
+#: Releases whose changes can be simulated, and those among them that have mClock's profiles.
+_RELEASES: Final = ("14.2.21", "16.2.15", "18.2.7", "20.2.4")
+_WITH_PROFILES: Final = ("18.2.7", "20.2.4")
 _PROFILES: Final = ("wpq", "high_client_ops", "balanced", "high_recovery_ops")
 _SESSION: Final = "1"
 _STRIPE_UNITS_BYTES: Final = {"replicated": 4096, "classic": 4096, "optimised": 16_384}
@@ -83,7 +84,8 @@ class TimedChange:
     stripe_unit_bytes: int
     pool_id: int
     kind: str
-    #: ``whole``: logs hold all writes, so that groups recover by them. ``trimmed``: groups are backfilled
+    #: ``whole``: logs hold all writes, so that groups recover by them. ``trimmed``: groups are backfilled,
+    #: except those of so few objects that a log holds their writes
     log: str
     #: ``wpq``, or mClock's profile
     profile: Literal["wpq"] | Profile
@@ -94,6 +96,9 @@ class TimedChange:
     session: str  #: Changes measured one after another on one machine
     #: Mean sync of the log, counted in that session before the changes [ms], None without
     recovery_sync_ms: float | None
+    #: Entries that a trimmed log held before the change, as ``ceph pg dump`` lists them. None if not noted:
+    #: all groups are then taken to be backfilled
+    log_entries_count: int | None = None
 
     @property
     def key(self) -> Key:
@@ -152,6 +157,7 @@ def _change(row: CsvRow) -> TimedChange:
         group_objects=_counts(row, "group_objects"),
         session=row.words("session") or _SESSION,
         recovery_sync_ms=_duration(row, "recovery_sync_ms", required=False),
+        log_entries_count=row.whole("log_entries", 1, default=0) or None,
     )
 
 
@@ -164,10 +170,10 @@ def _check_release(row: CsvRow, release: str, scheme: str, pool_kind: str) -> No
         return
     if is_replicated != (pool_kind == "replicated"):
         row.refuse("pool_kind", f"the kind of a pool of {scheme}")
-    if release == "16.2.15" and pool_kind == "optimised":
-        row.refuse("pool_kind", "replicated or classic with 16.2.15")
-    if release == "16.2.15" and row.words("profile") in _PROFILES[1:]:
-        row.refuse("profile", "wpq with 16.2.15")
+    if release != "20.2.4" and pool_kind == "optimised":
+        row.refuse("pool_kind", f"replicated or classic with {release}")
+    if release not in _WITH_PROFILES and row.words("profile") in _PROFILES[1:]:
+        row.refuse("profile", f"wpq with {release}")
 
 
 def _duration(row: CsvRow, column: str, *, required: bool = True) -> float | None:

@@ -72,10 +72,16 @@ def models_for(change: TimedChange) -> Models:
 def recovery_of(change: TimedChange) -> RecoveryModel:
     """Return the limits of the release, with the sync of the log that was counted before the change."""
     pooled = _pooled(change)
-    sync_ns = PARAMETERS.number(f"v{pooled.major}", "recovery.recovery_sync_ns")
+    numbers = {
+        name.removeprefix("recovery."): row["value"]
+        for name, row in PARAMETERS.table(f"v{pooled.major}").items()
+    }
     if change.recovery_sync_ms is not None:
-        sync_ns = change.recovery_sync_ms * 1e6
-    return recovery_model(pooled.generation).given(recovery_sync_ns=round(sync_ns))
+        numbers["recovery_sync_ns"] = round(change.recovery_sync_ms * 1e6)
+    if change.log_entries_count is not None:
+        numbers["log_entries_min_count"] = change.log_entries_count
+        numbers["log_entries_max_count"] = change.log_entries_count
+    return recovery_model(pooled.generation).given(**numbers)
 
 
 def clean_s(change: TimedChange, engine: str = "compiled") -> float:
@@ -89,12 +95,14 @@ def clean_s(change: TimedChange, engine: str = "compiled") -> float:
         )
 
     objects = sum(change.group_objects)
+    # The image was written once. A trimmed log of unknown length holds too few writes.
+    is_log_known = change.log == "whole" or change.log_entries_count is not None
     plan = FaultPlan(
         changes=_commands(change),
         up_sets=up_sets,
         image_objects=objects,
         group_objects=change.group_objects,
-        object_writes_count=1 if change.log == "whole" else None,
+        object_writes_count=1 if is_log_known else None,
         model=recovery_of(change),
     )
     # A run needs a client. It reads once.

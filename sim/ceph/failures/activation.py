@@ -176,6 +176,11 @@ class Activation:
         if self._serves_clients(group):
             self._state.enter(group, State.BACKFILL_TOOFULL)
 
+    def recovery_preempted(self, group: Group) -> None:
+        """Mark a PG that waits for its reservations again."""
+        if self._serves_clients(group):
+            self._state.enter(group, self._next_state(group, is_readable=True))
+
     def _show(self, group: Group, members: ServingOsds, item: int | None) -> None:
         """Direct clients to the members that serve a PG, or one object of it."""
         assert members.primary is not None

@@ -58,6 +58,9 @@ class RecoveryListener(Protocol):
     def recovery_refused(self, group: Group) -> None:
         """Process the rejection of a PG by a target without room."""
 
+    def recovery_preempted(self, group: Group) -> None:
+        """Process the pause of a PG that has lost a reservation to one of higher priority."""
+
 
 class RecoveryRound(NamedTuple):
     """One round of an operation, as issued to the engine."""
@@ -89,6 +92,7 @@ class _Task:
     items: deque[int]
     waits_since_ns: int
     waits_for: WaitReason | None = "max_backfills"
+    is_reserved: bool = False  # It has, or had, all reservations.
     queued: deque[Operation] = field(default_factory=deque)
     starting: list[_RunningOperation] = field(default_factory=list)
     in_flight: set[int] = field(default_factory=set)
@@ -179,8 +183,7 @@ class RecoveryScheduler:
             waits_since_ns=self._state.now_ns,
         )
         self._tasks[group.number] = task
-        self._reservations.ask_primary(group.number, task.priority, lead)
-        self._advance()
+        self._ask(task)
 
     def cancel(self, group: Group) -> bool:
         """Cancel a PG's recovery; return True if the engine has to cut off operations."""
@@ -275,10 +278,17 @@ class RecoveryScheduler:
 
     # Reservations.
 
+    def _ask(self, task: _Task) -> None:
+        """Request the reservations of a PG."""
+        self._reservations.ask(task.number, task.priority, task.lead, task.targets)
+        self._advance()
+
     def _advance(self) -> None:
         """Grant the reservations that can be granted, then start the operations that may start."""
-        for number in self._reservations.granted():
-            self._reserved(self._tasks[number])
+        for grant in self._reservations.granted():
+            if grant.loser is not None:
+                self._preempted(self._tasks[grant.loser], is_target=grant.is_target)
+            self._reserved(self._tasks[grant.group])
         osds = self._recovering_osds
         if not self._state.model.recovery_sleep_ns:
             # Only a pause lets an OSD start more without a change of its queue.
@@ -294,19 +304,52 @@ class RecoveryScheduler:
             self._refused.append((task.group, task.group.interval))
             self.listener.recovery_refused(task.group)
             return
-        if self._reservations.ask_next(task.number, task.priority, task.targets):
+        if self._reservations.ask_next(task.number):
             return
-        if not self._has_more(task):
+        if not (task.has_running or self._has_more(task)):
             # No OSD can supply the missing objects.
             self._end(task)
             interval = task.group.interval
             self._state.clock.after(0, self._finish_idle, task.group, interval)
             return
+        task.is_reserved = True
         self._queues[task.lead].groups.append(task.number)
         self._changed_osds.add(task.lead)
         self._recovering_osds.add(task.lead)
         self._wait_for(task, "max_active")
         self.listener.recovery_started(task.group)
+
+    def _preempted(self, task: _Task, *, is_target: bool) -> None:
+        """Process the loss of a reservation to a PG of higher priority.
+
+        A PG that recovers releases its reservations and asks for them again. Operations in progress end. One
+        that is to be backfilled and waits for a further target asks again after
+        ``osd_backfill_retry_interval``. Any other does not notice the loss.
+
+        References
+        ----------
+        Ceph v16.2.15, ``src/osd/PeeringState.cc`` (``Backfilling`` and ``WaitRemoteBackfillReserved`` with
+        ``RemoteReservationRevoked``, ``Backfilling`` with ``DeferBackfill``, ``Recovering`` with
+        ``DeferRecovery``; ``Active`` discards these events).
+        """
+        pause_ns = 0
+        if task.number in self._queues[task.lead].groups:
+            self._leave_queue(task)
+            task.is_reserved = False
+            self.listener.recovery_preempted(task.group)
+        elif is_target and task.group.is_backfilled and not task.is_reserved:
+            pause_ns = self._state.model.backfill_retry_ns
+        else:
+            return
+        self._reservations.release(task.number, task.lead, task.targets)
+        self._wait_for(task, "max_backfills")
+        self._state.clock.after(pause_ns, self._ask_again, task)
+
+    def _ask_again(self, task: _Task) -> None:
+        """Request the reservations of a PG that has lost one."""
+        if self._tasks.get(task.number) is not task:
+            return
+        self._ask(task)
 
     def _has_room(self, task: _Task) -> bool:
         """Return True if every target has room for its missing shards."""

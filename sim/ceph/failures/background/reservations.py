@@ -2,22 +2,34 @@
 
 import heapq
 from bisect import bisect_right, insort
+from collections import deque
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+
+class Grant(NamedTuple):
+    """A reservation that a PG gets, and the PG of lower priority that loses it, if one does."""
+
+    group: int
+    loser: int | None = None
+    is_target: bool = False  # It is one of a target, not of a primary.
 
 
 class Reserver:
     """Grants a number of reservations at a time, by priority, then by the order of requests.
 
-    Deviation: a waiting request of higher priority does not take a granted slot away.
+    A request of higher priority takes the slot of the PG that has the lowest one, and among several of these
+    the lowest number.
 
     References
     ----------
-    Ceph v16.2.15, ``src/common/AsyncReserver.h``.
+    Ceph v16.2.15, ``src/common/AsyncReserver.h`` (``do_queues``, ``preempt_one``).
     """
 
     def __init__(self, slots: int) -> None:
         self._slots = slots
-        self._granted: set[int] = set()
+        # PG → its priority
+        self._granted: dict[int, int] = {}
         self._waiting: list[tuple[int, int, int]] = []
         self._asked_count = 0
 
@@ -26,23 +38,33 @@ class Reserver:
         heapq.heappush(self._waiting, (-priority, self._asked_count, group))
         self._asked_count += 1
 
-    def grant(self) -> int | None:
-        """Grant the next reservation if a slot is free; return the PG that has it."""
-        if not self._waiting or len(self._granted) >= self._slots:
+    def grant(self) -> Grant | None:
+        """Grant the next reservation if a slot is free, or one of lower priority can be taken away."""
+        if not self._waiting:
             return None
+        priority = -self._waiting[0][0]
+        loser = None
+        if len(self._granted) >= self._slots:
+            lowest, loser = min((held, group) for group, held in self._granted.items())
+            if lowest >= priority:
+                return None
+            del self._granted[loser]
         _, _, group = heapq.heappop(self._waiting)
-        self._granted.add(group)
-        return group
-
-    def holds(self, group: int) -> bool:
-        """Return True if a PG has its reservation."""
-        return group in self._granted
+        self._granted[group] = priority
+        return Grant(group, loser)
 
     def cancel(self, group: int) -> None:
         """Remove a PG, whether it has its reservation or waits for it."""
-        self._granted.discard(group)
+        self._granted.pop(group, None)
         self._waiting = [entry for entry in self._waiting if entry[2] != group]
         heapq.heapify(self._waiting)
+
+
+class _Request(NamedTuple):
+    """The reservations that a PG wants: its priority, and the targets whose turn has not come."""
+
+    priority: int
+    targets: deque[int]
 
 
 class Reservations:
@@ -58,23 +80,29 @@ class Reservations:
         # Those of primaries, by OSD, then those of targets.
         self._reservers = [Reserver(slots) for _ in range(2 * osds)]
         self._osds = osds
+        self._requests: dict[int, _Request] = {}
         # Reservers with a request or a cancellation since they last had nothing to grant, ascending.
         self._changed: list[int] = []
 
-    def ask_primary(self, group: int, priority: int, lead: int) -> None:
-        """Request the reservation of a PG's primary."""
+    def ask(self, group: int, priority: int, lead: int, targets: Sequence[int]) -> None:
+        """Request the reservation of a PG's primary. Those of its targets follow one by one."""
+        self._requests[group] = _Request(priority, deque(targets))
         self._ask(lead, group, priority)
 
-    def ask_next(self, group: int, priority: int, targets: Sequence[int]) -> bool:
-        """Request the first missing reservation of a target; return False if none is missing."""
-        for osd in targets:
-            if not self._reservers[self._osds + osd].holds(group):
-                self._ask(self._osds + osd, group, priority)
-                return True
-        return False
+    def ask_next(self, group: int) -> bool:
+        """Request the next reservation of a PG's targets; return False if it has requested all.
 
-    def granted(self) -> Iterator[int]:
-        """Grant reservations, and yield the PG of each, until there is none to grant.
+        One that is taken away meanwhile is not requested again.
+        """
+        request = self._requests[group]
+        if not request.targets:
+            return False
+        osd = request.targets.popleft()
+        self._ask(self._osds + osd, group, request.priority)
+        return True
+
+    def granted(self) -> Iterator[Grant]:
+        """Grant reservations, and yield each, until there is none to grant.
 
         Each reserver grants one at a time, in the order of OSDs, those of primaries first.
         """
@@ -82,14 +110,15 @@ class Reservations:
         while self._changed:
             following = bisect_right(self._changed, index)
             index = self._changed[following % len(self._changed)]
-            group = self._reservers[index].grant()
-            if group is None:
+            grant = self._reservers[index].grant()
+            if grant is None:
                 self._changed.remove(index)
             else:
-                yield group
+                yield grant._replace(is_target=index >= self._osds)
 
     def release(self, group: int, lead: int, targets: Sequence[int]) -> None:
         """Release all reservations of a PG, and cancel its requests."""
+        self._requests.pop(group, None)
         for index in (lead, *(self._osds + osd for osd in targets)):
             self._reservers[index].cancel(group)
             self._note_change(index)

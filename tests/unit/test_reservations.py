@@ -1,0 +1,62 @@
+"""Reservations: by priority, then by the order of requests, and taken away by a higher priority."""
+
+from stripesim.sim.ceph.failures.background.reservations import (
+    Grant,
+    Reservations,
+    Reserver,
+)
+
+
+def test_slots_are_granted_by_priority_then_in_order():
+    reserver = Reserver(1)
+    for group, priority in ((7, 100), (3, 100), (5, 140)):
+        reserver.ask(group, priority)
+    assert reserver.grant() == Grant(5)
+    assert reserver.grant() is None
+    reserver.cancel(5)
+    assert reserver.grant() == Grant(7)
+
+
+def test_a_higher_priority_takes_the_slot_of_the_lowest():
+    # Given two slots of different priorities
+    reserver = Reserver(2)
+    reserver.ask(9, 140)
+    reserver.ask(4, 100)
+    assert [reserver.grant(), reserver.grant()] == [Grant(9), Grant(4)]
+    # When one of the priority of a holder asks, then it waits
+    reserver.ask(1, 100)
+    assert reserver.grant() is None
+    # and one of a higher priority gets the slot of the lowest.
+    reserver.ask(2, 180)
+    assert reserver.grant() == Grant(2, loser=4)
+    reserver.ask(6, 180)
+    assert reserver.grant() == Grant(6, loser=9)
+    # Nobody is left to lose one.
+    reserver.ask(8, 180)
+    assert reserver.grant() is None
+
+
+def test_of_equal_priorities_the_lowest_number_loses():
+    reserver = Reserver(2)
+    for group in (8, 3):
+        reserver.ask(group, 100)
+        reserver.grant()
+    reserver.ask(9, 180)
+    assert reserver.grant() == Grant(9, loser=3)
+
+
+def test_a_grant_says_whether_a_target_gives_it():
+    reservations = Reservations(1, osds=3)
+    reservations.ask(1, 100, lead=0, targets=[2])
+    assert list(reservations.granted()) == [Grant(1)]
+    assert reservations.ask_next(1)
+    assert list(reservations.granted()) == [Grant(1, is_target=True)]
+    assert not reservations.ask_next(1)
+    reservations.ask(5, 180, lead=1, targets=[2])
+    assert list(reservations.granted()) == [Grant(5)]
+    assert reservations.ask_next(5)
+    assert list(reservations.granted()) == [Grant(5, loser=1, is_target=True)]
+    # A lost reservation is not requested again by itself.
+    assert not reservations.ask_next(1)
+    reservations.release(5, 1, [2])
+    assert list(reservations.granted()) == []
