@@ -17,6 +17,7 @@ from stripesim.models.coding import parse_scheme
 from stripesim.models.documents import canonical_json
 from stripesim.models.kernel.cost import KernelModel
 from stripesim.models.problems import first_problem
+from stripesim.scenarios.cells.build import throttle_within_reach
 from stripesim.scenarios.cells.files import file_sha256
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import row_of, run_cell
@@ -24,11 +25,14 @@ from stripesim.scenarios.schema.keys import (
     Cell,
     ClientSpec,
     ClusterSpec,
+    DegradedSpec,
+    LoadSpec,
     WorkloadSpec,
     names_file,
 )
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.ceph.planner import CompiledGraphs
 from stripesim.sim.observe.window import unsteady_reason
 
 #: Source files that affect rows. Readers of parameter sets and kernel tables are left out, since the task's
@@ -216,8 +220,14 @@ def run_task(task: SweepTask) -> dict[str, Any]:
         raise ValueError(
             f"worker: got {names} with other content, wanted the files that the sweep was planned with"
         )
+    models = _models(key)
     result = run_cell(
-        task.scenario, task.cell, task.engine, _models(key), unchecked=True
+        task.scenario,
+        task.cell,
+        task.engine,
+        models,
+        unchecked=True,
+        compiled=_graphs_of(task.scenario, key, models),
     )
     reason = unsteady_reason(
         result.requested.issued_ns - result.requested.ages_ns,
@@ -296,6 +306,7 @@ def forget_models() -> None:
     _models.cache_clear()
     _models_sha256.cache_clear()
     _kernel_texts.clear()
+    _graphs.cache_clear()
 
 
 class _ModelsKey(NamedTuple):
@@ -353,6 +364,45 @@ def _models_sha256(key: _ModelsKey) -> str:
     text = canonical_json(parameters)
     kernel = _kernel_text(models.kernel)
     return hashlib.sha256(f"{text}\n{kernel}".encode()).hexdigest()
+
+
+class _GraphsKey(NamedTuple):
+    """All that the op graphs of a scenario's requests depend on: its pool and its images."""
+
+    models: _ModelsKey
+    has_throttle: bool
+    degraded: DegradedSpec | None
+    workload: WorkloadSpec
+    workloads: tuple[LoadSpec, ...]
+
+
+def _graphs_of(
+    scenario: Scenario, key: _ModelsKey, models: Models
+) -> CompiledGraphs | None:
+    """Return the op graphs that earlier tasks have built and that this one need not build again.
+
+    Points that differ in queue depth, number of requests or seed have the same graphs. In runs with changes,
+    few requests would have them in common.
+    """
+    if scenario.changes_during_run:
+        return None
+    throttle = throttle_within_reach(scenario, models)
+    any_amount = scenario.workload.replaced(queue_depth=1, requests=None)
+    return _graphs(
+        _GraphsKey(
+            key,
+            throttle is not None,
+            scenario.degraded,
+            any_amount,
+            scenario.workloads,
+        )
+    )
+
+
+@lru_cache(maxsize=64)
+def _graphs(key: _GraphsKey) -> CompiledGraphs:
+    """Return the op graphs of a pool, to which its runs add theirs."""
+    return {}
 
 
 #: A kernel table and its text, by the identity of the table. Models share the tables that ship.
