@@ -5,7 +5,7 @@ A task has a name that covers all inputs of its row, so that rows can be reused.
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -106,9 +106,9 @@ class CompletedBatch(NamedTuple):
     reasons: list[str | None]
     duration_s: float  # Processor time of the longest task.
 
-    def outcomes(self, batch: Batch) -> Iterator[EndedTask]:
-        """Yield the outcome of each task of the batch."""
-        return map(EndedTask, batch, self.rows, self.reasons)
+    def outcomes(self, batch: Batch) -> list[EndedTask]:
+        """Return the outcome of each task of the batch."""
+        return list(map(EndedTask, batch, self.rows, self.reasons))
 
 
 class Batches:
@@ -255,6 +255,20 @@ def attempt(task: SweepTask) -> EndedTask:
     except Exception as error:
         # A bug in one cell must not lose the rows of the others.
         return EndedTask(task, None, f"{type(error).__name__}: {first_problem(error)}")
+
+
+def attempt_all(tasks: Iterable[SweepTask]) -> Iterator[list[EndedTask]]:
+    """Run tasks one after another, and yield those of each tenth of a second together."""
+    ended = []
+    start_s = thread_time()
+    for task in tasks:
+        ended.append(attempt(task))
+        if thread_time() - start_s >= _BATCH_S:
+            yield ended
+            ended = []
+            start_s = thread_time()
+    if ended:
+        yield ended
 
 
 def attempt_batch(batch: Batch) -> CompletedBatch:

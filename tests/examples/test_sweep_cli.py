@@ -262,7 +262,7 @@ def test_a_damaged_row_is_run_again(tiny: Path, tmp_path: Path) -> None:
     victim = sorted((out / "parts").glob("*.parquet"))[0]
     victim.write_bytes(victim.read_bytes()[:-9])
     again = sweep(tiny, "--jobs", "1", "--out", str(out), "--resume")
-    assert "1 damaged rows" in again["stderr"]
+    assert "1 damaged files" in again["stderr"]
     assert again["provenance"]["sweep"]["executed"] == 1
     assert comparable(again["rows"]) == comparable(first["rows"])
 
