@@ -40,7 +40,10 @@ Result = TypeVar("Result")
 def run_dask(
     tasks: Sequence[SweepTask], address: str, timeout_s: float = TIMEOUT_S
 ) -> Iterator[list[EndedTask]]:
-    """Run tasks on a Dask cluster, and yield those that have ended together. Workers need the traces and maps at the paths in the scenario."""
+    """Run tasks on a Dask cluster, and yield those that have ended together.
+
+    Workers need the traces and maps at the paths in the scenario.
+    """
     distributed = _distributed()
     client = _connect(distributed, address)
     # Dask also logs a traceback if the scheduler goes away; the errors below take one line.

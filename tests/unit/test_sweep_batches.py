@@ -133,7 +133,9 @@ def test_a_sweep_whose_workers_no_longer_start_keeps_its_rows(
     plan = plan_sweep(path, over=["workload.queue_depth=1,2,3"])
     run_inline = sweep_run._outcomes
 
-    def one_then_none(tasks: tuple[SweepTask, ...], *_: Any) -> Iterator[list[EndedTask]]:
+    def one_then_none(
+        tasks: tuple[SweepTask, ...], *_: Any
+    ) -> Iterator[list[EndedTask]]:
         yield from run_inline(tasks[:1], 1, None, 1.0)
         raise WorkError("workers: got a signal, wanted them to start")
 
