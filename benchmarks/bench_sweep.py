@@ -6,12 +6,16 @@ a quiet machine takes as long as the command and then its slowest worker, or as 
 
 Run: ``python benchmarks/bench_sweep.py``. It runs 20 cells of 20,000 requests and 1,000 cells of 200.
 ``--small`` runs 40 cells of 200 instead. Dask takes part if it is installed.
+
+``--long 100000`` instead runs so many cells of 200 requests on a Dask cluster of four workers, kills one of
+them, and prints the memory of the scheduler as the sweep goes on.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -30,6 +34,10 @@ ROUNDS = 3
 PATIENCE_S = 60
 WORKERS = 2
 LOOK_EVERY_S = 0.01
+#: Of a long sweep: workers, requests per cell, and the share of the rows at which a worker is killed.
+LONG_WORKERS = 4
+LONG_REQUESTS = 200
+LONG_KILLED_AT = 0.2
 
 # An installed package has its byte code on disk, so the first run writes that of a checkout.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -47,10 +55,10 @@ def arguments(depth_count: int, rate_count: int, requests: int) -> list[str]:
 
 
 @contextmanager
-def dask(folder: Path) -> Iterator[tuple[str, list[int]]]:
-    """Start a scheduler and two workers of one thread, as on a cluster.
+def dask(folder: Path, workers: int = WORKERS) -> Iterator[tuple[str, list[int]]]:
+    """Start a scheduler and workers of one thread, as on a cluster.
 
-    Yield the scheduler's file and the processes.
+    Yield the scheduler's file and the processes, that of the scheduler first.
     """
     file = folder / "scheduler.json"
     common = ["--scheduler-file", str(file), "--no-dashboard"]
@@ -67,8 +75,7 @@ def dask(folder: Path) -> Iterator[tuple[str, list[int]]]:
     started = []
     for name, more in (
         ("dask_scheduler", scheduler),
-        ("dask_worker", worker),
-        ("dask_worker", worker),
+        *[("dask_worker", worker)] * workers,
     ):
         words = [sys.executable, "-m", f"distributed.cli.{name}", *common, *more]
         started.append(
@@ -226,5 +233,81 @@ def compare(
         )
 
 
+def long_sweep(cells: int) -> None:
+    """Run a sweep on a Dask cluster, kill one worker, and print time and memory until every row is there."""
+    # Four cells per point: depths times rates.
+    rates = 100
+    depths = -(-cells // (4 * rates))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with dask(folder, LONG_WORKERS) as (scheduler, processes):
+            command = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "stripesim"),
+                    *arguments(depths, rates, LONG_REQUESTS),
+                    *("--dask", scheduler, "--out", str(folder / "out")),
+                ],
+                stdout=subprocess.DEVNULL,
+            )
+            count = 4 * rates * depths
+            _watch(command, count, processes, folder / "out" / "parts")
+        assert command.returncode == 0, f"exit status {command.returncode}"
+        counts = json.loads((folder / "out" / "provenance.json").read_text())["sweep"]
+    print(
+        f"{counts['rows']:,} of {counts['tasks']:,} rows, {counts['failed']} failed, "
+        f"{counts['refused']} refused"
+    )
+    assert counts["rows"] == counts["tasks"] == count
+
+
+def _watch(
+    command: subprocess.Popen[bytes], count: int, processes: list[int], parts: Path
+) -> None:
+    """Print rows and memory as a sweep goes on, and kill one worker."""
+    scheduler, victim, *others = processes
+    begun = time.monotonic()
+    print("  time, s     rows  memory, MiB: scheduler  command  workers")
+    killed = False
+    shown = -1
+    while command.poll() is None:
+        time.sleep(1)
+        done = rows_in(parts)
+        if done > shown:
+            memory = " ".join(f"{memory_mib(pid):.0f}" for pid in others)
+            print(
+                f"  {time.monotonic() - begun:7.0f} {done:8,}  {memory_mib(scheduler):22.0f} "
+                f"{memory_mib(command.pid):8.0f}  {memory}",
+                flush=True,
+            )
+            shown = done
+        if not killed and done >= LONG_KILLED_AT * count:
+            os.kill(victim, signal.SIGKILL)
+            killed = True
+            print("          one worker killed", flush=True)
+    wall_s = time.monotonic() - begun
+    assert killed, "the sweep ended too soon"
+    print(f"  {wall_s:7.0f} s, {wall_s / count * 1e3:.1f} ms per cell")
+
+
+def rows_in(parts: Path) -> int:
+    """Return how many rows are in the merged files of a sweep, by their names."""
+    return sum(
+        int(path.name.split(".")[0].removeprefix("merged-"))
+        for path in parts.glob("merged-*.parquet")
+    )
+
+
+def memory_mib(pid: int) -> float:
+    """Return the resident memory of a process [MiB], 0 if it has ended."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except OSError:
+        return 0.0
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
 if __name__ == "__main__":
-    main("--small" in sys.argv[1:])
+    if "--long" in sys.argv[1:]:
+        long_sweep(int(sys.argv[sys.argv.index("--long") + 1]))
+    else:
+        main("--small" in sys.argv[1:])

@@ -27,6 +27,8 @@ def main() -> None:
     _check_environment()
     warnings.showwarning = _print_warning
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
+    # Pydantic would read the metadata of all installed packages to find plugins.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # Python would also look for garbage at the end, where the system takes back all memory anyway.
     atexit.register(gc.freeze)
     if _sweeps_on_workers(sys.argv[1:]):

@@ -72,7 +72,8 @@ def _type_name(dtype: np.dtype[Any]) -> str:
 def words_of(argument: Any) -> list[int]:
     """Return the words of an argument in the table of a call."""
     if isinstance(argument, np.ndarray):
-        address = argument.__array_interface__["data"][0]
+        # `__array_interface__` also describes each field of a record.
+        address = argument.ctypes.data
         size = argument.itemsize
         return [0, 0, argument.size, size, address, *argument.shape, *argument.strides]
     if isinstance(argument, tuple):

@@ -419,7 +419,7 @@ def build_pool(
 
     `weights` are those of changes that were made before.
     """
-    models = replace(models, throttle=_throttle_within_reach(scenario, models))
+    models = replace(models, throttle=throttle_within_reach(scenario, models))
     if scheme.name == "none":
         cluster = _one_drive(scenario, models)
     else:
@@ -432,7 +432,7 @@ def build_pool(
     )
 
 
-def _throttle_within_reach(scenario: Scenario, models: Models) -> ThrottleModel | None:
+def throttle_within_reach(scenario: Scenario, models: Models) -> ThrottleModel | None:
     """Return the limit on client requests of an OSD, or None if the loads together cannot reach it."""
     throttle = models.throttle
     in_flight = scenario.in_flight_count

@@ -39,8 +39,11 @@ Result = TypeVar("Result")
 
 def run_dask(
     tasks: Sequence[SweepTask], address: str, timeout_s: float = TIMEOUT_S
-) -> Iterator[EndedTask]:
-    """Run tasks on a Dask cluster. Workers need the traces and maps at the paths in the scenario."""
+) -> Iterator[list[EndedTask]]:
+    """Run tasks on a Dask cluster, and yield those that have ended together.
+
+    Workers need the traces and maps at the paths in the scenario.
+    """
     distributed = _distributed()
     client = _connect(distributed, address)
     # Dask also logs a traceback if the scheduler goes away; the errors below take one line.
@@ -69,12 +72,12 @@ def run_dask(
             batch = futures.pop(future)
             if future.status == "finished":
                 answer = future.result()
-                yield from answer.outcomes(batch)
+                yield answer.outcomes(batch)
                 waiting.extend(batches.rest_after(answer.duration_s))
             elif future.status == "error":
                 reason = first_problem(future.exception())
                 outcomes, more = batches.after_death(batch, reason)
-                yield from outcomes
+                yield outcomes
                 waiting.extend(more)
             elif watch.gave_up:
                 wanted = "one or more; --resume goes on from here"

@@ -1,11 +1,11 @@
-"""Store each row of a sweep on disk as it completes, in Parquet files that are merged regularly."""
+"""Store the rows of a sweep on disk as they complete, in Parquet files that are merged regularly."""
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
@@ -18,8 +18,8 @@ from stripesim.scenarios.show.files import write_files
 from stripesim.scenarios.show.quantities import rows_frame
 from stripesim.scenarios.work.task import SweepTask
 
-#: Number of single-row files at which they are merged into one.
-_SINGLE_FILES_MAX: Final = 256
+#: Number of files at which they are merged into one.
+_FILES_MAX: Final = 256
 
 _TASK: Final = "task"
 _MERGED: Final = "merged-"
@@ -39,6 +39,8 @@ class PartStore:
         self._folder = out_dir / "parts"
         self.rows: dict[str, dict[str, Any]] = {}
         self.damaged = 0
+        # Files that are not merged yet.
+        self._files_count = 0
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(self._folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
@@ -63,13 +65,19 @@ class PartStore:
     def __exit__(self, *_: object) -> None:
         os.close(self._lock)
 
-    def add(self, task: SweepTask, row: dict[str, Any]) -> None:
-        """Store the row of a task, and keep the row itself."""
-        values = {_TASK: task.task_id, _SWEPT: json_line(dict(task.swept)), **row}
-        self._write(task.task_id, [values])
-        self.rows[task.task_id] = row
-        self._singles += 1
-        if self._singles >= _SINGLE_FILES_MAX:
+    def add(self, ended: Sequence[tuple[SweepTask, dict[str, Any]]]) -> None:
+        """Store the rows of tasks that have ended together in one file, and keep the rows themselves."""
+        if not ended:
+            return
+        first, _ = ended[0]
+        values = [
+            {_TASK: task.task_id, _SWEPT: json_line(dict(task.swept)), **row}
+            for task, row in ended
+        ]
+        self._write(first.task_id, values)
+        self.rows |= {task.task_id: row for task, row in ended}
+        self._files_count += 1
+        if self._files_count >= _FILES_MAX:
             self._merge()
 
     def _open(self, out_dir: Path, *, resume: bool) -> None:
@@ -126,18 +134,18 @@ class PartStore:
             self.rows[row.pop(_TASK)] = row
 
     def _merge(self) -> None:
-        """Merge single-row files into one; no row is lost if the process ends in the middle."""
-        singles = [path for path in self._files() if not path.name.startswith(_MERGED)]
-        self._singles = len(singles)
-        if self._singles < _SINGLE_FILES_MAX:
+        """Merge small files into one; no row is lost if the process ends in the middle."""
+        small = [path for path in self._files() if not path.name.startswith(_MERGED)]
+        self._files_count = len(small)
+        if self._files_count < _FILES_MAX:
             return
         rows: list[dict[str, Any]] = []
-        for path in singles:
+        for path in small:
             rows += pl.read_parquet(path).to_dicts()
         self._write(f"{_MERGED}{len(rows)}", rows)
-        for path in singles:
+        for path in small:
             path.unlink(missing_ok=True)
-        self._singles = 0
+        self._files_count = 0
 
 
 def _without_nulls(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ A task has a name that covers all inputs of its row, so that rows can be reused.
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from stripesim.models.coding import parse_scheme
 from stripesim.models.documents import canonical_json
 from stripesim.models.kernel.cost import KernelModel
 from stripesim.models.problems import first_problem
+from stripesim.scenarios.cells.build import throttle_within_reach
 from stripesim.scenarios.cells.files import file_sha256
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import row_of, run_cell
@@ -24,11 +25,14 @@ from stripesim.scenarios.schema.keys import (
     Cell,
     ClientSpec,
     ClusterSpec,
+    DegradedSpec,
+    LoadSpec,
     WorkloadSpec,
     names_file,
 )
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.ceph.planner import CompiledGraphs
 from stripesim.sim.observe.window import unsteady_reason
 
 #: Source files that affect rows. Readers of parameter sets and kernel tables are left out, since the task's
@@ -102,9 +106,9 @@ class CompletedBatch(NamedTuple):
     reasons: list[str | None]
     duration_s: float  # Processor time of the longest task.
 
-    def outcomes(self, batch: Batch) -> Iterator[EndedTask]:
-        """Yield the outcome of each task of the batch."""
-        return map(EndedTask, batch, self.rows, self.reasons)
+    def outcomes(self, batch: Batch) -> list[EndedTask]:
+        """Return the outcome of each task of the batch."""
+        return list(map(EndedTask, batch, self.rows, self.reasons))
 
 
 class Batches:
@@ -216,8 +220,14 @@ def run_task(task: SweepTask) -> dict[str, Any]:
         raise ValueError(
             f"worker: got {names} with other content, wanted the files that the sweep was planned with"
         )
+    models = _models(key)
     result = run_cell(
-        task.scenario, task.cell, task.engine, _models(key), unchecked=True
+        task.scenario,
+        task.cell,
+        task.engine,
+        models,
+        unchecked=True,
+        compiled=_graphs_of(task.scenario, key, models),
     )
     reason = unsteady_reason(
         result.requested.issued_ns - result.requested.ages_ns,
@@ -245,6 +255,20 @@ def attempt(task: SweepTask) -> EndedTask:
     except Exception as error:
         # A bug in one cell must not lose the rows of the others.
         return EndedTask(task, None, f"{type(error).__name__}: {first_problem(error)}")
+
+
+def attempt_all(tasks: Iterable[SweepTask]) -> Iterator[list[EndedTask]]:
+    """Run tasks one after another, and yield those of each tenth of a second together."""
+    ended = []
+    start_s = thread_time()
+    for task in tasks:
+        ended.append(attempt(task))
+        if thread_time() - start_s >= _BATCH_S:
+            yield ended
+            ended = []
+            start_s = thread_time()
+    if ended:
+        yield ended
 
 
 def attempt_batch(batch: Batch) -> CompletedBatch:
@@ -296,6 +320,7 @@ def forget_models() -> None:
     _models.cache_clear()
     _models_sha256.cache_clear()
     _kernel_texts.clear()
+    _graphs.cache_clear()
 
 
 class _ModelsKey(NamedTuple):
@@ -353,6 +378,45 @@ def _models_sha256(key: _ModelsKey) -> str:
     text = canonical_json(parameters)
     kernel = _kernel_text(models.kernel)
     return hashlib.sha256(f"{text}\n{kernel}".encode()).hexdigest()
+
+
+class _GraphsKey(NamedTuple):
+    """All that the op graphs of a scenario's requests depend on: its pool and its images."""
+
+    models: _ModelsKey
+    has_throttle: bool
+    degraded: DegradedSpec | None
+    workload: WorkloadSpec
+    workloads: tuple[LoadSpec, ...]
+
+
+def _graphs_of(
+    scenario: Scenario, key: _ModelsKey, models: Models
+) -> CompiledGraphs | None:
+    """Return the op graphs that earlier tasks have built and that this one need not build again.
+
+    Points that differ in queue depth, number of requests or seed have the same graphs. In runs with changes,
+    few requests would have them in common.
+    """
+    if scenario.changes_during_run:
+        return None
+    throttle = throttle_within_reach(scenario, models)
+    any_amount = scenario.workload.replaced(queue_depth=1, requests=None)
+    return _graphs(
+        _GraphsKey(
+            key,
+            throttle is not None,
+            scenario.degraded,
+            any_amount,
+            scenario.workloads,
+        )
+    )
+
+
+@lru_cache(maxsize=64)
+def _graphs(key: _GraphsKey) -> CompiledGraphs:
+    """Return the op graphs of a pool, to which its runs add theirs."""
+    return {}
 
 
 #: A kernel table and its text, by the identity of the table. Models share the tables that ship.

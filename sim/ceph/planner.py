@@ -102,7 +102,7 @@ class PoolGraphs:
         self._object_map_update = pool.object_map_update
         self._shapes: list[RequestShape] = []
         self._shape_numbers: dict[tuple[Any, ...], int] = {}
-        # Template by view, shape and reader, and by view, reader and key of the plan.
+        # Template by view, shape and reader, and by state, reader and key of the plan.
         self._templates: dict[tuple[int, int, int], int] = {}
         self._by_plan: dict[Hashable, int] = {}
         self._compiled: CompiledGraphs = {} if compiled is None else compiled
@@ -146,10 +146,13 @@ class PoolGraphs:
     def _planned(self, view: int, shape: RequestShape, reader: int) -> int:
         """Return the template of a new shape, which several shapes may share."""
         context = self.layout.contexts[view]
+        # Other runs may number the states of their placement groups in another order.
+        state = (context.primary, context.missing, context.catching_up)
         if reader != NO_READER:
             context = context.read_at(reader)
         plan = self.kind.plan(context, shape)
-        key = (view, reader, shape.is_write, shape.creates, shape.continues, plan.key)
+        kind_of_request = (shape.is_write, shape.creates, shape.continues)
+        key = (state, reader, kind_of_request, plan.key)
         if key not in self._by_plan:
             if key not in self._compiled:
                 self._compiled[key] = self._compile(plan, shape)

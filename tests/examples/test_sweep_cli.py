@@ -256,15 +256,21 @@ def test_an_interrupted_sweep_leaves_a_valid_result(
     assert len(resumed["rows"]) == SLOW_ROWS
 
 
-def test_a_damaged_row_is_run_again(tiny: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    first = sweep(tiny, "--jobs", "1", "--out", str(out))
-    victim = sorted((out / "parts").glob("*.parquet"))[0]
+def test_the_rows_of_a_damaged_file_are_run_again(tiny: Path, tmp_path: Path) -> None:
+    # Given a sweep that was widened, so that its rows are in several files
+    arguments = ("--jobs", "1", "--out", str(tmp_path / "out"), "--over")
+    sweep(tiny, *arguments, "workload.queue_depth=4")
+    whole = sweep(tiny, *arguments, "workload.queue_depth=4,8", "--resume")
+    victim = sorted((tmp_path / "out" / "parts").glob("*.parquet"))[0]
+    lost = pl.read_parquet(victim).height
+    assert 0 < lost < len(whole["rows"])
+    # When one file is damaged
     victim.write_bytes(victim.read_bytes()[:-9])
-    again = sweep(tiny, "--jobs", "1", "--out", str(out), "--resume")
-    assert "1 damaged rows" in again["stderr"]
-    assert again["provenance"]["sweep"]["executed"] == 1
-    assert comparable(again["rows"]) == comparable(first["rows"])
+    again = sweep(tiny, *arguments, "workload.queue_depth=4,8", "--resume")
+    # Then its rows run again, and no others.
+    assert "1 damaged files" in again["stderr"]
+    assert again["provenance"]["sweep"]["executed"] == lost
+    assert comparable(again["rows"]) == comparable(whole["rows"])
 
 
 def test_a_failing_cell_leaves_other_cells_alone_and_is_retried(

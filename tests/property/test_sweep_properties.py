@@ -51,7 +51,8 @@ ROW: dict[str, Any] = {
 def test_a_changed_byte_never_changes_a_row(position: int, mask: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         with PartStore(Path(folder), resume=False) as store:
-            store.add(SimpleNamespace(task_id="0" * 64, swept={}), ROW)  # type: ignore[arg-type]
+            task: Any = SimpleNamespace(task_id="0" * 64, swept={})
+            store.add([(task, ROW)])
         (path,) = Path(folder, "parts").glob("*.parquet")
         content = bytearray(path.read_bytes())
         content[position % len(content)] ^= mask

@@ -77,6 +77,7 @@ def test_the_guide_to_a_system_of_ones_own_works():
         ("--version", set()),
         ("--help", {"typer"}),
         # Typer imports pydantic for options, and studies keep their numbers in tables.
+        ("run --help", {"typer", "pydantic"}),
         ("sweep --help", {"typer", "pydantic"}),
         ("study --help", {"typer", "pydantic", "numpy", "polars", "scipy"}),
     ],
@@ -103,6 +104,7 @@ def test_help_and_version_import_no_heavy_module(words, may):
         "matplotlib",
         "simpy",
         "jinja2",
+        "pyeclib",
     }
     assert sorted(loaded & heavy - may) == []
 
@@ -145,6 +147,21 @@ def test_a_run_loads_only_what_it_uses():
     loaded = loaded_by(statements)
     assert "stripesim.sim.engine.compiled.kernel" in loaded
     assert sorted(loaded & UNUSED) == []
+
+
+def test_a_command_searches_no_packages_for_plugins():
+    program = (
+        "import importlib.metadata, sys\n"
+        "def refuse(**_): sys.exit('a search for plugins')\n"
+        "importlib.metadata.entry_points = refuse\n"
+        "sys.argv = ['stripesim', 'explain', 'write', '--scheme', 'rep:3', '--size', '4k']\n"
+        "from stripesim.__main__ import main\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_names_that_load_late_are_public_names():

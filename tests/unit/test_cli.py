@@ -315,27 +315,6 @@ def test_version_and_help(run):
         assert run(command, "--help")[0] == 0
 
 
-def test_help_loads_no_heavy_library():
-    script = (
-        "import sys\n"
-        "from stripesim.__main__ import main\n"
-        "sys.argv = ['stripesim', *sys.argv[1:]]\n"
-        "try:\n    main()\n"
-        "except SystemExit:\n    pass\n"
-        "heavy = {'numpy', 'numba', 'polars', 'matplotlib', 'scipy', 'simpy', 'pyeclib'}\n"
-        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
-    )
-    for arguments in (["--help"], ["run", "--help"], ["--version"]):
-        done = subprocess.run(
-            [sys.executable, "-c", script, *arguments],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert done.stderr.splitlines()[-1] == "[]", arguments
-        assert done.stdout
-
-
 def test_python_m_gives_the_same_errors(tmp_path):
     command = [sys.executable, "-m", "stripesim", "run", "nothere"]
     done = subprocess.run(

@@ -15,6 +15,7 @@ from stripesim.scenarios.answers.sweep.plan import plan_sweep
 from stripesim.scenarios.answers.sweep.run import run_sweep
 from stripesim.scenarios.work import dask
 from stripesim.scenarios.work.pool import Death
+from stripesim.scenarios.work.store import PartStore
 from stripesim.scenarios.work.task import (
     Batch,
     Batches,
@@ -91,7 +92,8 @@ def test_a_batch_that_kills_its_worker_is_tried_task_by_task(
             yield batch, CompletedBatch(rows, [None] * len(batch), 0.0099)
 
     monkeypatch.setattr(sweep_run, "run_pool", pool)
-    outcomes = list(sweep_run._outcomes(tasks, 2, None, 1.0))
+    ended = list(sweep_run._outcomes(tasks, 2, None, 1.0))
+    outcomes = [outcome for together in ended for outcome in together]
     assert refused == [10, 1]
     assert [outcome.task for outcome in outcomes if outcome.row is None] == [killer]
     assert {outcome.task.task_id for outcome in outcomes} == {
@@ -131,7 +133,9 @@ def test_a_sweep_whose_workers_no_longer_start_keeps_its_rows(
     plan = plan_sweep(path, over=["workload.queue_depth=1,2,3"])
     run_inline = sweep_run._outcomes
 
-    def one_then_none(tasks: tuple[SweepTask, ...], *_: Any) -> Iterator[EndedTask]:
+    def one_then_none(
+        tasks: tuple[SweepTask, ...], *_: Any
+    ) -> Iterator[list[EndedTask]]:
         yield from run_inline(tasks[:1], 1, None, 1.0)
         raise WorkError("workers: got a signal, wanted them to start")
 
@@ -140,6 +144,20 @@ def test_a_sweep_whose_workers_no_longer_start_keeps_its_rows(
     # Of three tasks, one ended before the workers failed.
     assert result.rows.height == 1
     assert result.stopped == "workers: got a signal, wanted them to start"
+
+
+def test_rows_of_a_batch_are_stored_together(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY)
+    depths = ",".join(map(str, range(1, 33)))
+    plan = plan_sweep(path, over=[f"workload.queue_depth={depths}"])
+    with PartStore(tmp_path / "out", resume=False) as store:
+        run_sweep(plan, jobs=1, store=store)
+    files = list((tmp_path / "out" / "parts").glob("*.parquet"))
+    # A task takes some milliseconds, and a batch a tenth of a second.
+    assert 1 <= len(files) <= 32 // 2
+    with PartStore(tmp_path / "out", resume=True) as store:
+        assert store.rows.keys() == {task.task_id for task in plan.tasks}
 
 
 class OneTaskAtATime:
@@ -195,5 +213,5 @@ def test_a_scheduler_holds_few_batches_of_a_long_sweep(
 
     ended = list(dask.run_dask([*tasks, *tasks], "tcp://one"))
 
-    assert [one.task for one in ended] == [*tasks, *tasks]
+    assert [one.task for together in ended for one in together] == [*tasks, *tasks]
     assert cluster.waiting_max == 64

@@ -22,7 +22,7 @@ from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.scenarios.schema.topology import Topology
 from stripesim.scenarios.work import task as sweep_task
 from stripesim.scenarios.work.dask import run_dask
-from stripesim.scenarios.work.task import attempt, make_task, run_task
+from stripesim.scenarios.work.task import SweepTask, attempt, make_task, run_task
 from support.messages import states
 
 TINY = """name = "tiny"
@@ -389,6 +389,48 @@ def test_a_row_is_a_pure_function_of_its_task(tiny: Path) -> None:
         bool,
         type(None),
     }
+
+
+@pytest.mark.parametrize(
+    "common",
+    [
+        {},
+        # With 16 requests of each client, more are in flight than one OSD admits.
+        {"workload.clients": 20, "schemes": ["rep:3"]},
+        {"workload.image": "pristine", "workload.requests": 20},
+        {"degraded.missing_osds": [3]},
+    ],
+)
+def test_tasks_that_share_op_graphs_have_the_rows_of_tasks_that_build_them(
+    tiny: Path, common: dict[str, object]
+) -> None:
+    # Given tasks that differ in their load alone
+    over = {"workload.queue_depth": [8, 16, 4]}
+    replications = 1 if common else 2
+    plan = plan_sweep(tiny, over=over, sets=common, replications=replications)
+    # When they run one after another
+    sweep_task.forget_models()
+    shared = [row_without_wall_time(task) for task in plan.tasks]
+    # Then later ones find the graphs of earlier ones
+    assert sweep_task._graphs.cache_info().hits >= len(plan.tasks) // 3
+    # and have the rows of tasks that find none.
+    for task, row in zip(plan.tasks, shared, strict=True):
+        sweep_task.forget_models()
+        assert row_without_wall_time(task) == row
+
+
+def test_tasks_on_other_networks_share_no_op_graphs(tiny: Path) -> None:
+    plan = plan_sweep(tiny, over={"cluster.private_gbit_per_s": [10, 25]})
+    sweep_task.forget_models()
+    for task in plan.tasks:
+        run_task(task)
+    assert sweep_task._graphs.cache_info().hits == 0
+
+
+def row_without_wall_time(task: SweepTask) -> dict[str, object]:
+    row = run_task(task)
+    del row["engine_wall_s"]
+    return row
 
 
 @pytest.mark.parametrize("engine", ["compiled", "simpy"])

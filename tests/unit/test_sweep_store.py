@@ -36,7 +36,7 @@ def row(number: int) -> dict[str, Any]:
 def fill(out: Path, numbers: range) -> None:
     with PartStore(out, resume=True) as store:
         for number in numbers:
-            store.add(task(number), row(number))
+            store.add([(task(number), row(number))])
 
 
 def kept(out: Path) -> dict[str, dict[str, Any]]:
@@ -53,10 +53,18 @@ def test_rows_come_back_to_the_bit(tmp_path: Path) -> None:
     assert kept(tmp_path) == {task(n).task_id: without_null(row(n)) for n in range(5)}
 
 
+def test_tasks_that_end_together_share_a_file(tmp_path: Path) -> None:
+    with PartStore(tmp_path, resume=False) as store:
+        store.add([(task(number), row(number)) for number in range(5)])
+        store.add([])
+    assert len(list((tmp_path / "parts").glob("*.parquet"))) == 1
+    assert kept(tmp_path) == {task(n).task_id: without_null(row(n)) for n in range(5)}
+
+
 def test_many_files_become_one_and_no_row_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweep_store, "_SINGLE_FILES_MAX", 4)
+    monkeypatch.setattr(sweep_store, "_FILES_MAX", 4)
     fill(tmp_path, range(11))
     names = [path.name for path in (tmp_path / "parts").glob("*.parquet")]
     assert sum(name.startswith("merged-") for name in names) == 2
@@ -67,7 +75,7 @@ def test_many_files_become_one_and_no_row_is_lost(
 def test_a_crash_between_merging_and_removing_harms_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweep_store, "_SINGLE_FILES_MAX", 3)
+    monkeypatch.setattr(sweep_store, "_FILES_MAX", 3)
     fill(tmp_path, range(2))
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", lambda *_, **__: None)
@@ -94,7 +102,7 @@ def test_a_damaged_file_is_found_set_aside_and_counted(
     with PartStore(tmp_path, resume=True) as store:
         assert store.damaged == 1
         assert set(store.rows) == {task(0).task_id, task(2).task_id}
-        store.add(task(1), row(1))
+        store.add([(task(1), row(1))])
     assert len(kept(tmp_path)) == 3
     assert len(list((tmp_path / "parts").glob("*.damaged"))) == 1
 

@@ -100,7 +100,7 @@ class SweepResult(Answer):
             yield f"refused: {self.refused} of {done} rows; --unchecked shows their numbers"
         if self.damaged:
             yield (
-                f"warning: skipped {self.damaged} damaged rows in {self.folder} "
+                f"warning: skipped {self.damaged} damaged files of rows in {self.folder} "
                 "and simulated their cells again"
             )
         yield from self._unsteady()

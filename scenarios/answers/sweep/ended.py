@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,11 +23,10 @@ class EndedTasks:
     failed: list[EndedTask] = field(default_factory=list)
     stopped: str | None = None  # Reason why the sweep ended early.
 
-    def add(self, outcome: EndedTask, store: PartStore | None) -> None:
-        """Keep the outcome of a task, and store its row if it has one."""
-        if outcome.row is None:
-            self.failed.append(outcome)
-            return
+    def add(self, ended: Sequence[EndedTask], store: PartStore | None) -> None:
+        """Keep the outcomes of tasks that have ended together, and store the rows of those that have one."""
+        self.failed += [outcome for outcome in ended if outcome.row is None]
+        rows = [(task, row) for task, row, _ in ended if row is not None]
         if store is not None:
-            store.add(outcome.task, outcome.row)
-        self.rows[outcome.task.task_id] = outcome.row
+            store.add(rows)
+        self.rows |= {task.task_id: row for task, row in rows}

@@ -19,7 +19,7 @@ from stripesim.scenarios.work.task import (
     CompletedBatch,
     EndedTask,
     SweepTask,
-    attempt,
+    attempt_all,
     attempt_batch,
     expected_work,
 )
@@ -81,9 +81,10 @@ def run_sweep(
     missing.sort(key=lambda task: (task.replication, -expected_work(task)))
     try:
         with closing(_outcomes(missing, jobs, dask, dask_timeout_s)) as outcomes:
-            for outcome in outcomes:
-                done.add(outcome, store)
-                progress(outcome.words)
+            for ended in outcomes:
+                done.add(ended, store)
+                for outcome in ended:
+                    progress(outcome.words)
                 if loading.ident is None and has_processes():
                     loading.start()
     except KeyboardInterrupt:
@@ -100,7 +101,8 @@ def _outcomes(
     jobs: int | None,
     dask: str | None,
     dask_timeout_s: float,
-) -> Generator[EndedTask, None, None]:
+) -> Generator[list[EndedTask], None, None]:
+    """Run tasks, and yield those that have ended together."""
     if not tasks:
         return
     if dask is not None:
@@ -108,16 +110,16 @@ def _outcomes(
         return
     processes = min(cores_usable() if jobs is None else jobs, len(tasks))
     if processes == 1:
-        yield from map(attempt, tasks)
+        yield from attempt_all(tasks)
         return
     batches = Batches(tasks, processes)
     waiting = deque(batches.first)
     with closing(run_pool(attempt_batch, waiting, jobs=processes)) as answers:
         for batch, answer in answers:
             if isinstance(answer, CompletedBatch):
-                yield from answer.outcomes(batch)
+                yield answer.outcomes(batch)
                 waiting.extend(batches.rest_after(answer.duration_s))
             else:
                 outcomes, more = batches.after_death(batch, answer.reason)
-                yield from outcomes
+                yield outcomes
                 waiting.extend(more)
