@@ -43,7 +43,9 @@ def measure(
         measured = measure_run(osds, groups, clients, depth, wanted)
         if measured["iops"]:
             return measured
-        assert measured["wanted"] > wanted, "the audit refuses a run that is long enough"
+        assert measured["wanted"] > wanted, (
+            "the audit refuses a run that is long enough"
+        )
         wanted = int(measured["wanted"])
 
 

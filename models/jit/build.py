@@ -1,8 +1,9 @@
 """Make machine code of kernels ahead of time, for the native machine and for WebAssembly.
 
-Numba compiles a kernel to LLVM's intermediate representation. For each kind of processor, LLVM optimises it and
-makes an object file, and a linker the library. Nothing in it calls Python or Numba's runtime, because kernels allocate no arrays, raise no
-errors and count no references. Numba's own ahead-of-time compiler is deprecated and not used.
+Numba compiles a kernel to LLVM's intermediate representation. For each kind of processor, LLVM optimises it
+and makes an object file, and a linker the library. Nothing in it calls Python or Numba's runtime, because
+kernels allocate no arrays, raise no errors and count no references. Numba's own ahead-of-time compiler is
+deprecated and not used.
 """
 
 import importlib.util

@@ -1,9 +1,9 @@
 """Machine code of kernels that comes with the package. This module does not load Numba.
 
-``built/kernels.json`` describes the libraries beside it: the machine that they run on, the processors that each
-is for, and for each kernel the types of its arguments and what its code was made from (``origin.py``). Numba
-compiles a kernel whose sources differ from that. ``STRIPESIM_KERNELS`` in the environment may be ``compile``, to
-compile all, or ``oldest``, to take the library that each processor of the machine's kind can run.
+``built/kernels.json`` describes the libraries beside it: the machine that they run on, the processors that
+each is for, and for each kernel the types of its arguments and what its code was made from (``origin.py``).
+Numba compiles a kernel whose sources differ from that. In the environment, ``STRIPESIM_KERNELS=compile``
+compiles all, and ``STRIPESIM_KERNELS=oldest`` takes the library that runs on all processors of the kind.
 
 A kernel takes one argument, a table of 64-bit words: five words and the shape and strides of each array, and
 one word for each number, in the order of the arguments. It returns one number.
