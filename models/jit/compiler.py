@@ -205,7 +205,7 @@ class _ProgramToOptimise(_WholeProgram):
 
     def _optimize_final_module(self) -> None:
         # Numba's first pass alone. It inlines, and turns loops into a form that can be vectorised.
-        passes, builder = self._codegen._module_pass_manager(
+        passes, builder = self._codegen._module_pass_manager(  # type: ignore[no-untyped-call]
             loop_vectorize=False, slp_vectorize=False, opt=0, cost="cheap"
         )
         passes.run(self._final_module, builder)
