@@ -158,7 +158,7 @@ def _walk() -> None:
 
 
 def build(folder: Path) -> None:
-    """Build the library of all kernels for this kind of machine, on all cores, and the engine for browsers.
+    """Build the libraries of all kernels for this kind of machine, on all cores, and the engine for browsers.
 
     Raises
     ------
@@ -182,7 +182,7 @@ def build(folder: Path) -> None:
 
 class _Made(NamedTuple):
     kernel: "Intermediate"
-    native: bytes
+    native: list[bytes]
     wasm: bytes | None
 
 
@@ -191,7 +191,7 @@ def _compile(number: int) -> _Made:
     from stripesim.models.jit.build import (
         can_link_wasm,
         intermediate_of,
-        native_object,
+        native_objects,
         wasm_object,
     )
 
@@ -200,7 +200,7 @@ def _compile(number: int) -> _Made:
     wasm = None
     if kernel is run_machine and can_link_wasm():
         wasm = wasm_object(intermediate)
-    return _Made(intermediate._replace(text=""), native_object(intermediate), wasm)
+    return _Made(intermediate._replace(text=""), native_objects(intermediate), wasm)
 
 
 def main() -> int:

@@ -200,6 +200,17 @@ class _WholeProgram(JITCodeLibrary):
             _WholeProgram.is_linking = False
 
 
+class _ProgramToOptimise(_WholeProgram):
+    """A program that is optimised later, for each processor that it is made for."""
+
+    def _optimize_final_module(self) -> None:
+        # Numba's first pass alone. It inlines, and turns loops into a form that can be vectorised.
+        passes, builder = self._codegen._module_pass_manager(  # type: ignore[no-untyped-call]
+            loop_vectorize=False, slp_vectorize=False, opt=0, cost="cheap"
+        )
+        passes.run(self._final_module, builder)
+
+
 class _ProgramCompiler(Compiler):
     """Numba's compiler, which optimises a program once."""
 
@@ -230,6 +241,10 @@ class _ProgramCompiler(Compiler):
 
 class _InnerCompiler(_ProgramCompiler):
     library_class = _CodeForCallers
+
+
+class _CompilerToOptimise(_ProgramCompiler):
+    library_class = _ProgramToOptimise
 
 
 class _TrialCompiler(_ProgramCompiler):
@@ -285,11 +300,11 @@ def inner_dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> A
 def program_of(
     function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
-    """Compile a function for example arguments, without entry points for Python.
+    """Compile a function for example arguments, without entry points for Python and unoptimised.
 
     Returns Numba's result.
     """
-    chosen = {**options, **_NO_ENTRIES, "pipeline_class": _ProgramCompiler}
+    chosen = {**options, **_NO_ENTRIES, "pipeline_class": _CompilerToOptimise}
     dispatcher: Any = numba.njit(**chosen)(function)
     dispatcher._insert = lambda *_, **__: None
     dispatcher.compile(tuple(map(_typeof, arguments)))

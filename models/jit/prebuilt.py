@@ -1,8 +1,9 @@
 """Machine code of kernels that comes with the package. This module does not load Numba.
 
-``built/kernels.json`` describes ``built/kernels.so``: the machine that it runs on, and for each kernel the
-types of its arguments and what its code was made from (``origin.py``). Numba compiles a kernel whose sources
-differ from that. ``STRIPESIM_KERNELS=compile`` in the environment compiles all.
+``built/kernels.json`` describes the libraries beside it: the machine that they run on, the processors that
+each is for, and for each kernel the types of its arguments and what its code was made from (``origin.py``).
+Numba compiles a kernel whose sources differ from that. In the environment, ``STRIPESIM_KERNELS=compile``
+compiles all, and ``STRIPESIM_KERNELS=oldest`` takes the library that runs on all processors of the kind.
 
 A kernel takes one argument, a table of 64-bit words: five words and the shape and strides of each array, and
 one word for each number, in the order of the arguments. It returns one number.
@@ -28,6 +29,7 @@ from stripesim.models.jit.origin import current
 from stripesim.models.jit.warning import warn
 
 FOLDER: Final = Path(__file__).resolve().parent / "built"
+#: For the oldest processors. Those for newer ones are named by the manifest.
 LIBRARY: Final = "kernels.so"
 #: The engine alone, for browsers.
 WASM: Final = "kernels.wasm"
@@ -42,8 +44,22 @@ RETURNS: Final[dict[str, Callable[[int], Any]]] = {
 
 
 def machine() -> str:
-    """Return the kind of machine that code is made for. Code uses only what each of its processors has."""
+    """Return the kind of machine that code is made for."""
     return f"{sys.platform} {platform.machine()}"
+
+
+def processor_features(cpuinfo: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
+    """Return the features of this processor that Linux lists, or none if it lists none."""
+    try:
+        with cpuinfo.open(encoding="utf-8") as lines:
+            for line in lines:
+                name, _, features = line.partition(":")
+                if name.strip() == "flags":
+                    return frozenset(features.split())
+    except OSError:
+        # Another system. Each of its processors runs the library for the oldest ones.
+        pass
+    return frozenset()
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -188,12 +204,12 @@ def is_current(functions: Iterable[Callable[..., Any]]) -> bool:
         described = manifest["kernels"].get(name_of(function))
         if described is None or _changed(described["origin"]):
             return False
-    return True
+    return all((FOLDER / library["file"]).exists() for library in manifest["libraries"])
 
 
 @cache
 def _manifest() -> Any:
-    nothing: dict[str, Any] = {"kernels": {}}
+    nothing: dict[str, Any] = {"libraries": [], "kernels": {}}
     if os.environ.get("STRIPESIM_KERNELS") == "compile":
         return nothing
     try:
@@ -211,10 +227,24 @@ def _manifest() -> Any:
     return manifest
 
 
+def library_for(features: frozenset[str]) -> str:
+    """Return the file of the first library whose processors have no more than these features.
+
+    The last library of a manifest is for all processors.
+    """
+    return next(
+        str(library["file"])
+        for library in _manifest()["libraries"]
+        if features.issuperset(library["features"])
+    )
+
+
 @cache
 def _library() -> ctypes.CDLL | None:
+    takes_oldest = os.environ.get("STRIPESIM_KERNELS") == "oldest"
+    features = frozenset[str]() if takes_oldest else processor_features()
     try:
-        return ctypes.CDLL(str(FOLDER / LIBRARY))
+        return ctypes.CDLL(str(FOLDER / library_for(features)))
     except OSError as error:
         warn(f"prebuilt kernels: {error}; compiling")
         return None

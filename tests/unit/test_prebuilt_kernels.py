@@ -156,6 +156,7 @@ def _stored(tmp_path, monkeypatch, **changes):
     described |= changes.pop("kernel", {})
     manifest = {
         "machine": prebuilt.machine(),
+        "libraries": [{"file": prebuilt.LIBRARY, "features": []}],
         "kernels": {prebuilt.name_of(function): described},
     }
     (tmp_path / prebuilt.MANIFEST).write_text(json.dumps(manifest | changes))
@@ -200,6 +201,57 @@ def test_a_package_without_prebuilt_code_says_nothing(tmp_path, monkeypatch, cap
     assert caplog.messages == []
 
 
+CPUINFO = """\
+processor\t: 0
+model name\t: A processor
+flags\t\t: fpu sse2 avx2 bmi2
+processor\t: 1
+flags\t\t: fpu
+"""
+
+
+def test_the_features_of_a_processor_are_those_that_linux_lists(tmp_path):
+    cpuinfo = tmp_path / "cpuinfo"
+    assert prebuilt.processor_features(cpuinfo) == frozenset()
+    cpuinfo.write_text("processor\t: 0\nFeatures\t: fp asimd\n")
+    assert prebuilt.processor_features(cpuinfo) == frozenset()
+    cpuinfo.write_text(CPUINFO)
+    assert prebuilt.processor_features(cpuinfo) == {"fpu", "sse2", "avx2", "bmi2"}
+
+
+@pytest.mark.parametrize(
+    ("features", "file"),
+    [
+        ({"sse2", "avx2", "bmi2"}, "newer.so"),
+        ({"sse2", "avx2"}, "kernels.so"),
+        (set(), "kernels.so"),
+    ],
+)
+def test_a_processor_takes_the_newest_library_whose_features_it_has(
+    tmp_path, monkeypatch, features, file
+):
+    libraries = [
+        {"file": "newer.so", "features": ["avx2", "bmi2"]},
+        {"file": "kernels.so", "features": []},
+    ]
+    _stored(tmp_path, monkeypatch, libraries=libraries)
+    assert prebuilt.library_for(frozenset(features)) == file
+
+
+@built
+def test_the_environment_chooses_the_library_for_the_oldest_processors(monkeypatch):
+    loaded = []
+    monkeypatch.setattr(ctypes, "CDLL", loaded.append)
+    for value in ("", "oldest"):
+        monkeypatch.setenv("STRIPESIM_KERNELS", value)
+        prebuilt._library.cache_clear()
+        prebuilt._library()
+    prebuilt._library.cache_clear()
+    newest = prebuilt.library_for(prebuilt.processor_features())
+    expected = [prebuilt.FOLDER / newest, prebuilt.FOLDER / prebuilt.LIBRARY]
+    assert loaded == list(map(str, expected))
+
+
 @built
 def test_commands_run_without_numba():
     statements = (
@@ -217,9 +269,11 @@ def test_commands_run_without_numba():
 
 
 def _copy(argument):
-    """Copy arrays in arguments."""
+    """Copy arrays in arguments. Code is made for arrays that it may write to, or not."""
     if isinstance(argument, np.ndarray):
-        return argument.copy()
+        array = argument.copy()
+        array.flags.writeable = argument.flags.writeable
+        return array
     if not isinstance(argument, tuple):
         return argument
     parts = map(_copy, argument)
@@ -232,9 +286,11 @@ def _bytes(argument):
     return [np.asarray(argument).tobytes()]
 
 
-@pytest.fixture
-def compared(monkeypatch):
-    """Run both kinds of code at each call of a kernel, and count the calls."""
+def _run_all(monkeypatch, other_code):
+    """Run prebuilt and other code at each call of a kernel, and compare what they return and write.
+
+    `other_code` is called with a kernel and its arguments. Each kernel has to be called.
+    """
     calls = dict.fromkeys((prebuilt.name_of(kernel.function) for kernel in ALL), 0)
 
     def both(self, *arguments):
@@ -243,16 +299,17 @@ def compared(monkeypatch):
         assert table is not None, self.function.__qualname__
         copies = _copy(arguments)
         result = code.run(table)
-        assert self.dispatcher(*copies) == result
+        assert other_code(self, copies) == result
         assert _bytes(copies) == _bytes(arguments), self.function.__qualname__
         calls[prebuilt.name_of(self.function)] += 1
         return result
 
     monkeypatch.setattr(CompiledKernel, "__call__", both)
-    return calls
+    _call_all()
+    assert [name for name, count in calls.items() if count == 0] == []
 
 
-def _run_all():
+def _call_all():
     few = {"workload.requests": 200, "schemes": ["rs:4,2"]}
     stripesim.run("quickstart", costs=False, sets=few)
     stripesim.run("faults", costs=False, sets=FAULTS)
@@ -284,9 +341,29 @@ def _run_all():
     settings.get_current_profile_name() != "thorough",
     reason="compiles each kernel again: make verify",
 )
-def test_prebuilt_code_changes_the_same_bytes_as_numbas(compared):
-    _run_all()
-    assert [name for name, count in compared.items() if count == 0] == []
+def test_prebuilt_code_changes_the_same_bytes_as_numbas(monkeypatch):
+    _run_all(monkeypatch, lambda kernel, arguments: kernel.dispatcher(*arguments))
+
+
+@built
+def test_code_for_newer_processors_changes_the_same_bytes_as_that_for_the_oldest(
+    monkeypatch,
+):
+    file = prebuilt.library_for(prebuilt.processor_features())
+    if file == prebuilt.LIBRARY:
+        pytest.skip("this processor runs the library for the oldest ones")
+    oldest = ctypes.CDLL(str(prebuilt.FOLDER / prebuilt.LIBRARY))
+    manifest = prebuilt._manifest()
+
+    def oldest_code(kernel, arguments):
+        described = manifest["kernels"][prebuilt.name_of(kernel.function)]
+        entry = getattr(oldest, described["entry"])
+        entry.restype = ctypes.c_int64
+        entry.argtypes = [ctypes.c_void_p]
+        code = prebuilt.Prebuilt(entry, described["types"], described["returns"])
+        return code.run(code.table(arguments))
+
+    _run_all(monkeypatch, oldest_code)
 
 
 def test_the_environment_chooses_numba(monkeypatch):
