@@ -41,7 +41,7 @@ from stripesim.models.jit.prebuilt import (
 from stripesim.models.problems import KernelError, Problem, first_problem
 
 
-class Processor(NamedTuple):
+class TargetProcessor(NamedTuple):
     """A kind of processor that a library is made for.
 
     Attributes
@@ -61,7 +61,7 @@ _V2: Final = ("cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3")
 _V3: Final = ("abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave")
 #: Processors by architecture, newest first. The last is the oldest, whose code runs on all.
 _PROCESSORS: Final = {
-    "x86_64": (Processor("x86-64-v3", _V2 + _V3), Processor("x86-64")),
+    "x86_64": (TargetProcessor("x86-64-v3", _V2 + _V3), TargetProcessor("x86-64")),
 }
 _WASM: Final = "wasm32-unknown-unknown"
 _WASM_LAYOUT: Final = (
@@ -174,10 +174,10 @@ def _converted(kind: str, index: int) -> str:
     return f"trunc i64 %word{index} to {kind}"
 
 
-def processors() -> tuple[Processor, ...]:
+def processors() -> tuple[TargetProcessor, ...]:
     """Return the processors that native libraries are made for, newest first."""
     architecture = llvm.get_process_triple().partition("-")[0]
-    return _PROCESSORS.get(architecture, (Processor("generic"),))
+    return _PROCESSORS.get(architecture, (TargetProcessor("generic"),))
 
 
 def native_objects(kernel: Intermediate) -> list[bytes]:

@@ -60,7 +60,7 @@ class Reserver:
         heapq.heapify(self._waiting)
 
 
-class _Request(NamedTuple):
+class _ReservationRequest(NamedTuple):
     """The reservations that a PG wants: its priority, and the targets whose turn has not come."""
 
     priority: int
@@ -80,13 +80,13 @@ class Reservations:
         # Those of primaries, by OSD, then those of targets.
         self._reservers = [Reserver(slots) for _ in range(2 * osds)]
         self._osds = osds
-        self._requests: dict[int, _Request] = {}
+        self._requests: dict[int, _ReservationRequest] = {}
         # Reservers with a request or a cancellation since they last had nothing to grant, ascending.
         self._changed: list[int] = []
 
     def ask(self, group: int, priority: int, lead: int, targets: Sequence[int]) -> None:
         """Request the reservation of a PG's primary. Those of its targets follow one by one."""
-        self._requests[group] = _Request(priority, deque(targets))
+        self._requests[group] = _ReservationRequest(priority, deque(targets))
         self._ask(lead, group, priority)
 
     def ask_next(self, group: int) -> bool:
