@@ -219,6 +219,9 @@ def _manifest() -> Any:
     except (OSError, ValueError) as error:
         warn(f"prebuilt kernels: {FOLDER / MANIFEST}: {error}; compiling")
         return nothing
+    if "libraries" not in manifest:
+        warn("prebuilt kernels: got those of an older version; compiling")
+        return nothing
     if manifest["machine"] != machine():
         warn(
             f"prebuilt kernels: got code for {manifest['machine']}, wanted {machine()}; compiling"

@@ -188,8 +188,11 @@ def test_code_of_another_state_or_machine_is_refused_in_one_line(
     prebuilt._library.cache_clear()
 
 
-def test_damaged_descriptions_are_refused_in_one_line(tmp_path, monkeypatch, caplog):
-    (tmp_path / prebuilt.MANIFEST).write_text('{"machine"')
+@pytest.mark.parametrize("text", ['{"machine"', '{"machine": "any", "kernels": {}}'])
+def test_damaged_or_older_descriptions_are_refused_in_one_line(
+    tmp_path, monkeypatch, caplog, text
+):
+    (tmp_path / prebuilt.MANIFEST).write_text(text)
     monkeypatch.setattr(prebuilt, "FOLDER", tmp_path)
     assert prebuilt.prebuilt_of(_twice) is None
     assert len(caplog.messages) == 1
