@@ -17,7 +17,7 @@ import pickle
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
@@ -151,9 +151,19 @@ def prepare_workers() -> None:
     multiprocessing.set_forkserver_preload([_PRELOAD])
     # Ctrl-C reaches every process of the terminal. The server and its workers inherit the blocked signal
     # from their first instruction on; this process receives it once it is unblocked.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
+    with held(signal.SIGINT):
         forkserver.ensure_running()
+
+
+@contextlib.contextmanager
+def held(*signals: signal.Signals) -> Iterator[None]:
+    """Hold back signals until a part of the work is done as a whole. In a browser there are none."""
+    if not has_processes():
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

@@ -1,10 +1,13 @@
 """Plans of sweeps: values, grids and lists, reports of every fault, and task names from content."""
 
+import os
 import pickle
+import signal
 import subprocess
 import sys
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ from stripesim.scenarios.answers.sweep.plan import (
     plan_sweep,
     split_values,
 )
+from stripesim.scenarios.answers.sweep.run import run_sweep
 from stripesim.scenarios.cells.failures import replayed_failures
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import FILE_KEYS, cells, scenario_schema
@@ -22,6 +26,7 @@ from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.scenarios.schema.topology import Topology
 from stripesim.scenarios.work import task as sweep_task
 from stripesim.scenarios.work.dask import run_dask
+from stripesim.scenarios.work.store import PartStore
 from stripesim.scenarios.work.task import SweepTask, attempt, make_task, run_task
 from support.messages import states
 
@@ -431,6 +436,25 @@ def row_without_wall_time(task: SweepTask) -> dict[str, object]:
     row = run_task(task)
     del row["engine_wall_s"]
     return row
+
+
+def test_a_row_that_is_stored_during_an_interrupt_is_in_the_result(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a Ctrl-C right after the first row is on disk
+    write = PartStore._write
+
+    def write_and_interrupt(store: PartStore, *arguments: Any) -> None:
+        write(store, *arguments)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(PartStore, "_write", write_and_interrupt)
+    plan = plan_sweep(tiny, over={"workload.queue_depth": [2, 4]})
+    with PartStore(tmp_path / "out", resume=False) as store:
+        result = run_sweep(plan, jobs=1, store=store)
+    # Then the sweep stops, and the result has as many rows as the store.
+    assert result.stopped == "interrupted"
+    assert result.rows.height == len(store.rows) > 0
 
 
 @pytest.mark.parametrize("engine", ["compiled", "simpy"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import closing
@@ -13,7 +14,7 @@ from stripesim.models.problems import WorkError
 from stripesim.scenarios.answers.sweep.ended import INTERRUPTED, EndedTasks
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
 from stripesim.scenarios.work.dask import TIMEOUT_S, run_dask
-from stripesim.scenarios.work.pool import cores_usable, has_processes, run_pool
+from stripesim.scenarios.work.pool import cores_usable, has_processes, held, run_pool
 from stripesim.scenarios.work.task import (
     Batches,
     CompletedBatch,
@@ -82,7 +83,9 @@ def run_sweep(
     try:
         with closing(_outcomes(missing, jobs, dask, dask_timeout_s)) as outcomes:
             for ended in outcomes:
-                done.add(ended, store)
+                # A row that is stored is also in the result.
+                with held(signal.SIGINT, signal.SIGTERM):
+                    done.add(ended, store)
                 for outcome in ended:
                     progress(outcome.words)
                 if loading.ident is None and has_processes():
