@@ -9,8 +9,8 @@ OUT ?= out
 
 help:
 	@echo "make demo   install into .venv and run the main job: Koh et al. 2017, tables and figures in $(OUT)/"
-	@echo "make test   run the tests (about five minutes on two cores, compilation included)"
-	@echo "make kernels build the compiled code into the checkout (first part of demo and test; half a minute)"
+	@echo "make test   run the tests (about ten minutes on two cores, compilation included)"
+	@echo "make kernels build the compiled code into the checkout (first part of demo and test; about a minute)"
 	@echo "make verify thousands of random programs through both engines, many new examples of every property, and each kernel compared with Numba's"
 	@echo "make fuzz   a minute of coverage-guided fuzzing of the trace readers"
 	@echo "make lint   ruff and mypy --strict, for the examples of the documentation too"
