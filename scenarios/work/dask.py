@@ -31,6 +31,9 @@ _LOOK_EVERY_S: Final = 10.0
 #: not wait for more and the scheduler's memory does not grow with the sweep.
 _BATCHES_PER_THREAD: Final = 32
 
+#: States of a future whose worker died after the task had ended. The scheduler runs the task again.
+_TO_COME_AGAIN: Final = ("lost", "pending")
+
 _SCHEMES: Final = ("tcp", "tls", "ws", "wss", "ucx", "inproc")
 
 
@@ -69,6 +72,9 @@ def run_dask(
 
         submit_waiting()
         for future in completed:
+            if future.status in _TO_COME_AGAIN:
+                completed.add(future)
+                continue
             batch = futures.pop(future)
             if future.status == "finished":
                 answer = future.result()

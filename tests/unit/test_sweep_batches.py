@@ -198,10 +198,17 @@ class _Future(SimpleNamespace):
     __hash__ = object.__hash__
 
 
-def test_a_scheduler_holds_few_batches_of_a_long_sweep(
-    tasks: tuple[SweepTask, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cluster = OneTaskAtATime()
+class LosesResults(OneTaskAtATime):
+    """A cluster on which the worker of every third task dies before its result is fetched."""
+
+    def __iter__(self) -> Iterator[Any]:
+        for number, future in enumerate(super().__iter__()):
+            future.status = "finished" if number % 3 else "lost"
+            yield future
+
+
+def use(cluster: OneTaskAtATime, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let sweeps find a cluster, and let its tasks end at once."""
     monkeypatch.setattr(dask, "_distributed", lambda: cluster)
     monkeypatch.setattr(dask, "_connect", lambda *_: cluster)
     monkeypatch.setattr(dask, "_check_workers", lambda *_: None)
@@ -210,6 +217,22 @@ def test_a_scheduler_holds_few_batches_of_a_long_sweep(
         "attempt_batch",
         lambda batch: CompletedBatch([{}] * len(batch), [None] * len(batch), 1.0),
     )
+
+
+def test_results_that_die_with_their_worker_are_waited_for(
+    tasks: tuple[SweepTask, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(LosesResults(), monkeypatch)
+    ended = list(dask.run_dask(tasks, "tcp://one"))
+    found = [one.task.task_id for together in ended for one in together]
+    assert sorted(found) == sorted(task.task_id for task in tasks)
+
+
+def test_a_scheduler_holds_few_batches_of_a_long_sweep(
+    tasks: tuple[SweepTask, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = OneTaskAtATime()
+    use(cluster, monkeypatch)
 
     ended = list(dask.run_dask([*tasks, *tasks], "tcp://one"))
 
