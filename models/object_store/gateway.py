@@ -77,13 +77,11 @@ class GatewayModel(MeasuredModel):
     index_kv_ns: float
     #: OSD: time of a read of a head with its attributes, beyond that of a read of data [ns]
     head_read_ns: float
-    list_shard_ns: (
-        float  #: Processor time of a gateway for each index shard that a LIST asks [ns]
-    )
+    #: Processor time of a gateway for each index shard that a LIST asks [ns]
+    list_shard_ns: float
     list_key_ns: float  #: The same for each key that the shards return [ns]
-    index_key_ns: (
-        float  #: OSD: time of each key that an index shard returns to a LIST [ns]
-    )
+    #: OSD: time of each key that an index shard returns to a LIST [ns]
+    index_key_ns: float
     #: What longer names add to an operation on an RBD object, in the request and in its reply together [B]
     name_bytes: int
     #: Arguments and results of an update of a bucket index, mean of its two halves [B]
@@ -107,17 +105,15 @@ class GatewayModel(MeasuredModel):
     #: Entry of an object in a list of garbage without its tails: tag and time [B]
     garbage_entry_bytes: int
     garbage_tail_bytes: int  #: What a removed tail object adds to that entry [B]
-    garbage_sub_write_bytes: (
-        int  #: Sub-write of an update of that list without the entry [B]
-    )
+    #: Sub-write of an update of that list without the entry [B]
+    garbage_sub_write_bytes: int
     #: What an update of that list writes to the list beside the entry, and to the log [B]
     garbage_head_bytes: int
     garbage_log_bytes: int
     #: Keys that a LIST asks for at least, to read ahead [count]
     list_readahead_count: int
-    list_in_flight_max_count: (
-        int  #: Index shards that a LIST asks at the same time, at most [count]
-    )
+    #: Index shards that a LIST asks at the same time, at most [count]
+    list_in_flight_max_count: int
     request_bytes: int  #: HTTP header of a request [B]
     reply_bytes: int  #: HTTP header of a reply [B]
     list_entry_bytes: int  #: An object in the reply to a LIST [B]

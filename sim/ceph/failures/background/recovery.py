@@ -347,9 +347,8 @@ class RecoveryScheduler:
 
     def _ask_again(self, task: _Task) -> None:
         """Request the reservations of a PG that has lost one."""
-        if self._tasks.get(task.number) is not task:
-            return
-        self._ask(task)
+        if self._tasks.get(task.number) is task:
+            self._ask(task)
 
     def _has_room(self, task: _Task) -> bool:
         """Return True if every target has room for its missing shards."""
