@@ -161,11 +161,23 @@ def held(*signals: signal.Signals) -> Iterator[None]:
     if not has_processes():
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    came: list[int] = []
+    handlers = {}
+    # A blocked signal still reaches another thread, and its handler then runs in the main one.
+    if threading.current_thread() is threading.main_thread():
+        for number in signals:
+            handlers[number] = signal.signal(
+                number, lambda number, _: came.append(number)
+            )
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for late in came:
+            signal.raise_signal(late)
 
 
 @cache

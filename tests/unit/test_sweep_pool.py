@@ -17,7 +17,7 @@ import pytest
 from stripesim.__main__ import _sweeps_on_workers
 from stripesim.models.problems import WorkError
 from stripesim.scenarios.work.dask import _Watch
-from stripesim.scenarios.work.pool import Death, cores_usable, run_pool
+from stripesim.scenarios.work.pool import Death, cores_usable, held, run_pool
 from support.messages import states
 
 
@@ -182,3 +182,29 @@ def test_a_short_time_limit_without_dask_workers_is_kept() -> None:
     watch.start()
     watch.join(timeout=5)
     assert watch.gave_up
+
+
+def test_a_held_signal_waits_even_if_another_thread_receives_it() -> None:
+    # Given a thread that does not block the signal
+    end = threading.Event()
+    other = threading.Thread(target=end.wait)
+    other.start()
+    done = []
+
+    def work() -> None:
+        with held(signal.SIGINT):
+            assert other.ident is not None
+            signal.pthread_kill(other.ident, signal.SIGINT)
+            time.sleep(0.2)
+            done.append("work")
+
+    # When it receives the signal during work that holds it back
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            work()
+    finally:
+        end.set()
+        other.join()
+    # Then the work ends first.
+    assert done == ["work"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
