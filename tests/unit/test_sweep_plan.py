@@ -438,6 +438,7 @@ def row_without_wall_time(task: SweepTask) -> dict[str, object]:
     return row
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_row_that_is_stored_during_an_interrupt_is_in_the_result(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -184,6 +184,7 @@ def test_a_short_time_limit_without_dask_workers_is_kept() -> None:
     assert watch.gave_up
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_held_signal_waits_even_if_another_thread_receives_it() -> None:
     # Given a thread that does not block the signal
     end = threading.Event()
