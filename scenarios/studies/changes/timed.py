@@ -25,6 +25,8 @@ from stripesim.scenarios.studies.description import study_folder
 FILE: Final = "timed.csv"
 #: Tolerance of a time until clean.
 TIME_TOLERANCE: Final = 0.3
+#: Tolerance of the clients' mean latency during a change over that before it.
+LATENCY_TOLERANCE: Final = 0.3
 _COLUMNS: Final = (
     "release",
     "scheme",
