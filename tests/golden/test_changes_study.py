@@ -6,8 +6,10 @@ import csv
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from stripesim.models.placement import pgs_of_objects
 from stripesim.scenarios.studies.changes.measured import MeasuredPool
 from stripesim.scenarios.studies.changes.runs import POOLS, change_rows
 from stripesim.scenarios.studies.changes.timed import (
@@ -145,6 +147,28 @@ def test_what_a_release_has_not_is_refused(tmp_path, release, column, text):
         load_timed(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        ("load_per_s", "0"),
+        ("image", ""),
+        ("object_writes", "0"),
+        ("before_ms", ""),
+        ("during_ms", "-1"),
+    ],
+)
+def test_a_wrong_cell_of_a_load_is_named(tmp_path, column, text):
+    with (study_folder("changes") / "data" / FILE).open(encoding="utf-8") as shipped:
+        row = next(row for row in csv.DictReader(shipped) if row["load_per_s"])
+    with (tmp_path / FILE).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(row))
+        writer.writeheader()
+        writer.writerow({**row, column: text})
+    wanted = text or "(''|nothing)"
+    with pytest.raises(ValueError, match=rf"^timed\.csv:2: {column}: got .*{wanted}"):
+        load_timed(tmp_path)
+
+
 def test_a_table_with_a_header_alone_is_refused(tmp_path):
     shipped = study_folder("changes") / "data" / FILE
     header = shipped.read_text(encoding="utf-8").splitlines()[0]
@@ -237,3 +261,28 @@ def test_nautilus_is_simulated_with_the_limits_of_its_own_code():
     assert pacific.recovery_max_active_count == 10
     assert pacific.log_lengths(20) == (10_000, 10_000)
     assert pacific.read_lease_ns == 16_000_000_000
+
+
+LOADED = {key: repeats for key, repeats in TIMED.items() if repeats[0].load}
+
+
+def test_a_load_has_a_claim_of_its_latency_with_the_tolerance_fixed_before():
+    claims = {claim.id: claim for claim in claims_of_times(load_timed())}
+    for key, repeats in LOADED.items():
+        claim = claims[f"{claim_id(key)}:latency"]
+        ratios = [change.load.during_ms / change.load.before_ms for change in repeats]
+        assert claim.published == pytest.approx(sum(ratios) / len(ratios))
+        assert (claim.role, claim.tolerance) == ("held-out", 0.3)
+    latencies = [claim for claim in claims.values() if claim.metric == "latency_ratio"]
+    assert len(latencies) == len(LOADED)
+
+
+@pytest.mark.parametrize("key", LOADED, ids=claim_id)
+def test_names_of_a_loaded_image_give_the_counted_objects_of_each_group(key):
+    """The measured pool also has one object of RBD's own, `rbd_info`."""
+    for change in LOADED[key]:
+        groups = len(change.group_objects)
+        named = pgs_of_objects(change.load.image_prefix, np.arange(256), groups)
+        counts = np.bincount(np.asarray(named), minlength=groups)
+        others = np.array(change.group_objects) - counts
+        assert sorted(others.tolist()) == [0] * (groups - 1) + [1]

@@ -291,6 +291,7 @@ def claims_of_times(
                     compared,
                     id=f"{claim_id(key)}{LATENCY_SUFFIX}",
                     metric="latency_ratio",
+                    op="client writes beside a timed change",
                     tolerance=LATENCY_TOLERANCE,
                     statement=f"clients' mean latency during over before {_described(key)}",
                 )
