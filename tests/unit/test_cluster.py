@@ -296,9 +296,7 @@ def test_an_image_of_a_known_name_is_placed_by_that_name(models):
     assert pool.groups_of(first, objects).tolist() == list(expected)
     assert (pool.groups_of(first, objects) != unnamed.groups_of(first, objects)).any()
     second = first + 1
-    assert (
-        pool.groups_of(second, objects) == unnamed.groups_of(second, objects)
-    ).all()
+    assert (pool.groups_of(second, objects) == unnamed.groups_of(second, objects)).all()
 
 
 @pytest.mark.parametrize("engine", ["compiled", "simpy"])

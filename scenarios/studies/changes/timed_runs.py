@@ -52,8 +52,8 @@ class SimulatedChange(NamedTuple):
     """What the simulator says of one measured change."""
 
     clean_s: float  #: Time from the first map until all PGs are clean [s]
-    #: Clients' mean latency in that time over that before, None without a load
-    latency_ratio: float | None
+    #: Mean latency of the clients before and during the change [ms], None without a load
+    latencies_ms: tuple[float, float] | None
 
 
 def time_row(repeats: Sequence[TimedChange], engine: str) -> list[Row]:
@@ -74,9 +74,13 @@ def time_row(repeats: Sequence[TimedChange], engine: str) -> list[Row]:
         "time_until_clean_low_s": low_s,
         "time_until_clean_high_s": high_s,
     }
-    ratios = [each.latency_ratio for each in simulated if each.latency_ratio]
-    if ratios:
-        row["latency_ratio"] = mean(ratios)
+    latencies_ms = [each.latencies_ms for each in simulated if each.latencies_ms]
+    if latencies_ms:
+        row["before_ms"] = mean(before_ms for before_ms, _ in latencies_ms)
+        row["during_ms"] = mean(during_ms for _, during_ms in latencies_ms)
+        row["latency_ratio"] = mean(
+            during_ms / before_ms for before_ms, during_ms in latencies_ms
+        )
     return [row]
 
 
@@ -134,19 +138,21 @@ def simulated_change(
     result = simulate(pool, workload, faults=plan, engine=engine).accepted()
     assert result.timeline is not None
     row = result.timeline["changes"][-1]
-    ratio = None
+    latencies_ms = None
     if change.load is not None:
-        ratio = _latency_ratio(result.first, row["map_s"], row["clean_s"])
-    return SimulatedChange(float(row["clean_s"] - row["map_s"]), ratio)
+        latencies_ms = _latencies_ms(result.first, row["map_s"], row["clean_s"])
+    return SimulatedChange(float(row["clean_s"] - row["map_s"]), latencies_ms)
 
 
-def _latency_ratio(requests: ClientRequests, map_s: float, clean_s: float) -> float:
-    """Return the mean latency of requests from a map until clean, over that of those before."""
+def _latencies_ms(
+    requests: ClientRequests, map_s: float, clean_s: float
+) -> tuple[float, float]:
+    """Return the mean latencies of requests issued before a map, and from it until clean [ms]."""
     issued_s = requests.issued_ns[requests.done] / SECOND_NS
     before = (issued_s >= map_s - BEFORE_S) & (issued_s < map_s)
     during = (issued_s >= map_s) & (issued_s < clean_s)
-    latencies_ns = requests.latencies_ns
-    return float(latencies_ns[during].mean() / latencies_ns[before].mean())
+    latencies_ms = requests.latencies_ns / 1e6
+    return float(latencies_ms[before].mean()), float(latencies_ms[during].mean())
 
 
 def _plan(change: TimedChange) -> FaultPlan:
