@@ -20,7 +20,11 @@ from stripesim.scenarios.studies.changes.timed import (
     claims_of_times,
     load_timed,
 )
-from stripesim.scenarios.studies.changes.timed_runs import clean_s, recovery_of
+from stripesim.scenarios.studies.changes.timed_runs import (
+    clean_s,
+    recovery_of,
+    simulated_change,
+)
 from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.lookup import claims_of
 from stripesim.scenarios.studies.registry import study_named
@@ -191,9 +195,9 @@ def test_roles_of_times_are_those_fixed_before_they_were_compared():
     roles = Counter((claim.scheme, claim.role) for claim in claims)
     assert roles == {
         ("rep:3", "calibration"): 5,
-        ("rep:3", "held-out"): 23,
+        ("rep:3", "held-out"): 39,
         ("rs:6,3", "calibration"): 3,
-        ("rs:6,3", "held-out"): 49,
+        ("rs:6,3", "held-out"): 65,
         ("rs:4,2", "held-out"): 8,
     }
     assert {claim.tolerance for claim in claims} == {0.3}
@@ -286,3 +290,31 @@ def test_names_of_a_loaded_image_give_the_counted_objects_of_each_group(key):
         counts = np.bincount(np.asarray(named), minlength=groups)
         others = np.array(change.group_objects) - counts
         assert sorted(others.tolist()) == [0] * (groups - 1) + [1]
+
+
+def test_clients_beside_a_change_are_simulated_and_lengthen_it():
+    """The load's 30 writes of each object are more than osd_async_recovery_min_cost allows in the acting set.
+
+    So maps follow for pg_temp, up_thru, the end of pg_temp and up_thru, 1 s each. Without it, one for
+    up_thru.
+    """
+    change = LOADED[Key("rep:3", "whole", "wpq", "drain", "16.2.15", "4")][0]
+    assert change.load.object_writes_count * 8 > 100
+    beside = simulated_change(change)
+    alone = simulated_change(replace(change, load=None))
+    assert beside.clean_s == pytest.approx(4, abs=0.05)
+    assert 1 < alone.clean_s < 2
+    assert alone.latencies_ms is None
+    # Groups with 35 of 256 objects serve no writes for 2 s, in which these wait 1 s on average, and for 1 s,
+    # in which they wait 0.5 s, of 4 s.
+    before_ms, during_ms = beside.latencies_ms
+    assert before_ms < 5
+    waits_ms = 35 / 256 * (2 * 1000 + 1 * 500) / 4
+    assert during_ms == pytest.approx(waits_ms, rel=0.3)
+
+
+def test_a_second_command_holds_clients_of_a_wide_code_back_for_two_more_maps():
+    """A group with two new OSDs has two holes, which two maps name: its writes waited up to 5 s."""
+    change = LOADED[Key("rs:6,3", "whole", "wpq", "grow", "16.2.15", "4")][0]
+    _, during_ms = simulated_change(change).latencies_ms
+    assert during_ms == pytest.approx(change.load.during_ms, rel=0.3)

@@ -70,7 +70,7 @@ def test_intervals_hold_four_of_five_on_the_release_that_gives_them():
 
 
 def test_intervals_hold_fewer_changes_of_older_releases_as_the_pages_say():
-    """All times outside are of 16.2.15: on a busy machine too short, on a quiet one partly too long."""
+    """Seven of eight times outside are of 16.2.15, simulated too short on a busy machine and partly too long."""
     counts = coverage(
         [
             error
@@ -78,7 +78,7 @@ def test_intervals_hold_fewer_changes_of_older_releases_as_the_pages_say():
             if error.role == "calibration" or not error.id.startswith("timed20:")
         ]
     )
-    assert counts["held-out"] == {"rows": 44, "within": 37}
+    assert counts["held-out"] == {"rows": 60, "within": 52}
 
 
 def test_the_file_is_what_the_writer_writes():
