@@ -70,7 +70,7 @@ def test_intervals_hold_four_of_five_on_the_release_that_gives_them():
 
 
 def test_intervals_hold_fewer_changes_of_older_releases_as_the_pages_say():
-    """Seven of eight times outside are of 16.2.15, simulated too short on a busy machine and partly too long."""
+    """Seven of eight times outside are of 16.2.15: on a busy machine too short, on a quiet one too long."""
     counts = coverage(
         [
             error
