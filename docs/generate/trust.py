@@ -98,6 +98,7 @@ KINDS: dict[str, dict[str, tuple[str, ...]]] = {
     "bytes that a repair moves": {"recovery": ("repair_bytes_ratio", "repair_network_ratio")},
     "bytes that a planned change moves": {"changes": ("bytes of a change", "shards that move")},
     "clients while recovering": {"recovery": ("acknowledgement", "client_iops", "client_latency_mean")},
+    "clients' latency ratio in a planned change": {"changes": ("clients during a change",)},
     "nines of durability": {"durability": ()},
 }  # fmt: skip
 

@@ -31,6 +31,8 @@ class Pool:
     #: Chunk of one stripe on one shard that was asked for [B]. `geometry` has the one that is stored
     stripe_unit_bytes: int
     object_bytes: int  #: Object size of an image [B]
+    #: Object name prefixes of the first images, where a measurement states them
+    image_prefixes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Pool: {self.scheme.name} on {self.cluster!r}>"
@@ -168,9 +170,15 @@ class Pool:
         for image in np.unique(images).tolist():
             in_image = images == image
             unique, inverse = np.unique(objects[in_image], return_inverse=True)
-            of_unique = pgs_of_objects(image_prefix(image), unique, self.cluster.groups)
+            prefix = self._prefix_of(image)
+            of_unique = pgs_of_objects(prefix, unique, self.cluster.groups)
             groups[in_image] = np.asarray(of_unique, dtype=np.int64)[inverse]
         return groups
+
+    def _prefix_of(self, image: int) -> str:
+        if image < len(self.image_prefixes):
+            return self.image_prefixes[image]
+        return image_prefix(image)
 
 
 @lru_cache(maxsize=1024)

@@ -6,8 +6,10 @@ import csv
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from stripesim.models.placement import pgs_of_objects
 from stripesim.scenarios.studies.changes.measured import MeasuredPool
 from stripesim.scenarios.studies.changes.runs import POOLS, change_rows
 from stripesim.scenarios.studies.changes.timed import (
@@ -18,7 +20,11 @@ from stripesim.scenarios.studies.changes.timed import (
     claims_of_times,
     load_timed,
 )
-from stripesim.scenarios.studies.changes.timed_runs import clean_s, recovery_of
+from stripesim.scenarios.studies.changes.timed_runs import (
+    clean_s,
+    recovery_of,
+    simulated_change,
+)
 from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.lookup import claims_of
 from stripesim.scenarios.studies.registry import study_named
@@ -145,6 +151,28 @@ def test_what_a_release_has_not_is_refused(tmp_path, release, column, text):
         load_timed(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        ("load_per_s", "0"),
+        ("image", ""),
+        ("object_writes", "0"),
+        ("before_ms", ""),
+        ("during_ms", "-1"),
+    ],
+)
+def test_a_wrong_cell_of_a_load_is_named(tmp_path, column, text):
+    with (study_folder("changes") / "data" / FILE).open(encoding="utf-8") as shipped:
+        row = next(row for row in csv.DictReader(shipped) if row["load_per_s"])
+    with (tmp_path / FILE).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(row))
+        writer.writeheader()
+        writer.writerow({**row, column: text})
+    wanted = text or "(''|nothing)"
+    with pytest.raises(ValueError, match=rf"^timed\.csv:2: {column}: got .*{wanted}"):
+        load_timed(tmp_path)
+
+
 def test_a_table_with_a_header_alone_is_refused(tmp_path):
     shipped = study_folder("changes") / "data" / FILE
     header = shipped.read_text(encoding="utf-8").splitlines()[0]
@@ -167,9 +195,9 @@ def test_roles_of_times_are_those_fixed_before_they_were_compared():
     roles = Counter((claim.scheme, claim.role) for claim in claims)
     assert roles == {
         ("rep:3", "calibration"): 5,
-        ("rep:3", "held-out"): 23,
+        ("rep:3", "held-out"): 39,
         ("rs:6,3", "calibration"): 3,
-        ("rs:6,3", "held-out"): 49,
+        ("rs:6,3", "held-out"): 65,
         ("rs:4,2", "held-out"): 8,
     }
     assert {claim.tolerance for claim in claims} == {0.3}
@@ -237,3 +265,56 @@ def test_nautilus_is_simulated_with_the_limits_of_its_own_code():
     assert pacific.recovery_max_active_count == 10
     assert pacific.log_lengths(20) == (10_000, 10_000)
     assert pacific.read_lease_ns == 16_000_000_000
+
+
+LOADED = {key: repeats for key, repeats in TIMED.items() if repeats[0].load}
+
+
+def test_a_load_has_a_claim_of_its_latency_with_the_tolerance_fixed_before():
+    claims = {claim.id: claim for claim in claims_of_times(load_timed())}
+    for key, repeats in LOADED.items():
+        claim = claims[f"{claim_id(key)}:latency"]
+        ratios = [change.load.during_ms / change.load.before_ms for change in repeats]
+        assert claim.published == pytest.approx(sum(ratios) / len(ratios))
+        assert (claim.role, claim.tolerance) == ("held-out", 0.3)
+    latencies = [claim for claim in claims.values() if claim.metric == "latency_ratio"]
+    assert len(latencies) == len(LOADED)
+
+
+@pytest.mark.parametrize("key", LOADED, ids=claim_id)
+def test_names_of_a_loaded_image_give_the_counted_objects_of_each_group(key):
+    """The measured pool also has one object of RBD's own, `rbd_info`."""
+    for change in LOADED[key]:
+        groups = len(change.group_objects)
+        named = pgs_of_objects(change.load.image_prefix, np.arange(256), groups)
+        counts = np.bincount(np.asarray(named), minlength=groups)
+        others = np.array(change.group_objects) - counts
+        assert sorted(others.tolist()) == [0] * (groups - 1) + [1]
+
+
+def test_clients_beside_a_change_are_simulated_and_lengthen_it():
+    """The load's 30 writes of each object are more than osd_async_recovery_min_cost allows in the acting set.
+
+    So maps follow for pg_temp, up_thru, the end of pg_temp and up_thru, 1 s each. Without it, one for
+    up_thru.
+    """
+    change = LOADED[Key("rep:3", "whole", "wpq", "drain", "16.2.15", "4")][0]
+    assert change.load.object_writes_count * 8 > 100
+    beside = simulated_change(change)
+    alone = simulated_change(replace(change, load=None))
+    assert beside.clean_s == pytest.approx(4, abs=0.05)
+    assert 1 < alone.clean_s < 2
+    assert alone.latencies_ms is None
+    # Groups with 35 of 256 objects serve no writes for 2 s, in which these wait 1 s on average, and for 1 s,
+    # in which they wait 0.5 s, of 4 s.
+    before_ms, during_ms = beside.latencies_ms
+    assert before_ms < 5
+    waits_ms = 35 / 256 * (2 * 1000 + 1 * 500) / 4
+    assert during_ms == pytest.approx(waits_ms, rel=0.3)
+
+
+def test_a_second_command_holds_clients_of_a_wide_code_back_for_two_more_maps():
+    """A group with two new OSDs has two holes, which two maps name: its writes waited up to 5 s."""
+    change = LOADED[Key("rs:6,3", "whole", "wpq", "grow", "16.2.15", "4")][0]
+    _, during_ms = simulated_change(change).latencies_ms
+    assert during_ms == pytest.approx(change.load.during_ms, rel=0.3)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from stripesim.models.coding import parse_scheme
+from stripesim.models.placement import pgs_of_objects
 from stripesim.models.problems import UnavailableError
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.clients.workload import Replay, Requests
@@ -282,6 +283,20 @@ def test_images_have_separate_object_names(models):
     mixed = pool.groups_of(np.tile([0, 1], 200), np.repeat(objects, 2))
     assert (mixed[::2] == first).all() and (mixed[1::2] == second).all()
     assert set(first.tolist()) <= set(range(64))
+
+
+def test_an_image_of_a_known_name_is_placed_by_that_name(models):
+    """Of two images, only the first has a stated name."""
+    acting = np.tile([[0, 1, 2]], (64, 1))
+    unnamed = pool_of(Cluster(osd_hosts=np.arange(3), acting=acting, models=models))
+    pool = replace(unnamed, image_prefixes=("rbd_data.2.5e23b8f4a1c2",))
+    objects = np.arange(200)
+    first = np.zeros(200, dtype=np.int64)
+    expected = pgs_of_objects("rbd_data.2.5e23b8f4a1c2", objects, 64)
+    assert pool.groups_of(first, objects).tolist() == list(expected)
+    assert (pool.groups_of(first, objects) != unnamed.groups_of(first, objects)).any()
+    second = first + 1
+    assert (pool.groups_of(second, objects) == unnamed.groups_of(second, objects)).all()
 
 
 @pytest.mark.parametrize("engine", ["compiled", "simpy"])

@@ -50,7 +50,11 @@ def test_a_calibration_row_does_not_decide_its_own_interval():
 
 
 def test_the_errors_that_ship_are_those_of_all_timed_changes():
-    claims = {claim.id: claim.role for claim in claims_of_times(load_timed())}
+    claims = {
+        claim.id: claim.role
+        for claim in claims_of_times(load_timed())
+        if claim.metric == "time_until_clean_s"
+    }
     assert {error.id: error.role for error in duration_errors()} == claims
 
 
@@ -66,7 +70,7 @@ def test_intervals_hold_four_of_five_on_the_release_that_gives_them():
 
 
 def test_intervals_hold_fewer_changes_of_older_releases_as_the_pages_say():
-    """All times outside are of 16.2.15: on a busy machine too short, on a quiet one partly too long."""
+    """Seven of eight times outside are of 16.2.15: on a busy machine too short, on a quiet one too long."""
     counts = coverage(
         [
             error
@@ -74,7 +78,7 @@ def test_intervals_hold_fewer_changes_of_older_releases_as_the_pages_say():
             if error.role == "calibration" or not error.id.startswith("timed20:")
         ]
     )
-    assert counts["held-out"] == {"rows": 44, "within": 37}
+    assert counts["held-out"] == {"rows": 60, "within": 52}
 
 
 def test_the_file_is_what_the_writer_writes():

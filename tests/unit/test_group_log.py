@@ -86,6 +86,57 @@ def test_an_empty_device_lacks_the_whole_log():
     assert pg.copy_of(2, 2).backfill
 
 
+@pytest.mark.parametrize(("entries", "third"), [(10, NO_OSD), (11, 2)])
+def test_a_former_member_acts_for_one_that_is_backfilled_alone(entries, third):
+    """A new member that is recovered by the log leaves a hole, and the former one does not act for it."""
+    pg = group(entries=entries)
+    remap(pg, 0, 1, 3)
+    assert pg.members.acting == (0, 1, third)
+
+
+def test_min_size_limits_the_shards_that_are_recovered_outside_the_acting_set():
+    """RS(6,3) needs seven shards: of three new OSDs the two that are furthest behind are left out."""
+    pg = Group(
+        0,
+        parse_scheme("rs:6,3"),
+        range(9),
+        range(4),
+        entries=5,
+        log_lengths=(10, 10),
+        async_recovery_min=1,
+    )
+    pg.up = (0, 1, 2, 3, 4, 5, 9, 10, 11)
+    pg.add_empty_copies()
+    pg.copy_of(10, 7).missed_count = 3
+    members = pg.choose_members(set(range(12)))
+    assert members.acting == (0, 1, 2, 3, 4, 5, NO_OSD, 10, NO_OSD)
+    assert members.joining == (*[NO_OSD] * 6, 9, 10, 11)
+
+
+def test_a_map_names_each_hole_of_an_acting_set():
+    """With a second new OSD, the map that names a hole for the first is not enough."""
+    pg = Group(
+        0,
+        parse_scheme("rs:6,3"),
+        range(9),
+        range(4),
+        entries=5,
+        log_lengths=(10, 10),
+    )
+    every_osd = set(range(12))
+    pg.up = (*range(8), 9)
+    pg.add_empty_copies()
+    pg.members = pg.choose_members(every_osd)
+    assert not pg.is_named(every_osd)
+    pg.pg_temp = pg.members.acting
+    assert pg.is_named(every_osd)
+    pg.up = (*range(7), 10, 9)
+    pg.add_empty_copies()
+    pg.members = pg.choose_members(every_osd)
+    assert pg.members.acting == (*range(7), NO_OSD, NO_OSD)
+    assert not pg.is_named(every_osd)
+
+
 def coded(width=6):
     return Group(
         0, parse_scheme("rs:4,2"), range(width), range(4), log_lengths=(10, 10)

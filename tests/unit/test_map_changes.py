@@ -58,6 +58,14 @@ def test_a_map_that_only_notes_something_moves_nothing():
     cluster_map = ClusterMap(4, crush, is_replicated=True)
     update = cluster_map.apply([MapChange("up_thru", 2), MapChange("pg_temp", 1)])
     assert update.up_after is update.up_before
+
+
+def test_the_monitors_know_an_osd_alive_in_the_map_with_which_it_asked():
+    """An interval that begins with the map that has ``up_thru`` needs another one."""
+    cluster_map = ClusterMap(4, crush, is_replicated=True)
+    cluster_map.apply([MapChange("pg_temp", 1)])
+    update = cluster_map.apply([MapChange("up_thru", 2)])
+    assert update.epoch == 3
     assert cluster_map.up_thru == {0: 1, 1: 1, 2: 2, 3: 1}
 
 

@@ -55,12 +55,12 @@ def test_changes_of_one_moment_share_a_map(monitored):
     updates = []
     monitor.subscribers.append(updates.append)
     for osd in (0, 3, 0):
-        monitor.propose("up_thru", osd)
+        monitor.propose("out", osd)
     # The map follows 0.05 s after the first change; a change that is already in it comes once.
     assert run(state) == [0.05]
     assert [change.subject for change in updates[0].changes] == [0, 3]
     assert state.map.epoch == 2
-    assert state.map.up_thru == {0: 2, 1: 1, 2: 1, 3: 2}
+    assert state.map.out == {0, 3}
 
 
 def test_a_second_map_follows_a_second_after_the_first(monitored):

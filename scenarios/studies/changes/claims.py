@@ -3,6 +3,7 @@
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Claim
+from stripesim.scenarios.studies.changes.timed import LATENCY_SUFFIX
 from stripesim.scenarios.studies.lookup import number
 
 
@@ -14,6 +15,7 @@ def simulated_metric(rows: pl.DataFrame, claim: Claim) -> float:
     return number(rows, column, scheme=claim.scheme, change=claim.baseline)
 
 
-def simulated_time(rows: pl.DataFrame, claim: Claim) -> float:
-    """Return the simulated time until clean of a timed change [s]."""
-    return number(rows, "time_until_clean_s", timed_id=claim.id)
+def simulated_of_timed(rows: pl.DataFrame, claim: Claim) -> float:
+    """Return the simulated value of a claim on a timed change."""
+    timed_id = claim.id.removesuffix(LATENCY_SUFFIX)
+    return number(rows, claim.metric, timed_id=timed_id)

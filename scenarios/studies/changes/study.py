@@ -16,7 +16,10 @@ from stripesim.scenarios.answers.run.execute import parameters_of
 from stripesim.scenarios.show.tables import Table
 from stripesim.scenarios.studies.base import Setting, Study, StudyResult
 from stripesim.scenarios.studies.ceph16.cluster import PARAMETERS, models_for
-from stripesim.scenarios.studies.changes.claims import simulated_metric, simulated_time
+from stripesim.scenarios.studies.changes.claims import (
+    simulated_metric,
+    simulated_of_timed,
+)
 from stripesim.scenarios.studies.changes.measured import (
     MeasuredChange,
     MeasuredPool,
@@ -65,7 +68,7 @@ class ChangesStudy(Study):
         return [*tasks, *timed]
 
     def claims(self) -> tuple[Claim, ...]:
-        """Return the claims of ``claims.csv``, and one for each timed change."""
+        """Return the claims of ``claims.csv``, and those of timed changes."""
         return (*super().claims(), *claims_of_times(load_timed()))
 
     def vocabulary(self, rows: pl.DataFrame) -> Mapping[str, Any]:
@@ -78,7 +81,7 @@ class ChangesStudy(Study):
         if folder is None:
             values, reasons = simulate_claims(self.name, self.vocabulary(rows))
             timed = claims_of_times(load_timed())
-            values |= {claim.id: simulated_time(rows, claim) for claim in timed}
+            values |= {claim.id: simulated_of_timed(rows, claim) for claim in timed}
             return judge(
                 self.claims(),
                 values,
@@ -90,7 +93,7 @@ class ChangesStudy(Study):
         counted = claims_of_changes(_counted(folder, timed_changes))
         timed_claims = claims_of_times(timed_changes, read=())
         values = {claim.id: simulated_metric(rows, claim) for claim in counted}
-        values |= {claim.id: simulated_time(rows, claim) for claim in timed_claims}
+        values |= {claim.id: simulated_of_timed(rows, claim) for claim in timed_claims}
         claims = (*counted, *timed_claims)
         return judge(claims, values, parameters=self.parameters())
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
 from typing import Final, Literal, NamedTuple
@@ -25,6 +25,16 @@ from stripesim.scenarios.studies.description import study_folder
 FILE: Final = "timed.csv"
 #: Tolerance of a time until clean.
 TIME_TOLERANCE: Final = 0.3
+#: Tolerance of the clients' mean latency during a change over that before it.
+LATENCY_TOLERANCE: Final = 0.3
+#: Size of the writes of a load beside a change [B].
+LOAD_BLOCK_BYTES: Final = 4096
+#: Size of the image beside a load [B]. RBD's own object `rbd_info` is in its pool, too.
+LOAD_IMAGE_BYTES: Final = 1 << 30
+#: Time before the first map whose latencies are those before a change [s].
+BEFORE_S: Final = 10
+#: End of the id of a claim on the clients' latency.
+LATENCY_SUFFIX: Final = ":latency"
 _COLUMNS: Final = (
     "release",
     "scheme",
@@ -74,6 +84,23 @@ _READ: Final = frozenset(
 
 
 @dataclass(frozen=True, kw_only=True)
+class LoadBeside:
+    """A client that writes 4 KiB at random offsets of the image before, during and after a change."""
+
+    rate_per_s: float  #: Mean rate of its Poisson arrivals [1/s]
+    image_prefix: str  #: Prefix of the names of the image's objects
+    #: Writes that each object has had before the change, on average: entries of the logs
+    object_writes_count: int
+    before_ms: float  #: Mean latency in the 10 s before the first map [ms]
+    during_ms: float  #: Mean latency from the first map until clean [ms]
+
+    @property
+    def latency_ratio(self) -> float:
+        """Mean latency during the change over that before."""
+        return self.during_ms / self.before_ms
+
+
+@dataclass(frozen=True, kw_only=True)
 class TimedChange:
     """One change."""
 
@@ -99,6 +126,7 @@ class TimedChange:
     #: Entries that a trimmed log held before the change, as ``ceph pg dump`` lists them. None if not noted:
     #: all groups are then taken to be backfilled
     log_entries_count: int | None = None
+    load: LoadBeside | None = None  #: Clients beside the change, None without
 
     @property
     def key(self) -> Key:
@@ -153,11 +181,26 @@ def _change(row: CsvRow) -> TimedChange:
         profile=row.text("profile", _PROFILES),  # type: ignore[arg-type]
         maps_s=_times_s(row, "maps_s"),
         rebalance_s=row.number("rebalance_s"),
-        clean_s=_duration(row, "clean_s") or 0.0,
+        clean_s=_positive(row, "clean_s") or 0.0,
         group_objects=_counts(row, "group_objects"),
         session=row.words("session") or _SESSION,
-        recovery_sync_ms=_duration(row, "recovery_sync_ms", required=False),
+        recovery_sync_ms=_positive(row, "recovery_sync_ms", required=False),
         log_entries_count=row.whole("log_entries", 1, default=0) or None,
+        load=_load(row),
+    )
+
+
+def _load(row: CsvRow) -> LoadBeside | None:
+    """Return the load beside a change, None if the row states no rate."""
+    rate_per_s = _positive(row, "load_per_s", required=False)
+    if rate_per_s is None:
+        return None
+    return LoadBeside(
+        rate_per_s=rate_per_s,
+        image_prefix=row.text("image"),
+        object_writes_count=row.whole("object_writes", 1),
+        before_ms=_positive(row, "before_ms") or 1.0,
+        during_ms=_positive(row, "during_ms") or 1.0,
     )
 
 
@@ -176,8 +219,8 @@ def _check_release(row: CsvRow, release: str, scheme: str, pool_kind: str) -> No
         row.refuse("profile", f"wpq with {release}")
 
 
-def _duration(row: CsvRow, column: str, *, required: bool = True) -> float | None:
-    """Return a time above 0; without `required`, None for an empty cell."""
+def _positive(row: CsvRow, column: str, *, required: bool = True) -> float | None:
+    """Return a number above 0; without `required`, None for an empty cell."""
     value = row.number(column)
     if not row.words(column) and not required:
         return None
@@ -230,21 +273,40 @@ def claim_id(key: Key) -> str:
 def claims_of_times(
     changes: Sequence[TimedChange], *, read: Collection[Key] = _READ
 ) -> list[Claim]:
-    """Return a claim for each change: the mean of its repeats. Those that were `read` calibrate."""
-    return [
-        _claim(key, repeats, "calibration" if key in read else "held-out")
-        for key, repeats in by_key(changes).items()
-    ]
+    """Return the claims of changes, each of the mean of its repeats. Those of `read` changes calibrate.
+
+    A change has a claim of its time, and beside a load another of the clients' latency.
+    """
+    claims = []
+    for key, repeats in by_key(changes).items():
+        role = "calibration" if key in read else "held-out"
+        times_s = [change.clean_s for change in repeats]
+        timed = _claim(key, repeats, role, times_s, "s")
+        claims.append(timed)
+        ratios = [change.load.latency_ratio for change in repeats if change.load]
+        if ratios:
+            compared = _claim(key, repeats, role, ratios, "1")
+            claims.append(
+                replace(
+                    compared,
+                    id=f"{claim_id(key)}{LATENCY_SUFFIX}",
+                    metric="latency_ratio",
+                    op="client writes beside a timed change",
+                    tolerance=LATENCY_TOLERANCE,
+                    statement=f"clients' mean latency during over before {_described(key)}",
+                )
+            )
+    return claims
 
 
-def _claim(key: Key, repeats: Sequence[TimedChange], role: str) -> Claim:
-    times_s = [change.clean_s for change in repeats]
-    value = mean(times_s)
+def _claim(
+    key: Key, repeats: Sequence[TimedChange], role: str, values: list[float], unit: str
+) -> Claim:
+    """Return the claim of the mean of some values, as one of a time until clean."""
     note = "measured once"
-    if len(times_s) > 1:
-        note = (
-            f"measured {len(times_s)} times: {min(times_s):.2f} to {max(times_s):.2f} s"
-        )
+    if len(values) > 1:
+        low, high = min(values), max(values)
+        note = f"measured {len(values)} times: {low:.2f} to {high:.2f} {unit}"
     return Claim(
         id=claim_id(key),
         paper=f"ceph{key.release.partition('.')[0]}",
@@ -255,15 +317,17 @@ def _claim(key: Key, repeats: Sequence[TimedChange], role: str) -> Claim:
         pattern="",
         op="timed change",
         block_size="",
-        published=value,
-        published_text=f"{value:.2f}",
-        unit="s",
+        published=mean(values),
+        published_text=f"{mean(values):.2f}",
+        unit=unit,
         kind="exact",
         role=role,
         compare="value",
         tolerance=TIME_TOLERANCE,
         note=note,
-        statement=(
-            f"time until clean of change {key.kind}: {key.scheme}, logs {key.log}, {key.profile}"
-        ),
+        statement=f"time until clean of {_described(key)}",
     )
+
+
+def _described(key: Key) -> str:
+    return f"change {key.kind}: {key.scheme}, logs {key.log}, {key.profile}"

@@ -165,8 +165,8 @@ class Activation:
                 copy.missed_count = 0
         if missing_count:
             self._give_up(group, missing_count)
-        elif group.has_pg_temp:
-            group.has_pg_temp = False
+        elif group.pg_temp is not None:
+            group.pg_temp = None
             self._monitor.propose("pg_temp", group.number)
         else:
             self.activate(group)
@@ -250,7 +250,7 @@ class Activation:
 
     def _finish(self, group: Group) -> None:
         """Clean up a PG that has become clean."""
-        group.has_pg_temp = False
+        group.pg_temp = None
         self._background.note(group, "clean")
         if self._state.plan.scrubs:
             self._state.clock.after(0, self._background.scrubs.begin)

@@ -88,7 +88,8 @@ class ClusterMap:
         self._auto_out: set[int] = set()
         # CRUSH weights that differ from those of the first map.
         self._crush_weights: dict[int, int] = {}
-        # Per OSD, the last epoch in which the monitors knew it to be alive.
+        # Per OSD, the last epoch in which the monitors knew it to be alive: that of its map when it asked
+        # (``OSDMonitor::prepare_alive``).
         self.up_thru = dict.fromkeys(range(osds), 1)
         self._crush = crush
         self._index_crush = index_crush
@@ -168,7 +169,8 @@ class ClusterMap:
             case "weight":
                 self._crush_weights[osd] = change.weight
             case "up_thru":
-                self.up_thru[osd] = self.epoch
+                # The OSD asked with the map before this one.
+                self.up_thru[osd] = self.epoch - 1
 
     def _mark_in(self, osd: int) -> None:
         self.out.discard(osd)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from stripesim.models.coding import RedundancyScheme
+from stripesim.models.recovery import min_size
 from stripesim.sim.ceph.cluster import NO_OSD
 
 
@@ -194,6 +195,7 @@ class Group:
         self.number = number
         self.scheme = scheme
         self._async_recovery_min = async_recovery_min
+        self._min_size = min_size(kind=scheme.kind, k=scheme.k, width=scheme.width)
         self._leaders = tuple(range(scheme.width)) if leaders is None else leaders
         self.up = tuple(up)
         self.first_osd = first_osd
@@ -206,8 +208,8 @@ class Group:
         no_joining = (NO_OSD,) * len(self.up)
         self.members = ServingOsds(self.up, no_joining, self._leaders)
         self.interval = PgInterval()
-        # True if the current or the next map names other OSDs to act for it.
-        self.has_pg_temp = False
+        # The acting set that the current or the next map names instead of the up set (``pg_temp``).
+        self.pg_temp: tuple[int, ...] | None = None
         self.log = PgLog(log_lengths)
         self.log.append(entries, is_clean=self.is_clean)
 
@@ -319,6 +321,7 @@ class Group:
         """Return the members, given the OSDs that are up and their copies."""
         complete = [self._is_complete(osd, shard) for shard, osd in enumerate(self.up)]
         used = {osd for osd, serves in zip(self.up, complete, strict=True) if serves}
+        outside = self._recovered_outside(complete)
         acting = []
         joining = []
         for shard, osd in enumerate(self.up):
@@ -326,7 +329,9 @@ class Group:
                 acting.append(osd)
                 joining.append(NO_OSD)
             else:
-                substitute = self._substitute(shard, used, up)
+                substitute = NO_OSD
+                if shard not in outside:
+                    substitute = self._substitute(shard, used, up)
                 used.add(substitute)
                 acting.append(substitute)
                 joining.append(osd)
@@ -363,6 +368,13 @@ class Group:
     def needs_pg_temp(self) -> bool:
         """True if an OSD outside the acting set is brought up to date."""
         return len(self.joining_inside) < len(self.joining_copies)
+
+    def is_named(self, up: Set[int]) -> bool:
+        """Return True if the map, or the next one, names those OSDs to act that do, as far as they are up."""
+        named = self.up if self.pg_temp is None else self.pg_temp
+        return self.members.acting == tuple(
+            osd if osd in up else NO_OSD for osd in named
+        )
 
     @property
     def is_backfilled(self) -> bool:
@@ -467,15 +479,43 @@ class Group:
         copy = self.copies.get((osd, self.content(shard)))
         return copy is not None and not copy.missing
 
-    def _substitute(self, shard: int, used: Set[int], up: Set[int]) -> int:
-        """Return the OSD that serves a shard until that of the up set is up to date."""
-        osd = self.up[shard]
-        if osd == NO_OSD:
-            return NO_OSD
+    def _recovered_outside(self, complete: Sequence[bool]) -> set[int]:
+        """Return the shards that no OSD serves while theirs is recovered by the log.
+
+        These are the shards whose OSDs are furthest behind, as many as `min_size` allows.
+
+        References
+        ----------
+        Ceph v16.2.15, ``src/osd/PeeringState.cc`` (``choose_async_recovery_ec``,
+        ``choose_async_recovery_replicated``).
+        """
+        missed = {
+            shard: self.copy_of(osd, shard).missed_count
+            for shard, osd in enumerate(self.up)
+            if osd != NO_OSD
+            and not complete[shard]
+            and not self._is_beyond_log(osd, shard)
+        }
+        behind = [
+            shard
+            for shard, missed_count in missed.items()
+            if missed_count > self._async_recovery_min
+        ]
+        behind.sort(key=lambda shard: -missed[shard])
+        served_count = len(self.up) - self.up.count(NO_OSD)
+        return set(behind[: max(0, served_count - self._min_size)])
+
+    def _is_beyond_log(self, osd: int, shard: int) -> bool:
+        """Return True if an OSD missed more writes than the log holds, and is backfilled."""
         copy = self.copy_of(osd, shard)
         if copy.missed_count > self.log.held_count:
             copy.backfill = True
-        if copy.backfill or copy.missed_count > self._async_recovery_min:
+        return copy.backfill
+
+    def _substitute(self, shard: int, used: Set[int], up: Set[int]) -> int:
+        """Return the OSD that serves a shard until that of the up set is up to date."""
+        osd = self.up[shard]
+        if osd != NO_OSD and self._is_beyond_log(osd, shard):
             return self._stray(shard, used, up)
         return osd
 

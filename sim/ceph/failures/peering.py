@@ -103,8 +103,8 @@ class Peering:
         """Process the answers of all members."""
         if group.interval is not interval:
             return
-        if group.needs_pg_temp and not group.has_pg_temp:
-            group.has_pg_temp = True
+        if group.needs_pg_temp and not group.is_named(self._state.map.up):
+            group.pg_temp = group.members.acting
             self._monitor.propose("pg_temp", group.number)
             return
         lead = group.members.primary_osd

@@ -145,7 +145,8 @@ class OperationBook:
             return self._deletion(group, holders[lead], targets)
         if operation.kind == "pull":
             return self._move(group, [holders[min(holders)]], targets, misplaced)
-        if operation.kind == "move":
+        # A write since the object's turn began leaves old holders behind. Its shards are rebuilt then.
+        if operation.kind == "move" and holders.keys() >= set(operation.shards):
             sources = [holders[shard] for shard in operation.shards]
             return self._move(group, sources, targets, misplaced)
         if self._pool.scheme.kind == "replicated":

@@ -178,7 +178,8 @@ class InitialLoss:
         self._state.note("failed", f"{names} (before the run)")
         for group in groups:
             self._activation.activate(group)
-            group.has_pg_temp = group.needs_pg_temp
+            if group.needs_pg_temp:
+                group.pg_temp = group.members.acting
             joining = sum(osd != NO_OSD for osd in group.members.joining)
             objects_bytes = len(group.objects) * self._shard_bytes(group.number)
             self.joining_bytes += joining * objects_bytes
