@@ -328,7 +328,11 @@ def time_by_phase(
         parts.append(bar(x, line - 8, 9, f"phase-{phase}", _PHASES[phase]))
         parts.append(text(x + 13, line, _PHASES[phase], "note"))
     height = y + LINE * ((len(shown) - 1) // 4) + 6
-    slowest = [_largest_phase(names, key, times_ns[key]) for key in times_ns]
+    slowest = [
+        f"{names[side]}: {_largest_phases(forms.times_ns)}"
+        for side, forms in answers.items()
+        if forms.times_ns
+    ]
     answer = ". ".join(slowest) + "."
     return Picture(
         key="time",
@@ -348,13 +352,14 @@ def time_by_phase(
     )
 
 
-def _largest_phase(
-    names: Mapping[str, str], key: tuple[str, str], phases: Mapping[str, int]
-) -> str:
-    op, side = key
-    phase = max(phases, key=lambda name: phases[name])
-    share = phases[phase] / max(1, sum(phases.values()))
-    return f"{names[side]} {op}: {share:.0%} {_PHASES[phase]}".replace("%", " %")
+def _largest_phases(times_ns: Mapping[str, Mapping[str, int]]) -> str:
+    """Return the largest phase of each operation, with its share of the time."""
+    words = []
+    for op, phases in times_ns.items():
+        phase = max(phases, key=lambda name: phases[name])
+        share = phases[phase] / max(1, sum(phases.values()))
+        words.append(f"{op} {100 * share:.0f} % {_PHASES[phase]}")
+    return ", ".join(words)
 
 
 def limits(
