@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 
 from stripesim.models.problems import ScenarioError
-from stripesim.scenarios.answers.rehearse import restart, samples
+from stripesim.scenarios.answers.rehearse import samples
 from stripesim.scenarios.answers.rehearse.rehearse import rehearse
+from stripesim.scenarios.answers.rehearse.restarts import (
+    missed_objects,
+    short_restart,
+)
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import cells
@@ -280,7 +284,7 @@ def restarted(**keys):
 
 def test_a_short_restart_of_an_object_store_recovers_as_the_whole_one(monkeypatch):
     (short,) = restarted(downtime_s=40)["changes"]
-    monkeypatch.setattr(restart, "_DOWNTIME_MIN_S", 40.0)
+    monkeypatch.setattr(short_restart, "_DOWNTIME_MIN_S", 40.0)
     (whole,) = restarted(downtime_s=40)["changes"]
     assert short["degraded_objects"] == pytest.approx(
         whole["degraded_objects"], rel=0.05
@@ -320,8 +324,8 @@ def test_a_restart_counts_the_groups_of_the_index_and_names_the_only_gateway():
 
 def test_a_longer_downtime_recovers_more_objects_but_hardly_more_of_the_index():
     # Updates of 44 shards: 100 reach 44 × (1 − e^(−100/44)) = 39.5 of them, 1,000 all.
-    assert restart._reached(44, 100) == pytest.approx(39.5, abs=0.1)
-    assert restart._reached(44, 1000) == pytest.approx(44, abs=1e-6)
+    assert missed_objects._reached(44, 100) == pytest.approx(39.5, abs=0.1)
+    assert missed_objects._reached(44, 1000) == pytest.approx(44, abs=1e-6)
 
 
 def test_objects_of_a_bucket_that_is_listed_use_all_shards_of_its_index():

@@ -28,7 +28,7 @@ from stripesim.scenarios.answers.rehearse.pool_copy import (
     DURATIONS,
     rehearse_copy,
 )
-from stripesim.scenarios.answers.rehearse.restart import (
+from stripesim.scenarios.answers.rehearse.restarts.restart import (
     rehearse_restart,
     restart_assumptions,
 )
