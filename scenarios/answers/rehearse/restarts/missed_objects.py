@@ -17,8 +17,9 @@ def recovered_share(
 
     Notes
     -----
-    The number of heads and tails grows with the requests that store them. Of :math:`n` shards of the index,
-    :math:`w` updates at random reach :math:`n (1 - e^{-w / n})`.
+    The number of heads and tails grows with the requests that store them, and each that is recovered may
+    represent several (`FaultPlan.recovered_one_in`). Of :math:`n` shards of the index, :math:`w` updates at
+    random reach :math:`n (1 - e^{-w / n})`.
     """
     recovered = restart.objects_count
     gateways = inputs.pool.cluster.gateways
@@ -35,7 +36,8 @@ def recovered_share(
     shards = len(gateways.index_groups)
     of_run = shards_share * _reached(min(shards, load.slots), updates.of_run)
     of_whole = shards_share * _reached(shards, updates.of_whole)
-    growth = updates.of_whole / updates.of_run
+    assert inputs.faults is not None
+    growth = inputs.faults.recovered_one_in * updates.of_whole / updates.of_run
     return recovered / (growth * max(0.0, recovered - of_run) + of_whole)
 
 

@@ -4,13 +4,14 @@ A restart of minutes has too many requests to simulate. So the host is down for 
 fewer objects, and logs are shorter. The share of objects written meanwhile stays that of the whole. Rounds of
 the map and peering take as long as they do.
 
-Clients of buckets store new objects, so fewer are stored in the shorter time. The gateway of the host stops
-with it. The host is down for longer than clients wait for another gateway.
+Clients of buckets store new objects, so fewer are stored in the shorter time. If these are many, only one in
+so many is recovered. The gateway of the host stops with it. The host is down for longer than clients wait for
+another gateway.
 """
 
 import math
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from stripesim.models.recovery import RecoveryModel
 from stripesim.scenarios.answers.rehearse.restarts.hosts import (
@@ -26,9 +27,11 @@ from stripesim.scenarios.answers.rehearse.restarts.moments import (
     SimulatedPart,
     moments_of,
 )
-from stripesim.scenarios.schema.keys import WorkloadSpec
+from stripesim.scenarios.cells.gateways import recovered_objects
+from stripesim.scenarios.schema.keys import WorkloadSpec, cells
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import EventSpec, FaultsSpec
+from stripesim.scenarios.schema.units import number_text
 from stripesim.sim.ceph.failures import FaultPlan
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.run import simulate
@@ -38,16 +41,29 @@ _QUIET_S: Final = 1.0
 # Shortest simulated downtime [s]: the map, peering and the wait for it are over by then. With a gateway on
 # the host, it begins once clients use another.
 _DOWNTIME_MIN_S: Final = 4.0
-#: Shards of objects that one simulation recovers at most, unless a shorter downtime has more [count].
+#: Shards of objects that one simulation recovers at most, unless a shorter downtime of images has more, and
+#: those of an object store [count].
 OBJECTS_MAX: Final = 4_000
+STORED_MAX: Final = 20_000
+#: Uses of resources by the requests of an object store until the host is back, at most [count]: half a minute
+#: of a slow processor.
+USES_MAX: Final = 75_000_000
 # Writes to each object after which nearly all objects are written: all but 1 in e⁴ of random ones.
 _WRITES_OF_ALL: Final = 4.0
 # Length of the run that measures the rate of clients [s].
 _PILOT_S: Final = 0.25
-# Time that recovery gets in each attempt [s].
-_RECOVERY_S: Final = (10.0, 40.0, 160.0)
+# Longest time that recovery gets [s].
+_RECOVERY_S: Final = 160.0
 # Later than any simulated time [s]: no OSD is marked out.
 _NEVER_S: Final = 1e8
+
+
+class _Clients(NamedTuple):
+    """Requests of clients on the cluster without a restart."""
+
+    per_s: float
+    writes_per_s: float
+    uses_per_request: float
 
 
 def simulate_short(
@@ -64,24 +80,30 @@ def simulate_short(
     calm_s = 0.0
     if restarted.gateways_counts[restarted.busiest]:
         calm_s = _failover_s(cluster.pool)
-    part = _part_of(cluster, downtime_s, shards_share, calm_s, engine)
+    clients = _clients_of(cluster, engine)
+    part = _part_of(cluster, clients, downtime_s, shards_share, calm_s)
     short_s = part.downtime * downtime_s
     stop_s = _QUIET_S
     back_s = stop_s + short_s
-    for recovery_s in _RECOVERY_S:
-        until_s = back_s + recovery_s + _QUIET_S
-        compressed = _compressed(scenario, part.objects, host, stop_s, back_s, until_s)
-        inputs = cluster.inputs_of(compressed)
-        assert inputs.faults is not None
-        model = _shorter_logs(inputs.faults.model, part.downtime)
-        faults = replace(inputs.faults, model=model, series_ns=SERIES_NS)
-        if scenario.workload.is_s3:
-            faults = _with_fewer_objects(faults, part.objects)
-        inputs = replace(inputs, faults=faults)
-        result = simulate(**vars(inputs), seed=scenario.seed, engine=engine).accepted()
-        assert result.row.faults is not None
-        if result.row.faults.clean_at_end:
-            break
+    until_s = back_s + _RECOVERY_S + _QUIET_S
+    compressed = _compressed(scenario, part.objects, host, stop_s, back_s, until_s)
+    inputs = cluster.inputs_of(compressed)
+    assert inputs.faults is not None
+    faults = replace(
+        inputs.faults,
+        model=_shorter_logs(inputs.faults.model, part.downtime),
+        series_ns=SERIES_NS,
+        end_pause_ns=round(_QUIET_S * 1e9),
+    )
+    if scenario.workload.is_s3:
+        _check_length(scenario, clients, back_s)
+        stored = clients.writes_per_s * short_s * _parts_count(cluster)
+        faults = replace(
+            _with_fewer_objects(faults, part.objects),
+            recovered_one_in=max(1, int(stored * shards_share / STORED_MAX)),
+        )
+    inputs = replace(inputs, faults=faults)
+    result = simulate(**vars(inputs), seed=scenario.seed, engine=engine).accepted()
     restart = moments_of(result, part, stop_s, back_s, stop_s + calm_s)
     if not scenario.workload.is_s3:
         return restart
@@ -95,6 +117,27 @@ def _failover_s(pool: Pool) -> float:
     return pool.cluster.models.gateway.failover_ns / 1e9
 
 
+def _check_length(scenario: Scenario, clients: _Clients, back_s: float) -> None:
+    """Refuse a load on objects with more requests until the host is back than one simulation should have."""
+    most_per_s = USES_MAX / clients.uses_per_request / back_s
+    if clients.per_s <= most_per_s:
+        return
+    key = "queue_depth" if scenario.workload.is_closed else "rate_per_s"
+    got = f"{clients.per_s:,.0f} requests/s, of which a restart simulates {back_s:g} s"
+    wanted = (
+        f"at most {number_text(most_per_s)}: hosts restart when clients are calm, so state the rate of "
+        "that hour (workload.rate_per_s)"
+    )
+    raise scenario.problem(f"workload.{key}", got, wanted)
+
+
+def _parts_count(cluster: ClusterThen) -> float:
+    """Return the mean number of heads and tails of an object in a bucket [count]."""
+    scenario = cluster.scenario
+    stored, _ = recovered_objects(scenario, cells(scenario)[0], cluster.pool)
+    return stored / scenario.workload.objects
+
+
 def _with_fewer_objects(faults: FaultPlan, share: float) -> FaultPlan:
     """Return faults of a pool with a share of the objects of buckets, at least one in each group."""
     assert faults.group_objects is not None
@@ -105,10 +148,10 @@ def _with_fewer_objects(faults: FaultPlan, share: float) -> FaultPlan:
 
 def _part_of(
     cluster: ClusterThen,
+    clients: _Clients,
     downtime_s: float,
     shards_share: float,
     calm_s: float,
-    engine: str,
 ) -> SimulatedPart:
     """Choose the part of the downtime and of the written objects to simulate.
 
@@ -121,14 +164,14 @@ def _part_of(
         # Clients store other objects all the time.
         return SimulatedPart(downtime, downtime)
     objects_count = scenario.images_bytes / scenario.cluster.object_bytes
-    writes_count = _writes_per_s(cluster, engine) * downtime_s
+    writes_count = clients.writes_per_s * downtime_s
     enough = OBJECTS_MAX / max(shards_share, 1e-9) / objects_count
     most = downtime * writes_count / objects_count / _WRITES_OF_ALL
     return SimulatedPart(downtime, min(1.0, max(downtime, min(enough, most))))
 
 
-def _writes_per_s(cluster: ClusterThen, engine: str) -> float:
-    """Simulate the clients without a restart; return their rate of writes [1/s]."""
+def _clients_of(cluster: ClusterThen, engine: str) -> _Clients:
+    """Simulate the clients for a short time without a restart."""
     scenario = cluster.scenario
     loads = tuple(
         load.replaced(duration_s=_PILOT_S, requests=None) for load in scenario.workloads
@@ -138,7 +181,12 @@ def _writes_per_s(cluster: ClusterThen, engine: str) -> float:
     inputs = replace(cluster.inputs_of(quiet), faults=None)
     result = simulate(**vars(inputs), seed=scenario.seed, engine=engine).accepted()
     requested = result.requested
-    return float((requested.done & requested.is_write).sum()) / _PILOT_S
+    done = requested.done
+    return _Clients(
+        per_s=float(done.sum()) / _PILOT_S,
+        writes_per_s=float((done & requested.is_write).sum()) / _PILOT_S,
+        uses_per_request=max(1.0, result.uses / max(1, done.sum())),
+    )
 
 
 def _compressed(
