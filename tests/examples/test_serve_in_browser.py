@@ -505,7 +505,8 @@ def test_axe_finds_no_violation(chrome, address, tmp_path, width, theme):
     chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     resize(chrome, width)
     wrong = f"{address}?a.scheme=rs:9&b.failure_domain=x&problem=%3Cscript%3E"
-    for url in (address, wrong, f"{played.as_uri()}#step=30", capacity.as_uri()):
+    files_shown = (f"{played.as_uri()}#step=30", capacity.as_uri())
+    for url in (address, wrong, f"{address}?base=s3", *files_shown):
         chrome.get(url)
         if url == address:
             until(chrome, lambda browser: "Simulated 8 of 8" in progress(browser), 120)
