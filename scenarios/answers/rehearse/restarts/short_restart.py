@@ -36,8 +36,11 @@ from stripesim.sim.ceph.failures import FaultPlan
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.run import simulate
 
-# Time of clients before the host stops, and after the cluster is clean [s].
+# Time of clients before the host stops, and at least after the cluster is clean [s].
 _QUIET_S: Final = 1.0
+# Longest time of clients after the cluster is clean [s], and the requests that suffice [count].
+_AFTER_MAX_S: Final = 5.0
+_AFTER_REQUESTS: Final = 8_000
 # Shortest simulated downtime [s]: the map, peering and the wait for it are over by then. With a gateway on
 # the host, it begins once clients use another.
 _DOWNTIME_MIN_S: Final = 4.0
@@ -85,7 +88,10 @@ def simulate_short(
     short_s = part.downtime * downtime_s
     stop_s = _QUIET_S
     back_s = stop_s + short_s
-    until_s = back_s + _RECOVERY_S + _QUIET_S
+    after_s = max(
+        _QUIET_S, min(_AFTER_MAX_S, _AFTER_REQUESTS / max(1.0, clients.per_s))
+    )
+    until_s = back_s + _RECOVERY_S + after_s
     compressed = _compressed(scenario, part.objects, host, stop_s, back_s, until_s)
     inputs = cluster.inputs_of(compressed)
     assert inputs.faults is not None
@@ -93,7 +99,7 @@ def simulate_short(
         inputs.faults,
         model=_shorter_logs(inputs.faults.model, part.downtime),
         series_ns=SERIES_NS,
-        end_pause_ns=round(_QUIET_S * 1e9),
+        end_pause_ns=round(after_s * 1e9),
     )
     if scenario.workload.is_s3:
         _check_length(scenario, clients, back_s)
