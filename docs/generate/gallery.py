@@ -172,6 +172,30 @@ def _stored_kib(request: Any) -> float:
     return float(totals["device_write_bytes"] - totals["device_log_bytes"]) / KIB
 
 
+def _deleted_object(requests: Sequence[Any]) -> Answer:
+    copies, coded = (
+        float(request.totals()["device_write_bytes"]) / KIB for request in requests
+    )
+    why = (
+        f"No data is written, only logs. The gateway updates the bucket index twice on three OSDs, before "
+        f"and after eleven shards note the removal, and each shard rolls it forward. With three copies it "
+        f"is {copies:.0f} KiB. The space of the data is free at once, that of tails only hours later."
+    )
+    return coded, why
+
+
+def _listed_bucket(requests: Sequence[Any]) -> Answer:
+    head, listed = requests
+    processors = listed.latency_by_category_ns()["cpu"] / listed.latency_ns
+    why = (
+        f"The gateway does not know which shard has the next keys, so it asks all eleven for as many as "
+        f"they may have of the 1,000, decodes and merges them. The HEAD takes {_microseconds(head)}, the "
+        f"LIST {_microseconds(listed)}, {processors:.0%} of it on processors. Keys are in memory, so "
+        f"drives do nothing."
+    )
+    return listed.latency_ns / head.latency_ns, why
+
+
 def _lock(requests: Sequence[Any]) -> Answer:
     (coded,) = requests
     held_ns = sum(
@@ -292,6 +316,31 @@ PICTURES = (
         "drives together store?",
         "KiB",
         _small_object,
+    ),
+    Picture(
+        "delete-object",
+        "A DELETE of 4 KiB through a gateway: three copies and RS(8,3)",
+        14,
+        lambda: stripesim.explain(
+            "delete", ["rep:3", "rs:8,3"], 4 * KIB, generation="squid"
+        ),
+        "An S3 client deletes an object of 4 KiB in a pool of RS(8,3) of Squid. How much do all "
+        "drives together write?",
+        "KiB",
+        _deleted_object,
+    ),
+    Picture(
+        "list-bucket",
+        "A HEAD of an object, and a LIST of its bucket",
+        14,
+        lambda: [
+            *stripesim.explain("head", "rep:3", 4 * KIB, generation="squid"),
+            *stripesim.explain("list", "rep:3", 4 * KIB, generation="squid"),
+        ],
+        "The index of a bucket has eleven shards. A client lists 1,000 keys. How many times as long "
+        "as a HEAD of one object does that take?",
+        "times as long",
+        _listed_bucket,
     ),
 )  # fmt: skip
 

@@ -443,7 +443,7 @@ def _placement(document: Row) -> Section:
         f"{text} Each pool alone on its OSDs, in the safe capacity, or at the full ratio where it cannot "
         "heal. The rate is that of saturated OSDs over equally busy ones. The autoscaler counts the "
         "pool's share of the data, and replaces a number that is more than three times larger or smaller.",
-        [Table.of("Placement groups and balancer", rows, form="stack", words=(2,))],
+        [Table.of("Choices for each pool", rows, form="stack", words=(2,))],
         figure_blocks(
             drawn_all({"placement": placement_figure(document["placement"])})
         ),

@@ -24,7 +24,7 @@ from stripesim.models.problems import (
 )
 from stripesim.models.throttle import ThrottleModel
 from stripesim.scenarios.cells.failures import (
-    objects_in_groups,
+    objects_of_buckets,
     plan_of,
     repair_plan,
 )
@@ -129,7 +129,7 @@ def _s3_cell(
     index_scheme = parse_scheme(scenario.cluster.gateways.index_scheme)
     faults = None
     if scenario.changes_during_run:
-        index_up_sets = partial(_index_up_sets, scenario, pool.scheme, index_scheme)
+        index_up_sets = partial(_up_sets_beside, scenario, pool.scheme, index_scheme)
         pool = with_gateways(
             scenario, pool, index_up_sets(weights), pool.cluster.models
         )
@@ -137,11 +137,11 @@ def _s3_cell(
         pool = replace(pool, object_bytes=object_bytes)
         faults = replace(
             _faults_of(scenario, pool),
-            **objects_in_groups(scenario, stored, object_bytes, pool.cluster.groups),
+            **objects_of_buckets(scenario, stored, object_bytes, pool.cluster.groups),
             index_up_sets=index_up_sets,
         )
     else:
-        sets = _sets_of_maps(scenario, pool, index_scheme)
+        sets = _complete_sets_beside(scenario, pool, index_scheme)
         pool = with_gateways(scenario, pool, sets, pool.cluster.models)
     return CellInputs(
         pool=pool,
@@ -151,23 +151,6 @@ def _s3_cell(
         faults=faults,
         timeout_ns=timeout_ns,
     )
-
-
-def _index_up_sets(
-    scenario: Scenario,
-    scheme: RedundancyScheme,
-    index_scheme: RedundancyScheme,
-    weights: OsdWeights,
-) -> IntArray:
-    """Return the up sets of the pool of bucket indexes, placed as in `_sets_of_maps`.
-
-    Returns
-    -------
-    Shape (groups, replicas).
-    """
-    if scheme != index_scheme and scenario.cluster.crush_map is None:
-        return up_sets(scenario, index_scheme, weights)
-    return up_sets(scenario, scheme, weights)[:, : index_scheme.width]
 
 
 def _faults_of(scenario: Scenario, pool: Pool) -> FaultPlan:
@@ -192,7 +175,7 @@ def _object_maps(
     images = sum(count for count, _ in extents)
     image_bytes = max(size_bytes for _, size_bytes in extents)
     scheme = pool_of_maps(pool.scheme)
-    sets = _sets_of_maps(scenario, pool, scheme)
+    sets = _complete_sets_beside(scenario, pool, scheme)
     return ObjectMaps(
         acting=sets[groups_of_maps(images, len(sets))],
         scheme=scheme,
@@ -209,14 +192,37 @@ def _images_of(load: AnyWorkload) -> tuple[int, int]:
     return load.workload.clients, load.workload.image_bytes
 
 
-def _sets_of_maps(scenario: Scenario, pool: Pool, scheme: RedundancyScheme) -> IntArray:
-    """Return complete acting sets of the pool that holds the object maps, shape (sets, replicas).
+def _up_sets_beside(
+    scenario: Scenario,
+    of_data: RedundancyScheme,
+    scheme: RedundancyScheme,
+    weights: OsdWeights,
+) -> IntArray:
+    """Return the up sets of a replicated pool beside that of the data, shape (groups, replicas).
 
-    The pool of an erasure-coded image's map has as many placement groups as that of its data. On a CRUSH map
-    of its own, whose rules for it are unknown, the map is on the first OSDs of placement groups of the data.
+    Object maps and bucket indexes are in such a pool, which has as many placement groups as that of the data.
     """
+    if _has_own_sets(scenario, of_data, scheme):
+        return up_sets(scenario, scheme, weights)
+    return up_sets(scenario, of_data, weights)[:, : scheme.width]
+
+
+def _has_own_sets(
+    scenario: Scenario, of_data: RedundancyScheme, scheme: RedundancyScheme
+) -> bool:
+    """Return True if a pool beside that of the data has its own places, not the first OSDs of the data's.
+
+    The rules of a CRUSH map for such a pool are unknown.
+    """
+    return scheme != of_data and scenario.cluster.crush_map is None
+
+
+def _complete_sets_beside(
+    scenario: Scenario, pool: Pool, scheme: RedundancyScheme
+) -> IntArray:
+    """Return the acting sets of `_up_sets_beside` without holes, shape (sets, replicas)."""
     acting = pool.cluster.acting
-    if scheme != pool.scheme and scenario.cluster.crush_map is None:
+    if _has_own_sets(scenario, pool.scheme, scheme):
         placed = up_sets(scenario, scheme)
         down = np.asarray(unreachable_osds(scenario), dtype=np.int64)
         placed = np.where(np.isin(placed, down), NO_OSD, placed)

@@ -84,7 +84,7 @@ def repair_plan(
         lost_osds=scenario.repair.lost_osds,
         missing_osds=scenario.missing_osds,
         up_sets=up_sets,
-        **_stored_objects(scenario),
+        **_objects_of_images(scenario),
         model=limits_of(scenario, rotational=rotational),
         seed=scenario.seed,
     )
@@ -121,7 +121,7 @@ def plan_of(
         ),
         changes=planned_changes(scenario, osd_hosts),
         up_sets=up_sets,
-        **_stored_objects(scenario),
+        **_objects_of_images(scenario),
         model=limits_of(scenario, rotational=rotational),
         osd_racks=topology.osd_sites if topology.racks is None else topology.osd_racks,
         stretch_sites=topology.osd_sites if scenario.cluster.stretch else None,
@@ -147,7 +147,7 @@ def _topology(scenario: Scenario, osd_hosts: IntArray) -> Topology:
     return Topology(osd_hosts, cluster.rack_names, cluster.site_names)
 
 
-def _stored_objects(scenario: Scenario) -> dict[str, Any]:
+def _objects_of_images(scenario: Scenario) -> dict[str, Any]:
     """Return the fields of a plan that state the objects of the pool at the start of the run.
 
     The pool holds `cluster.stored_bytes`, and images are a part of them. Of the other part at most
@@ -178,7 +178,7 @@ def _stored_objects(scenario: Scenario) -> dict[str, Any]:
     }
 
 
-def objects_in_groups(
+def objects_of_buckets(
     scenario: Scenario, stored: int, object_bytes: int, groups: int
 ) -> dict[str, Any]:
     """Return the fields of a plan that state the RADOS objects of buckets at the start of the run.
@@ -192,8 +192,8 @@ def objects_in_groups(
     groups
         Placement groups of the pool, which hold equally many.
     """
-    beyond_bytes = (scenario.cluster.stored_bytes or 0) - stored * object_bytes
-    whole = stored + max(0, int(beyond_bytes) // object_bytes)
+    known_bytes = stored * object_bytes
+    whole = stored + stored_objects_beyond(scenario, known_bytes, object_bytes)
     simulated = min(whole, OTHER_OBJECTS_MAX)
     numbers = np.arange(groups, dtype=np.int64)
     counts = simulated // groups + (numbers < simulated % groups)

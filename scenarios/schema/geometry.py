@@ -38,10 +38,15 @@ def loads_with_keys(scenario: ScenarioKeys) -> list[tuple[str, WorkloadSpec]]:
     return [("workload", scenario.workload)]
 
 
-def stored_objects_beyond(scenario: ScenarioKeys, images_bytes: int) -> int:
-    """Return the number of objects of `cluster.stored_bytes` that are not those of images [count]."""
-    beyond_bytes = (scenario.cluster.stored_bytes or 0) - images_bytes
-    return max(0, int(beyond_bytes) // scenario.cluster.object_bytes)
+def stored_objects_beyond(
+    scenario: ScenarioKeys, known_bytes: int, object_bytes: int | None = None
+) -> int:
+    """Return the number of objects of `cluster.stored_bytes` that are not those of images or buckets [count].
+
+    `known_bytes` are in those. `object_bytes` is the size of an object, by default that of images.
+    """
+    beyond_bytes = (scenario.cluster.stored_bytes or 0) - known_bytes
+    return max(0, int(beyond_bytes) // (object_bytes or scenario.cluster.object_bytes))
 
 
 def simulated_objects(scenario: ScenarioKeys) -> float:

@@ -8,13 +8,17 @@ discipline. The smallest of these rates is the tightest bound. Start with `deman
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from stripesim.sim.ceph.clients.objects import S3Load
-from stripesim.sim.ceph.clients.workload import SyntheticLoops, Workload
+from stripesim.sim.ceph.clients.workload import (
+    Synthetic,
+    SyntheticLoops,
+    Workload,
+)
 from stripesim.sim.ceph.gateway.planner import S3Planner
 from stripesim.sim.ceph.planner import RequestPlanner
 from stripesim.sim.ceph.pool import Book, Pool
@@ -323,23 +327,14 @@ class _PlannedSample:
 
     def __init__(self, pool: Pool, mix: Mix) -> None:
         book = pool.book()
-        planner = RequestPlanner(pool, book, mix.workload, prefilled=mix.prefilled)
-        rounds = SAMPLE_REQUESTS
-        if isinstance(mix.workload, SyntheticLoops):
-            rounds = -(-SAMPLE_REQUESTS // mix.workload.clients)
-        chunk = planner.take(rounds)
-        requests = int(planner.planned.owners.max(initial=-1)) + 1
-        views = pool.views[chunk.groups]
         self._pool = pool
-        self._client_rows = pool.book().bindings
-        shares = pool.cluster.delay_shares(pool.primaries)
-        self._by_view = {
-            view: _role_demands(
-                book, chunk.templates[views == view], shares, mix.stripes_in_flight
-            )
-            / requests
-            for view in np.unique(views).tolist()
-        }
+        self._client_rows = book.bindings
+        self._by_view: dict[int, FloatArray] = {}
+        for workload, share in _directions(mix.workload):
+            directed = replace(mix, workload=workload)
+            for view, by_role in _demands_by_view(pool, book, directed).items():
+                before = self._by_view.get(view, 0.0)
+                self._by_view[view] = before + share * by_role
         self._bound = self._bound_groups()
 
     def _bound_groups(self) -> dict[int, Bindings]:
@@ -417,6 +412,38 @@ class _PlannedSample:
                 np.add.at(
                     demands_ns, theirs, by_role[role] * by_client / len(client_rows)
                 )
+
+
+def _directions(
+    workload: Workload | SyntheticLoops,
+) -> list[tuple[Workload | SyntheticLoops, float]]:
+    """Divide a mix of reads and writes into both, with their shares, of which a drawn sample has others."""
+    load = getattr(workload, "workload", None)
+    if not isinstance(load, Synthetic) or load.read_fraction in (0.0, 1.0):
+        return [(workload, 1.0)]
+    return [
+        (replace(load, read_fraction=1.0).start(), load.read_fraction),
+        (replace(load, read_fraction=0.0).start(), 1 - load.read_fraction),
+    ]
+
+
+def _demands_by_view(pool: Pool, book: Book, mix: Mix) -> dict[int, FloatArray]:
+    """Plan requests of a workload; return the mean demand by role [ns] for each view of placement groups."""
+    planner = RequestPlanner(pool, book, mix.workload, prefilled=mix.prefilled)
+    rounds = SAMPLE_REQUESTS
+    if isinstance(mix.workload, SyntheticLoops):
+        rounds = -(-SAMPLE_REQUESTS // mix.workload.clients)
+    chunk = planner.take(rounds)
+    requests = int(planner.planned.owners.max(initial=-1)) + 1
+    views = pool.views[chunk.groups]
+    shares = pool.cluster.delay_shares(pool.primaries)
+    return {
+        view: _role_demands(
+            book, chunk.templates[views == view], shares, mix.stripes_in_flight
+        )
+        / requests
+        for view in np.unique(views).tolist()
+    }
 
 
 def _role_demands(

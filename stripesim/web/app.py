@@ -39,7 +39,7 @@ from stripesim.web.comparison import (
     option_rows,
     report_of_options,
 )
-from stripesim.web.controls import SIDES, groups
+from stripesim.web.controls import SIDES
 from stripesim.web.experiments import Settings, warm_up
 from stripesim.web.fields import FormProblems
 from stripesim.web.guard import FormReader, Guard
@@ -343,7 +343,7 @@ def _answers(state: LabState, options: Mapping[str, PlanOption]) -> dict[str, An
     """Return what the templates show of both options without simulation."""
     return {
         "state": state,
-        "groups": groups(state.own),
+        "groups": state.groups,
         "options": options,
         "headline": headline(options),
         "rows": number_rows(options),

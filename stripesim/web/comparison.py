@@ -10,7 +10,8 @@ from stripesim.scenarios.show.tables import Table
 from stripesim.sim.observe.intervals import student_interval
 from stripesim.sim.observe.limits import resource_name
 from stripesim.sim.observe.resource_words import limit_words
-from stripesim.web.controls import BY_DEPTH, controls
+from stripesim.web.controls import BY_DEPTH
+from stripesim.web.fields import Control
 from stripesim.web.jobs import Job
 from stripesim.web.options import Number, PlanOption, difference
 
@@ -146,13 +147,18 @@ def option_rows(
     """Return the fields and numbers of both options, one row for each."""
     names = ("number", "A", "B", "difference", "why")
     lines = []
-    for control in controls():
+    for control in _controls(options):
         values = [
             _escape_formula(option.values[control.name]) for option in options.values()
         ]
         lines.append([control.name, *values, "", "the form"])
     lines += _lines(options, job)
     return (dict(zip(names, line, strict=True)) for line in lines)
+
+
+def _controls(options: Mapping[str, PlanOption]) -> tuple[Control, ...]:
+    """Return the controls of the form, which both options share."""
+    return next(iter(options.values())).controls
 
 
 def _escape_formula(text: str) -> str:
@@ -165,7 +171,7 @@ def report_of_options(options: Mapping[str, PlanOption], job: Job | None) -> str
     columns = ["number", "A", "B", "B against A", "why"]
     fields = [
         [control.label, *(option.values[control.name] for option in both)]
-        for control in controls()
+        for control in _controls(options)
     ]
     warnings = [
         line

@@ -11,7 +11,7 @@ from stripesim.scenarios.cells.models import sets_with
 from stripesim.scenarios.schema.keys import SITES_MAX, WorkloadSpec, names_file
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
-from stripesim.scenarios.schema.types import GenerationName
+from stripesim.scenarios.schema.types import GenerationName, S3Op
 from stripesim.web.fields import Control
 
 SIDES: Final = ("a", "b")
@@ -21,6 +21,8 @@ BY_DEPTH: Final = "by depth"
 #: Values of `stretch`.
 NO: Final = "no"
 YES: Final = "yes"
+#: Operations on objects. Each has a control of its share, with its name.
+OBJECT_OPS: Final[tuple[S3Op, ...]] = get_args(S3Op)
 #: Values proposed where the scenario states none. The form shows all of them.
 RATE_PER_S: Final = 1000.0
 _READ_FRACTION: Final = 0.7
@@ -67,8 +69,15 @@ class OwnSets(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def groups(own: OwnSets = OwnSets()) -> tuple[ControlGroup, ...]:  # noqa: B008 - immutable
-    """Return the groups of controls in their order on the page. The first is always visible."""
+def groups(
+    own: OwnSets = OwnSets(),  # noqa: B008 - immutable
+    *,
+    is_s3: bool = False,
+) -> tuple[ControlGroup, ...]:
+    """Return the groups of controls in their order on the page. The first is always visible.
+
+    `is_s3`: the load is on objects.
+    """
     drives = (*own.drives, *sets_with(DEVICE_TABLES))
     parameters = (*own.parameters, *sets_with(("client",)))
     return (
@@ -157,22 +166,7 @@ def groups(own: OwnSets = OwnSets()) -> tuple[ControlGroup, ...]:  # noqa: B008 
         ControlGroup(
             "Load",
             (
-                Control(
-                    "block_kib",
-                    "Request or object size [KiB]",
-                    low=0.5,
-                    high=65_536,
-                    scope="both",
-                    stops=_KIB,
-                ),
-                Control(
-                    "read_percent",
-                    "Reads or GETs [%]",
-                    low=0,
-                    high=100,
-                    scope="both",
-                    stops=_PERCENT,
-                ),
+                *(_of_objects() if is_s3 else _of_images()),
                 Control(
                     "arrivals",
                     "Requests arrive",
@@ -244,9 +238,54 @@ def groups(own: OwnSets = OwnSets()) -> tuple[ControlGroup, ...]:  # noqa: B008 
     )
 
 
-def controls(own: OwnSets = OwnSets()) -> tuple[Control, ...]:  # noqa: B008 - immutable
-    """Return all controls in their order on the page."""
-    return tuple(control for group in groups(own) for control in group.controls)
+def _of_images() -> tuple[Control, ...]:
+    """Return the controls that say what requests to images are for."""
+    return (
+        Control(
+            "block_kib",
+            "Request size [KiB]",
+            low=0.5,
+            high=65_536,
+            scope="both",
+            stops=_KIB,
+        ),
+        Control(
+            "read_percent",
+            "Reads [%]",
+            low=0,
+            high=100,
+            scope="both",
+            stops=_PERCENT,
+        ),
+    )
+
+
+def _of_objects() -> tuple[Control, ...]:
+    """Return the controls that say what requests for objects are for."""
+    size = Control(
+        "object_kib",
+        "Object size [KiB]",
+        low=0.5,
+        high=65_536,
+        scope="both",
+        stops=_KIB,
+    )
+    shares = (
+        Control(op, f"Share of {op}", low=0, high=100, scope="both", stops=_PERCENT)
+        for op in OBJECT_OPS
+    )
+    return (size, *shares)
+
+
+def controls(
+    own: OwnSets = OwnSets(),  # noqa: B008 - immutable
+    *,
+    is_s3: bool = False,
+) -> tuple[Control, ...]:
+    """Return all controls in their order on the page. `is_s3` is that of `groups`."""
+    return tuple(
+        control for group in groups(own, is_s3=is_s3) for control in group.controls
+    )
 
 
 def defaults(base: Scenario, side: str) -> dict[str, str]:
@@ -291,8 +330,7 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
         "parameters": cluster.parameters,
         "pg_num": cluster.pg_num,
         "failure_domain": domain,
-        "block_kib": _size_bytes(load) / 1024,
-        "read_percent": 100 * _read_fraction(load),
+        **_requested(load),
         "arrivals": BY_RATE,
         "rate_per_s": rate_of(base) or RATE_PER_S,
         "queue_depth": min(load.queue_depth, _DEPTHS[-1]),
@@ -317,26 +355,35 @@ def _first_of(values: Sequence[str], default: str) -> str:
     return next(iter(values), default)
 
 
-def _size_bytes(load: WorkloadSpec) -> float:
-    """Return the size of a request, of objects the first one, or the mean of a histogram [B]."""
+def _requested(load: WorkloadSpec) -> dict[str, float]:
+    """Return the first values of the controls that say what requests are for."""
     if not load.is_s3:
-        return load.block_sizes_bytes[0]
-    if load.size_shares is None:
-        return load.object_sizes_bytes[0]
-    return load.mean_object_bytes
+        return {
+            "block_kib": load.block_sizes_bytes[0] / 1024,
+            "read_percent": 100 * _read_fraction(load),
+        }
+    size_bytes: float = load.object_sizes_bytes[0]
+    if load.size_shares is not None:
+        size_bytes = load.mean_object_bytes
+    return {"object_kib": size_bytes / 1024, **_shares_percent(load)}
 
 
 def _read_fraction(load: WorkloadSpec) -> float:
-    """Return the part of reads, or of GETs among GETs and PUTs."""
     if load.read_fraction is not None:
         return load.read_fraction
     if len(load.ops) == 1:
-        return float(load.ops[0] in ("read", "get"))
-    if load.op_shares is not None:
-        shares = dict(zip(load.used_ops, load.op_shares, strict=True))
-        moved = shares.get("get", 0.0) + shares.get("put", 0.0)
-        return shares.get("get", 0.0) / moved if moved else _READ_FRACTION
+        return float(load.ops[0] == "read")
     return _READ_FRACTION
+
+
+def _shares_percent(load: WorkloadSpec) -> dict[str, float]:
+    """Return the share of each operation on objects [%], the same for all that are used if none is stated."""
+    shares = load.op_shares or (1.0,) * len(load.used_ops)
+    percent = {
+        op: 100 * share / sum(shares)
+        for op, share in zip(load.used_ops, shares, strict=True)
+    }
+    return {op: percent.get(op, 0.0) for op in OBJECT_OPS}
 
 
 def _field_text(value: str | float) -> str:

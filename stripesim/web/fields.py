@@ -33,9 +33,11 @@ _FIELDS_OF_KEYS: Final[Mapping[str, str]] = {
     "cluster.failure_domain_replicated": "failure_domain",
     "cluster.failure_domain_erasure": "failure_domain",
     "workload.block_sizes_bytes": "block_kib",
-    "workload.object_sizes_bytes": "block_kib",
+    "workload.object_sizes_bytes": "object_kib",
     "workload.read_fraction": "read_percent",
-    "workload.op_shares": "read_percent",
+    # The first of the shares.
+    "workload.ops": "put",
+    "workload.op_shares": "put",
     "workload.rate_per_s": "rate_per_s",
     "workload.queue_depth": "queue_depth",
     "durability.afr": "afr_percent",

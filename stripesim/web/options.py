@@ -24,8 +24,13 @@ from stripesim.scenarios.forms.capacity import (
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import bytes_text, number_text
 from stripesim.sim.ceph.cluster import Models
-from stripesim.web.controls import BY_DEPTH, YES, controls, defaults
-from stripesim.web.fields import NO_PROBLEMS, FormProblems, problems_of_scenario
+from stripesim.web.controls import BY_DEPTH, OBJECT_OPS, YES, controls, defaults
+from stripesim.web.fields import (
+    NO_PROBLEMS,
+    Control,
+    FormProblems,
+    problems_of_scenario,
+)
 from stripesim.web.worker import OutOfProcessorTime, processor_limit
 
 #: Processor time for the answers of an option [s].
@@ -100,6 +105,11 @@ class PlanOption:
     warnings: tuple[str, ...] = ()  # values outside the calibrated range
 
     @property
+    def controls(self) -> tuple[Control, ...]:
+        """Controls of the form that have its values."""
+        return controls(is_s3="object_kib" in self.values)
+
+    @property
     def numbers(self) -> tuple[Number, ...]:
         """Numbers to compare, none for an invalid option."""
         return self.answers.numbers if self.answers else ()
@@ -112,7 +122,7 @@ class PlanOption:
     @property
     def problem_lines(self) -> list[str]:
         """Return the problems as sentences, each with the label of its field."""
-        labels = {control.name: control.label for control in controls()}
+        labels = {control.name: control.label for control in self.controls}
         of_fields = [
             f"{labels[name]}: {text}" for name, text in self.problems.by_field.items()
         ]
@@ -139,7 +149,8 @@ def option_of(
         risks = storage_warnings(scenario, models)
         answers = _answers(scenario, models, values)
     except ValueError as error:
-        return PlanOption(values, problems=problems_of_scenario(error, controls()))
+        listed = controls(is_s3=base.workload.is_s3)
+        return PlanOption(values, problems=problems_of_scenario(error, listed))
     if answers.missing:
         risks = [*risks, answers.missing]
     warnings = tuple(map(str, outside_of(scenario)))
@@ -221,26 +232,25 @@ def _arrivals(base: Scenario, values: Mapping[str, str]) -> dict[str, Any]:
 def _requested(base: Scenario, values: Mapping[str, str]) -> dict[str, Any]:
     """Return the keys of the load that say what requests are for.
 
-    Of objects, the form knows GETs and PUTs. A histogram of sizes holds until its mean is changed.
+    A histogram of object sizes holds until its mean is changed.
     """
-    reads = float(values["read_percent"]) / 100
-    size_bytes = round(float(values["block_kib"]) * 1024)
     load = base.workload
     if not load.is_s3:
         return {
             "patterns": ["rand"],
-            "read_fraction": reads,
-            "block_sizes_bytes": [size_bytes],
+            "read_fraction": float(values["read_percent"]) / 100,
+            "block_sizes_bytes": [round(float(values["block_kib"]) * 1024)],
         }
-    shares = {"get": reads, "put": 1 - reads}
-    keys: dict[str, Any] = {"ops": [op for op, share in shares.items() if share > 0]}
-    if len(keys["ops"]) > 1:
-        keys["op_shares"] = list(shares.values())
-    if load.size_shares and values["block_kib"] == defaults(base, "a")["block_kib"]:
+    shares = {op: float(values[op]) for op in OBJECT_OPS}
+    used = {op: share for op, share in shares.items() if share > 0}
+    keys: dict[str, Any] = {"ops": list(used)}
+    if len(used) > 1:
+        keys["op_shares"] = list(used.values())
+    if load.size_shares and values["object_kib"] == defaults(base, "a")["object_kib"]:
         keys["object_sizes_bytes"] = list(load.object_sizes_bytes)
         keys["size_shares"] = list(load.size_shares)
     else:
-        keys["object_sizes_bytes"] = [size_bytes]
+        keys["object_sizes_bytes"] = [round(float(values["object_kib"]) * 1024)]
     return keys
 
 
@@ -317,7 +327,8 @@ def _missing_words(
 
 
 def _times_by_phase_ns(scenario: Scenario) -> dict[str, dict[str, int]]:
-    ops = ("get", "put") if scenario.workload.is_s3 else ("read", "write")
+    load = scenario.workload
+    ops = load.used_ops if load.is_s3 else ("read", "write")
     return {op: _time_by_phase_ns(scenario, op) for op in ops}
 
 

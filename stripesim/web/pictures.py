@@ -133,7 +133,9 @@ def load_curve(options: Mapping[str, PlanOption], job: Job | None = None) -> Pic
         if option.answers and option.answers.bounds
     }
     sentences = [
-        _curve_words(names[side], points[side], problems[side], pending)
+        _curve_words(
+            names[side], points[side], problems[side], pending, bounds.get(side)
+        )
         for side in names
     ]
     shown = {side: _without_sketch(of_side) for side, of_side in points.items()}
@@ -155,9 +157,10 @@ def load_curve(options: Mapping[str, PlanOption], job: Job | None = None) -> Pic
             for one in sorted(of_side, key=lambda one: one["offered_iops"])
         ],
         source="Poisson arrivals, two runs for each rate. Vertical lines are upper bounds by the "
-        "busiest resource. Open marks: the latency still rises through the run. Rates past "
-        "saturation are in the table only: their latency grows with the length of the run. `stripesim load` "
-        "simulates more runs and gives intervals.",
+        "busiest resource. A saturated run may serve a little more, because requests pile up at the busiest "
+        "OSD for long; the bound is stated then. Open marks: the latency still rises through the run. Rates "
+        "past saturation are in the table only: their latency grows with the length of the run. "
+        "`stripesim load` simulates more runs and gives intervals.",
     )
 
 
@@ -168,14 +171,26 @@ def _without_sketch(points: Points) -> Points:
     return curve if len(curve) >= len(sketch) else sketch
 
 
-def _curve_words(name: str, points: Points, problem: str, pending: str) -> str:
-    """Describe saturation and knee of a curve, or why it has no points or not all."""
+def _curve_words(
+    name: str,
+    points: Points,
+    problem: str,
+    pending: str,
+    bound_per_s: float | None,
+) -> str:
+    """Describe saturation and knee of a curve, or why it has no points or not all.
+
+    While requests pile up at the busiest OSD, which takes long, a run serves a little more than the bound.
+    """
     if not points:
         return f"{name}: {problem or pending}"
     last = points[-1]
     if last["saturation_iops"] is None:
         return f"{name}: a sketch, one run for each rate ({problem or 'the curve follows'})"
-    sentence = f"{name} saturates at {short(last['saturation_iops'])} requests/s"
+    saturation_per_s = last["saturation_iops"]
+    sentence = f"{name} saturates at {short(saturation_per_s)} requests/s"
+    if bound_per_s is not None and saturation_per_s > bound_per_s:
+        sentence = f"{name} saturates at its bound, {short(bound_per_s)} requests/s"
     limit = limit_words(last["limited_by"] or "")
     if limit:
         sentence += f" ({limit})"
@@ -276,10 +291,12 @@ def _point_note(point: Mapping[str, Any]) -> str:
 def time_by_phase(
     names: Mapping[str, str], answers: Mapping[str, ClosedForms]
 ) -> Picture | None:
-    """Draw where the time of a lone read and write goes."""
+    """Draw where the time of a lone request of each operation goes."""
     times_ns = {
         (op, side): answers[side].times_ns[op]
-        for op in ("read", "write", "get", "put")
+        for op in dict.fromkeys(
+            op for forms in answers.values() for op in forms.times_ns
+        )
         for side in answers
         if op in answers[side].times_ns
     }
@@ -311,7 +328,11 @@ def time_by_phase(
         parts.append(bar(x, line - 8, 9, f"phase-{phase}", _PHASES[phase]))
         parts.append(text(x + 13, line, _PHASES[phase], "note"))
     height = y + LINE * ((len(shown) - 1) // 4) + 6
-    slowest = [_largest_phase(names, key, times_ns[key]) for key in times_ns]
+    slowest = [
+        f"{names[side]}: {_largest_phases(forms.times_ns)}"
+        for side, forms in answers.items()
+        if forms.times_ns
+    ]
     answer = ". ".join(slowest) + "."
     return Picture(
         key="time",
@@ -331,13 +352,14 @@ def time_by_phase(
     )
 
 
-def _largest_phase(
-    names: Mapping[str, str], key: tuple[str, str], phases: Mapping[str, int]
-) -> str:
-    op, side = key
-    phase = max(phases, key=lambda name: phases[name])
-    share = phases[phase] / max(1, sum(phases.values()))
-    return f"{names[side]} {op}: {share:.0%} {_PHASES[phase]}".replace("%", " %")
+def _largest_phases(times_ns: Mapping[str, Mapping[str, int]]) -> str:
+    """Return the largest phase of each operation, with its share of the time."""
+    words = []
+    for op, phases in times_ns.items():
+        phase = max(phases, key=lambda name: phases[name])
+        share = phases[phase] / max(1, sum(phases.values()))
+        words.append(f"{op} {100 * share:.0f} % {_PHASES[phase]}")
+    return ", ".join(words)
 
 
 def limits(

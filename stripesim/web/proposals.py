@@ -7,6 +7,7 @@ from typing import Final
 from stripesim.models.coding import RedundancyScheme, parse_scheme
 from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.cells.files import content_of
+from stripesim.scenarios.schema.keys import WorkloadSpec
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.web.controls import NO, RATE_PER_S, SIDES, defaults, rate_of
@@ -89,18 +90,28 @@ def unstated(base: Scenario) -> frozenset[str]:
     stated = {
         **{key: key in cluster.model_fields_set for key in _CLUSTER_KEYS},
         "generation": "generation" in base.model_fields_set,
-        "block_kib": not load.model_fields_set.isdisjoint(
-            ("block_sizes_bytes", "object_sizes_bytes")
-        ),
-        "read_percent": load.read_fraction is not None
-        or load.op_shares is not None
-        or len(load.ops) == 1,
+        **_stated_requests(load),
         "rate_per_s": rate_of(base) is not None,
         "stored_tb": bool(plan.stored_bytes or cluster.stored_bytes),
         "afr_percent": durability.afr is not None,
     }
     varied = {key for key in _OF_PLAN if getattr(plan, key)}
     return frozenset(key for key, is_stated in stated.items() if not is_stated) - varied
+
+
+def _stated_requests(load: WorkloadSpec) -> dict[str, bool]:
+    """Return whether a scenario states each of the controls that say what requests are for."""
+    fields = load.model_fields_set
+    if not load.is_s3:
+        return {
+            "block_kib": "block_sizes_bytes" in fields,
+            "read_percent": load.read_fraction is not None or len(load.ops) == 1,
+        }
+    states_shares = load.op_shares is not None or len(load.used_ops) == 1
+    return {
+        "object_kib": "object_sizes_bytes" in fields,
+        **dict.fromkeys(load.used_ops, states_shares),
+    }
 
 
 def _codes() -> Iterator[RedundancyScheme]:

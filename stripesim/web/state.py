@@ -5,7 +5,14 @@ from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
 from stripesim.scenarios.schema.scenario import Scenario
-from stripesim.web.controls import SIDES, OwnSets, controls, problems_of
+from stripesim.web.controls import (
+    SIDES,
+    ControlGroup,
+    OwnSets,
+    controls,
+    groups,
+    problems_of,
+)
 from stripesim.web.fields import TEXT_MAX, Control
 from stripesim.web.proposals import first_values, guessed_scheme, unstated
 from stripesim.web.uploads import KEPT, PACKED
@@ -28,6 +35,8 @@ class LabState:
         Text of every control by side and name, as typed.
     own
         Parameter sets beyond the shipped ones that the form offers.
+    is_s3
+        True if the load is on objects.
     guess
         Scheme of option B if the page chose it, because the scenario states only one.
     guesses
@@ -40,6 +49,7 @@ class LabState:
     one_cluster: bool
     values: Mapping[str, Mapping[str, str]]
     own: OwnSets
+    is_s3: bool = False
     guess: str | None = None
     guesses: Mapping[str, str] = field(default_factory=dict)
     sets: str = ""
@@ -56,7 +66,8 @@ class LabState:
 
         A query without values compares two schemes on one cluster.
         """
-        listed = controls(own)
+        is_s3 = scenario.workload.is_s3
+        listed = controls(own, is_s3=is_s3)
         keys = {control.key(side) for control in listed for side in SIDES}
         one_cluster = query.get(_ONE_CLUSTER) == "1" or keys.isdisjoint(query)
         values = {}
@@ -76,7 +87,17 @@ class LabState:
             guess = None
         firsts = first_values(scenario, "a")
         guesses = {name: firsts[name] for name in sorted(unstated(scenario))}
-        return cls(base, one_cluster, values, own, guess, guesses)
+        return cls(base, one_cluster, values, own, is_s3, guess, guesses)
+
+    @property
+    def groups(self) -> tuple[ControlGroup, ...]:
+        """Controls of the form, in groups."""
+        return groups(self.own, is_s3=self.is_s3)
+
+    @property
+    def controls(self) -> tuple[Control, ...]:
+        """All controls of the form."""
+        return controls(self.own, is_s3=self.is_s3)
 
     @property
     def has_equal_options(self) -> bool:
@@ -91,7 +112,7 @@ class LabState:
             pairs[_ONE_CLUSTER] = "1"
         if self.sets:
             pairs["sets"] = self.sets
-        for control in controls(self.own):
+        for control in self.controls:
             for side in SIDES:
                 if self.owner(control, side) == side:
                     pairs[control.key(side)] = self.values[side][control.name]
@@ -132,4 +153,4 @@ class LabState:
 
     def problems(self, side: str) -> dict[str, str]:
         """Return the problem of each invalid value of a side, by the name of its control."""
-        return problems_of(self.values[side], controls(self.own))
+        return problems_of(self.values[side], self.controls)

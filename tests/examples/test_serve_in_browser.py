@@ -17,7 +17,11 @@ from stripesim.scenarios.answers.explain.play import play_page
 from stripesim.scenarios.answers.explain.request import explain
 from support.axe import needs_axe, violations
 from support.chromium import headless_chromium
-from support.small_experiments import run_no_experiment, run_small_experiment
+from support.small_experiments import (
+    run_no_experiment,
+    run_small_experiment,
+    run_small_growth,
+)
 
 pytest.importorskip(
     "starlette", reason="starlette is not installed (pip install stripesim[web])"
@@ -161,6 +165,36 @@ def raw_capacities(browser):
     return [cell.text for cell in row.find_elements("tag name", "td")[:2]]
 
 
+def open_group(browser, name):
+    """Open a group of inputs, which a narrow page has closed."""
+    summary = browser.find_element("xpath", f"//summary[text()='{name}']")
+    if not browser.execute_script("return arguments[0].parentNode.open", summary):
+        summary.send_keys(Keys.ENTER)
+
+
+def picture(browser, key):
+    """Return what a picture says, or nothing before it is there."""
+    found = browser.find_elements("css selector", f"#picture-{key}")
+    return found[0].get_attribute("textContent") if found else ""
+
+
+def bars_of(browser, key, label):
+    """Return the bars of a picture whose titles begin with a label."""
+    titles = browser.find_elements("css selector", f"#picture-{key} title")
+    texts = [title.get_attribute("textContent") for title in titles]
+    return [text for text in texts if text.startswith(label)]
+
+
+def table_of(browser, key):
+    """Return the cells of each row of a picture's table, by the first one."""
+    rows = browser.find_elements("css selector", f"#picture-{key} tbody tr")
+    cells = [
+        [cell.get_attribute("textContent") for cell in row.find_elements("xpath", "*")]
+        for row in rows
+    ]
+    return {name: others for name, *others in cells}
+
+
 def test_typing_recomputes_and_the_address_keeps_it(page):
     assert "123 TB" in results(page)
     type_into(page, "a.hosts", "16")
@@ -210,7 +244,15 @@ def test_option_b_keeps_the_cluster_that_it_shared(page):
     until(page, lambda browser: raw_capacities(browser) == ["123 TB", "246 TB"])
 
 
-def test_every_control_is_reached_by_tab_and_has_a_label(page):
+@pytest.mark.parametrize(
+    ("base", "of_load"),
+    [
+        ("served", {"block_kib", "read_percent"}),
+        ("s3", {"object_kib", "put", "get", "head", "list", "delete"}),
+    ],
+)
+def test_every_control_is_reached_by_tab_and_has_a_label(page, base, of_load):
+    page.get(f"{page.current_url}?base={base}")
     names = []
     for _ in range(120):
         ActionChains(page).send_keys(Keys.TAB).perform()
@@ -218,6 +260,7 @@ def test_every_control_is_reached_by_tab_and_has_a_label(page):
         if page.execute_script("return document.activeElement.closest('.answers')"):
             break
     assert {
+        *of_load,
         "a.scheme",
         "b.scheme",
         "one_cluster",
@@ -233,6 +276,50 @@ def test_every_control_is_reached_by_tab_and_has_a_label(page):
         ".filter(one => !one.labels.length && !one.ariaLabel).map(one => one.name)"
     )
     assert unlabelled == []
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_shares_of_operations_on_objects_are_typed_and_kept(page, width):
+    resize(page, width)
+    page.get(f"{page.current_url}?base=s3")
+    open_group(page, "Load")
+    shown = page.find_element("id", "closed")
+    assert "list" not in shown.text
+    type_into(page, "list", "5")
+    type_into(page, "delete", "7.5")
+    until(page, address_has("list=5&delete=7.5"))
+    # A lone LIST and DELETE have their bars.
+    until(page, lambda browser: bars_of(browser, "time", "B rs:4,2, delete"))
+    assert bars_of(page, "time", "A rep:3, list")
+    assert page.execute_script("return document.documentElement.scrollWidth") <= width
+    page.get(page.current_url)
+    assert page.find_element("name", "delete").get_attribute("value") == "7.5"
+    # Without any operation, the first share has the error.
+    open_group(page, "Load")
+    for op in ("put", "get", "list", "delete"):
+        type_into(page, op, "0")
+    until(page, lambda browser: error_next_to(browser, "put").is_displayed())
+
+
+@pytest.mark.parametrize(("base", "width"), [("served", 1280), ("s3", 360)])
+def test_added_hosts_take_their_part_of_the_data(page, monkeypatch, base, width):
+    monkeypatch.setattr("stripesim.web.jobs.run_experiment", run_small_growth)
+    # Given eight hosts, with three copies or RS(4,2) of 9 TB
+    resize(page, width)
+    page.get(f"{page.current_url}?base={base}&one_cluster=1&stored_tb=9")
+    # When two more are typed
+    open_group(page, "Failures and growth")
+    type_into(page, "added_hosts", "2")
+    until(page, address_has("added_hosts=2"))
+    until(page, lambda browser: picture(browser, "added").count("moves") == 2, 120)
+    # Then a fifth of the data moves to them. CRUSH also moves some between the others.
+    assert "Add 2 hosts" in picture(page, "added")
+    rows = table_of(page, "added")
+    for text, stored_tb in zip(rows["data moved"], (27, 13.5), strict=True):
+        assert 0.18 < float(text.removesuffix(" TB")) / stored_tb < 0.36
+    for phase in ("before", "during", "after"):
+        assert all(float(text.split()[0]) > 0 for text in rows[f"p99 {phase}"])
+    assert page.execute_script("return document.documentElement.scrollWidth") <= width
 
 
 def test_an_error_appears_and_disappears_when_fixed(page):
@@ -418,7 +505,8 @@ def test_axe_finds_no_violation(chrome, address, tmp_path, width, theme):
     chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     resize(chrome, width)
     wrong = f"{address}?a.scheme=rs:9&b.failure_domain=x&problem=%3Cscript%3E"
-    for url in (address, wrong, f"{played.as_uri()}#step=30", capacity.as_uri()):
+    files_shown = (f"{played.as_uri()}#step=30", capacity.as_uri())
+    for url in (address, wrong, f"{address}?base=s3", *files_shown):
         chrome.get(url)
         if url == address:
             until(chrome, lambda browser: "Simulated 8 of 8" in progress(browser), 120)

@@ -25,6 +25,12 @@ def run_small_experiment(name, scenario, settings, *, should_stop):
     )
 
 
+def run_small_growth(name, scenario, settings, *, should_stop):
+    """Run the experiment that adds hosts, and no other."""
+    run = run_small_experiment if name == "added" else run_no_experiment
+    yield from run(name, scenario, settings, should_stop=should_stop)
+
+
 def run_until_stopped(name, scenario, settings, *, should_stop):
     """Run without an end and without work."""
     while not should_stop():

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from stripesim.calibration.parameters.sets import ParameterSet
@@ -12,10 +13,12 @@ from stripesim.scenarios.cells.bound import (
     measured_bounds,
     within_bound,
 )
+from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import scenario_from
+from stripesim.sim.ceph.demands import Mix, demands_of
 
 CLUSTER = {"hosts": 6, "osds_per_host": 4, "pg_num": 1024}
 LOAD = {
@@ -197,6 +200,29 @@ def test_a_rate_above_the_lowest_bound_is_refused_by_its_check():
 
     assert within_bound(scenario, cell, models, result).refused is None
     assert refused.refused.startswith("Bounds")
+
+
+@pytest.mark.parametrize("clients", [1, 8])
+def test_the_bound_of_a_mix_counts_reads_and_writes_by_their_shares(clients):
+    # 512 drawn requests would have up to 7 % more or fewer writes.
+    def processor_ns(read_fraction):
+        load = {
+            "read_fraction": read_fraction,
+            "clients": clients,
+            "queue_depth": 8,
+            "requests": 4000,
+        }
+        scenario = scenario_of({}, load, schemes=["rep:3"])
+        (cell,) = cells(scenario)
+        inputs = build_cell(scenario, cell, build_models(scenario))
+        groups = inputs.pool.cluster.groups
+        stations = demands_of(
+            inputs.pool, [Mix(workload=inputs.workload)], np.full(groups, 1 / groups)
+        )
+        return next(one.demand_ns for one in stations if one.kind == "cpu")
+
+    by_hand_ns = 0.7 * processor_ns(1.0) + 0.3 * processor_ns(0.0)
+    assert processor_ns(0.7) == pytest.approx(by_hand_ns, rel=1e-9)
 
 
 def test_cheap_requests_that_overtake_do_not_refute_the_utilisation_law():

@@ -1,11 +1,18 @@
 """Objects over gateways while OSDs, hosts and gateways fail, and while a lost OSD is rebuilt."""
 
+import re
+
 import numpy as np
 import pytest
 
 from stripesim.models.problems import ScenarioError
-from stripesim.scenarios.answers.rehearse import restart, samples
+from stripesim.scenarios.answers.rehearse import samples
 from stripesim.scenarios.answers.rehearse.rehearse import rehearse
+from stripesim.scenarios.answers.rehearse.restarts import (
+    missed_objects,
+    short_restart,
+)
+from stripesim.scenarios.answers.rehearse.restarts.moments import moments_of
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import cells
@@ -13,6 +20,7 @@ from stripesim.scenarios.schema.scenario import scenario_from
 from stripesim.sim.ceph.clients.objects import S3Load
 from stripesim.sim.ceph.failures.groups import State
 from stripesim.sim.ceph.gateway.layout import ObjectLayouts
+from stripesim.sim.run import simulate
 from support.messages import states
 
 MIB = 1 << 20
@@ -280,7 +288,7 @@ def restarted(**keys):
 
 def test_a_short_restart_of_an_object_store_recovers_as_the_whole_one(monkeypatch):
     (short,) = restarted(downtime_s=40)["changes"]
-    monkeypatch.setattr(restart, "_DOWNTIME_MIN_S", 40.0)
+    monkeypatch.setattr(short_restart, "_DOWNTIME_MIN_S", 40.0)
     (whole,) = restarted(downtime_s=40)["changes"]
     assert short["degraded_objects"] == pytest.approx(
         whole["degraded_objects"], rel=0.05
@@ -289,6 +297,51 @@ def test_a_short_restart_of_an_object_store_recovers_as_the_whole_one(monkeypatc
     assert recovers_s[id(short)] == pytest.approx(recovers_s[id(whole)], rel=0.15)
     rates = [row["profiles"][0]["down"]["iops"] for row in (short, whole)]
     assert rates[0] == pytest.approx(rates[1], rel=0.05)
+
+
+def test_one_in_several_stored_objects_recovers_for_all_of_them(monkeypatch):
+    (every,) = restarted(downtime_s=40)["changes"]
+    plans = []
+
+    def simulated(*args, **keys):
+        plans.append(keys["faults"])
+        return simulate(*args, **keys)
+
+    monkeypatch.setattr(short_restart, "simulate", simulated)
+    monkeypatch.setattr(short_restart, "STORED_MAX", 200)
+    (sampled,) = restarted(downtime_s=40)["changes"]
+    assert plans[-1].recovered_one_in > 2
+    assert sampled["degraded_objects"] == pytest.approx(
+        every["degraded_objects"], rel=0.1
+    )
+    recovers_s = [row["duration_s"] - 40 for row in (sampled, every)]
+    assert recovers_s[0] == pytest.approx(recovers_s[1], rel=0.15)
+
+
+def test_a_restart_ends_soon_after_the_cluster_is_clean(monkeypatch):
+    shown = []
+
+    def moments(*args):
+        shown.append(moments_of(*args))
+        return shown[-1]
+
+    monkeypatch.setattr(short_restart, "moments_of", moments)
+    restarted()
+    (one,) = shown
+    # It may last 160 s, of which few are needed. One client takes more than 5 s for 8,000 requests.
+    assert one.result.engine_run.end_ns / 1e9 == pytest.approx(one.clean_s + 5, abs=0.1)
+
+
+def test_a_restart_under_too_many_requests_names_the_rate_that_it_takes(monkeypatch):
+    monkeypatch.setattr(short_restart, "USES_MAX", 10_000)
+    with pytest.raises(ScenarioError) as caught:
+        restarted()
+    (problem,) = caught.value.problems
+    assert problem.key == "workload.queue_depth"
+    # 10,000 uses of a few hundred each until the host is back after 11 s: a handful of requests a second.
+    found = re.search(r"at most ([\d.]+)", problem.wanted)
+    assert 1 < float(found[1]) < 20
+    assert "workload.rate_per_s" in problem.wanted
 
 
 def test_clients_of_a_restarted_gateway_wait_until_they_use_another():
@@ -320,8 +373,8 @@ def test_a_restart_counts_the_groups_of_the_index_and_names_the_only_gateway():
 
 def test_a_longer_downtime_recovers_more_objects_but_hardly_more_of_the_index():
     # Updates of 44 shards: 100 reach 44 × (1 − e^(−100/44)) = 39.5 of them, 1,000 all.
-    assert restart._reached(44, 100) == pytest.approx(39.5, abs=0.1)
-    assert restart._reached(44, 1000) == pytest.approx(44, abs=1e-6)
+    assert missed_objects._reached(44, 100) == pytest.approx(39.5, abs=0.1)
+    assert missed_objects._reached(44, 1000) == pytest.approx(44, abs=1e-6)
 
 
 def test_objects_of_a_bucket_that_is_listed_use_all_shards_of_its_index():

@@ -23,7 +23,7 @@ def test_the_groups_of_an_osd_share_log_entries_since_octopus(release, groups, l
     assert recovery_model(release).log_lengths(groups) == lengths
 
 
-def group(*, entries=0, lengths=(10, 10)):
+def group(*, entries=0, lengths=(10, 10), **more):
     """Three copies of four objects on OSDs 0 to 2."""
     return Group(
         0,
@@ -32,6 +32,7 @@ def group(*, entries=0, lengths=(10, 10)):
         range(4),
         entries=entries,
         log_lengths=lengths,
+        **more,
     )
 
 
@@ -63,6 +64,19 @@ def test_an_osd_that_returns_is_backfilled_if_it_missed_more_than_the_log_holds(
     remap(pg, 0, 1, 2)
     assert pg.copy_of(2, 2).backfill == backfill
     assert pg.copy_of(2, 2).missing == {2}
+
+
+@pytest.mark.parametrize(("one_in", "kept"), [(0, 0), (1, 1000), (4, 250)])
+def test_an_osd_misses_one_in_several_new_objects_and_is_behind_by_all(one_in, kept):
+    # Given OSD 2 away, when clients store 1,000 objects and write one of the first four
+    pg = group(entries=100, lengths=(2000, 2000), recovered_one_in=one_in)
+    remap(pg, 0, 1, NO_OSD)
+    pg.note_writes(dict.fromkeys((2, *range(100, 1100)), 1))
+    missed = pg.copy_of(2, 2)
+    assert 2 in missed.missing
+    assert len(missed.missing) == pytest.approx(1 + kept, abs=5)
+    # All 1,001 entries are new to it, except in a sample, whose objects represent the others.
+    assert missed.missed_count == (1001 if one_in else 1)
 
 
 def test_before_octopus_a_log_grows_while_its_group_is_degraded():

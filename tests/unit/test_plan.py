@@ -439,23 +439,35 @@ years = 1.0
 """
 
 
-def gateway_costs(*sets):
-    """Return the costs of candidates without their power, by gateways and cores of each."""
-    every = candidates_of(scenario := parse_scenario(STORE, sets=sets), scenario.plan)
-    costs = {}
-    for one in every:
+def judged_stores(*sets):
+    """Return candidates of an object store with their closed forms, by gateways and cores of each."""
+    scenario = parse_scenario(STORE, sets=sets)
+    stores = {}
+    for one in candidates_of(scenario, scenario.plan):
         planning.judge_closed_forms(one, scenario, scenario.plan)
-        gateways = one.keys["gateways"]
+        stores[one.keys["gateways"], one.keys["gateway_cores"]] = one
+    return stores
+
+
+@pytest.fixture(scope="module")
+def stores():
+    """Return the judged candidates of `STORE`."""
+    return judged_stores()
+
+
+def gateway_costs(stores):
+    """Return the costs of candidates without their power, by gateways and cores of each."""
+    costs = {}
+    for (gateways, cores), one in stores.items():
         kwh = gateways * 200 / 1000 * 8766
         assert one.results["watts"] == gateways * 200
-        costs[gateways, one.keys["gateway_cores"]] = one.results["cost"] - 0.1 * kwh
+        costs[gateways, cores] = one.results["cost"] - 0.1 * kwh
     return costs
 
 
-def test_a_plan_varies_gateways_and_their_cores_with_prices():
-    costs = gateway_costs()
+def test_a_plan_varies_gateways_and_their_cores_with_prices(stores):
     # Two of 16 cores exist. Four are two more, and 8 further cores each cost 50.
-    assert costs == pytest.approx(
+    assert gateway_costs(stores) == pytest.approx(
         {
             (1, 16): 0,
             (1, 24): 1 * 8 * 50,
@@ -466,27 +478,23 @@ def test_a_plan_varies_gateways_and_their_cores_with_prices():
 
 
 def test_without_a_price_of_cores_gateways_with_more_of_them_are_bought():
-    costs = gateway_costs(
-        "plan.prices={gateway=3000.0, gateway_watts=200.0, kwh=0.1, years=1.0}"
-    )
+    prices = "plan.prices={gateway=3000.0, gateway_watts=200.0, kwh=0.1, years=1.0}"
+    costs = gateway_costs(judged_stores(prices))
     # All four are new: the two that exist have too few cores.
     assert costs[4, 24] == pytest.approx(4 * 3000)
     assert costs[4, 16] == pytest.approx(2 * 3000)
 
 
-def test_more_gateways_lift_the_bound_until_something_else_limits():
-    scenario = parse_scenario(STORE)
-    bounds = {}
-    for one in candidates_of(scenario, scenario.plan):
-        planning.judge_closed_forms(one, scenario, scenario.plan)
-        assert one.scenario.cluster.gateways.count == one.keys["gateways"]
-        assert one.scenario.cluster.gateways.cores == one.keys["gateway_cores"]
-        bounds[one.keys["gateways"], one.keys["gateway_cores"]] = one.bound
+def test_more_gateways_lift_the_bound_until_something_else_limits(stores):
+    for (gateways, cores), one in stores.items():
+        assert one.scenario.cluster.gateways.count == gateways
+        assert one.scenario.cluster.gateways.cores == cores
     # One gateway has 25 reads of 4 MiB in flight, and three messenger threads at 1.12 ns a byte.
     messenger_s = 3 / (1.12e-9 * (4 << 20))
-    assert bounds[1, 16].resource.startswith("gateways")
-    assert bounds[1, 16].iops <= 1.01 * messenger_s
-    assert bounds[4, 16].iops > 2 * bounds[1, 16].iops
+    one, four = stores[1, 16].bound, stores[4, 16].bound
+    assert one.resource.startswith("gateways")
+    assert one.iops <= 1.01 * messenger_s
+    assert four.iops > 2 * one.iops
 
 
 def test_gateways_are_named_and_need_a_load_of_objects():

@@ -4,10 +4,10 @@ import pytest
 
 from stripesim.calibration.ledger.duration_errors import duration_interval
 from stripesim.models.problems import ScenarioError
-from stripesim.scenarios.answers.rehearse import restart
 from stripesim.scenarios.answers.rehearse.answer import answer_of_rehearsal
 from stripesim.scenarios.answers.rehearse.commands import commands_of
 from stripesim.scenarios.answers.rehearse.rehearse import rehearse
+from stripesim.scenarios.answers.rehearse.restarts import short_restart
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import parse_scenario
@@ -51,7 +51,7 @@ def short():
 
 
 def test_a_short_restart_recovers_as_the_whole_one(short, monkeypatch):
-    monkeypatch.setattr(restart, "_DOWNTIME_MIN_S", 20.0)
+    monkeypatch.setattr(short_restart, "_DOWNTIME_MIN_S", 20.0)
     whole = change_of(rehearse(parse_scenario(TEXT + RESTART + "hosts = [0]")))
     part = change_of(short)["hosts"][0]
     # One client writes each of the 256 objects some hundred times in 20 s: all of the host are degraded.

@@ -7,6 +7,7 @@ import tomllib
 import zlib
 from base64 import urlsafe_b64encode
 from contextlib import suppress
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,12 +37,14 @@ from starlette.testclient import TestClient
 from stripesim.models.coding import parse_scheme
 from stripesim.models.problems import WorkError
 from stripesim.scenarios.answers.explain.request import explain
+from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 from stripesim.web.app import FORM_BYTES_MAX, UPLOAD_BYTES_MAX, create_app
+from stripesim.web.comparison import option_rows
 from stripesim.web.controls import BY_DEPTH, SIDES, OwnSets, controls
 from stripesim.web.experiments import EXPERIMENTS, Settings, warm_up
 from stripesim.web.experiments import load_curve as load_points
-from stripesim.web.jobs import RUNNING_MAX, JobBoard
+from stripesim.web.jobs import RUNNING_MAX, Job, JobBoard
 from stripesim.web.options import option_of, toml_of
 from stripesim.web.pictures import load_curve
 from stripesim.web.state import LabState
@@ -864,6 +867,22 @@ def test_a_curve_that_runs_out_of_time_keeps_its_points(monkeypatch):
     assert all(0 < point["p50_ns"] <= point["p99_ns"] for point in points)
 
 
+@pytest.mark.parametrize(("served_per_s", "stated"), [(900, "900"), (1010, "1,000")])
+def test_a_curve_states_no_saturation_above_its_bound(served_per_s, stated):
+    # Given an option whose resources serve at most 1,000/s
+    first = option(parse_scenario(BASE))
+    lowest = first.answers.bounds[0]._replace(iops=1000.0)
+    bounded = replace(first, answers=replace(first.answers, bounds=(lowest,)))
+    job = Job({"a": bounded}, SETTINGS)
+    # When a run serves less, or a little more
+    point = dict.fromkeys(("offered_iops", "iops", "p50_ns", "p99_ns"), 1e6)
+    point |= {"saturation_iops": served_per_s, "knee_iops": None, "limited_by": None}
+    point |= {"is_past_saturation": True, "is_steady": True}
+    job.emitted["curve", "a"] = [point]
+    # Then the picture states the lower of both.
+    assert f"{stated} requests/s" in load_curve(job.options, job).answer
+
+
 def test_waiting_is_no_processor_time():
     # A busy machine lets work wait. 0.3 s exceed the limit, the processor time of a sleep does not.
     with processor_limit(0.2):
@@ -926,28 +945,89 @@ requests = 500
 """
 
 
-def test_options_for_objects_have_gets_and_puts_of_the_scenario_s_sizes():
+def test_options_for_objects_have_the_operations_and_sizes_of_the_scenario():
     base = parse_scenario(OBJECTS)
     values = state_of(base, {}).values["b"]
-    # 60 of 90 GETs and PUTs, and (3 x 4 KiB + 1 MiB) / 4.
-    assert float(values["read_percent"]) == pytest.approx(66.67, rel=1e-3)
-    assert float(values["block_kib"]) == (3 * 4 + 1024) / 4
+    # Shares in per cent, and (3 x 4 KiB + 1 MiB) / 4.
+    shares = {op: values[op] for op in ("put", "get", "head", "list", "delete")}
+    assert shares == {
+        "put": "30", "get": "60", "head": "0", "list": "0", "delete": "10",
+    }  # fmt: skip
+    assert float(values["object_kib"]) == (3 * 4 + 1024) / 4
     found = option_of(base, values)
     assert found.problem_lines == []
     load = found.scenario.workload
-    assert (load.kind, load.ops, load.size_shares) == ("s3", ("get", "put"), (3, 1))
-    assert found.answers.times_ns.keys() == {"get", "put"}
+    assert (load.kind, load.size_shares) == ("s3", (3, 1))
+    assert dict(zip(load.ops, load.op_shares, strict=True)) == {
+        "put": 30, "get": 60, "delete": 10,
+    }  # fmt: skip
+    assert found.answers.times_ns.keys() == {"put", "get", "delete"}
     assert found.answers.bounds[0].iops > 0
-    # A typed size replaces the histogram, and 100 % of reads are GETs alone.
-    typed = {"block_kib": "64", "read_percent": "100", "arrivals": BY_DEPTH}
-    load = option_of(base, values | typed).scenario.workload
+
+
+def test_a_typed_size_replaces_the_histogram_and_a_single_operation_has_no_share():
+    base = parse_scenario(OBJECTS)
+    typed = {"put": "0", "get": "0", "delete": "0", "head": "7"}
+    typed |= {"object_kib": "64", "arrivals": BY_DEPTH}
+    load = option_of(base, state_of(base, typed).values["a"]).scenario.workload
     assert (load.object_sizes_bytes, load.size_shares) == ((64 << 10,), None)
-    assert (load.ops, load.op_shares, load.rate_per_s) == (("get",), None, None)
+    assert (load.ops, load.op_shares, load.rate_per_s) == (("head",), None, None)
+
+
+def test_without_stated_shares_all_operations_of_the_scenario_have_the_same():
+    text = OBJECTS.replace("op_shares = [60, 30, 10]", "")
+    state = state_of(parse_scenario(text), {})
+    values = state.values["a"]
+    # A third for each of get, put and delete, which the page marks as its guess.
+    assert float(values["get"]) == pytest.approx(100 / 3, rel=1e-4)
+    assert (values["get"], values["head"]) == (values["delete"], "0")
+    assert {"get", "put", "delete"} <= state.guesses.keys()
+    assert state.guesses.keys().isdisjoint({"head", "list", "object_kib"})
+    assert "put" not in state_of(parse_scenario(OBJECTS), {}).guesses
+
+
+def test_objects_without_an_operation_have_their_problem_at_a_share():
+    base = parse_scenario(OBJECTS)
+    none = dict.fromkeys(("put", "get", "head", "list", "delete"), "0")
+    found = option_of(base, state_of(base, none).values["a"])
+    assert found.scenario is None
+    assert found.problems.by_field.keys() == {"put"}
+
+
+def test_a_form_has_the_controls_of_its_load():
+    of_images = {control.name for control in controls()}
+    of_objects = {control.name for control in controls(is_s3=True)}
+    assert of_images - of_objects == {"block_kib", "read_percent"}
+    assert of_objects - of_images == {
+        "object_kib", "put", "get", "head", "list", "delete",
+    }  # fmt: skip
+    # An address and a downloaded table name those of the load alone.
+    state = state_of(parse_scenario(OBJECTS), {"list": "5", "read_percent": "5"})
+    query = dict(parse_qsl(state.query, keep_blank_values=True))
+    assert query["list"] == "5"
+    assert "read_percent" not in query
+    first = option_of(parse_scenario(OBJECTS), state.values["a"])
+    options = dict.fromkeys(SIDES, first)
+    rows = {row["number"]: row["A"] for row in option_rows(options, None)}
+    assert rows["list"] == "5"
+    assert "read_percent" not in rows
+
+
+@pytest.mark.parametrize("op", ["head", "list", "delete"])
+def test_each_operation_on_objects_has_a_curve(op):
+    base = parse_scenario(OBJECTS)
+    typed = dict.fromkeys(("put", "get", "delete"), "0") | {op: "100"}
+    scenario = option_of(base, state_of(base, typed).values["a"]).scenario
+    points = list(
+        run_small_experiment("curve", scenario, SETTINGS, should_stop=lambda: False)
+    )
+    (bound, *_) = bounds_of(scenario, "rep:3")
+    assert points[-1]["saturation_iops"] == pytest.approx(bound.iops, rel=0.2)
 
 
 def test_a_failure_with_objects_counts_the_groups_of_bucket_indexes():
     base = parse_scenario(OBJECTS)
-    typed = {"rate_per_s": "50", "read_percent": "50"}
+    typed = {"rate_per_s": "50", "list": "10", "head": "10"}
     scenario = option_of(base, state_of(base, typed).values["a"]).scenario
     settings = Settings(failure="host", added_hosts=1, stored_bytes=1e9)
     (line,) = EXPERIMENTS["failure"](scenario, settings, lambda: False)

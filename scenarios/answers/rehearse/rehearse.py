@@ -28,7 +28,7 @@ from stripesim.scenarios.answers.rehearse.pool_copy import (
     DURATIONS,
     rehearse_copy,
 )
-from stripesim.scenarios.answers.rehearse.restart import (
+from stripesim.scenarios.answers.rehearse.restarts.restart import (
     rehearse_restart,
     restart_assumptions,
 )
@@ -344,9 +344,10 @@ def _check(scenario: Scenario) -> None:
     for index, change in enumerate(scenario.changes):
         if change.kind == "scheme" and scenario.workload.is_s3:
             wanted = (
-                "another kind: gateways have no command that copies a pool. New objects go to another "
-                "storage class or placement target, and lifecycle rules move the old ones, days later and "
-                "with their heads left behind, so no copy of the pool predicts it"
+                "another kind: Ceph has no command that copies the pool of a bucket. Add a pool of the new "
+                "scheme as a storage class (radosgw-admin zonegroup placement add, zone placement add). New "
+                "objects go there, and clients or lifecycle rules rewrite the old ones: run their GETs with "
+                "the old scheme and their PUTs with the new one to see how fast"
             )
             raise scenario.problem(f"changes.{index}.kind", '"scheme" with s3', wanted)
         if change.kind == "scheme" and len(scenario.changes) > 1:

@@ -267,6 +267,8 @@ def _initial_groups(
     writes_count = plan.object_writes_count
     if writes_count is None:
         writes_count = _UNKNOWN_WRITES_COUNT
+    # A sample of objects represents those that clients store, too.
+    recovered_one_in = plan.recovered_one_in if plan.group_objects_count is None else 0
     # A deleted object was written once, and deleted.
     deletion_entries = 2 * plan.log_deletions_count
     return [
@@ -282,7 +284,7 @@ def _initial_groups(
             log_lengths=log_lengths[number],
             async_recovery_min=plan.model.async_recovery_min_count,
             first_osd=cluster_map.first_osds[number],
-            is_sample=plan.group_objects_count is not None and is_data[number],
+            recovered_one_in=recovered_one_in if is_data[number] else 1,
         )
         for number, up_set in enumerate(up_sets)
     ]

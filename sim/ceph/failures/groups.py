@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Final
 
 from stripesim.models.coding import RedundancyScheme
 from stripesim.models.recovery import min_size
@@ -31,6 +32,8 @@ class State(StrEnum):
 
 
 STATES = tuple(State)
+# 2⁶⁴ over the golden ratio, whose multiples are spread evenly.
+_ODD: Final = 0x9E3779B97F4A7C15
 
 
 @dataclass
@@ -173,8 +176,8 @@ class Group:
         Entries up to which an OSD that is behind serves while it is recovered.
     first_osd
         For replicas, the OSD that CRUSH lists first. It leads if it is complete, wherever it is in `up`.
-    is_sample
-        True if clients write further objects, which are not recovered here.
+    recovered_one_in
+        Of the objects that clients store, one in so many is recovered here. 0: none.
     """
 
     def __init__(
@@ -190,7 +193,7 @@ class Group:
         log_lengths: tuple[int, int] = (0, 0),
         async_recovery_min: int = 0,
         first_osd: int = NO_OSD,
-        is_sample: bool = False,
+        recovered_one_in: int = 1,
     ) -> None:
         self.number = number
         self.scheme = scheme
@@ -199,7 +202,7 @@ class Group:
         self._leaders = tuple(range(scheme.width)) if leaders is None else leaders
         self.up = tuple(up)
         self.first_osd = first_osd
-        self._is_sample = is_sample
+        self._recovered_one_in = recovered_one_in
         self.objects = set(objects)
         self.deleted = set(range(-deletions, 0))
         self.copies: dict[tuple[int, int], Copy] = {
@@ -405,6 +408,11 @@ class Group:
         for item in kept:
             for copy in left_out:
                 copy.miss(item, counts[item])
+        if self._recovered_one_in:
+            # An OSD is as far behind as with all objects.
+            others_count = sum(counts.values()) - sum(counts[item] for item in kept)
+            for copy in left_out:
+                copy.missed_count += others_count
 
     def settle_cut_off_write(
         self, item: int, touched: Set[int], reached: Set[int], alive: Set[int]
@@ -441,7 +449,11 @@ class Group:
         return True
 
     def _is_left_out(self, item: int) -> bool:
-        return self._is_sample and item not in self.objects
+        if self._recovered_one_in == 1 or item in self.objects:
+            return False
+        return not self._recovered_one_in or bool(
+            _scattered(item) % self._recovered_one_in
+        )
 
     def _copies_without(
         self, have: Set[int], touched: Set[int]
@@ -529,3 +541,12 @@ class Group:
             if osd in up and osd not in used:
                 return osd
         return NO_OSD
+
+
+def _scattered(number: int) -> int:
+    """Return a number without the pattern of consecutive ones, such as heads and tails of objects.
+
+    >>> sum(_scattered(number) % 10 == 0 for number in range(0, 20_000, 2))
+    1002
+    """
+    return number * _ODD % (1 << 64) >> 40

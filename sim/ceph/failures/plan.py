@@ -36,6 +36,10 @@ class Failure:
         """True if the data of the OSDs is gone for good."""
         return self.back_ns is None or not self.keeps_data
 
+    def lasts_at(self, time_ns: int) -> bool:
+        """Return True if the OSDs are still to come back at a time [ns]."""
+        return self.back_ns is not None and time_ns < self.back_ns
+
 
 @dataclass(frozen=True, kw_only=True)
 class SlowDrives:
@@ -143,8 +147,8 @@ class FaultPlan:
     index_up_sets: Callable[[OsdWeights], IntArray] | None = None
     #: Pause before each change without a time, after the cluster has become clean [ns]
     change_pause_ns: int = 0
-    #: Time from the moment when the cluster is clean after the last change until the run ends [ns]. None: the
-    #: changes do not end it
+    #: Time from the moment when the cluster is clean after the last change and the last return of OSDs until
+    #: the run ends [ns]. None: neither ends it
     end_pause_ns: int | None = None
     fill: FillPlan | None = None  #: Fill of the OSDs; None: they never fill up
     #: OSDs that were lost before the run: down and out, without their data
@@ -166,6 +170,8 @@ class FaultPlan:
     group_objects_count: int | None = None
     #: Objects of each PG, where a measurement states them; None: those of the image, shape (groups,)
     group_objects: Sequence[int] | None = None
+    #: Of the objects that clients store, one in so many is recovered, and represents the others
+    recovered_one_in: int = 1
     #: Writes that each object of a prefilled image has had since the pool was made: entries in the logs of
     #: PGs. None: more than any log holds
     object_writes_count: int | None = None

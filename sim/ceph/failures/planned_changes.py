@@ -85,9 +85,11 @@ class PlannedChanges:
         self._end_after_last(now_ns)
 
     def _end_after_last(self, now_ns: int) -> None:
-        """End the run some time after the last change, if the plan says so."""
+        """End the run some time after the last change and return, if the plan says so."""
         plan = self._state.plan
         if plan.end_pause_ns is None or len(self.applied) < len(plan.changes):
+            return
+        if any(failure.lasts_at(now_ns) for failure in plan.failures):
             return
         self._state.clock.at(now_ns + plan.end_pause_ns, self._end)
 

@@ -1,0 +1,1 @@
+"""Restart hosts one after another. Start with `restart`."""

@@ -1,0 +1,120 @@
+"""Find when groups peer, objects recover and the cluster is clean in one simulated restart."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.sim.ceph.failures.groups import State
+from stripesim.sim.run import Run
+
+Floats = npt.NDArray[np.float64]
+
+# Width of the bins of recovery over time [ns].
+SERIES_NS: Final = 10_000_000
+# Shortest time without a recovered object in which placement groups wait for a map [s], and not for pushes or
+# their throttles: a map is published once a second.
+_PAUSE_S: Final = 0.25
+
+
+@dataclass(frozen=True)
+class SimulatedPart:
+    """The simulated part of the downtime, and of the objects that clients write."""
+
+    downtime: float
+    objects: float
+
+
+@dataclass(frozen=True)
+class ShortRestart:
+    """One simulated restart, in simulated seconds."""
+
+    result: Run
+    part: SimulatedPart
+    stop_s: float
+    back_s: float
+    peered_s: float  # Groups have peered without the host, and the backlog is gone.
+    first_s: float  # The first object is recovered.
+    last_s: float  # The last one is.
+    moving_s: float  # Time in between, without that in which placement groups only wait for maps.
+    clean_s: float
+    objects_count: int  # Shards of objects recovered.
+    recovered_share: float  # Their part of those that recover after the whole downtime.
+
+
+def moments_of(
+    result: Run, part: SimulatedPart, stop_s: float, back_s: float, calm_s: float
+) -> ShortRestart:
+    """Find when groups have peered, when objects recover, and when the cluster is clean.
+
+    `calm_s` is the time by which clients use other gateways.
+    """
+    assert result.timeline is not None
+    states = result.timeline["pg_states"]
+    times_s = np.array(states["time_s"])
+    end_s = result.engine_run.end_ns / 1e9
+    groups_count = max(states[State.CLEAN])
+    returned = times_s >= back_s
+    moving = returned & (_counts(states, _MOVING) > 0)
+    clean = returned & (np.array(states[State.CLEAN]) == groups_count)
+    first_s = last_s = back_s
+    if moving.any():
+        first_s = float(times_s[moving][0])
+        after = times_s[times_s > times_s[moving][-1]]
+        last_s = float(after[0]) if len(after) else end_s
+    clean &= times_s >= last_s
+    clean_s = float(times_s[clean][0]) if clean.any() else math.inf
+    peering = (times_s >= stop_s) & (times_s < back_s) & (_counts(states, _PEERING) > 0)
+    peered_s = stop_s
+    if peering.any():
+        after = times_s[times_s > times_s[peering][-1]]
+        peered_s = min(back_s, float(after[0]) if len(after) else end_s)
+    peered_s = min(back_s, max(peered_s, calm_s))
+    moving_s = _moving_s(result.timeline["recovery"], first_s, last_s)
+    assert result.row.faults is not None
+    shards_count = result.row.faults.recovery.recovery_operations
+    return ShortRestart(
+        result,
+        part,
+        stop_s,
+        back_s,
+        peered_s,
+        first_s,
+        last_s,
+        moving_s,
+        clean_s,
+        shards_count,
+        part.objects,
+    )
+
+
+def _moving_s(
+    series: Mapping[str, Sequence[float]], first_s: float, last_s: float
+) -> float:
+    """Return the time in which objects recover, without pauses in which none is done for long [s].
+
+    A placement group that has recovered all its objects counts as recovering until the next map.
+    """
+    starts_s = np.array(series["time_s"])
+    done = np.array(series["rebuilt_bytes_per_s"]) > 0
+    width_s = SERIES_NS / 1e9
+    times_s = starts_s[done & (starts_s >= first_s - width_s) & (starts_s < last_s)]
+    if not len(times_s):
+        return 0.0
+    between_s = np.diff(times_s)
+    return float(between_s[between_s <= _PAUSE_S].sum()) + width_s
+
+
+_MOVING: Final = (State.RECOVERING, State.BACKFILLING)
+_PEERING: Final = (State.PEERING, State.STALE, State.WAIT)
+
+
+def _counts(states: Mapping[str, Sequence[int]], wanted: Sequence[str]) -> Floats:
+    """Return the placement groups in any of some states over time."""
+    known = [
+        np.array(states[state], dtype=np.float64) for state in wanted if state in states
+    ]
+    return np.sum(known, axis=0) if known else np.zeros(len(states["time_s"]))
