@@ -247,7 +247,7 @@ class Template:
         int
             Number of `USE` steps with a bound role.
         """
-        return int((bound[self.roles] & (self.words == USE)).sum())
+        return int(self._sum_of(bound)[-1])
 
     def totals(self, bound: npt.NDArray[np.bool_]) -> IntArray:
         """Sum the amounts that one request accounts.
@@ -262,9 +262,24 @@ class Template:
         ndarray of int64
             Amount per counter, shape (len(COUNTERS),).
         """
-        counted = (self.roles == NO_ROLE) | bound[self.roles]
-        totals: IntArray = self.amounts[counted].sum(axis=0)
-        return totals
+        return self._sum_of(bound)[:-1]
+
+    def _sum_of(self, bound: npt.NDArray[np.bool_]) -> IntArray:
+        """Sum the amounts, and last the uses, of the steps that are bound or have no role."""
+        without_role, *_ = by_role = self._by_role
+        total: IntArray = without_role + bound[: len(by_role) - 1] @ by_role[1:]
+        return total
+
+    @cached_property
+    def _by_role(self) -> IntArray:
+        """Amounts and uses of the steps without a role, then of each role, shape (1 + roles, counters + 1).
+
+        A run asks for the totals of a path once for each of many patterns of bound roles.
+        """
+        counted = np.column_stack([self.amounts, self.words == USE])
+        sums = np.zeros((self.roles.max() + 2, counted.shape[1]), dtype=np.int64)
+        np.add.at(sums, self.roles - NO_ROLE, counted)
+        return sums
 
 
 def _steps_error(name: str, steps: int) -> StepsError:
@@ -1177,8 +1192,9 @@ def _amounts(
     values: list[int] = []
     for step, counted in counted_steps:
         for name, amount in counted.items():
-            positions.append(step * len(COUNTERS) + COUNTER_INDEX[name])
-            values.append(amount)
+            if amount:
+                positions.append(step * len(COUNTERS) + COUNTER_INDEX[name])
+                values.append(amount)
     amounts.reshape(-1)[positions] = values
     return amounts
 

@@ -30,6 +30,11 @@ class ReadCache:
         self.capacity = capacity
         self._held: OrderedDict[int, None] = OrderedDict()
 
+    @property
+    def is_empty(self) -> bool:
+        """True if it holds no block."""
+        return not self._held
+
     @classmethod
     def of_cluster(cls, cluster: Cluster, block_bytes: int) -> ReadCache:
         """Return an empty cache of the size that all OSDs have together."""
@@ -70,6 +75,9 @@ class CachedBlocks:
         heads = np.zeros(len(requests), dtype=np.int64)
         tails = np.zeros(len(requests), dtype=np.int64)
         if not self._cache.capacity:
+            return heads, tails
+        if self._cache.is_empty and requests.is_write.all():
+            # A write leaves none of the blocks that it reads.
             return heads, tails
         columns = (
             requests.is_write,
