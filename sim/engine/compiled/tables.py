@@ -207,7 +207,7 @@ class ProgramTables:
         specials["ticket"] = np.where(dynamics.tickets >= 0, dynamics.tickets, 0)
         specials["yes_count"] = dynamics.yes_counts
         specials["spawns"] = -1
-        specials["thread"] = dynamics.threads
+        rows["thread"] = dynamics.threads
         specials["share_class"] = dynamics.classes
         specials["cost"] = dynamics.costs
         rows["spread"] += np.where(dynamics.threads >= 0, layout.ON_THREAD, 0).astype(
