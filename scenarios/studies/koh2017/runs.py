@@ -285,18 +285,16 @@ def tasks_for(
         If a figure or an ablation does not exist.
     """
     wanted = chosen_figures(figures, ablations)
-    kinds = {FIGURES[entry][:3] for number in wanted for entry in PAPER_FIGURES[number]}
+    drawn = [FIGURES[entry] for number in wanted for entry in PAPER_FIGURES[number]]
     new = partial(_simulation, engine=engine)
     # Length of random writes on a pristine image, which the paper does not state.
     bounded_s = PARAMETERS.number("study", "run_length_s")
     every = round(PARAMETERS.number("study", "simulated_every"))
     tasks: list[Simulation] = []
     for cell in required_cells():
-        kind = cell[1:4]
-        needed = kind in kinds
-        if cell[0] == "none":
-            needed = "18" in wanted
-        if needed:
+        scheme, op, pattern, image, _ = cell
+        kind = (op, pattern, image)
+        if any(kind == runs[:3] and scheme in runs.schemes for runs in drawn):
             how: dict[str, Any] = {}
             if kind == ("write", "rand", "pristine"):
                 how = {"duration_s": bounded_s, "every": every}
