@@ -423,7 +423,8 @@ class _Sample:
 
 def _are_first(requests: ObjectRequests) -> npt.NDArray[np.bool_]:
     """Return True for each first write into its object."""
-    return requests.is_write & (requests.sizes_bytes == 0)
+    are_first: npt.NDArray[np.bool_] = requests.is_write & (requests.sizes_bytes == 0)
+    return are_first
 
 
 def _continues(owners: IntArray) -> npt.NDArray[np.bool_]:
