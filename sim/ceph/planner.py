@@ -21,7 +21,7 @@ from stripesim.sim.ceph.kinds import (
     RequestShape,
     kind_of,
 )
-from stripesim.sim.ceph.kinds.caches import sizes_before
+from stripesim.sim.ceph.kinds.caches import ObjectSizes
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.paths import after_object_map
 from stripesim.sim.ceph.pool import Book, Pool
@@ -266,7 +266,7 @@ class RequestPlanner(PlanRecorder):
             requests_in_flight=workload.queue_depth * getattr(workload, "clients", 1),
             prefilled=prefilled,
         )
-        self._sizes_bytes: dict[int, int] = {}
+        self._sizes = ObjectSizes()
         self._owners = 0
         super().__init__()
 
@@ -349,7 +349,7 @@ class RequestPlanner(PlanRecorder):
             sizes = np.full(len(requests), object_bytes, dtype=np.int64)
         else:
             ends = np.where(requests.is_write, offsets + requests.lengths_bytes, 0)
-            sizes = sizes_before(objects, ends, self._sizes_bytes)
+            sizes = self._sizes.before(objects, ends)
         return ObjectRequests(
             is_write=requests.is_write,
             objects=objects,

@@ -247,7 +247,7 @@ class Template:
         int
             Number of `USE` steps with a bound role.
         """
-        return int(self._sum_of(bound)[-1])
+        return int(self.sums(bound)[-1])
 
     def totals(self, bound: npt.NDArray[np.bool_]) -> IntArray:
         """Sum the amounts that one request accounts.
@@ -262,20 +262,23 @@ class Template:
         ndarray of int64
             Amount per counter, shape (len(COUNTERS),).
         """
-        return self._sum_of(bound)[:-1]
+        return self.sums(bound)[:-1]
 
-    def _sum_of(self, bound: npt.NDArray[np.bool_]) -> IntArray:
-        """Sum the amounts, and last the uses, of the steps that are bound or have no role."""
-        without_role, *_ = by_role = self._by_role
-        total: IntArray = without_role + bound[: len(by_role) - 1] @ by_role[1:]
-        return total
+    def sums(self, bound: npt.NDArray[np.bool_]) -> IntArray:
+        """Return `totals` and then `uses` of one request, shape (len(COUNTERS) + 1,), or of several.
+
+        Parameters
+        ----------
+        bound
+            True for each bound role, shape (roles,), or (n, roles) for n requests.
+        """
+        by_role = self._by_role
+        sums: IntArray = by_role[0] + bound[..., : len(by_role) - 1] @ by_role[1:]
+        return sums
 
     @cached_property
     def _by_role(self) -> IntArray:
-        """Amounts and uses of the steps without a role, then of each role, shape (1 + roles, counters + 1).
-
-        A run asks for the totals of a path once for each of many patterns of bound roles.
-        """
+        """Amounts and uses of steps without a role, then of each role, shape (1 + roles, counters + 1)."""
         counted = np.column_stack([self.amounts, self.words == USE])
         sums = np.zeros((self.roles.max() + 2, counted.shape[1]), dtype=np.int64)
         np.add.at(sums, self.roles - NO_ROLE, counted)
