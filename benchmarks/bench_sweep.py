@@ -70,6 +70,8 @@ def dask(folder: Path, workers: int = WORKERS) -> Iterator[tuple[str, list[int]]
         "0",
         "--local-directory",
         str(folder),
+        "--preload",
+        "stripesim.scenarios.work.preload",
     ]
     scheduler = ["--host", "127.0.0.1", "--port", "0"]
     started = []

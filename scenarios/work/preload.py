@@ -1,11 +1,16 @@
 """Load the engine and all that a cell uses, in the server of workers and in the workers of Dask."""
 
 import gc
+import sys
 from contextlib import suppress
 
 from stripesim.scenarios.work.pool import limit_threads
 
 limit_threads()
+# A worker of Dask that starts with this module (``--preload``) has not read this setting yet. Its profiler
+# looks at all threads a hundred times a second.
+if dask := sys.modules.get("dask"):
+    dask.config.set({"distributed.worker.profile.enabled": False})
 # Modules that load leave hardly any garbage.
 gc.disable()
 

@@ -21,7 +21,7 @@ from stripesim.sim.ceph.kinds import (
     RequestShape,
     kind_of,
 )
-from stripesim.sim.ceph.kinds.caches import sizes_before
+from stripesim.sim.ceph.kinds.caches import ObjectSizes
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.paths import after_object_map
 from stripesim.sim.ceph.pool import Book, Pool
@@ -231,6 +231,9 @@ class RequestPlanner(PlanRecorder):
         Planner of another workload on the same pool. The two share templates and read caches.
     compiled
         Graphs that the planner need not build, by an earlier one of an equal pool. It adds its own.
+    every
+        Plan one of so many requests, each within one object. The others only change the objects and the
+        stores' memory: a run then takes the course of one that is so many times longer.
     """
 
     def __init__(
@@ -244,6 +247,7 @@ class RequestPlanner(PlanRecorder):
         timeout_ns: int = 0,
         beside: RequestPlanner | None = None,
         compiled: CompiledGraphs | None = None,
+        every: int = 1,
     ) -> None:
         self.pool = pool
         self.queue_depth = workload.queue_depth
@@ -252,6 +256,8 @@ class RequestPlanner(PlanRecorder):
         self._engine_groups = layout.engine_groups if layout else None
         self._workload = workload
         self._prefilled = prefilled
+        self._every = every
+        self._sample = _Sample(every) if every > 1 else None
         if beside is None:
             self._graphs = PoolGraphs(pool, book, layout or Layout(pool), compiled)
         else:
@@ -260,7 +266,7 @@ class RequestPlanner(PlanRecorder):
             requests_in_flight=workload.queue_depth * getattr(workload, "clients", 1),
             prefilled=prefilled,
         )
-        self._sizes_bytes: dict[int, int] = {}
+        self._sizes = ObjectSizes()
         self._owners = 0
         super().__init__()
 
@@ -271,17 +277,25 @@ class RequestPlanner(PlanRecorder):
 
     def take(self, count: int) -> RequestChunk:
         """Plan the next requests."""
-        return self.plan(self._workload.take(count))
+        return self.plan(self._workload.take(count * self._every))
 
     def plan(self, requests: Requests) -> RequestChunk:
-        """Plan the given requests, which follow those already planned."""
+        """Plan the given requests, which follow those already planned, or a sample of them."""
         parts, owners = _split(requests, self.pool.object_bytes)
         located = self._locate(parts)
+        held = self._memory.ends_of(located)
+        if self._sample is not None:
+            assert len(parts) == len(requests), "a sampled request crosses objects"
+            rows = self._sample.rows_of(located)
+            requests = parts = parts.at(rows)
+            owners = np.arange(len(rows))
+            located = located.at(rows)
+            held = held[0][rows], held[1][rows]
         clients = parts.clients
         if clients is None:
             clients = np.zeros(len(parts), dtype=np.int64)
         kind = self._graphs.kind
-        shapes = kind.shapes(located, self._memory.ends_of(located))
+        shapes = kind.shapes(located, held)
         if self.pool.cluster.object_maps is not None or kind.heads is not None:
             marks = zip(self._creates(located), self._continues(located), strict=True)
             shapes = (
@@ -311,7 +325,7 @@ class RequestPlanner(PlanRecorder):
         """Mark first writes into objects, if images have object maps."""
         if self.pool.cluster.object_maps is None:
             return [False] * len(located)
-        creates: list[bool] = (located.is_write & (located.sizes_bytes == 0)).tolist()
+        creates: list[bool] = _are_first(located).tolist()
         return creates
 
     def _continues(self, located: ObjectRequests) -> list[bool]:
@@ -335,7 +349,7 @@ class RequestPlanner(PlanRecorder):
             sizes = np.full(len(requests), object_bytes, dtype=np.int64)
         else:
             ends = np.where(requests.is_write, offsets + requests.lengths_bytes, 0)
-            sizes = sizes_before(objects, ends, self._sizes_bytes)
+            sizes = self._sizes.before(objects, ends)
         return ObjectRequests(
             is_write=requests.is_write,
             objects=objects,
@@ -386,6 +400,31 @@ class RequestPlanner(PlanRecorder):
             if near and context.primary not in near:
                 readers[read] = near[0]
         return readers
+
+
+class _Sample:
+    """One of every so many requests, and of the first writes into objects just as many."""
+
+    def __init__(self, every: int) -> None:
+        self._every = every
+        # Requests until now: first writes, and all others.
+        self._passed = {True: 0, False: 0}
+
+    def rows_of(self, requests: ObjectRequests) -> IntArray:
+        """Return the rows of the next requests that belong to the sample."""
+        are_first = _are_first(requests)
+        sampled = np.zeros(len(requests), dtype=np.bool_)
+        for is_first, passed in self._passed.items():
+            rows = np.flatnonzero(are_first == is_first)
+            sampled[rows[-passed % self._every :: self._every]] = True
+            self._passed[is_first] = passed + len(rows)
+        return np.flatnonzero(sampled)
+
+
+def _are_first(requests: ObjectRequests) -> npt.NDArray[np.bool_]:
+    """Return True for each first write into its object."""
+    are_first: npt.NDArray[np.bool_] = requests.is_write & (requests.sizes_bytes == 0)
+    return are_first
 
 
 def _continues(owners: IntArray) -> npt.NDArray[np.bool_]:

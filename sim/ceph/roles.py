@@ -1,5 +1,6 @@
 """Resource roles in a request, such as the primary's cores, independent of the host that it runs on."""
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -164,6 +165,7 @@ PRIMARY = Osd(
 )
 
 
+@cache
 def osd_of(shard: int) -> Osd:
     """Return the roles of a shard's OSD, including for the primary's shard."""
     return Osd(

@@ -222,10 +222,15 @@ def ancestors(after: Sequence[Sequence[int]], quorums: Mapping[int, int]) -> lis
     """
     before: list[int] = []
     for step, steps in enumerate(after):
+        if step not in quorums:
+            bits = 0
+            for earlier in steps:
+                bits |= before[earlier] | 1 << earlier
+            before.append(bits)
+            continue
         ways = [before[earlier] | 1 << earlier for earlier in steps]
         # Of n predecessors, any q include one of any n - q + 1.
-        shares = len(steps) - quorums.get(step, len(steps)) + 1
-        before.append(_in_at_least(shares, ways) if ways else 0)
+        before.append(_in_at_least(len(steps) - quorums[step] + 1, ways))
     return before
 
 

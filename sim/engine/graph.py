@@ -247,7 +247,7 @@ class Template:
         int
             Number of `USE` steps with a bound role.
         """
-        return int((bound[self.roles] & (self.words == USE)).sum())
+        return int(self.sums(bound)[-1])
 
     def totals(self, bound: npt.NDArray[np.bool_]) -> IntArray:
         """Sum the amounts that one request accounts.
@@ -262,9 +262,27 @@ class Template:
         ndarray of int64
             Amount per counter, shape (len(COUNTERS),).
         """
-        counted = (self.roles == NO_ROLE) | bound[self.roles]
-        totals: IntArray = self.amounts[counted].sum(axis=0)
-        return totals
+        return self.sums(bound)[:-1]
+
+    def sums(self, bound: npt.NDArray[np.bool_]) -> IntArray:
+        """Return `totals` and then `uses` of one request, shape (len(COUNTERS) + 1,), or of several.
+
+        Parameters
+        ----------
+        bound
+            True for each bound role, shape (roles,), or (n, roles) for n requests.
+        """
+        by_role = self._by_role
+        sums: IntArray = by_role[0] + bound[..., : len(by_role) - 1] @ by_role[1:]
+        return sums
+
+    @cached_property
+    def _by_role(self) -> IntArray:
+        """Amounts and uses of steps without a role, then of each role, shape (1 + roles, counters + 1)."""
+        counted = np.column_stack([self.amounts, self.words == USE])
+        sums = np.zeros((self.roles.max() + 2, counted.shape[1]), dtype=np.int64)
+        np.add.at(sums, self.roles - NO_ROLE, counted)
+        return sums
 
 
 def _steps_error(name: str, steps: int) -> StepsError:
@@ -1177,8 +1195,9 @@ def _amounts(
     values: list[int] = []
     for step, counted in counted_steps:
         for name, amount in counted.items():
-            positions.append(step * len(COUNTERS) + COUNTER_INDEX[name])
-            values.append(amount)
+            if amount:
+                positions.append(step * len(COUNTERS) + COUNTER_INDEX[name])
+                values.append(amount)
     amounts.reshape(-1)[positions] = values
     return amounts
 

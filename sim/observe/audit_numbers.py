@@ -29,7 +29,6 @@ from stripesim.sim.observe.audit import (
     RunNumbers,
 )
 from stripesim.sim.observe.client_requests import ClientRequests
-from stripesim.sim.observe.critical_path import predecessors_of
 from stripesim.sim.observe.recording import account
 from stripesim.sim.observe.result_row import ResultRow
 from stripesim.sim.observe.scope import RowScope
@@ -294,15 +293,16 @@ def planned_uses(run: EngineRun, book: Book, completed: int) -> tuple[int, int]:
 
 def _uses_after_reply(path: Template) -> int:
     """Count the uses of a path that its reply does not wait for."""
-    before = predecessors_of(path)
-    waited_for = {path.reply}
-    steps = [path.reply]
-    while steps:
-        earlier = set(before[steps.pop()]) - waited_for
-        waited_for |= earlier
-        steps += earlier
+    starts = path.successor_starts.tolist()
+    successors = path.successors.tolist()
+    waited_for = [False] * path.steps
+    waited_for[path.reply] = True
+    # Successors have higher numbers.
+    for step in range(path.reply - 1, -1, -1):
+        following = successors[starts[step] : starts[step + 1]]
+        waited_for[step] = any(map(waited_for.__getitem__, following))
     is_use = path.words == USE
-    return int(is_use.sum()) - int(is_use[list(waited_for)].sum())
+    return int((is_use & ~np.array(waited_for)).sum())
 
 
 def _written_factor(pool: Pool) -> float:

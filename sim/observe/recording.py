@@ -61,7 +61,7 @@ def account(
     templates = stream.templates[planned]
     deciding = _deciding_rows(book, templates, stream.bindings[planned])
     bindings, numbers = np.unique(deciding, return_inverse=True)
-    # Few distinct patterns of bound roles exist, so a path is summed once for each.
+    # Few distinct patterns of bound roles exist, and a path is summed for all of its patterns together.
     patterns, pattern_of = _bound_patterns(book, bindings)
     # Templates and numbers of patterns fit in one integer, which sorts faster than pairs.
     pairs, counts = np.unique(
@@ -69,13 +69,15 @@ def account(
     )
     totals = stream.taken.copy()
     uses = stream.taken_uses
-    for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
-        template, pattern = divmod(pair, len(patterns))
+    known, firsts = np.unique(pairs // len(patterns), return_index=True)
+    stops = [*firsts.tolist(), len(pairs)][1:]
+    for template, first, stop in zip(known.tolist(), firsts, stops, strict=True):
         path = book.templates[template]
-        if not path.planned:
-            continue
-        totals += path.totals(patterns[pattern]) * count
-        uses += path.uses(patterns[pattern]) * count
+        if path.planned:
+            of_template = patterns[pairs[first:stop] % len(patterns)]
+            sums = counts[first:stop] @ path.sums(of_template)
+            totals += sums[:-1]
+            uses += int(sums[-1])
     if spawned is not None:
         more = account(spawned, book, completed_only=completed_only)
         totals += np.array([more[name] for name in COUNTERS], dtype=np.int64)

@@ -85,6 +85,44 @@ def test_only_the_runs_of_a_figure():
     assert BARE not in {t.scheme for t in tasks}
 
 
+@pytest.mark.parametrize(
+    ("figure", "image", "schemes"),
+    [
+        # Claim 039 compares both images under the codes.
+        ("20", "pristine", {"rs:6,3", "rs:10,4"}),
+        ("20", "prefilled", {"rs:6,3", "rs:10,4"}),
+        # The cluster's random writes are those of Figure 7.
+        ("18", "prefilled", {BARE}),
+        ("18", "pristine", {"rep:3", "rs:6,3", "rs:10,4"}),
+    ],
+)
+def test_only_the_schemes_of_a_figure(figure, image, schemes):
+    kind = ("write", "rand", image)
+    tasks = tasks_for(figures=[figure])
+    assert {t.scheme for t in tasks if (t.op, t.pattern, t.image) == kind} == schemes
+
+
+def test_a_course_of_a_sample_has_the_rates_of_all_requests():
+    """Given overwrites, when one of four is simulated in a quarter of the time."""
+    (task,) = (t for t in tasks_for(figures=["20"]) if t.name == "fig20-overwrite")
+    assert task.every == 4
+    courses = [
+        pl.DataFrame(replace(task, duration_s=8.0, every=every).perform())
+        for every in (1, 4)
+    ]
+    for course in courses:
+        assert course["time_s"].to_list() == list(range(1, 9))
+    # Without the first two seconds, in which the pipeline fills.
+    whole, sample = (course[2:].mean() for course in courses)
+    for column in (
+        "throughput_bytes_per_s",
+        "cpu_utilisation",
+        "context_switches_per_s",
+        "private_net_bytes_per_s",
+    ):
+        assert sample[column].item() == pytest.approx(whole[column].item(), rel=0.05)
+
+
 def test_only_ablations():
     tasks = tasks_for(ablations=["no-pg-lock"])
     assert {t.name for t in tasks} == {"baseline", "no-pg-lock"}

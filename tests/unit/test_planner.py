@@ -335,3 +335,65 @@ def test_accounts_are_sums_over_plans(uncached, make_pool):
                     by_hand[name] += int(path.amounts[step, column])
                 by_hand["uses"] += int(path.words[step] == 1)
     assert found == by_hand
+
+
+def test_a_sample_sees_the_objects_as_all_requests_leave_them(models, make_pool):
+    """Given random writes that fill objects, when one of four is planned.
+
+    Then it has the graph that it has among all of them, and of the first writes one of four is there.
+    """
+    pool = make_pool(models, "rs:4,2", groups=4, object_bytes=256 * KIB)
+    load = Synthetic(
+        pattern="rand",
+        block_bytes=4 * KIB,
+        image_bytes=16 * MIB,
+        read_fraction=0,
+        requests=800,
+        queue_depth=4,
+    )
+    requests = {}
+    for every in (1, 4):
+        planner = RequestPlanner(
+            pool, pool.book(), load.start(), prefilled=False, every=every
+        )
+        for _ in range(4):
+            planner.take(200 // every)
+        planned = planner.planned
+        shapes = [planner._graphs._shapes[number] for number in planned.shapes]
+        requests[every] = list(zip(planned.objects.tolist(), shapes, strict=True))
+    # The sample is among all, in their order.
+    rest = iter(enumerate(requests[1]))
+    sample = [
+        next(row for row, other in rest if other == request) for request in requests[4]
+    ]
+    first = np.unique([of for of, _ in requests[1]], return_index=True)[1]
+    assert len(first) == 64
+    assert len(np.intersect1d(sample, first)) == 64 / 4
+    assert len(sample) == 800 / 4
+
+
+def test_a_run_of_a_sample_takes_the_course_of_the_whole_run(models, make_pool):
+    """Given an image that fills, when one of four requests runs in a quarter of the time."""
+    pool = make_pool(models, "rs:4,2", groups=16, object_bytes=256 * KIB)
+    load = Synthetic(
+        pattern="rand",
+        block_bytes=4 * KIB,
+        image_bytes=1024 * MIB,
+        read_fraction=0,
+        requests=None,
+        queue_depth=4,
+    )
+
+    def written(every: int, until_ns: int) -> float:
+        """Return the bytes that drives write for a byte of the clients."""
+        source = partial(RequestPlanner, prefilled=False, every=every)
+        result = simulate(
+            pool, load.start(), prefilled=False, until_ns=until_ns, foreground=source
+        )
+        return result.accepted().row.device_write_bytes_per_client_byte
+
+    whole_ns = 4_000_000_000
+    whole = written(1, whole_ns)
+    assert written(4, whole_ns // 4) == pytest.approx(whole, rel=0.05)
+    # A quarter of the run without the other requests fills more for each of them.
+    assert written(1, whole_ns // 4) > 1.2 * whole

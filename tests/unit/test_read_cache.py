@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripesim.sim.ceph.kinds.caches import ReadCache, sizes_before
+from stripesim.sim.ceph.kinds.caches import ObjectSizes, ReadCache
 
 
 def test_a_read_fills_and_a_write_drops():
@@ -88,13 +88,15 @@ def test_sizes_are_those_of_a_loop_over_the_writes(requests, chunk):
         expected.append(sizes.get(key, 0))
         if is_write:
             sizes[key] = max(sizes.get(key, 0), start + length)
-    known, found = {}, []
+    known, found = ObjectSizes(), []
     for at in range(0, len(requests), chunk):
         part = requests[at : at + chunk]
         keys, starts, lengths, writes = (
             np.array(column) for column in zip(*part, strict=True)
         )
         ends = np.where(writes, starts + lengths, 0)
-        found += sizes_before(keys, ends, known).tolist()
+        found += known.before(keys, ends).tolist()
     assert found == expected
-    assert {key: size for key, size in known.items() if size} == sizes
+    keys = np.arange(6)
+    left = known.before(keys, np.zeros(6, dtype=np.int64))
+    assert left.tolist() == [sizes.get(key, 0) for key in keys.tolist()]

@@ -139,6 +139,25 @@ def test_the_server_of_workers_has_compiled_what_cells_use() -> None:
     assert done.stdout.split() == ["True", "True"]
 
 
+def test_a_worker_of_dask_that_loads_the_engine_first_has_no_profiler() -> None:
+    pytest.importorskip("distributed")
+    statements = (
+        "import asyncio\n"
+        "from distributed import Scheduler, Worker\n"
+        "async def main():\n"
+        "    async with Scheduler(port=0, dashboard=False) as scheduler:\n"
+        "        preload = ['stripesim.scenarios.work.preload']\n"
+        "        async with Worker(scheduler.address, preload=preload) as worker:\n"
+        "            print('heartbeat' in worker.periodic_callbacks,"
+        " 'profile' in worker.periodic_callbacks)\n"
+        "asyncio.run(main())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", statements], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["True", "False"]
+
+
 @pytest.mark.parametrize(
     ("command", "uses_workers"),
     [

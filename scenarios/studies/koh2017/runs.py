@@ -1,6 +1,6 @@
 """The simulations of the study: each is one task, which can be sent to a worker."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
@@ -31,7 +31,7 @@ from stripesim.scenarios.studies.parameters import (
 from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.heartbeats import HeartbeatSource
-from stripesim.sim.ceph.planner import CompiledGraphs
+from stripesim.sim.ceph.planner import CompiledGraphs, Foreground, RequestPlanner
 from stripesim.sim.engine.graph import COUNTER_INDEX
 from stripesim.sim.observe.recording import bins_with_wake_ups
 from stripesim.sim.run import Run, simulate
@@ -48,8 +48,9 @@ class Simulation:
 
     ``kind`` is ``cell`` (one row), ``ablation`` (one row with something changed), ``series`` (one row per
     second) or ``heartbeat`` (one row: the pings' traffic). ``name`` names the series or the ablation. Without
-    a duration [simulated s] it takes the scenario's number of requests. A series may pause at the first write
-    into each object [ns] and fill objects, see
+    a duration [simulated s] it takes the scenario's number of requests. One of `every` requests is simulated,
+    in a duration that is so many times shorter, while all of them fill the image. A series may pause at the
+    first write into each object [ns] and fill objects, see
     `stripesim.scenarios.studies.koh2017.creation.CreationSource`.
     """
 
@@ -63,6 +64,7 @@ class Simulation:
     duration_s: float | None = None
     pause_ns: int = 0
     fill: str = "gap"
+    every: int = 1
     engine: str = "compiled"
 
     @property
@@ -73,7 +75,8 @@ class Simulation:
     @property
     def weight(self) -> float:
         """Expected duration relative to the others. Runs bounded by time are by far the longest."""
-        return (self.duration_s or 0.0) * (2.0 if self.scheme.startswith("rs") else 1.0)
+        simulated_s = (self.duration_s or 0.0) / self.every
+        return simulated_s * (2.0 if self.scheme.startswith("rs") else 1.0)
 
     @property
     def cell(self) -> Cell:
@@ -132,7 +135,8 @@ def _merging(models: Models, size_bytes: int) -> Models:
 def _setting(base: Scenario, task: Simulation) -> Scenario:
     workload: dict[str, Any] = {"image": task.image}
     if task.duration_s is not None:
-        workload |= {"requests": None, "duration_s": task.duration_s}
+        duration_s = task.duration_s / task.every
+        workload |= {"requests": None, "duration_s": duration_s}
     return base.with_workload(**workload)
 
 
@@ -149,8 +153,12 @@ def _simulate(
     if task.scheme == "none" and task.pattern == "seq":
         models = _merging(models, task.size_bytes)
     setting = build_cell(scenario, task.cell, models)
-    changed = task.image == "pristine" and (fill != "gap" or pause_ns)
-    source = partial(CreationSource, pause_ns=pause_ns, fill=fill) if changed else None
+    source: Callable[..., Foreground] | None = None
+    if task.every > 1:
+        prefilled = task.image == "prefilled"
+        source = partial(RequestPlanner, prefilled=prefilled, every=task.every)
+    if task.image == "pristine" and (fill != "gap" or pause_ns):
+        source = partial(CreationSource, pause_ns=pause_ns, fill=fill)
 
     def run(inputs: CellInputs, compiled: CompiledGraphs | None) -> Run:
         given = vars(inputs) | further
@@ -179,23 +187,25 @@ def _ablated(task: Simulation) -> list[Row]:
 
 
 def _series(task: Simulation) -> list[Row]:
-    """Return one row per whole second of the run."""
+    """Return one row per whole second of the run, which a sample of its requests covers in a part of it."""
     base, models = base_models()
+    bin_ns = SECOND_NS // task.every
     result = _simulate(
-        task, base, models, fill=task.fill, pause_ns=task.pause_ns, bin_ns=SECOND_NS
+        task, base, models, fill=task.fill, pause_ns=task.pause_ns, bin_ns=bin_ns
     )
     run = result.engine_run
     requested = result.requested
-    seconds = min(len(run.bins), int(run.end_ns // SECOND_NS))
+    seconds = min(len(run.bins), int(run.end_ns // bin_ns))
     done = requested.done
-    edges = np.arange(seconds + 1, dtype=np.float64) * SECOND_NS
+    edges = np.arange(seconds + 1, dtype=np.float64) * bin_ns
     moved = np.histogram(
         requested.completed_ns[done], bins=edges, weights=requested.lengths_bytes[done]
     )[0]
     cluster = build_cell(_setting(base, task), task.cell, models).pool.cluster
     bins = bins_with_wake_ups(cluster, run)[:seconds]
     cores = int(cluster.cores.sum())
-    counters = {name: bins[:, index].tolist() for name, index in COUNTER_INDEX.items()}
+    per_s = task.every * bins
+    counters = {name: per_s[:, index].tolist() for name, index in COUNTER_INDEX.items()}
     return [
         {
             "series": task.name,
@@ -205,12 +215,13 @@ def _series(task: Simulation) -> list[Row]:
             "image": task.image,
             "block_size_bytes": task.size_bytes,
             "time_s": second + 1,
-            "throughput_bytes_per_s": float(moved[second]),
+            "throughput_bytes_per_s": float(task.every * moved[second]),
             "cpu_utilisation": counters["cpu_ns"][second] / (cores * SECOND_NS),
             "context_switches_per_s": counters["context_switches"][second],
             "private_net_bytes_per_s": counters["private_net_bytes"][second],
             "pause_ns": task.pause_ns,
-            "pg_log_entries_max": int(np.bincount(run.streams[0].groups).max()),
+            "pg_log_entries_max": task.every
+            * int(np.bincount(run.streams[0].groups).max()),
         }
         for second in range(seconds)
     ]
@@ -274,23 +285,26 @@ def tasks_for(
         If a figure or an ablation does not exist.
     """
     wanted = chosen_figures(figures, ablations)
-    kinds = {FIGURES[entry][:3] for number in wanted for entry in PAPER_FIGURES[number]}
+    drawn = [FIGURES[entry] for number in wanted for entry in PAPER_FIGURES[number]]
     new = partial(_simulation, engine=engine)
     # Length of random writes on a pristine image, which the paper does not state.
     bounded_s = PARAMETERS.number("study", "run_length_s")
+    every = round(PARAMETERS.number("study", "simulated_every"))
     tasks: list[Simulation] = []
     for cell in required_cells():
-        kind = cell[1:4]
-        needed = kind in kinds
-        if cell[0] == "none":
-            needed = "18" in wanted
-        if needed:
-            length_s = bounded_s if kind == ("write", "rand", "pristine") else None
-            tasks.append(new("cell", "", cell, duration_s=length_s))
+        scheme, op, pattern, image, _ = cell
+        kind = (op, pattern, image)
+        if any(kind == runs[:3] and scheme in runs.schemes for runs in drawn):
+            how: dict[str, Any] = {}
+            if kind == ("write", "rand", "pristine"):
+                how = {"duration_s": bounded_s, "every": every}
+            tasks.append(new("cell", "", cell, **how))
     for name, run in RUNS.items():
         if run.figure in wanted:
             cell = (run.scheme, "write", run.pattern, run.image, BLOCK_BYTES)
             how = {"pause_ns": run.pause_ns, "fill": run.fill}
+            if run.pattern == "rand":
+                how["every"] = every
             tasks.append(new("series", name, cell, duration_s=run.duration_s, **how))
     if "17" in wanted:
         cell = ("rep:3", "read", "rand", "prefilled", 4096)

@@ -30,6 +30,11 @@ class ReadCache:
         self.capacity = capacity
         self._held: OrderedDict[int, None] = OrderedDict()
 
+    @property
+    def is_empty(self) -> bool:
+        """True if it holds no block."""
+        return not self._held
+
     @classmethod
     def of_cluster(cls, cluster: Cluster, block_bytes: int) -> ReadCache:
         """Return an empty cache of the size that all OSDs have together."""
@@ -70,6 +75,9 @@ class CachedBlocks:
         heads = np.zeros(len(requests), dtype=np.int64)
         tails = np.zeros(len(requests), dtype=np.int64)
         if not self._cache.capacity:
+            return heads, tails
+        if self._cache.is_empty and requests.is_write.all():
+            # A write leaves none of the blocks that it reads.
             return heads, tails
         columns = (
             requests.is_write,
@@ -252,32 +260,48 @@ class DiskHeads:
         return continues
 
 
-def sizes_before(
-    objects: IntArray, ends_bytes: IntArray, known_bytes: dict[int, int]
-) -> IntArray:
-    """Return the size of each request's object before it [B].
+class ObjectSizes:
+    """The sizes of objects that writes fill, in the order of issue."""
 
-    `ends_bytes` is where writes end, 0 for reads; `known_bytes` is updated to the sizes after the last
-    request.
-    """
-    order = np.argsort(objects, kind="stable")
-    sorted_objects = objects[order]
-    sorted_ends = ends_bytes[order]
-    is_first = np.r_[True, sorted_objects[1:] != sorted_objects[:-1]]
-    first = np.flatnonzero(is_first)
-    counts = np.diff(np.r_[first, len(objects)])
-    names = sorted_objects[first].tolist()
-    before = np.array([known_bytes.get(name, 0) for name in names], dtype=np.int64)
-    # A running maximum within each object: offset the objects so far apart that the
-    # maximum of one never reaches into the next.
-    span = int(max(sorted_ends.max(initial=0), before.max(initial=0))) + 1
-    lift = np.repeat(np.arange(len(first), dtype=np.int64) * span, counts)
-    reached = np.maximum(sorted_ends, np.repeat(before, counts))
-    running = np.maximum.accumulate(reached + lift) - lift
-    sizes = np.empty_like(running)
-    sizes[1:] = running[:-1]
-    sizes[first] = before
-    known_bytes.update(zip(names, running[first + counts - 1].tolist(), strict=True))
-    result = np.empty_like(sizes)
-    result[order] = sizes
-    return result
+    def __init__(self) -> None:
+        # In ascending order of the objects.
+        self._objects = np.zeros(0, dtype=np.int64)
+        self._sizes_bytes = np.zeros(0, dtype=np.int64)
+
+    def before(self, objects: IntArray, ends_bytes: IntArray) -> IntArray:
+        """Return the size of each request's object before it [B], and remember those after the last one.
+
+        `ends_bytes` is where writes end, 0 for reads.
+        """
+        order = np.argsort(objects, kind="stable")
+        sorted_objects = objects[order]
+        sorted_ends = ends_bytes[order]
+        is_first = np.r_[True, sorted_objects[1:] != sorted_objects[:-1]]
+        first = np.flatnonzero(is_first)
+        counts = np.diff(np.r_[first, len(objects)])
+        places = self._places(sorted_objects[first])
+        before = self._sizes_bytes[places]
+        # A running maximum within each object: offset the objects so far apart that the
+        # maximum of one never reaches into the next.
+        span = int(max(sorted_ends.max(initial=0), before.max(initial=0))) + 1
+        lift = np.repeat(np.arange(len(first), dtype=np.int64) * span, counts)
+        reached = np.maximum(sorted_ends, np.repeat(before, counts))
+        running = np.maximum.accumulate(reached + lift) - lift
+        sizes = np.empty_like(running)
+        sizes[1:] = running[:-1]
+        sizes[first] = before
+        self._sizes_bytes[places] = running[first + counts - 1]
+        result = np.empty_like(sizes)
+        result[order] = sizes
+        return result
+
+    def _places(self, objects: IntArray) -> IntArray:
+        """Return the rows of objects in ascending order. New ones have size 0."""
+        places = np.searchsorted(self._objects, objects)
+        known = np.r_[self._objects, -1][places] == objects
+        if not known.all():
+            new = places[~known]
+            self._objects = np.insert(self._objects, new, objects[~known])
+            self._sizes_bytes = np.insert(self._sizes_bytes, new, 0)
+            places = np.searchsorted(self._objects, objects)
+        return places

@@ -1,8 +1,8 @@
 """Requests as kinds of pools see them: each within one object, in the order of issue."""
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,11 @@ class ObjectRequests:
 
     def __len__(self) -> int:
         return len(self.objects)
+
+    def at(self, rows: IntArray) -> Self:
+        """Select requests by index."""
+        columns = {name: column[rows] for name, column in vars(self).items()}
+        return replace(self, **columns)
 
     @property
     def ends_bytes(self) -> IntArray:

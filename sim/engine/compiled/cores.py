@@ -15,7 +15,6 @@ from stripesim.sim.engine.compiled.opcodes import (
     number_of,
     outlined,
     request_of,
-    special_of,
     step_of,
     wide,
 )
@@ -36,7 +35,7 @@ def thread_pool(world: World, cell: int) -> int:
     if step_of(world, cell).spread < layout.ON_THREAD:
         return NOTHING
     request = request_of(world, cell)
-    acquire = world.steps[at(request.first_step + special_of(world, cell).thread)]
+    acquire = world.steps[at(request.first_step + step_of(world, cell).thread)]
     return bound_to(world, request, acquire.role)
 
 
@@ -48,7 +47,7 @@ def core_ns(world: World, cell: int, demand_ns: int) -> int:
     world.since_ns[at(cell)] = clock.now_ns
     if pool < 0:
         return demand_ns
-    thread = cell - number_of(world, cell) + special_of(world, cell).thread
+    thread = cell - number_of(world, cell) + step_of(world, cell).thread
     process = world.processes[at(pool)]
     if world.pending[at(thread)] == layout.UNIT_AWAKE:
         demand_ns -= world.resources[at(pool)].wake_ns

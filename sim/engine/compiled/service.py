@@ -13,7 +13,6 @@ from stripesim.sim.engine.compiled.opcodes import (
     number_of,
     outlined,
     request_of,
-    special_of,
     step_of,
     wide,
 )
@@ -41,7 +40,7 @@ def service_ns(world: World, cell: int) -> int:
     number = number_of(world, cell)
     woken_ns = 0
     if step.spread & layout.ON_THREAD:
-        thread = special_of(world, cell).thread
+        thread = step.thread
         state = world.pending[at(cell - number + thread)]
         if state in (layout.UNIT_WOKEN, layout.UNIT_AWAKE):
             role = world.steps[at(request.first_step + thread)].role

@@ -164,17 +164,21 @@ class ProgramTables:
         specials = self._specials(template, rows)
         if len(self._program.followed):
             rows["special"] |= layout.FOLLOWED
-        once = np.zeros_like(template.amounts)
-        if template.dynamics:
-            once = template.dynamics.once
+        # Most runs take counters from the plan, and most steps account nothing once.
+        amounts = world.amounts
+        if self._program.bin_ns or (rows["special"] & layout.TAKEN).any():
+            amounts = appended(world.amounts, self._steps_known, template.amounts)
+        once = world.once
+        if template.dynamics and template.dynamics.once.any():
+            once = appended(world.once, self._steps_known, template.dynamics.once)
         entry = np.array([(self._steps_known, template.steps)], dtype=layout.TEMPLATE)
         used = self._steps_known
         self._world = world._replace(
             steps=appended(world.steps, used, rows),
             predecessors=appended(world.predecessors, used, template.predecessors),
-            amounts=appended(world.amounts, used, template.amounts),
+            amounts=amounts,
             specials=appended(world.specials, used, specials),
-            once=appended(world.once, used, once),
+            once=once,
             successors=appended(
                 world.successors, self._successors_known, template.successors
             ),
@@ -207,7 +211,7 @@ class ProgramTables:
         specials["ticket"] = np.where(dynamics.tickets >= 0, dynamics.tickets, 0)
         specials["yes_count"] = dynamics.yes_counts
         specials["spawns"] = -1
-        specials["thread"] = dynamics.threads
+        rows["thread"] = dynamics.threads
         specials["share_class"] = dynamics.classes
         specials["cost"] = dynamics.costs
         rows["spread"] += np.where(dynamics.threads >= 0, layout.ON_THREAD, 0).astype(

@@ -87,17 +87,19 @@ def _record(*fields: str) -> np.dtype[Any]:
     )
 
 
+# `thread` is the acquire of the thread that performs a use. A record fills half a cache line.
 STEP = _record(
     "i8 demand_ns",
     "i4 successors_from successors_to role",
-    "i2 word spread is_reply waits_for accounts special",
+    "i2 word spread thread accounts special",
+    "i1 is_reply waits_for",
 )
-# `thread` is the acquire of the thread that performs a use. `share_class` and `cost` apply to
-# queues shared by classes. `pins` counts the successors that pin each key range.
+# `share_class` and `cost` apply to queues shared by classes. `pins` counts the successors that pin each key
+# range.
 SPECIAL = _record(
     "i2 test keys ticket yes_count",
     "i4 spawns",
-    "i2 thread share_class",
+    "i4 share_class",
     "i8 cost",
     "2i2 pins",
 )
