@@ -1,7 +1,8 @@
-"""The experiments of the page with few requests or none, for workers, which inherit no patch of a test."""
+"""The experiments of the page in forms for tests, for workers, which inherit no patch of a test."""
 
 import signal
 import time
+from itertools import islice
 from unittest.mock import patch
 
 from stripesim.scenarios.answers.load import curve_builder
@@ -23,6 +24,17 @@ def run_small_experiment(name, scenario, settings, *, should_stop):
     yield from experiments.run_experiment(
         name, scenario, settings, should_stop=should_stop
     )
+
+
+def run_first_points(name, scenario, settings, *, should_stop):
+    """Run an experiment for its first four items, and wait until it is stopped."""
+    # However long they take on a busy machine.
+    experiments.CURVE_S_MAX = 120.0
+    whole = experiments.run_experiment(
+        name, scenario, settings, should_stop=should_stop
+    )
+    yield from islice(whole, 4)
+    yield from run_until_stopped(name, scenario, settings, should_stop=should_stop)
 
 
 def run_until_stopped(name, scenario, settings, *, should_stop):
