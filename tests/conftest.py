@@ -21,6 +21,7 @@ import stripesim
 from stripesim.__main__ import main
 from stripesim.models.coding import parse_scheme
 from stripesim.models.provenance import MeasuredModel, Provenance
+from stripesim.scenarios.answers.load.curve_builder import CurveSettings
 from stripesim.scenarios.cells import longer
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.forms.rebuild import idle_rebuild
@@ -158,6 +159,15 @@ def quick_rebuilds() -> Iterator[None]:
             partial(idle_rebuild, sample_objects=50),
         )
         yield
+
+
+@pytest.fixture
+def two_replications(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run each point of the command line's load curves twice, the fewest with an interval, not five times."""
+    monkeypatch.setattr(
+        "stripesim.scenarios.answers.load.curve_builder.CurveSettings",
+        partial(CurveSettings, replications=2),
+    )
 
 
 @pytest.fixture

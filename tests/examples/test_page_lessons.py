@@ -48,6 +48,12 @@ def page_of(name):
     return LESSONS[name].page()
 
 
+@cache
+def opened_in_python(name, seed):
+    """Return a lesson with its problem and the answers that Python computes."""
+    return LESSONS[name].open(seed)
+
+
 def data_of(page):
     (text,) = re.findall(r'^<script id="data".*>\n(.*)\n</script>$', page, re.MULTILINE)
     return json.loads(text)
@@ -77,7 +83,7 @@ def test_a_page_simulates_and_asks_what_python_does(name, tmp_path):
     lesson = LESSONS[name]
     answered = node(tmp_path, data_of(page_of(name)), seeds=SEEDS)
     for seed, opened in zip(SEEDS, answered["opened"], strict=True):
-        native = lesson.open(seed)
+        native = opened_in_python(name, seed)
         names = lesson.names(native.data)
         for run, numbers in opened["runs"].items():
             own = names[run]
@@ -383,7 +389,7 @@ def test_three_lessons_solved_in_chromium_from_a_disk_are_graded_with_one_of_a_n
     files = []
     for name in ("first-steps", "the-pg-lock", "queueing-theory"):
         opened(chrome, written(tmp_path, name), "4711")
-        solve_in(chrome, PageLesson(name).open("4711"))
+        solve_in(chrome, opened_in_python(name, "4711"))
         files.append(handed_in(chrome, tmp_path, name, "Ada"))
     assert chrome.get_log("browser") == []
 
@@ -478,6 +484,6 @@ def test_the_page_fits_a_phone(name, chrome, tmp_path):
     size = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
     chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     opened(chrome, written(tmp_path, name), "1")
-    solve_in(chrome, PageLesson(name).open("1"))
+    solve_in(chrome, opened_in_python(name, "1"))
     assert chrome.execute_script("return document.documentElement.scrollWidth") == 360
     chrome.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
