@@ -108,7 +108,7 @@ def wait_until(condition):
 )
 def test_a_signal_ends_the_server_in_the_middle_of_work(server, number, status):
     process, port = server
-    options = "&".join(f"{side}.hosts=30&{side}.osds_per_host=20" for side in "ab")
+    options = "&".join(f"{side}.hosts=30&{side}.osds_per_host=4" for side in "ab")
     assert post(port, "/simulate", f"{options}&rate_per_s=1e6", FORM_TYPE) == 200
     body = heaviest_report()
     upload = (port, "/upload", body, "multipart/form-data; boundary=x")
