@@ -18,6 +18,7 @@ from stripesim.scenarios.answers.explain.request import explain
 from support.axe import needs_axe, violations
 from support.chromium import headless_chromium
 from support.small_experiments import (
+    option_with_quick_rebuild,
     run_first_points,
     run_no_experiment,
     run_small_experiment,
@@ -67,14 +68,15 @@ def address():
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.05)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("stripesim.web.app.option_of", option_with_quick_rebuild)
         # Each test opens a tab, and on a busy machine jobs of earlier tests still run.
         patch.setattr("stripesim.web.jobs.RUNNING_MAX", 100)
         # Every change of a value simulates, though few tests read the result.
         patch.setattr("stripesim.web.jobs.run_experiment", run_no_experiment)
+        thread.start()
+        while not server.started:
+            time.sleep(0.05)
         yield f"http://127.0.0.1:{port}/"
     server.should_exit = True
     thread.join(10)

@@ -7,10 +7,13 @@ from unittest.mock import patch
 
 from stripesim.scenarios.answers.load import curve_builder
 from stripesim.scenarios.answers.rehearse import samples
+from stripesim.scenarios.forms import rebuild
 from stripesim.web import experiments
 from stripesim.web.options import option_of
 
 REQUESTS = 500
+#: Objects of a rebuild, for tests that do not check its rate.
+FEW_REBUILT = 40
 
 
 def run_small_experiment(name, scenario, settings, *, should_stop):
@@ -52,6 +55,12 @@ def run_no_experiment(name, scenario, settings, *, should_stop):
 def work_without_end(*_args):
     while True:
         pass
+
+
+def option_with_quick_rebuild(*args):
+    """Compute an option, whose durability follows from the rebuild of a small sample."""
+    rebuild.RATE_OBJECTS = FEW_REBUILT
+    return option_of(*args)
 
 
 def durability_without_end(*_args):

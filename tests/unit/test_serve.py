@@ -18,7 +18,9 @@ from anyio import CapacityLimiter
 
 from support.messages import states
 from support.small_experiments import (
+    FEW_REBUILT,
     option_with_endless_durability,
+    option_with_quick_rebuild,
     run_small_experiment,
     run_until_stopped,
     work_without_end,
@@ -74,6 +76,15 @@ def option(base, side="a", **typed):
     return option_of(base, state_of(base, query).values[side])
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick_rebuilds():
+    """Rebuild few objects for durability, here and in workers, since no test checks its rate."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("stripesim.scenarios.forms.rebuild.RATE_OBJECTS", FEW_REBUILT)
+        patch.setattr("stripesim.web.app.option_of", option_with_quick_rebuild)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def endless_experiments(monkeypatch):
     """Let experiments wait until they are stopped, since most tests read none of their results."""
@@ -81,7 +92,7 @@ def endless_experiments(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def client():
+def client(quick_rebuilds):
     app = create_app(parse_scenario(BASE))
     # As a context: worker processes then last from request to request.
     with TestClient(app, base_url="http://127.0.0.1", follow_redirects=False) as client:
