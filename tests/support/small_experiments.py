@@ -12,8 +12,6 @@ from stripesim.web import experiments
 from stripesim.web.options import option_of
 
 REQUESTS = 500
-#: Objects of a rebuild, for tests that do not check its rate.
-FEW_REBUILT = 40
 
 
 def run_small_experiment(name, scenario, settings, *, should_stop):
@@ -59,7 +57,7 @@ def work_without_end(*_args):
 
 def option_with_quick_rebuild(*args):
     """Compute an option, whose durability follows from the rebuild of a small sample."""
-    rebuild.RATE_OBJECTS = FEW_REBUILT
+    rebuild.RATE_OBJECTS = 50
     return option_of(*args)
 
 

@@ -18,7 +18,6 @@ from anyio import CapacityLimiter
 
 from support.messages import states
 from support.small_experiments import (
-    FEW_REBUILT,
     option_with_endless_durability,
     option_with_quick_rebuild,
     run_small_experiment,
@@ -77,10 +76,9 @@ def option(base, side="a", **typed):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def quick_rebuilds():
-    """Rebuild few objects for durability, here and in workers, since no test checks its rate."""
+def quick_options(quick_rebuilds):
+    """Rebuild a small sample in workers too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("stripesim.scenarios.forms.rebuild.RATE_OBJECTS", FEW_REBUILT)
         patch.setattr("stripesim.web.app.option_of", option_with_quick_rebuild)
         yield
 
@@ -92,7 +90,7 @@ def endless_experiments(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def client(quick_rebuilds):
+def client(quick_options):
     app = create_app(parse_scenario(BASE))
     # As a context: worker processes then last from request to request.
     with TestClient(app, base_url="http://127.0.0.1", follow_redirects=False) as client:
