@@ -21,9 +21,10 @@ import stripesim
 from stripesim.__main__ import main
 from stripesim.models.coding import parse_scheme
 from stripesim.models.provenance import MeasuredModel, Provenance
+from stripesim.scenarios.answers.load.curve_builder import CurveSettings
 from stripesim.scenarios.cells import longer
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.forms.rebuild import idle_rebuild
+from stripesim.scenarios.forms import rebuild
 from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.ceph.cluster import Cluster, Models
 from stripesim.sim.ceph.failures.director import FaultDirector
@@ -149,15 +150,32 @@ def interruptible() -> Iterator[None]:
     signal.signal(signal.SIGINT, handler)
 
 
+# Objects of a rebuild whose rate no test checks.
+FEW_REBUILT = 50
+
+
 @pytest.fixture(scope="module")
 def quick_rebuilds() -> Iterator[None]:
-    """Rebuild a small sample in reports, for tests that do not check the rate."""
+    """Rebuild a small sample in reports, plans and durability, for tests that do not check the rate."""
+    rebuild._idle_rebuild.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "stripesim.scenarios.answers.run.report.contents.idle_rebuild",
-            partial(idle_rebuild, sample_objects=50),
+            partial(rebuild.idle_rebuild, sample_objects=FEW_REBUILT),
         )
+        patch.setattr("stripesim.scenarios.answers.plan.plan.RATE_OBJECTS", FEW_REBUILT)
+        patch.setattr(rebuild, "RATE_OBJECTS", FEW_REBUILT)
         yield
+    rebuild._idle_rebuild.cache_clear()
+
+
+@pytest.fixture
+def two_replications(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run each point of the command line's load curves twice, the fewest with an interval, not five times."""
+    monkeypatch.setattr(
+        "stripesim.scenarios.answers.load.curve_builder.CurveSettings",
+        partial(CurveSettings, replications=2),
+    )
 
 
 @pytest.fixture

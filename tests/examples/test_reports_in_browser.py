@@ -53,6 +53,7 @@ def pages(tmp_path_factory, quick_rebuilds):
         'workload.block_sizes_bytes=["4k", "64k"]',
         "workload.queue_depth=16",
         "workload.requests=200",
+        "cluster.pg_num=128",
     ]
     scenarios = {
         "run": load_scenario("quickstart"),

@@ -1,11 +1,13 @@
-"""The experiments of the page with few requests or none, for workers, which inherit no patch of a test."""
+"""The experiments of the page in forms for tests, for workers, which inherit no patch of a test."""
 
 import signal
 import time
+from itertools import islice
 from unittest.mock import patch
 
 from stripesim.scenarios.answers.load import curve_builder
 from stripesim.scenarios.answers.rehearse import samples
+from stripesim.scenarios.forms import rebuild
 from stripesim.web import experiments
 from stripesim.web.options import option_of
 
@@ -31,6 +33,17 @@ def run_small_growth(name, scenario, settings, *, should_stop):
     yield from run(name, scenario, settings, should_stop=should_stop)
 
 
+def run_first_points(name, scenario, settings, *, should_stop):
+    """Run an experiment for its first four items, and wait until it is stopped."""
+    # However long they take on a busy machine.
+    experiments.CURVE_S_MAX = 120.0
+    whole = experiments.run_experiment(
+        name, scenario, settings, should_stop=should_stop
+    )
+    yield from islice(whole, 4)
+    yield from run_until_stopped(name, scenario, settings, should_stop=should_stop)
+
+
 def run_until_stopped(name, scenario, settings, *, should_stop):
     """Run without an end and without work."""
     while not should_stop():
@@ -46,6 +59,12 @@ def run_no_experiment(name, scenario, settings, *, should_stop):
 def work_without_end(*_args):
     while True:
         pass
+
+
+def option_with_quick_rebuild(*args):
+    """Compute an option, whose durability follows from the rebuild of a small sample."""
+    rebuild.RATE_OBJECTS = 50
+    return option_of(*args)
 
 
 def durability_without_end(*_args):

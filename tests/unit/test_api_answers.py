@@ -14,6 +14,8 @@ from stripesim.cli import output
 from stripesim.scenarios.show.answer import Answer, AnsweredList
 from stripesim.scenarios.show.tables import Table
 
+pytestmark = pytest.mark.usefixtures("quick_rebuilds")
+
 ROOT = Path(__file__).resolve().parents[2]
 REPORT = ROOT / "tests" / "unit" / "data" / "ceph16-report.json"
 MEASURED = ROOT / "tests" / "unit" / "data" / "randread-fio.json"

@@ -99,7 +99,7 @@ def test_erasure_coding_saturates_processors_at_a_lower_rate_than_copies():
 
 CLUSTERS = {
     "disks": ({"drive": "hdd-7200"}, {"requests": 3000}),
-    "nvme": ({}, {"requests": 30_000}),
+    "nvme": ({}, {"requests": 10_000}),
     "few cores": ({"cores_per_host": 4}, {"requests": 10_000}),
 }
 

@@ -52,7 +52,11 @@ queue_depth = 1
 
 
 def one(op: str, scheme: str, size_bytes: int = 4096, **more: object) -> Timeline:
-    """Explain a request on the hardware of Koh et al., unless a scenario or release is given."""
+    """Explain a request on the hardware of Koh et al., unless a scenario or release is given.
+
+    Without the parameters of its steps, which take most of the time, unless a test asks for them.
+    """
+    more.setdefault("with_parameters", False)
     if "scenario" not in more:
         own: Any = more.get("sets", {})
         more["sets"] = {**KOH_CLUSTER, **own}
@@ -133,6 +137,7 @@ def test_a_timeline_is_consistent(
         state=state,
         image=image,
         generation=generation,
+        with_parameters=True,
     )
     spent = timeline.latency_by_category_ns()
     assert list(spent) == list(CATEGORIES)
@@ -182,7 +187,7 @@ def test_a_read_of_a_copy_by_hand() -> None:
 
 
 def test_the_terms_of_a_step_add_up_to_it() -> None:
-    timeline = one("write", "rs:6,3")
+    timeline = one("write", "rs:6,3", with_parameters=True)
     models = build_models(parse_scenario(SCENARIO))
     (found,) = labelled(timeline, "encode and send")
     shares = {share.parameter: share.change_ns for share in found.shares}
@@ -428,13 +433,19 @@ def test_every_scenario_is_explained_or_refused_by_key_under_any_option(
 
 @pytest.mark.parametrize("scenario", sorted({*shipped_scenarios()} - {"durability"}))
 def test_the_schemes_of_a_scenario_are_explained_on_its_cluster(scenario: str) -> None:
-    timelines = explain("write", scenario=scenario)
+    timelines = explain("write", scenario=scenario, with_parameters=False)
     assert [one.scheme for one in timelines] == list(load_scenario(scenario).schemes)
 
 
 def test_the_number_of_clients_does_not_affect_a_single_request() -> None:
     alone, among = (
-        one("write", "rep:3", scenario="quickstart", sets={"workload.clients": clients})
+        one(
+            "write",
+            "rep:3",
+            scenario="quickstart",
+            sets={"workload.clients": clients},
+            with_parameters=True,
+        )
         for clients in (1, 2)
     )
     assert among == alone

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("two_replications")
+
 SCENARIO = """\
 schemes = ["rep:3", "rs:4,2"]
 

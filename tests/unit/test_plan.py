@@ -32,6 +32,8 @@ from stripesim.sim.durability.system import (
 from stripesim.sim.observe.intervals import Interval
 from support.messages import states
 
+pytestmark = pytest.mark.usefixtures("quick_rebuilds")
+
 TEXT = """
 name = "buy"
 schemes = ["rep:3", "rs:4,2"]

@@ -20,6 +20,7 @@ from anyio import CapacityLimiter
 from support.messages import states
 from support.small_experiments import (
     option_with_endless_durability,
+    option_with_quick_rebuild,
     run_small_experiment,
     run_until_stopped,
     work_without_end,
@@ -77,6 +78,14 @@ def option(base, side="a", **typed):
     return option_of(base, state_of(base, query).values[side])
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick_options(quick_rebuilds):
+    """Rebuild a small sample in workers too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("stripesim.web.app.option_of", option_with_quick_rebuild)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def endless_experiments(monkeypatch):
     """Let experiments wait until they are stopped, since most tests read none of their results."""
@@ -84,7 +93,7 @@ def endless_experiments(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def client():
+def client(quick_options):
     app = create_app(parse_scenario(BASE))
     # As a context: worker processes then last from request to request.
     with TestClient(app, base_url="http://127.0.0.1", follow_redirects=False) as client:
@@ -490,7 +499,10 @@ def polled(client, page):
 
 @pytest.mark.usefixtures("small_experiments")
 def test_all_experiments_of_both_options_are_drawn(client):
-    form = {"one_cluster": "1", "rate_per_s": "100", "stored_tb": "0.001"}
+    # Seven OSDs: finding the saturation of the default 32 takes ten times as long.
+    cluster = {"one_cluster": "1", "a.hosts": "7", "a.osds_per_host": "1"}
+    load = {"read_percent": "100", "rate_per_s": "100", "stored_tb": "0.001"}
+    form = cluster | load
     page = client.post("/simulate", data={"tab": "one", **form}).text
     pages = polled(client, page)
     assert states(pages[-1], "Simulated 8 of 8")

@@ -108,8 +108,10 @@ def wait_until(condition):
 )
 def test_a_signal_ends_the_server_in_the_middle_of_work(server, number, status):
     process, port = server
-    options = "&".join(f"{side}.hosts=30&{side}.osds_per_host=20" for side in "ab")
-    assert post(port, "/simulate", f"{options}&rate_per_s=1e6", FORM_TYPE) == 200
+    options = "&".join(f"{side}.hosts=30&{side}.osds_per_host=4" for side in "ab")
+    # A stated rate of repair needs no simulated rebuild.
+    form = f"{options}&rate_per_s=1e6&repair_mb_per_s=100"
+    assert post(port, "/simulate", form, FORM_TYPE) == 200
     body = heaviest_report()
     upload = (port, "/upload", body, "multipart/form-data; boundary=x")
     threading.Thread(target=post, args=upload, daemon=True).start()
@@ -124,7 +126,8 @@ def test_a_signal_ends_the_server_in_the_middle_of_work(server, number, status):
 
 def test_workers_end_with_a_server_that_is_killed(server):
     process, port = server
-    assert post(port, "/simulate", "rate_per_s=100", FORM_TYPE) == 200
+    form = "rate_per_s=100&repair_mb_per_s=100"
+    assert post(port, "/simulate", form, FORM_TYPE) == 200
     workers = children_of(process.pid)
     assert workers
     process.kill()
