@@ -729,23 +729,24 @@ class GraphBuilder:
         shift = len(self.words) - 1
         steps = [start, *(step + shift for step in range(1, path.steps))]
         before = _predecessors(path)
-        for step in range(1, path.steps):
-            self.words.append(int(path.words[step]))
-            self.roles.append(_renamed(roles, int(path.roles[step])))
-            self.spreads.append(int(path.spreads[step]))
-            self.demands_ns.append(int(path.demands_ns[step]))
-            self.after.append(
-                tuple(
-                    steps[earlier % _SIDE] + earlier - earlier % _SIDE
-                    for earlier in before[step]
-                )
+        self.words += path.words[1:].tolist()
+        self.roles += [_renamed(roles, role) for role in path.roles[1:].tolist()]
+        self.spreads += path.spreads[1:].tolist()
+        self.demands_ns += path.demands_ns[1:].tolist()
+        self.after += [
+            tuple(
+                steps[earlier % _SIDE] + earlier - earlier % _SIDE
+                for earlier in earlier_steps
             )
-            self.labels.append(f"{label}: {path.labels[step]}")
-            self.phases.append(path.phases[step])
-            self.shards.append(NO_SHARD)
-            self.amounts.append(_counted(path.amounts[step]))
-            if path.predecessors[step] < len(before[step]):
-                self.quorums[steps[step]] = int(path.predecessors[step])
+            for earlier_steps in before[1:]
+        ]
+        self.labels += [f"{label}: {own}" for own in path.labels[1:]]
+        self.phases += path.phases[1:]
+        self.shards += [NO_SHARD] * (path.steps - 1)
+        self.amounts += _counted(path.amounts)[1:]
+        for step, needed in enumerate(path.predecessors[1:].tolist(), start=1):
+            if needed < len(before[step]):
+                self.quorums[steps[step]] = needed
         if path.dynamics is not None:
             self._embed_dynamics(path, path.dynamics, steps, roles)
         return steps[path.reply]
@@ -758,31 +759,44 @@ class GraphBuilder:
         roles: Mapping[int, int] | Sequence[int],
     ) -> None:
         """Add the attributes of an embedded path's dynamic words. `steps` are its steps in this graph."""
-        for own, step in enumerate(steps[1:], start=1):
-            ticket = int(dynamics.tickets[own])
-            kind = int(dynamics.tests[own])
-            keys = int(dynamics.keys[own])
+        once = _counted(dynamics.once)
+        columns = zip(
+            steps,
+            path.roles.tolist(),
+            dynamics.tickets.tolist(),
+            dynamics.tests.tolist(),
+            dynamics.keys.tolist(),
+            dynamics.merges.tolist(),
+            dynamics.spawns.tolist(),
+            once,
+            dynamics.threads.tolist(),
+            dynamics.classes.tolist(),
+            dynamics.costs.tolist(),
+            strict=True,
+        )
+        # The first step is the issue, which has none of these.
+        next(columns)
+        for (
+            step, role, ticket, kind, keys, merges, spawned, counted, thread, number, cost
+        ) in columns:  # fmt: skip
             if ticket >= 0 or kind != NO_TEST or keys >= 0:
                 named = "step" if kind == COMPLETED else "ticket"
                 self.tests[step] = Test(
                     kind,
-                    role=_renamed(roles, int(path.roles[own])),
+                    role=_renamed(roles, role),
                     keys=keys,
                     **{named: steps[ticket] if ticket >= 0 else -1},
                 )
-            if dynamics.merges[own]:
+            if merges:
                 self.merges.add(step)
-            if dynamics.spawns[own] >= 0:
-                spawned = dynamics.spawned[dynamics.spawns[own]]
-                self.spawned[step] = with_roles(spawned, roles)
-            once = _counted(dynamics.once[own])
-            if once:
-                self.once[step] = dict(once)
-            if dynamics.threads[own] >= 0:
-                self.threads[step] = steps[dynamics.threads[own]]
-            shared = (int(dynamics.classes[own]), int(dynamics.costs[own]))
-            if shared != (0, 1):
-                self.shared[step] = shared
+            if spawned >= 0:
+                self.spawned[step] = with_roles(dynamics.spawned[spawned], roles)
+            if counted:
+                self.once[step] = dict(counted)
+            if thread >= 0:
+                self.threads[step] = steps[thread]
+            if (number, cost) != (0, 1):
+                self.shared[step] = (number, cost)
 
     def _with_ticket(
         self, word: int, ticket: int, after: Iterable[int], label: str
@@ -1167,24 +1181,35 @@ def _renamed(roles: Mapping[int, int] | Sequence[int], role: int) -> int:
 def _predecessors(path: Template) -> list[list[int]]:
     """Return the predecessors of each step, with the side of a branch as `GraphBuilder` encodes it."""
     before: list[list[int]] = [[] for _ in range(path.steps)]
-    for step in range(path.steps):
-        first, stop = path.successor_starts[step : step + 2].tolist()
-        sides = [0] * (stop - first)
-        if path.words[step] == BRANCH:
-            assert path.dynamics is not None
-            yes_count = int(path.dynamics.yes_counts[step])
-            sides = [YES] * yes_count + [NO] * (stop - first - yes_count)
-        following = path.successors[first:stop].tolist()
-        for later, side in zip(following, sides, strict=True):
+    starts = path.successor_starts.tolist()
+    successors = path.successors.tolist()
+    for step, word in enumerate(path.words.tolist()):
+        following = successors[starts[step] : starts[step + 1]]
+        if word != BRANCH:
+            for later in following:
+                before[later].append(step)
+            continue
+        assert path.dynamics is not None
+        yes_count = int(path.dynamics.yes_counts[step])
+        for index, later in enumerate(following):
+            side = YES if index < yes_count else NO
             before[later].append(step + side * _SIDE)
     return before
 
 
-def _counted(amounts: IntArray) -> Mapping[str, int]:
-    """Return the amounts of a step by counter."""
-    if not amounts.any():
-        return _NOTHING
-    return {COUNTERS[index]: int(amounts[index]) for index in np.flatnonzero(amounts)}
+def _counted(amounts: IntArray) -> list[Mapping[str, int]]:
+    """Return the amounts of each step by counter."""
+    counted: list[dict[str, int] | None] = [None] * len(amounts)
+    steps, counters = amounts.nonzero()
+    values = amounts[steps, counters].tolist()
+    for step, counter, value in zip(
+        steps.tolist(), counters.tolist(), values, strict=True
+    ):
+        of_step = counted[step]
+        if of_step is None:
+            of_step = counted[step] = {}
+        of_step[COUNTERS[counter]] = value
+    return [_NOTHING if of_step is None else of_step for of_step in counted]
 
 
 def _amounts(

@@ -248,13 +248,13 @@ class S3Planner(PlanRecorder):
     ) -> IntArray:
         """Return the template of each request, for its operation, its size and the states of its groups."""
         columns = np.column_stack([objects.ops, objects.sizes, views, index_views])
-        unique, inverse = np.unique(columns, axis=0, return_inverse=True)
+        rows = list(map(tuple, columns.tolist()))
         count = 2 + views.shape[1]
-        found = [
-            self._template(row[0], row[1], tuple(row[2:count]), tuple(row[count:]))
-            for row in unique.tolist()
-        ]
-        return np.array(found, dtype=np.int64)[inverse.reshape(-1)]
+        found = {
+            row: self._template(row[0], row[1], row[2:count], row[count:])
+            for row in sorted(set(rows))
+        }
+        return np.array([found[row] for row in rows], dtype=np.int64)
 
     def _template(
         self,
