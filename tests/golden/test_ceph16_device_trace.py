@@ -1,5 +1,6 @@
 """Compare block traces of simulated devices with those recorded on the real ones."""
 
+from functools import cache
 from pathlib import Path
 
 import polars as pl
@@ -58,8 +59,14 @@ def runs():
     return {run.run_id: run for run in load().runs}
 
 
+@pytest.fixture(scope="module")
+def simulated_traces(runs):
+    """Return a function that simulates the devices of a run, once for all tests."""
+    return cache(lambda run_id: device_traces(runs[run_id]))
+
+
 @pytest.mark.parametrize("cell", CELLS)
-def test_placement_mixes_equally_for_all_devices(runs, cell):
+def test_placement_mixes_equally_for_all_devices(simulated_traces, cell):
     files = [
         path
         for path in sorted(REAL.glob(f"{cell}.loop*.txt.gz"))
@@ -68,7 +75,7 @@ def test_placement_mixes_equally_for_all_devices(runs, cell):
     if not files:
         pytest.skip(f"no recorded block traces in {REAL}")
     real = mix_of([read_trace(path) for path in files])
-    simulated = mix_of(list(device_traces(runs[f"main-{cell}"]).values()))
+    simulated = mix_of(list(simulated_traces(f"main-{cell}").values()))
     assert simulated["read_ratio"] == pytest.approx(real["read_ratio"], abs=0.06)
     assert simulated["read_bytes_ratio"] == pytest.approx(
         real["read_bytes_ratio"], abs=0.03
@@ -83,9 +90,11 @@ def test_placement_mixes_equally_for_all_devices(runs, cell):
     )
 
 
-def test_the_trace_holds_the_bytes_of_the_run_and_reads_back(runs, tmp_path):
+def test_the_trace_holds_the_bytes_of_the_run_and_reads_back(
+    runs, simulated_traces, tmp_path
+):
     run = runs["main-ec63-overwrite-rand-4096-q64"]
-    traces = device_traces(run)
+    traces = simulated_traces(run.run_id)
     client_bytes = int(run.requests.lengths_bytes.sum())
     read = sum(
         int(t.commands.filter(~t.commands["is_write"])["length_bytes"].sum())

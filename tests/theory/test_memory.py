@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.schema.geometry import NumberedScheme
 from stripesim.scenarios.schema.memory import known_requests, memory_parts
 from stripesim.scenarios.schema.scenario import parse_scenario
@@ -61,7 +62,7 @@ def growth_bytes(sets):
 @pytest.fixture(scope="module")
 def compiled():
     """Compile and cache the engine first, because compilation takes memory."""
-    growth_bytes([])
+    run_scenario(parse_scenario(BASE), costs=False)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,9 @@ MIB = 1 << 20
 OBJECTS = 40
 
 
-def returning(models, make_pool, scheme, *, engine="compiled", **limits):
+def returning(
+    models, make_pool, scheme, *, engine="compiled", requests=5000, **limits
+):
     """Run 50 requests/s, a tenth writes, on 40 objects of one group while OSD 0 is away for ten seconds."""
     width = {"rs:4,2": 6, "rep:3": 3}[scheme]
     acting = np.arange(width, dtype=np.int64)[None, :]
@@ -31,7 +33,7 @@ def returning(models, make_pool, scheme, *, engine="compiled", **limits):
         block_bytes=4096,
         image_bytes=OBJECTS * MIB,
         read_fraction=0.9,
-        requests=5000,
+        requests=requests,
         queue_depth=0,
         rate_per_s=50,
         seed=3,
@@ -78,9 +80,11 @@ def test_an_async_recovery_target_serves_no_request(models, make_pool, scheme):
 
 @pytest.mark.parametrize("scheme", ["rs:4,2", "rep:3"])
 def test_both_engines_send_requests_to_the_same_members(models, make_pool, scheme):
+    # The OSD is back after 20 s, and recovers in the 40 s that follow.
     one, other = (
-        returning(models, make_pool, scheme, engine=engine)
+        returning(models, make_pool, scheme, engine=engine, requests=3000)
         for engine in ("compiled", "simpy")
     )
+    assert one.row.faults.clean_at_end
     assert one.sha256 == other.sha256
     assert one.timeline == other.timeline
