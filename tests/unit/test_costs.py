@@ -168,7 +168,7 @@ def test_the_parts_add_up_to_the_mean_latency_of_the_requests_followed(
     sets = (
         f'schemes=["{scheme}"]', f'workload.patterns=["{pattern}"]', f"workload.block_sizes_bytes=[{size}]",
         f"generation={generation}", f"workload.image={image}", f"workload.queue_depth={queue_depth}",
-        "cluster.hosts=7", "workload.requests=330", "cluster.object_bytes=65536", "cluster.pg_num=16",
+        "cluster.hosts=7", "workload.requests=110", "cluster.object_bytes=65536", "cluster.pg_num=16",
         f"workload.completions={completions}",
     )  # fmt: skip
     for row in rows_of(*sets):
