@@ -25,6 +25,7 @@ from stripesim.scenarios.schema.units import duration_text, number_text
 from stripesim.sim.ceph.clients.workload import SyntheticLoops, SyntheticStream
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.demands import FloatArray, Mix, StationDemand, demands_of
+from stripesim.sim.ceph.planner import CompiledGraphs
 from stripesim.sim.ceph.pool import Pool, image_prefix
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.observe.audit import audit_bound
@@ -92,6 +93,7 @@ def bounds_of_cell(
     *,
     rates: Sequence[float] | None = None,
     requested: IntArray | None = None,
+    compiled: CompiledGraphs | None = None,
 ) -> tuple[Bound, ...]:
     """Return the rate that each resource sustains for one kind of request, lowest first.
 
@@ -103,13 +105,18 @@ def bounds_of_cell(
         Rates of concurrent workloads [1/s], by default those of the scenario.
     requested
         Placement group of each request, shape (requests,). None: each object is requested equally often.
+    compiled
+        Graphs of a run of the cell on the same models, to which those of further requests are added.
     """
+    compiled = {} if compiled is None else compiled
     bounds: dict[str, Bound] = {}
-    stations = _stations_of(scenario, cell, models, rates, requested)
+    stations = _stations_of(scenario, cell, models, rates, requested, compiled)
     if any(load.image == "pristine" for load in scenario.loads):
         # First writes become later ones while the image fills. Each resource sustains at most the rate of the
         # state that demands less of it.
-        filled = _stations_of(scenario, cell, models, rates, requested, filled=True)
+        filled = _stations_of(
+            scenario, cell, models, rates, requested, compiled, filled=True
+        )
         stations = _cheaper(stations, filled)
     for station in stations:
         if scenario.client.unlimited and station.kind.startswith("client."):
@@ -142,7 +149,14 @@ def measured_bounds(
     if rates is not None and 0.0 in rates:
         # The share of a workload of which no request was completed is unknown.
         return ()
-    return bounds_of_cell(scenario, cell, models, rates=rates, requested=requested)
+    return bounds_of_cell(
+        scenario,
+        cell,
+        models,
+        rates=rates,
+        requested=requested,
+        compiled=result.compiled,
+    )
 
 
 def within_bound(scenario: Scenario, cell: Cell, models: Models, result: Run) -> Run:
@@ -229,6 +243,7 @@ def _stations_of(
     models: Models,
     rates: Sequence[float] | None,
     requested: IntArray | None,
+    compiled: CompiledGraphs,
     *,
     filled: bool = False,
 ) -> tuple[StationDemand, ...]:
@@ -269,7 +284,7 @@ def _stations_of(
     if requested is not None:
         counts = np.bincount(requested, minlength=pool.cluster.groups)
         weights = counts / counts.sum()
-    return demands_of(pool, mixes, weights)
+    return demands_of(pool, mixes, weights, compiled)
 
 
 def _shares(scenario: Scenario, rates: Sequence[float] | None) -> list[float] | None:

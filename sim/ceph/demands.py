@@ -20,7 +20,7 @@ from stripesim.sim.ceph.clients.workload import (
     Workload,
 )
 from stripesim.sim.ceph.gateway.planner import S3Planner
-from stripesim.sim.ceph.planner import RequestPlanner
+from stripesim.sim.ceph.planner import CompiledGraphs, RequestPlanner
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.conditions import (
     ALWAYS,
@@ -97,7 +97,10 @@ class Mix:
 
 
 def demands_of(
-    pool: Pool, mixes: Sequence[Mix], group_weights: FloatArray
+    pool: Pool,
+    mixes: Sequence[Mix],
+    group_weights: FloatArray,
+    compiled: CompiledGraphs | None = None,
 ) -> tuple[StationDemand, ...]:
     """Compute the mean demand of a request at each class of resources.
 
@@ -109,6 +112,8 @@ def demands_of(
         The workloads that share the cluster. About `SAMPLE_REQUESTS` requests of each are planned.
     group_weights
         Share of the requests that goes to each placement group in the long run, shape (groups,).
+    compiled
+        Graphs of requests to the same kind of pool, to which those of further requests are added.
 
     Returns
     -------
@@ -136,7 +141,7 @@ def demands_of(
         if isinstance(load, S3Load):
             demands_ns += _S3Mix(pool, load).spread(group_weights)
             continue
-        planned = _PlannedSample(pool, mix)
+        planned = _PlannedSample(pool, mix, compiled)
         demands_ns += mix.share * planned.spread(group_weights)
         if mix.groups_at_a_time is not None:
             streams_ns += (
@@ -325,14 +330,18 @@ class _S3Mix:
 class _PlannedSample:
     """A planned sample of one workload: the mean demand by role for each view of the placement groups."""
 
-    def __init__(self, pool: Pool, mix: Mix) -> None:
+    def __init__(
+        self, pool: Pool, mix: Mix, compiled: CompiledGraphs | None = None
+    ) -> None:
         book = pool.book()
         self._pool = pool
         self._client_rows = book.bindings
         self._by_view: dict[int, FloatArray] = {}
         for workload, share in _directions(mix.workload):
             directed = replace(mix, workload=workload)
-            for view, by_role in _demands_by_view(pool, book, directed).items():
+            for view, by_role in _demands_by_view(
+                pool, book, directed, compiled
+            ).items():
                 before = self._by_view.get(view, 0.0)
                 self._by_view[view] = before + share * by_role
         self._bound = self._bound_groups()
@@ -427,9 +436,13 @@ def _directions(
     ]
 
 
-def _demands_by_view(pool: Pool, book: Book, mix: Mix) -> dict[int, FloatArray]:
+def _demands_by_view(
+    pool: Pool, book: Book, mix: Mix, compiled: CompiledGraphs | None
+) -> dict[int, FloatArray]:
     """Plan requests of a workload; return the mean demand by role [ns] for each view of placement groups."""
-    planner = RequestPlanner(pool, book, mix.workload, prefilled=mix.prefilled)
+    planner = RequestPlanner(
+        pool, book, mix.workload, prefilled=mix.prefilled, compiled=compiled
+    )
     rounds = SAMPLE_REQUESTS
     if isinstance(mix.workload, SyntheticLoops):
         rounds = -(-SAMPLE_REQUESTS // mix.workload.clients)

@@ -19,6 +19,7 @@ from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import scenario_from
 from stripesim.sim.ceph.demands import Mix, demands_of
+from stripesim.sim.ceph.planner import PoolGraphs
 
 CLUSTER = {"hosts": 6, "osds_per_host": 4, "pg_num": 1024}
 LOAD = {
@@ -318,3 +319,18 @@ def test_the_mix_of_workloads_is_unknown_if_none_of_a_workload_completes():
     assert measured_bounds(scenario, cell, models, result)
     none = replace(result, load_rows=(first, replace(second, iops=None)))
     assert measured_bounds(scenario, cell, models, none) == ()
+
+
+@pytest.mark.usefixtures("short_runs")
+def test_bounds_of_a_run_use_the_graphs_that_it_has_compiled(monkeypatch):
+    # Given a run whose requests the bound plans as well
+    load = {"ops": ["read"], "block_sizes_bytes": ["4k"], "requests": 600}
+    scenario = scenario_of({"pg_num": 16}, load, ["rs:4,2"])
+    (cell,) = cells(scenario)
+    models = build_models(scenario)
+    result = run_cell(scenario, cell, "compiled", models, unchecked=True)
+    alone = measured_bounds(scenario, cell, models, replace(result, compiled={}))
+    # When its bounds are computed where no graph can be compiled
+    monkeypatch.setattr(PoolGraphs, "_compile", None)
+    # Then they are those of graphs that are compiled again.
+    assert measured_bounds(scenario, cell, models, result) == alone

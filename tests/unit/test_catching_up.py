@@ -13,9 +13,7 @@ MIB = 1 << 20
 OBJECTS = 40
 
 
-def returning(
-    models, make_pool, scheme, *, engine="compiled", requests=5000, **limits
-):
+def returning(models, make_pool, scheme, *, engine="compiled", requests=5000, **limits):
     """Run 50 requests/s, a tenth writes, on 40 objects of one group while OSD 0 is away for ten seconds."""
     width = {"rs:4,2": 6, "rep:3": 3}[scheme]
     acting = np.arange(width, dtype=np.int64)[None, :]

@@ -105,7 +105,7 @@ def test_models_do_not_depend_on_the_load():
 @pytest.mark.parametrize("engine", ["compiled", "simpy"])
 def test_an_osd_never_serves_more_requests_than_it_admits(engine):
     # Given 300 requests in flight, and OSDs that admit one each
-    loaded = scenario(30, 10, **{"workload.requests": 1000})
+    loaded = scenario(30, 10, **{"workload.requests": 2000})
     models = build_models(loaded)
     assert models.throttle is not None
     one = dataclasses.replace(models.throttle, client_requests_max_count=1)
@@ -120,10 +120,14 @@ def test_an_osd_never_serves_more_requests_than_it_admits(engine):
     assert row.iops < wide_iops / 2
 
 
+@pytest.mark.usefixtures("short_runs")
 def test_both_engines_agree_under_the_limit():
     loaded = scenario(30, 10, **{"workload.requests": 600})
     cell = cells(loaded)[0]
-    results = [run_cell(loaded, cell, engine) for engine in ("compiled", "simpy")]
+    results = [
+        run_cell(loaded, cell, engine, unchecked=True)
+        for engine in ("compiled", "simpy")
+    ]
     assert results[0].sha256 == results[1].sha256
 
 
