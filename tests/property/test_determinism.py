@@ -20,7 +20,7 @@ ops = ["read", "write"]
 patterns = ["seq", "rand"]
 block_sizes_bytes = ["4k", "20k"]
 queue_depth = 16
-requests = 40
+requests = 24
 image_bytes = "64MiB"
 """
 # Equal runs need not be long enough for the audit.
@@ -33,7 +33,7 @@ KINDS = {
     "no lock": ("cluster.pg_lock_scope=none",),
     "mixed": ("workload.read_fraction=0.5",),
     "depth 1": ("workload.queue_depth=1",),
-    "bounded": ("workload.duration_s=0.02",),
+    "bounded": ("workload.duration_s=0.01",),
     "degraded": ("degraded.missing_osds=[2]", "workload.patterns=rand"),
     "repair": ("repair.lost_osds=[2]", "workload.patterns=rand", "cluster.hosts=5"),
     "two lost": (
@@ -107,7 +107,7 @@ pg_num = 64
 kind = "trace"
 trace = "{data / "block-traces/msr-cambridge1-sample.csv"}"
 speed = 200
-requests = 400
+requests = 200
 """
     for sets in ((), ("workload.replay=closed",)):
         assert fingerprints(sets, "compiled", text) == fingerprints(sets, "simpy", text)
