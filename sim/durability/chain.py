@@ -133,10 +133,7 @@ class PatternChain(Chain):
         )
         known = gone[np.minimum(steps, last).astype(np.int64)]
         lost = np.where(steps <= last, known, beyond)
-        # The Poisson distribution, as `scipy.stats` has it, which takes a third of a second to load.
-        log_factorials = scipy.special.gammaln(steps + 1)
-        chances = np.exp(scipy.special.xlogy(steps, mean) - log_factorials - mean)
-        return any_of(float(chances @ lost), self.copies)
+        return any_of(float(scipy.stats.poisson.pmf(steps, mean) @ lost), self.copies)
 
     @property
     def mttdl_s(self) -> float:
