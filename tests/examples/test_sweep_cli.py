@@ -43,9 +43,9 @@ GRID = (
     "workload.block_sizes_bytes=4k,16k",
 )
 
-SLOW_REQUESTS = "workload.requests=140"
+SLOW_REQUESTS = "workload.requests=200"
 SLOW_DEPTHS = "workload.queue_depth=4,5,6,7"
-#: A sweep of more than a second that can be stopped in the middle: SimPy takes about 0.2 s for each row.
+#: A sweep of two seconds that can be stopped in the middle: SimPy takes about 0.3 s for each row.
 SLOW = ("--engine", "simpy", "--set", SLOW_REQUESTS, "--over", SLOW_DEPTHS)
 #: Four depths with two schemes.
 SLOW_ROWS = 8

@@ -373,11 +373,15 @@ def test_two_drives_lose_every_group_that_they_share():
 @pytest.mark.parametrize(
     "system",
     [
+        grouped("rep:3", 8, 64, 0.5, hours=200.0),
+        grouped("rs:4,2", 12, 64, 0.5, hours=100.0),
+        grouped("lrc:4,3,2", 12, 64, 0.2, hours=50.0),
         clustered("rs:4,2", 30, 0.5, 1e8),
         clustered("lrc:4,3,2", 27, 0.5, 2e7, policy="parallel"),
+        declustered("rs:4,2", 30, 0.5, 2e8),
         declustered("rs:4,2", 100, 0.5, 2e8, stripes=20_000.0),
     ],
-    ids=["serial pools", "lrc pools", "few stripes"],
+    ids=["rep", "rs", "lrc", "pools", "lrc pools", "declustered", "few stripes"],
 )
 def test_methods_agree_on_bytes_lost_through_single_failures(system):
     methods = applicable(system)
