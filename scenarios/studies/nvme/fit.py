@@ -32,7 +32,9 @@ STUDY = "nvme"
 # The first of these that a row has is fitted. Rates and mean latencies are equivalent in a closed loop.
 METRICS = ("iops", "mb_s", "latency_mean_ms")
 # Processor time of a write of 4 KiB under 3-replication: measured on a real Ceph 16 (this run), and here
-# (upstream-mako-5x6-020: 3.65 hardware threads for each of 30 OSDs at 450,500 a second) [ns].
+# (upstream-mako-5x6-020: 3.65 hardware threads for each of 30 OSDs at 450,500 a second) [ns]. The source
+# counts the writes of all replicas, so a client's write takes three times this, and the carried costs are a
+# third of what the rule means to give. README.md says why they stay (A fit from stationary starts).
 CEPH16_RUN = "main-rep3-write-rand-4096-q64"
 WRITE_CPU_NS = 3.65e9 * 30 / 450_500
 # A search runs short simulations, corrected by the ratio to the study's length at the start.
