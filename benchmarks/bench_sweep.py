@@ -237,9 +237,9 @@ def compare(
 
 def long_sweep(cells: int) -> None:
     """Run a sweep on a Dask cluster, kill one worker, and print time and memory until every row is there."""
-    # Four cells per point: depths times rates.
-    rates = 100
-    depths = -(-cells // (4 * rates))
+    # A thousand cells as in the short sweep, each with so many seeds.
+    depths, rates, _ = SWEEPS[1]
+    replications = -(-cells // (4 * depths * rates))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with dask(folder, LONG_WORKERS) as (scheduler, processes):
@@ -247,11 +247,12 @@ def long_sweep(cells: int) -> None:
                 [
                     *(sys.executable, "-m", "stripesim"),
                     *arguments(depths, rates, LONG_REQUESTS),
+                    *("--replications", str(replications)),
                     *("--dask", scheduler, "--out", str(folder / "out")),
                 ],
                 stdout=subprocess.DEVNULL,
             )
-            count = 4 * rates * depths
+            count = 4 * depths * rates * replications
             _watch(command, count, processes, folder / "out" / "parts")
         assert command.returncode == 0, f"exit status {command.returncode}"
         counts = json.loads((folder / "out" / "provenance.json").read_text())["sweep"]
