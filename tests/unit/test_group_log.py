@@ -36,6 +36,19 @@ def group(*, entries=0, lengths=(10, 10), **more):
     )
 
 
+def wide_group(**more):
+    """Four objects under RS(6,3) on OSDs 0 to 8."""
+    return Group(
+        0,
+        parse_scheme("rs:6,3"),
+        range(9),
+        range(4),
+        entries=5,
+        log_lengths=(10, 10),
+        **more,
+    )
+
+
 def remap(pg, *osds):
     """Give a PG another up set, while every OSD is up."""
     pg.up = osds
@@ -110,15 +123,7 @@ def test_a_former_member_acts_for_one_that_is_backfilled_alone(entries, third):
 
 def test_min_size_limits_the_shards_that_are_recovered_outside_the_acting_set():
     """RS(6,3) needs seven shards: of three new OSDs the two that are furthest behind are left out."""
-    pg = Group(
-        0,
-        parse_scheme("rs:6,3"),
-        range(9),
-        range(4),
-        entries=5,
-        log_lengths=(10, 10),
-        async_recovery_min=1,
-    )
+    pg = wide_group(async_recovery_min=1)
     pg.up = (0, 1, 2, 3, 4, 5, 9, 10, 11)
     pg.add_empty_copies()
     pg.copy_of(10, 7).missed_count = 3
@@ -129,14 +134,7 @@ def test_min_size_limits_the_shards_that_are_recovered_outside_the_acting_set():
 
 def test_a_map_names_each_hole_of_an_acting_set():
     """With a second new OSD, the map that names a hole for the first is not enough."""
-    pg = Group(
-        0,
-        parse_scheme("rs:6,3"),
-        range(9),
-        range(4),
-        entries=5,
-        log_lengths=(10, 10),
-    )
+    pg = wide_group()
     every_osd = set(range(12))
     pg.up = (*range(8), 9)
     pg.add_empty_copies()

@@ -61,7 +61,7 @@ _RECOVERY_S: Final = 160.0
 _NEVER_S: Final = 1e8
 
 
-class _Clients(NamedTuple):
+class _UndisturbedClients(NamedTuple):
     """Requests of clients on the cluster without a restart."""
 
     per_s: float
@@ -123,7 +123,9 @@ def _failover_s(pool: Pool) -> float:
     return pool.cluster.models.gateway.failover_ns / 1e9
 
 
-def _check_length(scenario: Scenario, clients: _Clients, back_s: float) -> None:
+def _check_length(
+    scenario: Scenario, clients: _UndisturbedClients, back_s: float
+) -> None:
     """Refuse a load on objects with more requests until the host is back than one simulation should have."""
     most_per_s = USES_MAX / clients.uses_per_request / back_s
     if clients.per_s <= most_per_s:
@@ -154,7 +156,7 @@ def _with_fewer_objects(faults: FaultPlan, share: float) -> FaultPlan:
 
 def _part_of(
     cluster: ClusterThen,
-    clients: _Clients,
+    clients: _UndisturbedClients,
     downtime_s: float,
     shards_share: float,
     calm_s: float,
@@ -176,7 +178,7 @@ def _part_of(
     return SimulatedPart(downtime, min(1.0, max(downtime, min(enough, most))))
 
 
-def _clients_of(cluster: ClusterThen, engine: str) -> _Clients:
+def _clients_of(cluster: ClusterThen, engine: str) -> _UndisturbedClients:
     """Simulate the clients for a short time without a restart."""
     scenario = cluster.scenario
     loads = tuple(
@@ -188,7 +190,7 @@ def _clients_of(cluster: ClusterThen, engine: str) -> _Clients:
     result = simulate(**vars(inputs), seed=scenario.seed, engine=engine).accepted()
     requested = result.requested
     done = requested.done
-    return _Clients(
+    return _UndisturbedClients(
         per_s=float(done.sum()) / _PILOT_S,
         writes_per_s=float((done & requested.is_write).sum()) / _PILOT_S,
         uses_per_request=max(1.0, result.uses / max(1, done.sum())),
