@@ -2,6 +2,7 @@
 
 import secrets
 import tempfile
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -218,31 +219,38 @@ class _Pages:
 
     async def compare(self, request: Request) -> Response:
         """Return answers and field errors while values change, and stop simulating earlier values."""
+        asked_s = time.monotonic()
         query = dict(request.query_params)
         state = self._state(query)
         options = await self._options(state)
-        self._board.leave(_tab(query), unless=_job_of(state, options))
+        self._board.leave(_tab(query), asked_s, unless=_job_of(state, options))
         return _html("compare.html.j2", **_answers(state, options))
 
     async def simulate(self, request: Request) -> Response:
         """Simulate both options for a tab, instead of what it showed before, and update its address."""
+        asked_s = time.monotonic()
         async with self._forms.read(request, FORM_BYTES_MAX) as form:
             query = {key: text for key, text in form.items() if isinstance(text, str)}
         state = self._state(query)
-        answer = self._simulate(_tab(query), state, await self._options(state))
+        options = await self._options(state)
+        answer = self._simulate(_tab(query), state, options, asked_s)
         current = _query_of(request.headers.get("hx-current-url", ""))
         if self._state(current) != state:
             answer.headers["HX-Push-Url"] = f"/?{state.query}"
         return answer
 
     def _simulate(
-        self, tab: str, state: LabState, options: Mapping[str, PlanOption]
+        self,
+        tab: str,
+        state: LabState,
+        options: Mapping[str, PlanOption],
+        asked_s: float,
     ) -> Response:
         valid = _valid(options)
         if not valid:
-            self._board.leave(tab)
+            self._board.leave(tab, asked_s)
             return _no_job("Nothing is simulated: see the marked fields.")
-        job = self._board.show(tab, valid, _settings(state))
+        job = self._board.show(tab, valid, _settings(state), asked_s)
         if job is None:
             problem = "Too many pages are simulating: change a value to try again."
             return _no_job(problem, status=429)

@@ -11,7 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import anyio
 from anyio import CancelScope, CapacityLimiter, Event
@@ -107,6 +107,13 @@ def job_id(options: Mapping[str, PlanOption], settings: Settings) -> str:
     return hashlib.sha256(repr((parts, settings)).encode()).hexdigest()[:20]
 
 
+class _Shown(NamedTuple):
+    """Which job a tab shows, and when the tab asked for it [s]."""
+
+    job_id: str
+    asked_s: float
+
+
 class JobBoard:
     """All jobs, and the tabs that show them.
 
@@ -122,7 +129,7 @@ class JobBoard:
         self._folder = folder
         self._wall_s_max = wall_s_max
         self._jobs: OrderedDict[str, Job] = OrderedDict()
-        self._tabs: OrderedDict[str, str] = OrderedDict()
+        self._tabs: OrderedDict[str, _Shown] = OrderedDict()
         self._limiter = CapacityLimiter(WORKERS)
         self._tasks: TaskGroup | None = None
 
@@ -135,34 +142,44 @@ class JobBoard:
                 self._stop_unwatched()
 
     def show(
-        self, tab: str, options: Mapping[str, PlanOption], settings: Settings
+        self,
+        tab: str,
+        options: Mapping[str, PlanOption],
+        settings: Settings,
+        asked_s: float,
     ) -> Job | None:
         """Return the job of these options for a tab, and start it unless it runs or is done.
 
-        The tab leaves the job that it showed before. Return None if too many jobs are running.
+        The tab, which asked at `asked_s`, leaves the job that it showed before. Return None if too many jobs
+        are running.
         """
         key = job_id(options, settings)
-        self.leave(tab, unless=key)
+        self.leave(tab, asked_s, unless=key)
         job = self._jobs.get(key)
         if job is None or job.is_incomplete:
             job = self._start(options, settings)
         if job is None:
             return None
         job.watched_s = time.monotonic()
-        self._tabs[tab] = job.id
+        self._tabs[tab] = _Shown(job.id, asked_s)
         self._tabs.move_to_end(tab)
         while len(self._tabs) > KEPT_MAX:
             self._tabs.popitem(last=False)
         return job
 
-    def leave(self, tab: str, unless: str = "") -> None:
-        """Stop the job that a tab shows if no other tab shows it, unless it is the job of this id."""
-        key = self._tabs.get(tab)
-        if key is None or key == unless:
+    def leave(self, tab: str, asked_s: float, unless: str = "") -> None:
+        """Stop the job that a tab shows if no other tab shows it, unless it is the job of this id.
+
+        A slow answer to values that the tab has replaced since, asked for earlier, changes nothing.
+        """
+        shown = self._tabs.get(tab)
+        if shown is None or shown.job_id == unless or shown.asked_s > asked_s:
             return
         del self._tabs[tab]
-        job = self._jobs.get(key)
-        if job is not None and key not in self._tabs.values():
+        job = self._jobs.get(shown.job_id)
+        if job is not None and all(
+            other.job_id != shown.job_id for other in self._tabs.values()
+        ):
             self._stop(job)
 
     def get(self, key: str) -> Job | None:

@@ -95,6 +95,14 @@ def first_points(address, monkeypatch):
     monkeypatch.setattr("stripesim.web.jobs.run_experiment", run_first_points)
 
 
+@pytest.fixture
+def running_workers(address, chrome):
+    """Start the server's workers, for tests of the processor time that they use after that."""
+    chrome.get(f"{address}?one_cluster=1&a.hosts=9")
+    until(chrome, lambda browser: "of 8" in progress(browser))
+    until(chrome, lambda browser: "Simulating" not in progress(browser))
+
+
 @pytest.fixture(scope="module")
 def chrome():
     with headless_chromium("browser") as browser:
@@ -467,7 +475,7 @@ def test_the_page_fits_and_is_legible(page, width, theme):
     ["?one_cluster=1&a.hosts=7&a.osds_per_host=1&read_percent=100"],
     indirect=True,
 )
-@pytest.mark.usefixtures("first_points")
+@pytest.mark.usefixtures("running_workers", "first_points")
 def test_the_load_curve_of_both_options_is_drawn_point_by_point(page):
     before_s = processor_s_of_children()
     until(page, lambda browser: min(marks(browser, "a"), marks(browser, "b")) >= 4, 120)

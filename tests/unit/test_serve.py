@@ -551,27 +551,41 @@ def test_the_number_of_jobs_is_bounded():
 
     async def fill(board):
         for number in range(RUNNING_MAX):
-            board.show(
-                f"tab {number}", {"a": option(base, hosts=f"{9 + number}")}, SETTINGS
-            )
-        assert board.show("one more", {"a": option(base)}, SETTINGS) is None
+            options = {"a": option(base, hosts=f"{9 + number}")}
+            board.show(f"tab {number}", options, SETTINGS, asked_s=0.0)
+        assert board.show("one more", {"a": option(base)}, SETTINGS, 0.0) is None
         # A tab that changes its values frees its place.
-        board.show("tab 0", {"a": option(base)}, SETTINGS)
+        assert board.show("tab 0", {"a": option(base)}, SETTINGS, 1.0) is not None
 
     on_board(fill)
 
 
 def test_an_experiment_ends_at_its_limit():
     async def run_one_job(board):
-        job = board.show("tab", {"a": option(parse_scenario(BASE))}, SETTINGS)
+        job = board.show("tab", {"a": option(parse_scenario(BASE))}, SETTINGS, 0.0)
         while not job.over:
             await anyio.sleep(0.01)
         assert job.state == "done"
         # The picture says so, and the same values are simulated again when a page shows them.
         assert "0.01" in load_curve(job.options, job).answer
-        assert board.show("tab", job.options, SETTINGS) is not job
+        assert board.show("tab", job.options, SETTINGS, 1.0) is not job
 
     on_board(run_one_job, wall_s_max=0.01)
+
+
+def test_a_late_answer_to_earlier_values_does_not_stop_the_job_of_later_ones():
+    async def ask_twice(board):
+        # Given values whose answer takes longer than that to the next ones
+        earlier_s, later_s = 1.0, 2.0
+        job = board.show("tab", {"a": option(parse_scenario(BASE))}, SETTINGS, later_s)
+        # When the first answer is there
+        board.leave("tab", earlier_s, unless="the job of the earlier values")
+        # Then what the tab shows goes on, until values come later.
+        assert not job.over
+        board.leave("tab", later_s, unless="the job of yet other values")
+        assert job.over
+
+    on_board(ask_twice)
 
 
 @pytest.mark.usefixtures("small_experiments")
@@ -587,15 +601,15 @@ def test_two_tabs_share_the_workers():
         }
 
     async def run_two_jobs(board):
-        first = board.show("one", pair(7), SETTINGS)
-        second = board.show("two", pair(9), SETTINGS)
+        first = board.show("one", pair(7), SETTINGS, 0.0)
+        second = board.show("two", pair(9), SETTINGS, 0.0)
         while not second.ended:
             await anyio.sleep(0.05)
             # As their pages do.
             board.get(first.id)
             board.get(second.id)
         assert len(first.ended) < len(first.experiments)
-        board.leave("one")
+        board.leave("one", 1.0)
         assert first.state == "stopped"
         assert not second.over
 
