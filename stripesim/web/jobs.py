@@ -107,8 +107,8 @@ def job_id(options: Mapping[str, PlanOption], settings: Settings) -> str:
     return hashlib.sha256(repr((parts, settings)).encode()).hexdigest()[:20]
 
 
-class _Shown(NamedTuple):
-    """Which job a tab shows, and when the tab asked for it [s]."""
+class _TabJob(NamedTuple):
+    """The job that a tab shows, and when the tab asked for it [s]."""
 
     job_id: str
     asked_s: float
@@ -129,7 +129,7 @@ class JobBoard:
         self._folder = folder
         self._wall_s_max = wall_s_max
         self._jobs: OrderedDict[str, Job] = OrderedDict()
-        self._tabs: OrderedDict[str, _Shown] = OrderedDict()
+        self._tabs: OrderedDict[str, _TabJob] = OrderedDict()
         self._limiter = CapacityLimiter(WORKERS)
         self._tasks: TaskGroup | None = None
 
@@ -161,7 +161,7 @@ class JobBoard:
         if job is None:
             return None
         job.watched_s = time.monotonic()
-        self._tabs[tab] = _Shown(job.id, asked_s)
+        self._tabs[tab] = _TabJob(job.id, asked_s)
         self._tabs.move_to_end(tab)
         while len(self._tabs) > KEPT_MAX:
             self._tabs.popitem(last=False)
