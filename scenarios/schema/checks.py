@@ -373,23 +373,26 @@ def _plan(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
         wanted = "cluster.site_rtt_ms, and cluster.sites or plan.sites"
         yield problem("plan.site_loss", f"{plan.site_loss} without sites", wanted)
     yield from _drive_prices(scenario, plan)
-    if not scenario.workload.is_s3:
-        wanted = f'this key only with workload.kind = "s3" (it is "{scenario.workload.kind}")'
-        for key in (*GATEWAY_KEYS, "owned_gateways"):
-            if getattr(plan, key):
-                yield problem(
-                    f"plan.{key}", getattr(plan, key), wanted, "workload.kind"
-                )
-    if plan.rate_per_s is not None and (
-        scenario.workloads or scenario.workload.kind == "trace"
-    ):
-        got = "a rate with several workloads or a trace"
-        yield problem("plan.rate_per_s", got, "rates in the workloads")
+    yield from _plan_of_load(scenario, plan)
     if plan.varies_domains and not isinstance(cluster.hosts, int):
         key = "plan.hosts" if plan.hosts else "plan.osds_per_host"
         yield problem(
             key, "a list", "none, because cluster.hosts are groups", "cluster.hosts"
         )
+
+
+def _plan_of_load(scenario: ScenarioKeys, plan: PlanSpec) -> Iterator[KeyProblem]:
+    """Check that the workload is of a kind that the plan's keys are for."""
+    load = scenario.workload
+    if not load.is_s3:
+        wanted = f'this key only with workload.kind = "s3" (it is "{load.kind}")'
+        for key in (*GATEWAY_KEYS, "owned_gateways"):
+            value = getattr(plan, key)
+            if value:
+                yield problem(f"plan.{key}", value, wanted, "workload.kind")
+    if plan.rate_per_s is not None and (scenario.workloads or load.kind == "trace"):
+        got = "a rate with several workloads or a trace"
+        yield problem("plan.rate_per_s", got, "rates in the workloads")
 
 
 def _drive_prices(scenario: ScenarioKeys, plan: PlanSpec) -> Iterator[KeyProblem]:

@@ -8,7 +8,12 @@ from stripesim.calibration.parameters.sets import DEVICE_TABLES
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.answers.plan.plan import AFR
 from stripesim.scenarios.cells.models import sets_with
-from stripesim.scenarios.schema.keys import SITES_MAX, WorkloadSpec, names_file
+from stripesim.scenarios.schema.keys import (
+    SITES_MAX,
+    ClusterSpec,
+    WorkloadSpec,
+    names_file,
+)
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.scenarios.schema.types import GenerationName, S3Op
@@ -298,32 +303,16 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
     domain = cluster.failure_domain_erasure
     if parse_scheme(scheme).kind == "replicated":
         domain = cluster.failure_domain_replicated
-    # An empty field means the default capacity of the drive, or no racks.
-    drive_tb: str | float = ""
-    if cluster.drive_bytes:
-        drive_tb = float(f"{cluster.drive_bytes / 1e12:.4g}")
     stored_bytes = plan.stored_bytes or cluster.stored_bytes or _STORED_BYTES
-    # An empty field means the times of the scenario, which may be a matrix.
-    site_rtt_ms: str | float = ""
-    if isinstance(cluster.site_rtt_ms, int | float):
-        site_rtt_ms = cluster.site_rtt_ms
     # An invented growth would say when the cluster is full.
     growth_bytes = plan.growth_bytes_per_day or 0.0
-    # An empty field means the simulated rate.
-    repair_mb_per_s: str | float = ""
-    if durability.repair_bytes_per_s:
-        repair_mb_per_s = durability.repair_bytes_per_s / 1e6
     values: dict[str, str | float] = {
         "scheme": scheme,
         "generation": _first_of(plan.generation, base.generation),
         "hosts": max(plan.hosts, default=cluster.host_count),
         "osds_per_host": max(plan.osds_per_host, default=cluster.osds_per_host),
-        "racks": cluster.racks or "",
-        "sites": cluster.sites or "",
-        "site_rtt_ms": site_rtt_ms,
         "stretch": YES if cluster.stretch else NO,
         "drive": _first_of(plan.drive, cluster.drive),
-        "drive_tb": drive_tb,
         "public_gbit_per_s": cluster.public_gbit_per_s,
         "private_gbit_per_s": cluster.private_gbit_per_s,
         "cores_per_host": cluster.cores_per_host,
@@ -337,11 +326,33 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
         "stored_tb": stored_bytes / 1e12,
         "growth_tb_per_day": growth_bytes / 1e12,
         "afr_percent": 100 * (durability.afr or AFR),
-        "repair_mb_per_s": repair_mb_per_s,
         "failure": "host",
         "added_hosts": 1,
     }
-    return {key: _field_text(value) for key, value in values.items()}
+    texts = {key: _field_text(value) for key, value in values.items()}
+    return texts | _optional(cluster, durability)
+
+
+def _optional(cluster: ClusterSpec, durability: DurabilitySpec) -> dict[str, str]:
+    """Return the texts of fields that may be empty, which means what the scenario states otherwise."""
+    values: dict[str, float | None] = {
+        # Empty: no racks, and no sites.
+        "racks": cluster.racks,
+        "sites": cluster.sites,
+        # Empty: the capacity of the drive.
+        "drive_tb": cluster.drive_bytes and float(f"{cluster.drive_bytes / 1e12:.4g}"),
+        # Empty: the times of the scenario, which may be a matrix.
+        "site_rtt_ms": cluster.site_rtt_ms
+        if isinstance(cluster.site_rtt_ms, int | float)
+        else None,
+        # Empty: the simulated rate.
+        "repair_mb_per_s": durability.repair_bytes_per_s
+        and durability.repair_bytes_per_s / 1e6,
+    }
+    return {
+        key: "" if value is None else _field_text(value)
+        for key, value in values.items()
+    }
 
 
 def rate_of(base: Scenario) -> float | None:

@@ -302,22 +302,12 @@ def time_by_phase(
     }
     if not times_ns:
         return None
-    totals_ns = {key: sum(phases.values()) for key, phases in times_ns.items()}
-    across = Scale(0, max(totals_ns.values()), 0, WIDTH)
+    longest_ns = max(sum(phases.values()) for phases in times_ns.values())
+    across = Scale(0, longest_ns, 0, WIDTH)
     parts = []
     y = 12.0
     for (op, side), phases in times_ns.items():
-        total_text = duration_text(totals_ns[op, side] / 1e9)
-        label = f"{names[side]}, {op}"
-        parts.append(text(0, y, label))
-        parts.append(text(WIDTH, y, total_text, "end"))
-        x = 0.0
-        for phase, meaning in _PHASES.items():
-            width = across(phases[phase])
-            title = f"{label}: {meaning} {duration_text(phases[phase] / 1e9)}"
-            if width:
-                parts.append(bar(x, y + 4, width, f"phase-{phase}", title))
-            x += width
+        parts += _phase_bars(f"{names[side]}, {op}", phases, across, y)
         y += 30
     shown = [
         phase for phase in _PHASES if any(phases[phase] for phases in times_ns.values())
@@ -350,6 +340,22 @@ def time_by_phase(
         source="One request alone on the cluster, whose size does not matter to it, along its critical path. "
         "`stripesim explain` lists every step and the parameters behind it.",
     )
+
+
+def _phase_bars(
+    label: str, phases: Mapping[str, int], across: Scale, y: float
+) -> list[Markup]:
+    """Draw the phases of one request after each other, below its name and total time."""
+    total_text = duration_text(sum(phases.values()) / 1e9)
+    parts = [text(0, y, label), text(WIDTH, y, total_text, "end")]
+    x = 0.0
+    for phase, meaning in _PHASES.items():
+        width = across(phases[phase])
+        title = f"{label}: {meaning} {duration_text(phases[phase] / 1e9)}"
+        if width:
+            parts.append(bar(x, y + 4, width, f"phase-{phase}", title))
+        x += width
+    return parts
 
 
 def _largest_phases(times_ns: Mapping[str, Mapping[str, int]]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import log
@@ -69,6 +70,8 @@ _UNKNOWN_STATES: Final = (
     (r"degraded|fail(?:ed|ure)", "how many hosts are down is not stated"),
 )
 #: Words between the numbers of clients and of each client's requests, such as ``8 clients, QD 16``.
+# Two sizes of which the first is the smallest and the last the largest, such as ``4 KiB to 1 MiB``.
+_RANGE: Final = re.compile(r"\d\s*\w*\s*(?:-|–|to)\s*\d")
 _PRODUCT: Final = re.compile(
     r"\d[\w ]*[x×*]\s*\d|\b(?:each|per|QD|iodepth|queue depth)\b|\d\s*\w+/\w",
     re.IGNORECASE,
@@ -208,29 +211,28 @@ class ObjectRow(PublishedRow):
         if not found:
             raise NotComputedError(f"the size {self.block!r} states no number")
         listed = [(number, unit) for number, unit in found if unit]
-        if len(listed) > 1 and not re.search(r"\d\s*\w*\s*(?:-|–|to)\s*\d", self.block):
+        if len(listed) > 1 and not _RANGE.search(self.block):
             sizes = [_size_bytes(number, unit) for number, unit in listed]
             if not all(sizes):
                 raise NotComputedError(f"the sizes {self.block!r} have one of 0")
-            return tuple((size, 1.0 / len(sizes)) for size in sizes)
-        ends = [_size_bytes(number, unit) for number, unit in found]
+        else:
+            ends = [_size_bytes(number, unit) for number, unit in found]
+            sizes = self._sizes_between(ends)
+        return tuple((size, 1.0 / len(sizes)) for size in sizes)
+
+    def _sizes_between(self, ends: Sequence[int]) -> list[int]:
+        """Return the sizes of a range, or its only size [B]."""
         first, last = ends[0], ends[-1]
-        fixed = _SIZES_OF_SOURCES.get(self.source.rpartition("/")[2])
-        if fixed and len(ends) > 1:
-            return tuple((first * factor, 1.0 / len(fixed)) for factor in fixed)
+        stated = _SIZES_OF_SOURCES.get(self.source.rpartition("/")[2])
+        if stated and len(ends) > 1:
+            return [first * factor for factor in stated]
         if not first or last < first:
             raise NotComputedError(f"the size {self.block!r} is none, and no range")
+        doublings = (last // first).bit_length() - 1
         if len(ends) > 1 and "warp" in f"{self.hardware} {self.threads}":
-            doublings = [
-                first << number for number in range((last // first).bit_length() - 1)
-            ] or [first]
-            return tuple(
-                (round(size / log(2)), 1.0 / len(doublings)) for size in doublings
-            )
-        sizes = [first]
-        while len(ends) > 1 and sizes[-1] * 2 <= last:
-            sizes.append(sizes[-1] * 2)
-        return tuple((size, 1.0 / len(sizes)) for size in sizes)
+            starts = [first << number for number in range(max(doublings, 1))]
+            return [round(start / log(2)) for start in starts]
+        return [first << number for number in range(doublings + 1)]
 
 
 def _size_bytes(number: str, unit: str) -> int:

@@ -245,7 +245,6 @@ def _initial_groups(
     pool: Pool, plan: FaultPlan, cluster_map: ClusterMap
 ) -> list[Group]:
     up_sets = cluster_map.up_sets
-    is_data = [number < pool.cluster.groups for number in range(len(up_sets))]
     # The primary trims the log, by the PGs of its OSD: here those that the OSD begins with.
     groups_of_osd = Counter(
         osd for up_set in up_sets for osd in up_set if osd != NO_OSD
@@ -269,24 +268,28 @@ def _initial_groups(
         writes_count = _UNKNOWN_WRITES_COUNT
     # A sample of objects represents those that clients store, too.
     recovered_one_in = plan.recovered_one_in if plan.group_objects_count is None else 0
-    # A deleted object was written once, and deleted.
-    deletion_entries = 2 * plan.log_deletions_count
-    return [
-        Group(
+
+    def group(number: int, *, is_data: bool) -> Group:
+        deletions_count = plan.log_deletions_count if is_data else 0
+        return Group(
             number,
-            pool.scheme if is_data[number] else index_scheme,
-            up_set,
+            pool.scheme if is_data else index_scheme,
+            up_sets[number],
             items[number],
-            pool.leaders if is_data[number] else None,
-            plan.log_deletions_count if is_data[number] else 0,
-            entries=len(items[number]) * writes_count
-            + deletion_entries * is_data[number],
+            pool.leaders if is_data else None,
+            deletions_count,
+            # A deleted object was written once, and deleted.
+            entries=len(items[number]) * writes_count + 2 * deletions_count,
             log_lengths=log_lengths[number],
             async_recovery_min=plan.model.async_recovery_min_count,
             first_osd=cluster_map.first_osds[number],
-            recovered_one_in=recovered_one_in if is_data[number] else 1,
+            recovered_one_in=recovered_one_in if is_data else 1,
         )
-        for number, up_set in enumerate(up_sets)
+
+    data_groups_count = pool.cluster.groups
+    return [
+        group(number, is_data=number < data_groups_count)
+        for number in range(len(up_sets))
     ]
 
 
