@@ -79,6 +79,17 @@ def problems(*sets, text=BASE):
             "cluster.cores_per_host",
             "at most",
         ),
+        (
+            ['changes=[{kind="add", hosts=60000}, {kind="add", hosts=1}]'],
+            "changes",
+            "at most 100,000 OSDs in all",
+        ),
+        (
+            # Two changes with 60,000 OSDs each
+            ['changes=[{kind="add", hosts=30000, osds_per_host=2}, {kind="add", hosts=30000, osds_per_host=2}]'],
+            "changes",
+            "60,000 OSDs beside 60,",
+        ),
     ],
 )
 def test_endless_or_oversized_runs_are_refused_with_the_key(sets, key, words):
@@ -276,6 +287,11 @@ HUNGRY = [
         ["workload.image_bytes=20TiB", "cluster.object_bytes=4k", "repair.lost_osds=0"],
         "workload.image_bytes",
         2e12,
+    ),
+    (
+        ["workload.kind=s3", "cluster.gateways.count=1000000"],
+        "cluster.gateways.count",
+        6e9,
     ),
 ]
 
