@@ -205,6 +205,11 @@ def _of_buckets(scenario: ScenarioKeys, load: WorkloadSpec) -> Iterator[KeyProbl
         got = f"{shards:,} index shards with workload.index_shards {load.index_shards}"
         wanted = f"at most {INDEX_SHARDS_MAX:,}"
         yield problem("workload.buckets", got, wanted, "workload.index_shards")
+    stated = load.model_fields_set
+    if "block_sizes_bytes" in stated and "object_sizes_bytes" not in stated:
+        wanted = "workload.object_sizes_bytes: the sizes of objects"
+        sizes = ", ".join(map(format_size, load.block_sizes_bytes))
+        yield problem("workload.block_sizes_bytes", sizes, wanted, "workload.kind")
     if load.read_fraction is not None:
         wanted = "op_shares: the shares of put and get"
         yield problem("workload.read_fraction", load.read_fraction, wanted)
