@@ -532,7 +532,9 @@ def _placement_assumptions(system: System) -> list[str]:
         lines = [f"One pool of {drives}."]
     unused = system.drives - system.pools * system.code.width
     if unused:
-        lines.append(f"{unused} of {system.drives} drives fill no pool, and hold nothing.")
+        lines.append(
+            f"{unused} of {system.drives} drives fill no pool, and hold nothing."
+        )
     return lines
 
 
@@ -687,7 +689,9 @@ def _nines(probability: float) -> float | None:
 def _chain_text(system: System) -> str:
     """Describe the losses that a chain counts."""
     if system.sector_errors and system.code.tolerated:
-        return f"{_overlap_text(system)}, or the last rebuild finds a latent sector error"
+        return (
+            f"{_overlap_text(system)}, or the last rebuild finds a latent sector error"
+        )
     return _overlap_text(system)
 
 

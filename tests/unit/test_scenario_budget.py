@@ -20,6 +20,9 @@ requests = 100
 """
 
 
+ADD_60K = '{kind="add", hosts=30000, osds_per_host=2}'
+
+
 def problems(*sets, text=BASE):
     start_s = time.perf_counter()
     with pytest.raises(ScenarioError) as caught:
@@ -86,7 +89,7 @@ def problems(*sets, text=BASE):
         ),
         (
             # Two changes with 60,000 OSDs each
-            ['changes=[{kind="add", hosts=30000, osds_per_host=2}, {kind="add", hosts=30000, osds_per_host=2}]'],
+            [f"changes=[{ADD_60K}, {ADD_60K}]"],
             "changes",
             "60,000 OSDs beside 60,",
         ),

@@ -53,9 +53,9 @@ STORED_MAX: Final = 20_000
 USES_MAX: Final = 75_000_000
 # Writes to each object after which nearly all objects are written: all but 1 in e⁴ of random ones.
 _WRITES_OF_ALL: Final = 4.0
-# Lengths of the run that measures the rate of clients [s], tried until the audit accepts one, and the requests
-# of one that no longer run would help [count].
+# Lengths of the run that measures the rate of clients [s], tried until the audit accepts one.
 _PILOTS_S: Final = (0.25, 1.0, 4.0, 16.0)
+# Requests of such a run after which a longer one would not help [count].
 _PILOT_REQUESTS: Final = 8_000
 # Longest time that recovery gets [s].
 _RECOVERY_S: Final = 160.0
