@@ -198,7 +198,7 @@ def _sentences(document: Mapping[str, Any], what: str) -> list[str]:
         f"{what} sha256 {hashes['again']} (again, stripesim {versions['again']})",
     ]
     if document["equal"]:
-        return [f"reproduced: all {document[what]} {what} are equal", *lines]
+        return [f"reproduced: the {what} are equal ({document[what]:,})", *lines]
     return [f"not reproduced: the {what} differ", *lines, *document["differing"]]
 
 

@@ -34,6 +34,7 @@ from stripesim.scenarios.schema.geometry import (
     domains_of_osds,
     failure_domain,
     shards_per_domain,
+    unequal_levels,
 )
 from stripesim.scenarios.schema.keys import ClusterSpec
 from stripesim.scenarios.schema.scenario import Scenario
@@ -196,6 +197,9 @@ def grown_map_of(scenario: Scenario) -> GrownMap:
     if cluster.crush_map is not None:
         crush = _map_of_file(str(scenario.resolve(cluster.crush_map)))
     else:
+        # A plan that varies hosts or sites may describe a cluster that none of its candidates is.
+        for level, wanted in unequal_levels(cluster).items():
+            raise scenario.problem(f"cluster.{level}", getattr(cluster, level), wanted)
         crush = _map_of(cluster, _group_weights(scenario))
     return grown_map(crush, scenario.changes)
 

@@ -15,6 +15,7 @@ from stripesim.models.problems import ParameterSetError
 from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.geometry import (
     NumberedScheme,
+    added_osds,
     loads_with_keys,
     max_width,
     simulated_objects,
@@ -138,6 +139,15 @@ def _cluster(
         if isinstance(cluster.hosts, int):
             got = f"{cluster.hosts} hosts × {each} OSDs = {got}"
         yield problem(key, got, f"at most {osds_max:,} OSDs", other)
+    for index, added in added_osds(scenario).items():
+        before = osds
+        osds += added
+        if osds > osds_max:
+            hosts = scenario.changes[index].hosts
+            got = f"{hosts} hosts with {added:,} OSDs beside {before:,}"
+            wanted = f"at most {osds_max:,} OSDs in all"
+            yield problem(f"changes.{index}.hosts", got, wanted, "cluster.hosts")
+            break
     if cluster.pg_num * width > shards_max:
         got = f"{cluster.pg_num:,} placement groups of {width} shards"
         wanted = f"at most {shards_max // width:,} placement groups"

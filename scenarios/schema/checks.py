@@ -18,6 +18,7 @@ from stripesim.scenarios.schema.geometry import (
     failure_domain,
     loads_with_keys,
     shards_per_domain,
+    unequal_levels,
 )
 from stripesim.scenarios.schema.keys import (
     FULL_RATIO,
@@ -204,6 +205,11 @@ def _of_buckets(scenario: ScenarioKeys, load: WorkloadSpec) -> Iterator[KeyProbl
         got = f"{shards:,} index shards with workload.index_shards {load.index_shards}"
         wanted = f"at most {INDEX_SHARDS_MAX:,}"
         yield problem("workload.buckets", got, wanted, "workload.index_shards")
+    stated = load.model_fields_set
+    if "block_sizes_bytes" in stated and "object_sizes_bytes" not in stated:
+        wanted = "workload.object_sizes_bytes: the sizes of objects"
+        sizes = ", ".join(map(format_size, load.block_sizes_bytes))
+        yield problem("workload.block_sizes_bytes", sizes, wanted, "workload.kind")
     if load.read_fraction is not None:
         wanted = "op_shares: the shares of put and get"
         yield problem("workload.read_fraction", load.read_fraction, wanted)
@@ -609,14 +615,12 @@ def _layout(
     if _domains_are_checked_elsewhere(scenario):
         return
     cluster = scenario.cluster
-    if cluster.racks is not None and cluster.rack_names is None:
-        wanted = f"a divisor of cluster.hosts ({cluster.host_count}), for racks of equal size"
-        yield problem(
-            "cluster.racks", cluster.racks, wanted, "cluster.hosts", "cluster.crush_map"
-        )
-    if cluster.sites is not None and cluster.site_names is None:
-        wanted = f"a divisor of cluster.hosts ({cluster.host_count}), for sites of equal size"
-        yield problem("cluster.sites", cluster.sites, wanted, "cluster.hosts")
+    uneven = unequal_levels(cluster)
+    for level, wanted in uneven.items():
+        key = f"cluster.{level}"
+        got = getattr(cluster, level)
+        yield problem(key, got, wanted, "cluster.hosts", "cluster.crush_map")
+    if "sites" in uneven:
         return
     counts = {domain: domain_count(scenario, domain) for domain in _DOMAINS}
     uncounted = set()

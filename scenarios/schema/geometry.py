@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from stripesim.scenarios.schema.keys import ScenarioKeys, WorkloadSpec
+from stripesim.scenarios.schema.keys import ClusterSpec, ScenarioKeys, WorkloadSpec
 
 if TYPE_CHECKING:
     from stripesim.models.coding import RedundancyScheme
@@ -87,6 +87,16 @@ def domains_of_osds(scenario: ScenarioKeys, domain: str) -> list[int | str]:
     ]
 
 
+def unequal_levels(cluster: ClusterSpec) -> dict[str, str]:
+    """Map the key of racks or sites that cannot have equally many hosts to the value wanted."""
+    names = {"racks": cluster.rack_names, "sites": cluster.site_names}
+    return {
+        level: f"a divisor of cluster.hosts ({cluster.host_count}), for {level} of equal size"
+        for level, of_hosts in names.items()
+        if getattr(cluster, level) is not None and of_hosts is None
+    }
+
+
 def domain_count(scenario: ScenarioKeys, domain: str) -> int:
     """Return the number of OSDs, hosts, racks or sites."""
     cluster = scenario.cluster
@@ -95,6 +105,16 @@ def domain_count(scenario: ScenarioKeys, domain: str) -> int:
     if domain == "rack":
         return len(set(cluster.rack_names or ())) or cluster.racks or 0
     return cluster.osd_count if domain == "osd" else cluster.host_count
+
+
+def added_osds(scenario: ScenarioKeys) -> dict[int, int]:
+    """Map the number of each change that adds hosts to its OSDs, by the keys of a cluster without a map."""
+    each = scenario.cluster.host_groups[-1].osds or 1
+    return {
+        index: change.hosts * (change.osds_per_host or each)
+        for index, change in enumerate(scenario.changes)
+        if isinstance(change.hosts, int)
+    }
 
 
 class DomainLoss(NamedTuple):

@@ -15,6 +15,7 @@ from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.geometry import (
     OTHER_OBJECTS_MAX,
     NumberedScheme,
+    added_osds,
     loads_with_keys,
     max_width,
     stored_objects_beyond,
@@ -39,6 +40,7 @@ _PLANNED_REQUESTS: Final = 4096
 _STRIPE_BYTES: Final = 115
 _HOST_BYTES: Final = 2600
 _OSD_BYTES: Final = 1200
+_GATEWAY_BYTES: Final = 6000
 _OSD_UNDER_FAULTS_BYTES: Final = 6600
 _OP_SHARD_BYTES: Final = 125
 _OP_SHARD_UNDER_FAULTS_BYTES: Final = 260
@@ -219,11 +221,16 @@ def _cluster_parts(
     shard_bytes = _PG_SHARD_UNDER_FAULTS_BYTES if recovers else _PG_SHARD_BYTES
     width = max_width(schemes)
     hosts = cluster.host_count
-    osds = cluster.osd_count
+    osds = cluster.osd_count + sum(added_osds(scenario).values())
     op_shards = cluster.op_shards or _OP_SHARDS
     yield MemoryPart(
         "cluster.hosts", hosts * _HOST_BYTES + osds * osd_bytes, hosts, count_text
     )
+    if scenario.workload.is_s3:
+        gateways = cluster.gateway_count
+        yield MemoryPart(
+            "cluster.gateways.count", gateways * _GATEWAY_BYTES, gateways, count_text
+        )
     yield MemoryPart(
         "cluster.op_shards", osds * op_shards * op_shard_bytes, op_shards, count_text
     )

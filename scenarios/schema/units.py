@@ -153,6 +153,21 @@ def number_text(
     return text if padded or "." not in text else text.rstrip("0").rstrip(".")
 
 
+#: Smallest half of an interval to write, as a part of its value: half of the last of three digits.
+_WRITTEN_HALF: Final = 0.0005
+
+
+def interval_half_text(half: float, value: float | None, factor: float = 1.0) -> str:
+    """Write ``± `` and half of an interval, or nothing if the digits of the value do not show it.
+
+    >>> interval_half_text(0.0079, 2.43), interval_half_text(0.0000014, 3.59)
+    ('± 0.0079', '')
+    """
+    if value is None or half < _WRITTEN_HALF * abs(value):
+        return ""
+    return f"± {number_text(half, factor, digits=2)}"
+
+
 def rate_text(value: float | None) -> str:
     """Write a rate, in millions if it is that large.
 

@@ -524,13 +524,16 @@ def _placement_assumptions(system: System) -> list[str]:
             f"Stripes are on any drives, and {stripes}. Survivors share each rebuild, stripes nearest to "
             f"loss first{progress}"
         ]
-    lines = [
-        f"{system.pools} pools of {system.code.width} drives lose data independently."
-    ]
+    drives = f"{system.code.width} drives"
+    if system.code.width == 1:
+        drives = "one drive"
+    lines = [f"{system.pools} pools of {drives} lose data independently."]
+    if system.pools == 1:
+        lines = [f"One pool of {drives}."]
     unused = system.drives - system.pools * system.code.width
     if unused:
         lines.append(
-            f"{unused} of {system.drives} drives do not fill a pool and stay empty."
+            f"{unused} of {system.drives} drives fill no pool, and hold nothing."
         )
     return lines
 
@@ -574,7 +577,7 @@ def _markov(system: System) -> dict[str, Any]:
     row |= {
         "exact": exact,
         "mttdl_hours": None if isinf(mttdl_s) else mttdl_s / 3600,
-        "dominant_path": f"all losses: {_overlap_text(system)}",
+        "dominant_path": f"all losses: {_chain_text(system)}",
     }
     if not exact:
         # The error of an approximation is not statistical.
@@ -681,6 +684,15 @@ def _nines(probability: float) -> float | None:
     if probability <= 0:
         return None
     return abs(-log10(probability))
+
+
+def _chain_text(system: System) -> str:
+    """Describe the losses that a chain counts."""
+    if system.sector_errors and system.code.tolerated:
+        return (
+            f"{_overlap_text(system)}, or the last rebuild finds a latent sector error"
+        )
+    return _overlap_text(system)
 
 
 def _overlap_text(system: System) -> str:

@@ -77,8 +77,20 @@ def compiled():
             "workload.queue_depth=50000",
             "workload.image=pristine",
         ],
+        [
+            "workload.kind=s3",
+            "workload.ops=put",
+            "workload.object_sizes_bytes=4k",
+            "cluster.gateways.count=20000",
+        ],
     ],
-    ids=["queues of operations", "placement groups", "stripes in flight", "requests"],
+    ids=[
+        "queues of operations",
+        "placement groups",
+        "stripes in flight",
+        "requests",
+        "gateways",
+    ],
 )
 def test_the_estimate_is_within_a_factor_of_two(compiled, sets):
     scenario = parse_scenario(BASE, sets=sets)

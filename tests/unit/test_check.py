@@ -151,6 +151,20 @@ def test_the_load_of_a_file_replaces_the_scenarios(files):
     assert measurement.values == {"iops": 100, "latency_mean_ns": 160e6}
 
 
+@pytest.mark.parametrize(
+    ("text", "got"),
+    [
+        ("", "got no value"),
+        ("scheme,iops\n", "got no value"),
+        ("scheme,metric,value,unit\nrep:3,p95,3,ms\n", "got latency_p95_ns"),
+    ],
+)
+def test_a_table_without_a_value_that_decides_is_refused(files, text, got):
+    with pytest.raises(MeasuredError) as error:
+        read_measurement(*files("m.csv", text))
+    assert states(str(error.value), f"m.csv: {got} ... iops")
+
+
 def test_a_table_is_of_one_row_of_the_scenario(files):
     measurement = read_measurement(
         *files("m.csv", "scheme,iops\nrep:3,900\nrep:3,1100\n")

@@ -80,6 +80,16 @@ def test_the_document_has_the_promised_columns(tmp_path, command):
     assert {"results.csv", "durability.json", "nines.svg", "provenance.json"} <= written
 
 
+def test_a_chain_with_latent_errors_names_them(tmp_path, command):
+    # With half an error a year and weekly scrubs, splitting sees nearly all losses by one of these errors.
+    path = tmp_path / "c.toml"
+    path.write_text(CLUSTERED + "sector_error_rate = 0.5\nscrub_interval_s = 604800\n")
+    status, out, _ = command("durability", path, "--json", "-", "--walks", 200)
+    assert status == 0
+    for row in json.loads(out)["rows"]:
+        assert "latent sector error" in row["dominant_path"]
+
+
 def test_crush_answers_by_every_method():
     found = answer(parse_scenario(CRUSH), "all", walks=50)
     assert [row["method"] for row in found["rows"]] == [

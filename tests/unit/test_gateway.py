@@ -12,6 +12,7 @@ from stripesim.models.coding import parse_scheme
 from stripesim.models.hdd import HddModel
 from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.explain.request import explain
+from stripesim.scenarios.answers.explain.text import heading
 from stripesim.scenarios.answers.load.curve_builder import CurveSettings
 from stripesim.scenarios.answers.load.curves import curve_builders
 from stripesim.scenarios.answers.load.rate_runs import RateMeasurement
@@ -348,6 +349,25 @@ def test_the_reply_to_a_put_does_not_wait_for_the_index_to_complete() -> None:
     assert sum(one.latency_by_category_ns().values()) == one.latency_ns
 
 
+def test_titles_of_requests_name_what_they_have() -> None:
+    titles = {
+        (op, size): heading(explain(op, "rep:3", size, with_parameters=False)[0])
+        for op, size in (
+            ("list", 4096),
+            ("head", 4096),
+            ("put", 4096),
+            ("put", 8 * MIB),
+            ("put", 12 * MIB),
+        )
+    }
+    # A list has no size. A head of 4 MiB leaves one or two tails.
+    assert titles["list", 4096] == "3-replication: list, reef"
+    assert titles["head", 4096] == "3-replication: 4 KiB head, reef"
+    assert titles["put", 4096] == "3-replication: 4 KiB put, reef"
+    assert titles["put", 8 * MIB].endswith("8 MiB put, reef (head and a tail object)")
+    assert titles["put", 12 * MIB].endswith("(head and 2 tail objects)")
+
+
 def test_a_get_reads_tails_ahead_within_the_window() -> None:
     (one,) = explain("get", "rep:3", 24 * MIB, with_parameters=False)
     starts_ns = {
@@ -469,6 +489,10 @@ def test_capacity_follows_from_the_sizes_of_objects() -> None:
         ),
         ("op_shares = [1]", "workload.op_shares: got 1 ... 2"),
         ("size_shares = [1, 2]", "workload.size_shares: got 2 ... 1"),
+        (
+            'block_sizes_bytes = ["4k"]',
+            "workload.block_sizes_bytes: got 4KiB ... object_sizes_bytes",
+        ),
         (
             "buckets = 100000\nindex_shards = 2",
             "workload.buckets: got 200,000 ... 100,000",

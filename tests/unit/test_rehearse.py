@@ -417,6 +417,29 @@ def test_a_copy_with_one_object_in_flight_is_slower():
     assert 0.2 < fast["duration_s"] / slow["duration_s"] < 0.6
 
 
+@pytest.mark.parametrize(
+    "load",
+    [
+        'ops = ["read"]\nqueue_depth = 1\nclients = 8',
+        'ops = ["read"]\nkind = "open"\nrate_per_s = 100',
+        "read_fraction = 0.5\nqueue_depth = 1",
+        "read_fraction = 0.5\nvms = 8\nvm_iops_limit = 10",
+    ],
+    ids=["clients", "open", "mixed", "vms"],
+)
+def test_one_client_copies_beside_any_load(load):
+    changes = '[[changes]]\nkind = "scheme"\nscheme = "rep:3"\n'
+    text = TEXT.replace('ops = ["read"]\n', load + "\n")
+    text = text.replace("requests = 1\nqueue_depth = 1\n", "")
+    text = text.replace("pg_num = 32", "pg_num = 32\npublic_gbit_per_s = 10.0")
+    (change,) = rehearse(scenario(changes, text))["changes"]
+    # Its interface receives 10 Gbit/s, 1.25 GB/s. Eight clients would read several times as much.
+    assert 0.3e9 < change["copy_read_bytes_per_s"] < 1.25e9
+    (profile,) = change["profiles"]
+    assert profile["before"]["iops"] > 0
+    assert profile["iops"] > 0
+
+
 def test_durations_and_the_p99_have_intervals():
     (change,) = rehearse(scenario(text=LOADED))["changes"]
     (profile,) = change["profiles"]

@@ -49,7 +49,7 @@ def test_a_sweep_is_reproduced_with_its_points(
     command("sweep", scenario, "--over", over, *zipped, "--jobs", 1, "--out", out)
     status, printed, _ = command("cite", out, "--verify")
     assert status == 0
-    assert "all 4 rows are equal" in printed
+    assert "the rows are equal (4)" in printed
 
 
 def test_a_run_with_a_code_of_ones_own_is_reproduced_where_its_file_is(
@@ -85,7 +85,7 @@ class Cauchy:
     repeated = asked("cite", "out", "--verify")
     elsewhere = asked("cite", ".", "--verify", folder=tmp_path / "out")
 
-    assert "all 1 rows are equal" in repeated.stdout
+    assert "the rows are equal (1)" in repeated.stdout
     assert elsewhere.returncode == 2
     assert "codes: got cauchy.py, wanted a file where it was" in elsewhere.stderr
 

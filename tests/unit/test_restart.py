@@ -65,6 +65,24 @@ def test_a_short_restart_recovers_as_the_whole_one(short, monkeypatch):
     assert part["duration_s"] == pytest.approx(in_whole["duration_s"], rel=0.15)
 
 
+def test_few_large_requests_are_measured_for_longer():
+    # A quarter of a second has some four requests, of which the ends of the window cut several.
+    load = 'kind = "open"\nrate_per_s = 16\n'
+    text = TEXT.replace("queue_depth = 1\nduration_s = 1\n", load)
+    text = text.replace('"4k"', '"32MiB"')
+    change = change_of(rehearse(parse_scenario(text + RESTART)))
+    (profile,) = change["profiles"]
+    assert profile["before"]["iops"] == pytest.approx(16, rel=0.7)
+
+
+def test_clients_are_measured_though_requests_end_their_load():
+    text = TEXT.replace("duration_s = 1\n", "requests = 1000\n")
+    document = rehearse(parse_scenario(text + RESTART))
+    (profile,) = change_of(document)["profiles"]
+    assert profile["before"]["iops"] > 0
+    assert not any("not measured" in warning for warning in document["warnings"])
+
+
 def test_hosts_restart_one_after_another(short):
     change = change_of(short)
     assert [row["host"] for row in change["hosts"]] == [0, 1, 2, 3]

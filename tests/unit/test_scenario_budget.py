@@ -20,6 +20,9 @@ requests = 100
 """
 
 
+ADD_60K = '{kind="add", hosts=30000, osds_per_host=2}'
+
+
 def problems(*sets, text=BASE):
     start_s = time.perf_counter()
     with pytest.raises(ScenarioError) as caught:
@@ -78,6 +81,17 @@ def problems(*sets, text=BASE):
             ["cluster.cores_per_host=9223372036854775807"],
             "cluster.cores_per_host",
             "at most",
+        ),
+        (
+            ['changes=[{kind="add", hosts=60000}, {kind="add", hosts=1}]'],
+            "changes",
+            "at most 100,000 OSDs in all",
+        ),
+        (
+            # Two changes with 60,000 OSDs each
+            [f"changes=[{ADD_60K}, {ADD_60K}]"],
+            "changes",
+            "60,000 OSDs beside 60,",
         ),
     ],
 )
@@ -276,6 +290,11 @@ HUNGRY = [
         ["workload.image_bytes=20TiB", "cluster.object_bytes=4k", "repair.lost_osds=0"],
         "workload.image_bytes",
         2e12,
+    ),
+    (
+        ["workload.kind=s3", "cluster.gateways.count=1000000"],
+        "cluster.gateways.count",
+        6e9,
     ),
 ]
 

@@ -8,6 +8,7 @@ from stripesim.scenarios.answers.plan.candidates import (
     judge_closed_forms,
 )
 from stripesim.scenarios.answers.plan.plan import make_plan
+from stripesim.scenarios.cells.placement import crush_of
 from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.durability.system import YEAR_S
 from support.messages import states
@@ -123,3 +124,11 @@ def test_a_requirement_on_sites_needs_sites():
         states(fault, "plan.site_loss: got serves ... cluster.site_rtt_ms")
         for fault in caught.value.faults
     )
+
+
+def test_a_run_of_a_plan_with_unequal_sites_names_the_sites():
+    # The plan varies sites, so the rules leave [cluster] to its candidates. A run takes [cluster] itself.
+    scenario = parse_scenario(TEXT, sets=["cluster.sites=5", "schemes=rep:3"])
+    with pytest.raises(ScenarioError) as caught:
+        crush_of(scenario)
+    assert states(str(caught.value), "cluster.sites: got 5 ... cluster.hosts (12)")

@@ -240,7 +240,7 @@ def read_measurement(
     return Measurement(
         scenario=loaded.of_cell(cell),
         cell=cell,
-        values=_single_values(table),
+        values=_with_compared(measured, _single_values(table)),
         from_file=False,
     )
 
@@ -251,8 +251,9 @@ def _read(measured: Path) -> tuple[FioLoad | None, Sequence[MeasuredValue]]:
         text = measured.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         wanted = "fio's JSON, the output of rados bench, or a .csv table"
+        got = getattr(error, "strerror", None) or str(error)
         raise MeasuredError(
-            Problem(place=str(measured), got=str(error), wanted=wanted)
+            Problem(place=str(measured), got=got, wanted=wanted)
         ) from None
     if is_rados_bench(text):
         return read_rados_bench(measured, text), ()
@@ -291,7 +292,9 @@ def _of_load(
     return Measurement(
         scenario=subject,
         cell=cell,
-        values={value.quantity: value.value for value in values},
+        values=_with_compared(
+            measured, {value.quantity: value.value for value in values}
+        ),
         from_file=True,
     )
 
@@ -327,6 +330,15 @@ def _single_values(values: Sequence[MeasuredValue]) -> dict[str, float]:
     for value in values:
         by_quantity.setdefault(value.quantity, []).append(value.value)
     return {key: sum(numbers) / len(numbers) for key, numbers in by_quantity.items()}
+
+
+def _with_compared(path: Path, values: dict[str, float]) -> dict[str, float]:
+    """Return the values if one of them can decide, and refuse the file otherwise."""
+    if any(quantity in values for quantity in _COMPARED):
+        return values
+    got = " and ".join(values) or "no value"
+    wanted = f"one of {', '.join(_COMPARED)}"
+    raise MeasuredError(Problem(place=str(path), got=got, wanted=wanted))
 
 
 # --- what could explain it --------------------------------------------------------------------------------

@@ -11,9 +11,8 @@ from stripesim.scenarios.answers.explain.text import (
     byte_words,
     drawing,
     heading,
-    latency_words,
+    latency_and_shard_words,
     reply_word,
-    shard_words,
     table_rows,
 )
 from stripesim.scenarios.answers.explain.timeline import Timeline
@@ -71,7 +70,7 @@ def _parts(
     end_ns = max(timeline.end_ns for timeline in timelines)
     for timeline in timelines:
         yield TerminalPart(partial(_drawn, timeline, end_ns))
-        yield f"{latency_words(timeline)}; {shard_words(timeline)}"
+        yield latency_and_shard_words(timeline)
         yield from timeline.kernel_notes
         yield ""
     legend = "   ".join(f"{shown.glyph} {shown.words}" for shown in CATEGORIES.values())

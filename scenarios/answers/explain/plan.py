@@ -182,7 +182,10 @@ class PlacedS3Request:
             self.question.size_bytes
         )
         count = len(layout.tail_bytes)
-        return {"method": f"head and {count} tail objects" if count else "head"}
+        if self.question.op in ("head", "list") or not count:
+            return {"method": ""}
+        tails = "a tail object" if count == 1 else f"{count} tail objects"
+        return {"method": f"head and {tails}"}
 
 
 def place_s3_request(

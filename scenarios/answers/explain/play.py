@@ -98,7 +98,7 @@ def _request(timeline: Timeline, axis: TimeAxis) -> dict[str, Any]:
             hosts.append({"lane": lane, "name": name, "rows": rows})
     return {
         "title": text.heading(timeline),
-        "words": f"{text.latency_words(timeline)}; {text.shard_words(timeline)}",
+        "words": text.latency_and_shard_words(timeline),
         "reply_us": timeline.latency_ns / 1e3,
         "reply_percent": _percent(axis, timeline.latency_ns),
         "reply": time_words(timeline.latency_ns),

@@ -80,6 +80,9 @@ def heading(timeline: Timeline) -> str:
         lost = " and ".join(map(str, timeline.missing))
         return f"{scheme}: repair of shard {lost} of one {size} object, {release}"
     request = f"{size} {timeline.op}"
+    if timeline.op == "list":
+        # A list has keys of the bucket index, whatever the size of the objects.
+        request = timeline.op
     if timeline.offset_bytes:
         request += f" at {size_text(timeline.offset_bytes)}"
     text = f"{scheme}: {request}, {release}"
@@ -109,6 +112,12 @@ def shard_words(timeline: Timeline) -> str:
 def reply_word(timeline: Timeline) -> str:
     """Return the label of the moment at which a request completes."""
     return "repaired at" if timeline.op == "repair" else "reply at"
+
+
+def latency_and_shard_words(timeline: Timeline) -> str:
+    """Write the latency with its split, and count the shards if the request has any."""
+    shards = shard_words(timeline)
+    return latency_words(timeline) + (f"; {shards}" if shards else "")
 
 
 def latency_words(timeline: Timeline) -> str:

@@ -21,6 +21,7 @@ from stripesim.scenarios.cells.notes import (
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import (
     duration_text,
+    interval_half_text,
     number_text,
     rate_text,
     size_text,
@@ -187,7 +188,7 @@ def _milliseconds(latency_ns: Interval) -> str:
     if latency_ns.low is None or latency_ns.high is None:
         return text
     half_ns = (latency_ns.high - latency_ns.low) / 2
-    return f"{text} ± {number_text(half_ns, 1e-6, digits=2)}"
+    return f"{text} {interval_half_text(half_ns, latency_ns.mean, 1e-6)}".rstrip()
 
 
 def _points(found: Sequence[VmsWithin]) -> Iterator[Mapping[str, Any]]:

@@ -12,6 +12,7 @@ from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import (
     bytes_text,
     duration_text,
+    interval_half_text,
     number_text,
     rate_text,
 )
@@ -45,7 +46,10 @@ def _row(
     low_ns = one.get("latency_p99_low_ns")
     high_ns = one.get("latency_p99_high_ns")
     if low_ns is not None and high_ns is not None:
-        p99 += f" ± {number_text((high_ns - low_ns) / 2, 1e-6, digits=2)}"
+        half_ns = (high_ns - low_ns) / 2
+        p99 = (
+            f"{p99} {interval_half_text(half_ns, one['latency_p99_ns'], 1e-6)}".rstrip()
+        )
     return {
         "candidate": candidate_name(one, varied),
         "usable, safe": bytes_text(one["capacity"]["usable_bytes_safe"]),

@@ -12,6 +12,7 @@ from stripesim.scenarios.answers.run.report.page import Finding
 from stripesim.scenarios.schema.units import (
     bytes_text,
     duration_text,
+    interval_half_text,
     number_text,
     rate_text,
 )
@@ -202,7 +203,8 @@ def _p99(values: Mapping[str, Any]) -> TableCell:
     text = number_text(values["latency_p99_ns"], 1e-6)
     if low_ns is None or high_ns is None:
         return TableCell(text)
-    return TableCell(text, f"± {number_text((high_ns - low_ns) / 2, 1e-6)}")
+    half_ns = (high_ns - low_ns) / 2
+    return TableCell(text, interval_half_text(half_ns, values["latency_p99_ns"], 1e-6))
 
 
 def _moves(changes: Sequence[Mapping[str, Any]]) -> Table:

@@ -144,17 +144,19 @@ def _reads(scenario: Scenario, engine: str) -> _Reads:
     alone = scenario.workload.replaced(duration_s=_PART_S, requests=None)
     before = _simulated(scenario, {"workload": alone}, engine)
     first = cells(scenario)[0]
-    clients = LoadSpec.model_validate(
-        {
-            **alone.model_dump(exclude_unset=True),
-            "name": "clients",
-            "ops": (first.op,),
-            "patterns": (first.pattern,),
-            "block_sizes_bytes": (first.block_size_bytes,),
-        }
-    )
+    of_clients = {
+        **alone.model_dump(exclude_unset=True),
+        "name": "clients",
+        "patterns": (first.pattern,),
+        "block_sizes_bytes": (first.block_size_bytes,),
+    }
+    if first.op != "mixed":
+        of_clients["ops"] = (first.op,)
+    clients = LoadSpec.model_validate(of_clients)
+    # Loads take missing keys from [workload], and the copy shares none with the clients.
+    nothing = WorkloadSpec(duration_s=_PART_S)
     both = _simulated(
-        scenario, {"workload": alone, "workloads": (clients, copy)}, engine
+        scenario, {"workload": nothing, "workloads": (clients, copy)}, engine
     )
     beside, copied = both.load_rows
     return _Reads(

@@ -289,7 +289,7 @@ def _rehearsed_restarts(
         "trade_off": None,
         "timeline": None,
         "assumptions": _assumptions(scenario),
-        "warnings": [*_client_warnings(scenario), *_range_warnings(scenario)],
+        "warnings": [*_left_out_warnings(scenario), *_range_warnings(scenario)],
     }
     if moving:
         others = scenario.replaced(
@@ -615,18 +615,23 @@ def _bounded_by_time(scenario: Scenario) -> Scenario:
 
 def _client_warnings(scenario: Scenario) -> list[str]:
     """Return warnings about the limits of client metrics."""
-    warnings = []
-    first, *left_out = cells(scenario)
-    if left_out:
-        warnings.append(
-            f"clients: {first.pattern} {first.op} of {first.block_size_bytes} bytes; "
-            f"{len(left_out)} other combinations of [workload] are left out"
-        )
+    warnings = _left_out_warnings(scenario)
     if scenario.duration_s is None:
         warnings.append(
             "clients are not measured, because workload.requests ends their load: use workload.duration_s"
         )
     return warnings
+
+
+def _left_out_warnings(scenario: Scenario) -> list[str]:
+    """Return a warning if clients issue the first of several kinds of requests alone."""
+    first, *left_out = cells(scenario)
+    if not left_out:
+        return []
+    return [
+        f"clients: {first.pattern} {first.op} of {first.block_size_bytes} bytes; "
+        f"{len(left_out)} other combinations of [workload] are left out"
+    ]
 
 
 def _provenance(scenario: Scenario) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from stripesim.scenarios.schema.tables import EventSpec, FaultsSpec
 from stripesim.scenarios.schema.units import number_text
 from stripesim.sim.ceph.failures import FaultPlan
 from stripesim.sim.ceph.pool import Pool
-from stripesim.sim.run import simulate
+from stripesim.sim.run import Run, simulate
 
 # Time of clients before the host stops, and at least after the cluster is clean [s].
 _QUIET_S: Final = 1.0
@@ -53,8 +53,10 @@ STORED_MAX: Final = 20_000
 USES_MAX: Final = 75_000_000
 # Writes to each object after which nearly all objects are written: all but 1 in e⁴ of random ones.
 _WRITES_OF_ALL: Final = 4.0
-# Length of the run that measures the rate of clients [s].
-_PILOT_S: Final = 0.25
+# Lengths of the run that measures the rate of clients [s], tried until the audit accepts one.
+_PILOTS_S: Final = (0.25, 1.0, 4.0, 16.0)
+# Requests of such a run after which a longer one would not help [count].
+_PILOT_REQUESTS: Final = 8_000
 # Longest time that recovery gets [s].
 _RECOVERY_S: Final = 160.0
 # Later than any simulated time [s]: no OSD is marked out.
@@ -180,21 +182,29 @@ def _part_of(
 
 def _clients_of(cluster: ClusterThen, engine: str) -> _UndisturbedClients:
     """Simulate the clients for a short time without a restart."""
-    scenario = cluster.scenario
-    loads = tuple(
-        load.replaced(duration_s=_PILOT_S, requests=None) for load in scenario.workloads
-    )
-    only = scenario.workload.replaced(duration_s=_PILOT_S, requests=None)
-    quiet = scenario.replaced(faults=None, workload=only, workloads=loads)
-    inputs = replace(cluster.inputs_of(quiet), faults=None)
-    result = simulate(**vars(inputs), seed=scenario.seed, engine=engine).accepted()
-    requested = result.requested
+    for pilot_s in _PILOTS_S:
+        pilot = _pilot(cluster, pilot_s, engine)
+        if pilot.refused is None or pilot.row.requests > _PILOT_REQUESTS:
+            break
+    requested = pilot.accepted().requested
     done = requested.done
     return _UndisturbedClients(
-        per_s=float(done.sum()) / _PILOT_S,
-        writes_per_s=float((done & requested.is_write).sum()) / _PILOT_S,
-        uses_per_request=max(1.0, result.uses / max(1, done.sum())),
+        per_s=float(done.sum()) / pilot_s,
+        writes_per_s=float((done & requested.is_write).sum()) / pilot_s,
+        uses_per_request=max(1.0, pilot.uses / max(1, done.sum())),
     )
+
+
+def _pilot(cluster: ClusterThen, pilot_s: float, engine: str) -> Run:
+    """Simulate the clients for some time without a restart."""
+    scenario = cluster.scenario
+    loads = tuple(
+        load.replaced(duration_s=pilot_s, requests=None) for load in scenario.workloads
+    )
+    only = scenario.workload.replaced(duration_s=pilot_s, requests=None)
+    quiet = scenario.replaced(faults=None, workload=only, workloads=loads)
+    inputs = replace(cluster.inputs_of(quiet), faults=None)
+    return simulate(**vars(inputs), seed=scenario.seed, engine=engine)
 
 
 def _compressed(
