@@ -246,8 +246,7 @@ def _count_sharing(system: System) -> list[Sharing]:
                 continue
             lost = generator.choice(members, size=level, replace=False)
             hit = holders.groups_of_all(lost)
-            _, counts = np.unique(hit[hit >= 0], return_counts=True)
-            shared = float((counts * (counts - 1)).sum())
+            shared = _pairs_of_equals(hit[hit >= 0])
             sampled += 1
             healthy += len(members) - level
             pairs += len(hit) - 1
@@ -263,6 +262,14 @@ def _count_sharing(system: System) -> list[Sharing]:
             partners = max(shards, shards**2 * pairs / shared_pairs)
         by_level.append(Sharing(partners, shards / partners))
     return by_level
+
+
+def _pairs_of_equals(drives: Ints) -> float:
+    """Return the ordered pairs of equal drives [count], without NumPy's slower `unique`."""
+    ordered = np.sort(drives)
+    ends = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    counts = np.diff(ends, prepend=0, append=len(ordered))
+    return float(counts @ (counts - 1))
 
 
 class _Holders:

@@ -177,7 +177,9 @@ def progress(browser):
 def until(browser, holds, seconds=60):
     # The page may replace an element while it is read.
     stale = (StaleElementReferenceException,)
-    WebDriverWait(browser, seconds, ignored_exceptions=stale).until(holds)
+    # Selenium itself looks only every half second.
+    wait = WebDriverWait(browser, seconds, POLL_S, ignored_exceptions=stale)
+    wait.until(holds)
 
 
 def error_next_to(browser, name):
