@@ -76,8 +76,14 @@ def pytest_sessionstart() -> None:
             stripesim.durability("durability", method=method, walks=10, sets=sets)
 
 
+def pytest_collection() -> None:
+    """Collect no garbage while tests are collected, because nearly all objects stay."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Keep modules and collected tests out of garbage collections, which visit them hundreds of times."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

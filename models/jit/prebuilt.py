@@ -42,6 +42,8 @@ RETURNS: Final[dict[str, Callable[[int], Any]]] = {
     "bool": bool,
 }
 
+_DOUBLE: Final = struct.Struct("d")
+
 
 def machine() -> str:
     """Return the kind of machine that code is made for."""
@@ -69,35 +71,65 @@ def name_of(function: Callable[..., Any]) -> str:
 
 def types_of(argument: Any) -> list[str]:
     """Return the type of each array and number in an argument, which may be a tuple."""
-    if isinstance(argument, np.ndarray):
-        access = "" if argument.flags.writeable else " read-only"
-        order = "" if argument.flags.c_contiguous else " with gaps"
-        return [f"{argument.ndim} {_type_name(argument.dtype)}{access}{order}"]
-    if isinstance(argument, tuple):
-        return [name for item in argument for name in types_of(item)]
-    if isinstance(argument, np.generic):
-        return [str(argument.dtype)]
-    return [{bool: "bool", int: "int64", float: "float64"}.get(type(argument), "?")]
-
-
-@cache
-def _type_name(dtype: np.dtype[Any]) -> str:
-    return str(dtype.descr) if dtype.names else str(dtype)
+    return _described(argument)[0]
 
 
 def words_of(argument: Any) -> list[int]:
     """Return the words of an argument in the table of a call."""
+    return _described(argument)[1]
+
+
+def _described(argument: Any) -> tuple[list[str], list[int]]:
+    """Return the types and the words of an argument."""
+    types: list[str] = []
+    words: list[int] = []
+    _describe(argument, types, words)
+    return types, words
+
+
+def _describe(argument: Any, types: list[str], words: list[int]) -> None:
+    """Append the types and the words of an argument, in one pass: walks of durability call kernels often."""
     if isinstance(argument, np.ndarray):
+        flags = argument.flags
+        types.append(
+            _type_of_array(
+                argument.ndim, argument.dtype, flags.writeable, flags.c_contiguous
+            )
+        )
         # `__array_interface__` also describes each field of a record.
         address = argument.ctypes.data
-        size = argument.itemsize
-        return [0, 0, argument.size, size, address, *argument.shape, *argument.strides]
-    if isinstance(argument, tuple):
-        return [word for item in argument for word in words_of(item)]
-    if isinstance(argument, float):
-        return list(struct.unpack("q", struct.pack("d", argument)))
+        words += (0, 0, argument.size, argument.itemsize, address)
+        words += argument.shape
+        words += argument.strides
+    elif isinstance(argument, tuple):
+        for item in argument:
+            _describe(item, types, words)
+    else:
+        types.append(_type_of_number(argument))
+        words.append(_word_of_number(argument))
+
+
+@cache
+def _type_of_array(
+    dimensions: int, dtype: np.dtype[Any], writeable: bool, contiguous: bool
+) -> str:
+    name = str(dtype.descr) if dtype.names else str(dtype)
+    access = "" if writeable else " read-only"
+    order = "" if contiguous else " with gaps"
+    return f"{dimensions} {name}{access}{order}"
+
+
+def _type_of_number(number: Any) -> str:
+    if isinstance(number, np.generic):
+        return str(number.dtype)
+    return {bool: "bool", int: "int64", float: "float64"}.get(type(number), "?")
+
+
+def _word_of_number(number: Any) -> int:
+    if isinstance(number, float):
+        return int.from_bytes(_DOUBLE.pack(number), sys.byteorder, signed=True)
     # As two's complement, also for unsigned numbers.
-    return [(int(argument) + 2**63) % 2**64 - 2**63]
+    return (int(number) + 2**63) % 2**64 - 2**63
 
 
 class _Known(NamedTuple):
@@ -152,9 +184,10 @@ class Prebuilt:
             if last is not None and last.is_of(argument):
                 words.extend(last.words)
                 continue
-            if types_of(argument) != types:
+            described, numbers = _described(argument)
+            if described != types:
                 return None
-            new = array("q", words_of(argument))
+            new = array("q", numbers)
             words.extend(new)
             if _is_of_arrays(argument):
                 self._last = _Known([weakref.ref(part) for part in argument], new)

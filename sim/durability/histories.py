@@ -349,7 +349,8 @@ def _paths(losses: Floats, scales: Floats) -> tuple[tuple[tuple[int, ...], float
     """Return the part of each path in the recorded losses, the most frequent first."""
     weights = scales[losses[:, 0].astype(int)] * losses[:, 1]
     causes = losses[:, history.LOSS_COLUMNS :].astype(int).tolist()
+    total = float(weights.sum())
     shares: dict[tuple[int, ...], float] = defaultdict(float)
     for path, weight in zip(causes, weights.tolist(), strict=True):
-        shares[tuple(path)] += weight / float(weights.sum())
+        shares[tuple(path)] += weight / total
     return tuple(sorted(shares.items(), key=itemgetter(1), reverse=True))

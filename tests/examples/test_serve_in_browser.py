@@ -44,6 +44,8 @@ from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402 - after th
 from stripesim.scenarios.schema.scenario import parse_scenario  # noqa: E402 - after the check that it is there
 from stripesim.web.app import create_app  # noqa: E402 - after the check that it is there
 
+#: Time between two looks of a test at the page [s].
+POLL_S = 0.05
 COUNTS = ("hosts", "osds_per_host")
 BASE = """
 schemes = ["rep:3", "rs:4,2"]
@@ -177,7 +179,9 @@ def progress(browser):
 def until(browser, holds, seconds=60):
     # The page may replace an element while it is read.
     stale = (StaleElementReferenceException,)
-    WebDriverWait(browser, seconds, ignored_exceptions=stale).until(holds)
+    # Selenium itself looks only every half second.
+    wait = WebDriverWait(browser, seconds, POLL_S, ignored_exceptions=stale)
+    wait.until(holds)
 
 
 def error_next_to(browser, name):

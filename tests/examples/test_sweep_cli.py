@@ -43,12 +43,11 @@ GRID = (
     "workload.block_sizes_bytes=4k,16k",
 )
 
-SLOW_REQUESTS = "workload.requests=200"
-SLOW_DEPTHS = "workload.queue_depth=4,5,6,7"
-#: A sweep of two seconds that can be stopped in the middle: SimPy takes about 0.3 s for each row.
-SLOW = ("--engine", "simpy", "--set", SLOW_REQUESTS, "--over", SLOW_DEPTHS)
+#: A sweep that tests stop in the middle: in their processes, the rows of the last two depths are held.
+HELD = ("--over", "workload.queue_depth=4,5,6,7")
 #: Four depths with two schemes.
-SLOW_ROWS = 8
+HELD_ROWS = 8
+HOLDER = Path(__file__).resolve().parents[1] / "support" / "held_sweep"
 
 #: Generous timeout for slow machines [s]. No test here measures speed.
 PATIENCE_S = 120
@@ -63,10 +62,20 @@ def tiny(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Run the slow sweep in one process without interruption."""
+    """Run the sweep that is stopped elsewhere, in one process without interruption."""
     path = tmp_path_factory.mktemp("whole") / "tiny.toml"
     path.write_text(TINY)
-    return sweep(path, *SLOW, "--jobs", "1")
+    return sweep(path, *HELD, "--jobs", "1")
+
+
+@pytest.fixture
+def hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Hold later rows of sweeps in other processes until the file that this returns is removed."""
+    path = tmp_path / "hold"
+    path.touch()
+    monkeypatch.setenv("STRIPESIM_HELD_SWEEP", str(path))
+    monkeypatch.setenv("PYTHONPATH", str(HOLDER), prepend=os.pathsep)
+    return path
 
 
 def command(scenario: Path, *arguments: str) -> list[str]:
@@ -194,33 +203,34 @@ def test_replications_differ_only_in_their_seeds(tiny: Path) -> None:
     assert mean["iops_ci_low"] < mean["iops"] < mean["iops_ci_high"]
 
 
+@pytest.mark.usefixtures("hold")
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_a_killed_sweep_resumes_with_the_missing_rows(
     tiny: Path, tmp_path: Path, uninterrupted: dict[str, Any], jobs: str
 ) -> None:
     out = tmp_path / "out"
-    arguments = (*SLOW, "--out", str(out), "--jobs")
+    arguments = (*HELD, "--out", str(out), "--jobs")
     process = subprocess.Popen(
         command(tiny, *arguments, jobs),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
     )
-    wait_for_parts(out, 3, process)
+    wait_for_parts(out, 2, process)
     process.kill()
     process.communicate()
     before = parts(out)
     kept = stored_rows(out)
-    assert 3 <= kept < SLOW_ROWS
+    assert 2 <= kept < HELD_ROWS
     # The missing rows run in this process, to save starting two workers.
     resumed = sweep(tiny, *arguments, "1", "--resume")
     counts = resumed["provenance"]["sweep"]
     assert (counts["kept"], counts["executed"]) == (
         kept,
-        SLOW_ROWS - kept,
+        HELD_ROWS - kept,
     )
     after = parts(out)
-    assert stored_rows(out) == SLOW_ROWS
+    assert stored_rows(out) == HELD_ROWS
     # Existing files are unchanged: no row was run or written twice.
     assert before.items() <= after.items()
     again = sweep(tiny, *arguments, "1", "--resume")
@@ -231,12 +241,13 @@ def test_a_killed_sweep_resumes_with_the_missing_rows(
     assert comparable(resumed["rows"]) == comparable(uninterrupted["rows"])
 
 
+@pytest.mark.usefixtures("hold")
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_sweep_leaves_a_valid_result(
     tiny: Path, tmp_path: Path, sent: signal.Signals
 ) -> None:
     out = tmp_path / "out"
-    arguments = (*SLOW, "--out", str(out), "--jobs")
+    arguments = (*HELD, "--out", str(out), "--jobs")
     process = subprocess.Popen(
         [*command(tiny, *arguments, "2"), "--json", "-"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
@@ -252,7 +263,7 @@ def test_an_interrupted_sweep_leaves_a_valid_result(
     assert "Traceback" not in stderr
     assert "stopped: interrupted" in stderr
     rows = pl.read_parquet(out / "results.parquet")
-    assert 2 <= rows.height < SLOW_ROWS
+    assert 2 <= rows.height < HELD_ROWS
     assert rows.height == stored_rows(out)
     document = json.loads(stdout)
     assert document["rows"] == rows.to_dicts()
@@ -260,7 +271,7 @@ def test_an_interrupted_sweep_leaves_a_valid_result(
     assert document["provenance"]["sweep"]["stopped"] == "interrupted"
     resumed = sweep(tiny, *arguments, "1", "--resume")
     assert resumed["provenance"]["sweep"]["kept"] == rows.height
-    assert len(resumed["rows"]) == SLOW_ROWS
+    assert len(resumed["rows"]) == HELD_ROWS
 
 
 def test_the_rows_of_a_damaged_file_are_run_again(tiny: Path, tmp_path: Path) -> None:
@@ -376,7 +387,9 @@ def test_an_output_folder_with_rows_requires_resume(tiny: Path, tmp_path: Path) 
 
 
 @pytest.fixture
-def dask_cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+def dask_cluster(
+    tmp_path: Path, hold: Path
+) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
     """Start a scheduler and two workers in separate processes, as on a cluster."""
     pytest.importorskip(
         "distributed", reason="the extra [cluster] (dask[distributed]) is not installed"
@@ -429,6 +442,7 @@ def test_dask_survives_one_killed_worker_and_stops_without_any(
     tiny: Path,
     tmp_path: Path,
     uninterrupted: dict[str, Any],
+    hold: Path,
     dask_cluster: tuple[str, list[subprocess.Popen[bytes]]],
 ) -> None:
     import distributed
@@ -438,20 +452,22 @@ def test_dask_survives_one_killed_worker_and_stops_without_any(
         client.wait_for_workers(2, timeout=PATIENCE_S)
     out = tmp_path / "out"
     process = subprocess.Popen(
-        [*command(tiny, *SLOW, "--dask", address, "--out", str(out)), "--json", "-"],
+        [*command(tiny, *HELD, "--dask", address, "--out", str(out)), "--json", "-"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     wait_for_parts(out, 2, process)
     workers[0].kill()
-    had = stored_rows(out)
+    workers[0].wait()
+    assert stored_rows(out) < HELD_ROWS
+    hold.unlink()
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, stderr
-    assert had < SLOW_ROWS, "the worker was killed too late to matter"
     assert comparable(json.loads(stdout)["rows"]) == comparable(uninterrupted["rows"])
 
+    hold.touch()
     out = tmp_path / "stopped"
     process = subprocess.Popen(
-        command(tiny, *SLOW, "--dask", address, "--dask-timeout", "1", "--out", str(out)),
+        command(tiny, *HELD, "--dask", address, "--dask-timeout", "1", "--out", str(out)),
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     wait_for_parts(out, 2, process)
@@ -460,7 +476,7 @@ def test_dask_survives_one_killed_worker_and_stops_without_any(
     assert process.returncode not in (0, 2)
     assert states(stderr, "1 s ... --resume")
     kept = pl.read_parquet(out / "results.parquet").height
-    assert 2 <= kept == stored_rows(out) < SLOW_ROWS
+    assert 2 <= kept == stored_rows(out) < HELD_ROWS
 
 
 def test_an_unreachable_scheduler_is_reported(tiny: Path, tmp_path: Path) -> None:
@@ -482,15 +498,10 @@ def test_a_widened_sweep_runs_only_the_new_rows(tiny: Path, tmp_path: Path) -> N
     ]
 
 
-def test_a_sweep_survives_the_death_of_all_its_workers(
-    tiny: Path, uninterrupted: dict[str, Any]
-) -> None:
-    plan = plan_sweep(
-        tiny,
-        engine="simpy",
-        sets=[SLOW_REQUESTS],
-        over=[SLOW_DEPTHS],
-    )
+def test_a_sweep_survives_the_death_of_all_its_workers(tiny: Path) -> None:
+    # SimPy takes about 0.3 s for a row, so that both workers are busy when the first row is there.
+    plan = plan_sweep(tiny, engine="simpy", over=["workload.queue_depth=4,5"])
+    whole = run_sweep(plan, jobs=1)
     killed: list[int] = []
 
     def kill_once(words: str, total: int | None = None) -> None:
@@ -502,4 +513,4 @@ def test_a_sweep_survives_the_death_of_all_its_workers(
     result = run_sweep(plan, jobs=2, progress=kill_once)
     assert len(killed) == 2
     assert result.failed == []
-    assert comparable(result.rows.to_dicts()) == comparable(uninterrupted["rows"])
+    assert comparable(result.rows.to_dicts()) == comparable(whole.rows.to_dicts())
