@@ -1,5 +1,8 @@
 """Wall time of sweeps on one worker, on two, and on Dask with two, for the same rows.
 
+First it measures the machine: how much more two independent copies of the same work achieve than one. Two
+processors that share caches, memory or a core give less than 2, and no number of workers can give more.
+
 Start-up is included, except that of the Dask cluster. Other programs lengthen wall times, and
 those of two workers most. On Linux, the processor times of all processes bound the speed-up that is possible:
 a quiet machine takes as long as the command and then its slowest worker, or as two busy processors.
@@ -34,6 +37,8 @@ ROUNDS = 3
 PATIENCE_S = 60
 WORKERS = 2
 LOOK_EVERY_S = 0.01
+#: Rounds in which one copy of the work runs alone, and then two at a time.
+COPY_ROUNDS = 12
 #: Of a long sweep: workers, requests per cell, and the share of the rows at which a worker is killed.
 LONG_WORKERS = 4
 LONG_REQUESTS = 200
@@ -165,10 +170,70 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+#: A process that runs one point of the first sweep for each line that it reads, and prints its wall time [s].
+COPY = """
+import sys
+from time import perf_counter
+import stripesim
+
+def run():
+    stripesim.run("quickstart", sets=["workload.requests={requests}"], costs=False)
+
+run()
+print("ready", flush=True)
+for _ in sys.stdin:
+    begun = perf_counter()
+    run()
+    print(perf_counter() - begun, flush=True)
+"""
+
+
+def ceiling(requests: int, rounds: int) -> list[float]:
+    """Return the throughput of two independent copies over that of one, round by round.
+
+    Both have loaded and compiled everything before the first round. They take turns to run alone.
+    """
+    code = COPY.format(requests=requests)
+    environment = {**os.environ, "POLARS_MAX_THREADS": "1"}
+    with ExitStack() as stack:
+        copies = [
+            stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", code],
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
+                )
+            )
+            for _ in range(WORKERS)
+        ]  # fmt: skip
+        for copy in copies:
+            assert copy.stdout and copy.stdout.readline() == "ready\n"
+        ratios = []
+        for number in range(rounds):
+            (alone_s,) = durations_s([copies[number % WORKERS]])
+            together_s = durations_s(copies)
+            ratios.append(sum(alone_s / own_s for own_s in together_s))
+        return ratios
+
+
+def durations_s(copies: list[subprocess.Popen[str]]) -> list[float]:
+    """Let copies run at the same time, and return the wall time of each [s]."""
+    for copy in copies:
+        assert copy.stdin
+        copy.stdin.write("\n")
+        copy.stdin.flush()
+    return [float(copy.stdout.readline()) for copy in copies if copy.stdout]
+
+
 def main(small: bool) -> None:
     """Print wall time, cells per second and the ratio to one worker of each sweep."""
     # Run once outside the measurement, to load the compiled engine from its cache.
     measure((1, 1, 200), "--jobs", "1")
+    sweep = (SWEEPS_SMALL if small else SWEEPS)[0]
+    ratios = ceiling(sweep[2], rounds=2 if small else COPY_ROUNDS)
+    print(
+        f"this machine: two independent copies reach {median(ratios):.2f} × one "
+        f"({min(ratios):.2f} to {max(ratios):.2f} in {len(ratios)} rounds)"
+    )
     parties = {"1 worker": ("--jobs", "1"), "2 workers": ("--jobs", str(WORKERS))}
     cluster: list[int] = []
     with ExitStack() as stack:
