@@ -323,9 +323,8 @@ _WANTED_BITS = _wanted_bits()
 def _check_disciplines(where: str, program: Program, chunk: RequestChunk) -> None:
     """Check that each role is bound to a discipline that its words and tests allow."""
     disciplines = program.resources.disciplines
-    if not (disciplines == machine.GATE).any() and all(
-        template.dynamics is None for template in program.book.templates
-    ):
+    has_dynamics = any(template.dynamics for template in program.book.templates)
+    if not has_dynamics and not (disciplines == machine.GATE).any():
         return
     # A role is normally bound to one discipline in all rows, so one test per template
     # suffices.
