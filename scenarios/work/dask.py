@@ -260,13 +260,21 @@ def _is_scheduler_file(path: Path) -> bool:
     return isinstance(content, dict) and isinstance(content.get("address"), str)
 
 
+def _load_worker() -> str:
+    """Load the engine on a worker, and return the hash of its source.
+
+    All workers load it at the same time, before anything measures how long a task takes. A module that the call
+    returned would also load here.
+    """
+    importlib.import_module("stripesim.scenarios.work.preload")
+    return code_sha256()
+
+
 def _check_workers(client: Any, address: str) -> None:
     """Require workers, all with the source of this process."""
     try:
         client.wait_for_workers(1, timeout=_CONNECT_TIMEOUT_S)
-        # All load the engine at the same time, before anything measures how long a task takes.
-        client.run(importlib.import_module, "stripesim.scenarios.work.preload")
-        code_of_workers = client.run(code_sha256)
+        code_of_workers = client.run(_load_worker)
     except TimeoutError:
         raise AnswerError(
             Problem(

@@ -13,6 +13,7 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
 
     from stripesim.models.problems import Problem
     from stripesim.scenarios.show.answer import Answer
@@ -243,46 +244,34 @@ class progress:  # noqa: N801 - used as a function in `with`
     """Show a progress bar on standard error if that is a terminal."""
 
     def __init__(self, title: str, total: int | None) -> None:
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-        )
-
-        from stripesim.models.jit.prebuilt import has_library
-
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            disable=not sys.stderr.isatty(),
-            # The answer follows: nothing of the bar stays on the screen.
-            transient=True,
-        )
         self._title = title
-        # Without the built kernels, a first run compiles them for a minute before its first step.
-        first = "starting" if has_library() else "a first run compiles the engine"
-        self._task = self._bar.add_task(f"{title}: {first}", total=total)
+        self._bar: Progress | None = None
+        if sys.stderr.isatty():
+            from stripesim.models.jit.prebuilt import has_library
+
+            self._bar = _progress_bar()
+            # Without the built kernels, a first run compiles them for a minute before its first step.
+            first = "starting" if has_library() else "a first run compiles the engine"
+            self._task = self._bar.add_task(f"{title}: {first}", total=total)
 
     def __enter__(self) -> progress:
-        self._bar.start()
+        if self._bar is not None:
+            self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        if self._bar is not None:
+            self._bar.stop()
 
     def show(self, sentence: str) -> None:
         """Print a sentence above the bar that stays there, such as an answer that is known early."""
-        if not self._bar.disable:
+        if self._bar is not None:
             self._bar.console.print(sentence, markup=False, highlight=False)
 
     def __call__(self, words: str, total: int | None = None) -> None:
         """Advance one step and show a short description. `total` sets the number of steps if now known."""
+        if self._bar is None:
+            return
         known: dict[str, Any] = {} if total is None else {"total": total}
         task = self._bar.tasks[self._task]
         if total is None and task.total and task.completed + 1 > task.total:
@@ -292,3 +281,25 @@ class progress:  # noqa: N801 - used as a function in `with`
         self._bar.update(
             self._task, advance=1, description=f"{self._title}: {words}"[:44], **known
         )
+
+
+def _progress_bar() -> Progress:
+    """Return a bar without tasks. Only a terminal needs Rich, which takes time to load."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        # The answer follows: nothing of the bar stays on the screen.
+        transient=True,
+    )
