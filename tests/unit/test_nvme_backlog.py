@@ -49,7 +49,7 @@ def test_an_osd_admits_as_many_as_the_limit(rows):
 
 
 @pytest.mark.parametrize(
-    "op, column, per, of_admitted, of_door",
+    ("op", "column", "per", "of_admitted", "of_door"),
     [
         ("read", "processor_us", "client_ops", -0.08, -0.02),
         ("read", "switches", "client_ops", -0.13, -0.02),
