@@ -263,8 +263,8 @@ def _is_scheduler_file(path: Path) -> bool:
 def _load_worker() -> str:
     """Load the engine on a worker, and return the hash of its source.
 
-    All workers load it at the same time, before anything measures how long a task takes. A module that the call
-    returned would also load here.
+    All workers load it at the same time, before anything measures how long a task takes. A module that the
+    call returned would also load here.
     """
     importlib.import_module("stripesim.scenarios.work.preload")
     return code_sha256()
