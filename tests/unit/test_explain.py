@@ -459,6 +459,19 @@ def test_of_a_plan_the_largest_cluster_that_it_tries_is_taken() -> None:
         explain("write", "rs:6,2", scenario="plan", sets={"cluster.hosts": 6})
 
 
+def test_a_size_may_be_text() -> None:
+    as_text = explain(
+        "write", "rep:3", "64k", offset_bytes="4KiB", with_parameters=False
+    )
+    as_number = explain(
+        "write", "rep:3", 65536, offset_bytes=4096, with_parameters=False
+    )
+    assert as_text[0].steps == as_number[0].steps
+    for wrong in ("many", 4096.0, -1):
+        with pytest.raises(ValueError, match=f"--size: got .?{wrong}.?, wanted"):
+            explain("write", "rep:3", wrong)
+
+
 def test_a_scheme_too_wide_for_the_cluster_is_refused_by_its_option() -> None:
     with pytest.raises(
         ValueError, match=r"^--scheme: schemes: got rs:6,3 \(9 shards\)"

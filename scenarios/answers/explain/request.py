@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from stripesim.models.generations import generations
-from stripesim.models.problems import AnswerError, StepsError
+from stripesim.models.problems import AnswerError, ProblemsError, StepsError
 from stripesim.scenarios.answers.explain.answer import answer_of_timelines
 from stripesim.scenarios.answers.explain.cluster import (
     scenarios_of,
@@ -35,6 +35,7 @@ from stripesim.scenarios.cells.notes import kernel_warnings, repair_warnings
 from stripesim.scenarios.cells.run import steps_problem
 from stripesim.scenarios.schema.loader import Overrides
 from stripesim.scenarios.schema.scenario import Scenario
+from stripesim.scenarios.schema.units import parse_size_bytes
 from stripesim.scenarios.show.answer import AnsweredList
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.engine.graph import Template
@@ -48,9 +49,9 @@ IMAGES: Final = ("prefilled", "pristine")
 def explain(
     op: str,
     schemes: Sequence[str] | str | None = None,
-    size_bytes: int = 4096,
+    size_bytes: int | str = 4096,
     *,
-    offset_bytes: int = 0,
+    offset_bytes: int | str = 0,
     generation: Sequence[str] | str | None = None,
     state: str = "healthy",
     image: str = "prefilled",
@@ -70,9 +71,10 @@ def explain(
     schemes : sequence of str, or str, optional
         Such as ``["rep:3", "rs:6,3"]``, all on the same cluster. Defaults to the schemes of the scenario,
         or to these two.
-    size_bytes : int
-        Size of the request, of an S3 object, or of the object that a repair rebuilds [B].
-    offset_bytes : int
+    size_bytes : int or str
+        Size of the request, of an S3 object, or of the object that a repair rebuilds [B], also as text
+        such as ``64k``.
+    offset_bytes : int or str
         Offset in the image [B], 0 for a repair.
     generation : str or sequence of str, optional
         Ceph release, or several to compare. Defaults to that of the scenario.
@@ -121,6 +123,8 @@ def explain(
         schemes = [schemes]
     if isinstance(generation, str):
         generation = [generation]
+    size_bytes = _bytes("--size", size_bytes)
+    offset_bytes = _bytes("--offset", offset_bytes)
     question = RequestQuestion(op, size_bytes, offset_bytes, state, image, lost_shard)
     _check(question, schemes, generation or ())
     keys = {
@@ -141,6 +145,14 @@ def explain(
             _timeline(question, of_release, scheme, with_parameters) for scheme in pools
         ]
     return AnsweredList(timelines, partial(answer_of_timelines, timelines))
+
+
+def _bytes(place: str, value: int | str) -> int:
+    """Read a size that may be text."""
+    try:
+        return value if isinstance(value, int) else parse_size_bytes(value)
+    except ProblemsError as error:
+        raise AnswerError(f"{place}: {error}") from None
 
 
 def _check(
