@@ -71,16 +71,11 @@ def name_of(function: Callable[..., Any]) -> str:
 
 def types_of(argument: Any) -> list[str]:
     """Return the type of each array and number in an argument, which may be a tuple."""
-    return _described(argument)[0]
+    return described(argument)[0]
 
 
-def words_of(argument: Any) -> list[int]:
-    """Return the words of an argument in the table of a call."""
-    return _described(argument)[1]
-
-
-def _described(argument: Any) -> tuple[list[str], list[int]]:
-    """Return the types and the words of an argument."""
+def described(argument: Any) -> tuple[list[str], list[int]]:
+    """Return the types of an argument, and its words in the table of a call."""
     types: list[str] = []
     words: list[int] = []
     _describe(argument, types, words)
@@ -184,8 +179,8 @@ class Prebuilt:
             if last is not None and last.is_of(argument):
                 words.extend(last.words)
                 continue
-            described, numbers = _described(argument)
-            if described != types:
+            own_types, numbers = described(argument)
+            if own_types != types:
                 return None
             new = array("q", numbers)
             words.extend(new)

@@ -5,6 +5,7 @@ from typing import Final
 
 from stripesim.scenarios.schema.geometry import (
     NumberedScheme,
+    added_osds,
     domain_count,
     domain_loss,
     failure_domain,
@@ -75,6 +76,7 @@ def change_rules(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
         wanted = "schemes of a cluster: a bare device has no peers"
         place = scenario.schemes.index("none")
         yield problem(f"schemes.{place}", "none with [[changes]]", wanted)
+    added = added_osds(scenario)
     osds_count = scenario.cluster.osd_count
     hosts_count = scenario.cluster.host_count
     for index, change in enumerate(changes):
@@ -85,8 +87,7 @@ def change_rules(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
             return
         if isinstance(change.hosts, int):
             hosts_count += change.hosts
-            last_host_osds = scenario.cluster.host_groups[-1].osds or 0
-            osds_count += change.hosts * (change.osds_per_host or last_host_osds)
+            osds_count += added[index]
         elif scenario.cluster.crush_map is None:
             yield from _numbers(f"{where}.osds", change.osds, osds_count, "an OSD")
             yield from _numbers(f"{where}.hosts", change.hosts, hosts_count, "a host")

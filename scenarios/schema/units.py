@@ -26,7 +26,7 @@ import re
 from fractions import Fraction
 from typing import Final
 
-from stripesim.models.problems import ProblemsError
+from stripesim.models.problems import AnswerError, ProblemsError
 
 #: Largest size accepted [bytes]: offsets are signed 64-bit integers in the engines.
 SIZE_BYTES_MAX: Final = 2**63 - 1
@@ -130,6 +130,20 @@ def format_size(size_bytes: int) -> str:
     )
 
 
+def size_bytes_at(place: str, value: int | str) -> int:
+    """Read a size as `parse_size_bytes` does, and name the place of a wrong one.
+
+    Raises
+    ------
+    AnswerError
+        If the value is no size.
+    """
+    try:
+        return parse_size_bytes(value)
+    except ProblemsError as error:
+        raise AnswerError(f"{place}: {error}") from None
+
+
 def number_text(
     value: float | None, factor: float = 1.0, *, digits: int = 3, padded: bool = False
 ) -> str:
@@ -157,13 +171,18 @@ def number_text(
 _WRITTEN_HALF: Final = 0.0005
 
 
-def interval_half_text(half: float, value: float | None, factor: float = 1.0) -> str:
-    """Write ``± `` and half of an interval, or nothing if the digits of the value do not show it.
+def interval_half_text(
+    low: float | None, value: float | None, high: float | None, factor: float = 1.0
+) -> str:
+    """Write ``±`` and half of an interval, or nothing if there is none or the digits of the value hide it.
 
-    >>> interval_half_text(0.0079, 2.43), interval_half_text(0.0000014, 3.59)
+    >>> interval_half_text(2.4221, 2.43, 2.4379), interval_half_text(3.5899986, 3.59, 3.5900014)
     ('± 0.0079', '')
     """
-    if value is None or half < _WRITTEN_HALF * abs(value):
+    if low is None or value is None or high is None:
+        return ""
+    half = (high - low) / 2
+    if half < _WRITTEN_HALF * abs(value):
         return ""
     return f"± {number_text(half, factor, digits=2)}"
 

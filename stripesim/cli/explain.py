@@ -14,7 +14,6 @@ from stripesim.cli.options import (
     OutOption,
     SetOption,
     WidthOption,
-    size_bytes,
     with_codes,
 )
 
@@ -94,12 +93,13 @@ def explain(
     to = output.destination(out, json_to, page=page, width=width)
     from stripesim.scenarios.answers.explain.answer import answer_of_timelines
     from stripesim.scenarios.answers.explain.request import explain as timelines_of
+    from stripesim.scenarios.schema.units import size_bytes_at
 
     timelines = timelines_of(
         op,
         schemes,
-        size_bytes("--size", size),
-        offset_bytes=size_bytes("--offset", offset),
+        size,
+        offset_bytes=offset,
         generation=generation or None,
         state=state,
         image=image,
@@ -109,6 +109,6 @@ def explain(
         direct_reads=direct_reads,
         stripe_unit_bytes=None
         if stripe_unit is None
-        else size_bytes("--stripe-unit", stripe_unit),
+        else size_bytes_at("--stripe-unit", stripe_unit),
     )
     output.deliver(answer_of_timelines(timelines, steps=steps), to)

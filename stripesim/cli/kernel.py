@@ -71,9 +71,10 @@ def kernel(
     """Time encode, decode and reconstruct on this machine, against memory bandwidth and Ceph."""
     to = output.destination(out, json_to)
     from stripesim.scenarios.answers.kernel import answer_of_kernels, time_kernels
+    from stripesim.scenarios.schema.units import size_bytes_at
 
     options.load_codes(code)
-    sizes_bytes = [options.size_bytes("--size", size) for size in sizes or ()]
+    sizes_bytes = [size_bytes_at("--size", size) for size in sizes or ()]
     with output.progress("kernel", None) as step:
         timed = time_kernels(
             schemes or (),

@@ -80,18 +80,6 @@ def with_codes(sets: list[str] | None, files: list[Path] | None) -> Sequence[Any
     return [Override("codes", paths, "--code"), *(sets or ())]
 
 
-def size_bytes(option: str, text: str) -> int:
-    """Parse the value of a size option, which may be 0, into bytes."""
-    from stripesim.scenarios.schema.units import parse_size_bytes
-
-    if text.strip() == "0":
-        return 0
-    try:
-        return parse_size_bytes(text)
-    except ValueError as error:
-        raise ValueError(f"{option}: {error}") from None
-
-
 UncheckedOption = Annotated[
     bool,
     typer.Option(

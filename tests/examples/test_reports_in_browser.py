@@ -30,7 +30,7 @@ from stripesim.scenarios.answers.sweep.report import report_of_sweep
 from stripesim.scenarios.answers.sweep.run import run_sweep
 from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 from support.axe import needs_axe, violations
-from support.chromium import headless_chromium
+from support.chromium import POLL_S, headless_chromium
 
 WIDTHS = (360, 1280)
 THEMES = ("light", "dark")
@@ -302,7 +302,7 @@ def test_play_stops_at_the_first_wait_for_a_placement_group(browser, played):
     play = browser.find_element(By.ID, "play")
     for start_us in starts_us[:2]:
         play.send_keys(Keys.ENTER)
-        WebDriverWait(browser, 30, 0.05).until(lambda _: play.text == "Play")
+        WebDriverWait(browser, 30, POLL_S).until(lambda _: play.text == "Play")
         clock = browser.find_element(By.ID, "clock").text
         assert clock == f"{start_us:,.0f} µs"
         stopped = browser.find_element(By.ID, "stopped").text
@@ -353,7 +353,7 @@ def test_the_lane_is_in_view_while_the_request_plays(browser, tall):
         "  requestAnimationFrame(look); }; look();"
     )
     last = browser.find_element("id", "at").get_attribute("max")
-    WebDriverWait(browser, 30, 0.05).until(
+    WebDriverWait(browser, 30, POLL_S).until(
         lambda page: page.find_element("id", "play").text == "Play"
     )
     assert browser.find_element("id", "at").get_attribute("value") == last

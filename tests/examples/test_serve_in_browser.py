@@ -16,7 +16,7 @@ import stripesim
 from stripesim.scenarios.answers.explain.play import play_page
 from stripesim.scenarios.answers.explain.request import explain
 from support.axe import needs_axe, violations
-from support.chromium import headless_chromium
+from support.chromium import POLL_S, headless_chromium
 from support.small_experiments import (
     option_with_quick_rebuild,
     run_first_points,
@@ -44,8 +44,6 @@ from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402 - after th
 from stripesim.scenarios.schema.scenario import parse_scenario  # noqa: E402 - after the check that it is there
 from stripesim.web.app import create_app  # noqa: E402 - after the check that it is there
 
-#: Time between two looks of a test at the page [s].
-POLL_S = 0.05
 COUNTS = ("hosts", "osds_per_host")
 BASE = """
 schemes = ["rep:3", "rs:4,2"]
@@ -179,7 +177,6 @@ def progress(browser):
 def until(browser, holds, seconds=60):
     # The page may replace an element while it is read.
     stale = (StaleElementReferenceException,)
-    # Selenium itself looks only every half second.
     wait = WebDriverWait(browser, seconds, POLL_S, ignored_exceptions=stale)
     wait.until(holds)
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+#: Time between two looks of a test at a page [s]. Selenium itself looks only every half second.
+POLL_S = 0.05
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 

@@ -72,7 +72,7 @@ class Pair(NamedTuple):
 def test_a_call_passes_five_words_and_the_extent_of_an_array_and_one_of_a_number():
     rows = np.zeros((3, 2), dtype=np.int32)
     address = rows.ctypes.data
-    words = prebuilt.words_of((Pair(rows, 0.5), np.uint64(2**64 - 1), True))
+    _, words = prebuilt.described((Pair(rows, 0.5), np.uint64(2**64 - 1), True))
     # 3 · 2 elements of 4 bytes; a row takes 8 bytes. 0.5 is 2^-1: its exponent is 1022.
     assert words == [0, 0, 6, 4, address, 3, 2, 8, 4, 1022 << 52, -1, 1]
     assert struct.unpack("d", struct.pack("q", words[-3])) == (0.5,)

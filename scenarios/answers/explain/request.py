@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from stripesim.models.generations import generations
-from stripesim.models.problems import AnswerError, ProblemsError, StepsError
+from stripesim.models.problems import AnswerError, StepsError
 from stripesim.scenarios.answers.explain.answer import answer_of_timelines
 from stripesim.scenarios.answers.explain.cluster import (
     scenarios_of,
@@ -35,7 +35,7 @@ from stripesim.scenarios.cells.notes import kernel_warnings, repair_warnings
 from stripesim.scenarios.cells.run import steps_problem
 from stripesim.scenarios.schema.loader import Overrides
 from stripesim.scenarios.schema.scenario import Scenario
-from stripesim.scenarios.schema.units import parse_size_bytes
+from stripesim.scenarios.schema.units import size_bytes_at
 from stripesim.scenarios.show.answer import AnsweredList
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.engine.graph import Template
@@ -123,8 +123,8 @@ def explain(
         schemes = [schemes]
     if isinstance(generation, str):
         generation = [generation]
-    size_bytes = _bytes("--size", size_bytes)
-    offset_bytes = _bytes("--offset", offset_bytes)
+    size_bytes = size_bytes_at("--size", size_bytes)
+    offset_bytes = size_bytes_at("--offset", offset_bytes)
     question = RequestQuestion(op, size_bytes, offset_bytes, state, image, lost_shard)
     _check(question, schemes, generation or ())
     keys = {
@@ -147,14 +147,6 @@ def explain(
     return AnsweredList(timelines, partial(answer_of_timelines, timelines))
 
 
-def _bytes(place: str, value: int | str) -> int:
-    """Read a size that may be text."""
-    try:
-        return value if isinstance(value, int) else parse_size_bytes(value)
-    except ProblemsError as error:
-        raise AnswerError(f"{place}: {error}") from None
-
-
 def _check(
     question: RequestQuestion, schemes: Sequence[str] | None, releases: Sequence[str]
 ) -> None:
@@ -167,8 +159,6 @@ def _check(
         _check_choice("--generation", release, tuple(generations()))
     if question.size_bytes < 1:
         raise _wrong("--size", question.size_bytes, "1 byte or more")
-    if question.offset_bytes < 0:
-        raise _wrong("--offset", question.offset_bytes, "0 or more")
     if schemes is not None:
         example = "a scheme such as rep:3 or rs:6,3"
         if not schemes:

@@ -185,10 +185,8 @@ def _table(found: VmsWithin) -> Table:
 
 def _milliseconds(latency_ns: Interval) -> str:
     text = number_text(latency_ns.mean, 1e-6, padded=True)
-    if latency_ns.low is None or latency_ns.high is None:
-        return text
-    half_ns = (latency_ns.high - latency_ns.low) / 2
-    return f"{text} {interval_half_text(half_ns, latency_ns.mean, 1e-6)}".rstrip()
+    half = interval_half_text(latency_ns.low, latency_ns.mean, latency_ns.high, 1e-6)
+    return f"{text} {half}".rstrip()
 
 
 def _points(found: Sequence[VmsWithin]) -> Iterator[Mapping[str, Any]]:

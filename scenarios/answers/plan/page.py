@@ -42,14 +42,11 @@ def _row(
     if bound:
         resource = stated_words(bound["resource"])
         bound_text = f"{rate_text(bound['iops'])}/s, {resource}"
-    p99 = number_text(one["latency_p99_ns"], 1e-6)
+    p99_ns = one["latency_p99_ns"]
     low_ns = one.get("latency_p99_low_ns")
     high_ns = one.get("latency_p99_high_ns")
-    if low_ns is not None and high_ns is not None:
-        half_ns = (high_ns - low_ns) / 2
-        p99 = (
-            f"{p99} {interval_half_text(half_ns, one['latency_p99_ns'], 1e-6)}".rstrip()
-        )
+    half = interval_half_text(low_ns, p99_ns, high_ns, 1e-6)
+    p99 = f"{number_text(p99_ns, 1e-6)} {half}".rstrip()
     return {
         "candidate": candidate_name(one, varied),
         "usable, safe": bytes_text(one["capacity"]["usable_bytes_safe"]),

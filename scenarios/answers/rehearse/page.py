@@ -198,13 +198,11 @@ def _points(trade_off: Mapping[str, Any] | None) -> Table:
 
 
 def _p99(values: Mapping[str, Any]) -> TableCell:
+    p99_ns = values["latency_p99_ns"]
     low_ns = values["latency_p99_low_ns"]
     high_ns = values["latency_p99_high_ns"]
-    text = number_text(values["latency_p99_ns"], 1e-6)
-    if low_ns is None or high_ns is None:
-        return TableCell(text)
-    half_ns = (high_ns - low_ns) / 2
-    return TableCell(text, interval_half_text(half_ns, values["latency_p99_ns"], 1e-6))
+    half = interval_half_text(low_ns, p99_ns, high_ns, 1e-6)
+    return TableCell(number_text(p99_ns, 1e-6), half)
 
 
 def _moves(changes: Sequence[Mapping[str, Any]]) -> Table:

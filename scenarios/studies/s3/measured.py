@@ -69,9 +69,9 @@ _UNKNOWN_STATES: Final = (
     ),
     (r"degraded|fail(?:ed|ure)", "how many hosts are down is not stated"),
 )
-#: Words between the numbers of clients and of each client's requests, such as ``8 clients, QD 16``.
 # Two sizes of which the first is the smallest and the last the largest, such as ``4 KiB to 1 MiB``.
 _RANGE: Final = re.compile(r"\d\s*\w*\s*(?:-|–|to)\s*\d")
+#: Words between the numbers of clients and of each client's requests, such as ``8 clients, QD 16``.
 _PRODUCT: Final = re.compile(
     r"\d[\w ]*[x×*]\s*\d|\b(?:each|per|QD|iodepth|queue depth)\b|\d\s*\w+/\w",
     re.IGNORECASE,
