@@ -4,6 +4,7 @@ Skipped where no Chromium with its driver is installed (Debian: ``apt-get instal
 """
 
 import os
+import secrets
 import socket
 import threading
 import time
@@ -43,6 +44,7 @@ from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402 - after th
 
 from stripesim.scenarios.schema.scenario import parse_scenario  # noqa: E402 - after the check that it is there
 from stripesim.web.app import create_app  # noqa: E402 - after the check that it is there
+from stripesim.web.jobs import job_id  # noqa: E402 - after the check that it is there
 
 COUNTS = ("hosts", "osds_per_host")
 BASE = """
@@ -110,7 +112,19 @@ def chrome():
 
 
 @pytest.fixture
-def page(chrome, address, request):
+def own_jobs(address, monkeypatch):
+    """Share no job with other tests, whose stand-ins simulate the same values differently."""
+    test = secrets.token_hex(4)
+
+    def own_job_id(options, settings):
+        return job_id(options, settings) + test
+
+    for module in ("app", "jobs"):
+        monkeypatch.setattr(f"stripesim.web.{module}.job_id", own_job_id)
+
+
+@pytest.fixture
+def page(chrome, address, own_jobs, request):
     """Open the page on a desk, for a query if a test names one. Fail if the browser logs anything."""
     chrome.get_log("browser")
     resize(chrome, 1280)
