@@ -46,6 +46,8 @@ _ONE_THREAD: Final = (
     "POLARS_MAX_THREADS",
 )
 _PRELOAD: Final = "stripesim.scenarios.work.server"
+#: Variable that keeps a new interpreter's current folder out of its module path.
+_SAFE_PATH: Final = "PYTHONSAFEPATH"
 
 
 class Death(NamedTuple):
@@ -151,8 +153,25 @@ def prepare_workers() -> None:
     multiprocessing.set_forkserver_preload([_PRELOAD])
     # Ctrl-C reaches every process of the terminal. The server and its workers inherit the blocked signal
     # from their first instruction on; this process receives it once it is unblocked.
-    with held(signal.SIGINT):
+    with held(signal.SIGINT), _safe_path():
         forkserver.ensure_running()
+
+
+@contextlib.contextmanager
+def _safe_path() -> Iterator[None]:
+    """Keep a process that starts within from importing what lies in the current folder.
+
+    A folder `stripesim` there, such as another checkout's, would otherwise simulate in place of this package.
+    """
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
 
 
 @contextlib.contextmanager

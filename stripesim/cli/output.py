@@ -32,14 +32,33 @@ def write_json(target: str | None, document: Mapping[str, Any] | Iterable[str]) 
         sys.stdout.writelines(parts)
         return True
     try:
+        Path(target).parent.mkdir(parents=True, exist_ok=True)
         with Path(target).open("w", encoding="utf-8") as file:
             file.writelines(parts)
     except OSError as error:
-        reason = error.strerror or error
-        raise ValueError(
-            f"--json: got {target} ({reason}), wanted a file that can be written, or -"
-        ) from None
+        raise _unwritable(target, error.strerror or str(error)) from None
     return False
+
+
+def check_json(target: str | None) -> None:
+    """Reject a file of a JSON document that cannot be written, before any work starts."""
+    if target is None or target == "-":
+        return
+    path = Path(target)
+    if path.is_dir():
+        raise _unwritable(target, "a folder")
+    # Folders that are missing are made.
+    present = next(above for above in (path, *path.parents) if above.exists())
+    if present != path and not present.is_dir():
+        raise _unwritable(target, f"{present} is a file")
+    if not os.access(present, os.W_OK):
+        raise _unwritable(target, f"{present} is read-only")
+
+
+def _unwritable(target: str, reason: str) -> ValueError:
+    return ValueError(
+        f"--json: got {target} ({reason}), wanted a file that can be written, or -"
+    )
 
 
 def console(width: int = 160) -> Console:
@@ -102,7 +121,8 @@ def destination(
     Raises
     ------
     AnswerError
-        If the folder is a file, a report has no folder, or a width is wrong.
+        If the folder is a file, a report has no folder, the JSON document cannot be written, or a width is
+        wrong.
     """
     from stripesim.cli.options import width_inch
     from stripesim.models.problems import AnswerError, problems_of
@@ -112,6 +132,10 @@ def destination(
     problems: list[Problem] = []
     try:
         report_folder = check_out(out, report=report)
+    except ValueError as error:
+        problems += problems_of(error)
+    try:
+        check_json(json_to)
     except ValueError as error:
         problems += problems_of(error)
     try:

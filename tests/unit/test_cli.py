@@ -225,9 +225,17 @@ def test_seed_and_set_reach_the_run(run):
 
 
 def test_json_to_a_file_leaves_the_table_on_standard_output(run, tmp_path):
-    status, out, _ = run("run", "s.toml", "--json", tmp_path / "told.json")
+    # A folder that is missing is made, as for --out.
+    told = tmp_path / "new" / "told.json"
+    status, out, _ = run("run", "s.toml", "--json", told)
     assert status == 0 and "rep:3" in out
-    assert json.loads((tmp_path / "told.json").read_text())["requests"] == 40
+    assert json.loads(told.read_text())["requests"] == 40
+
+
+def test_an_unusable_file_for_json_is_reported_before_any_work(run, monkeypatch):
+    monkeypatch.setattr("stripesim.scenarios.answers.run.execute.run_cells", None)
+    _, _, err = run("run", "s.toml", "--json", "s.toml/told.json")
+    assert "--json: got s.toml/told.json" in err
 
 
 def test_a_run_without_one_completion_is_valid_json(run):
@@ -443,9 +451,10 @@ def test_reading_needs_no_kernel_costs(run):
         (["trace", "info", "nothere.csv"], "nothere.csv"),
         (["crush", "nothere.txt", "--rule", "0", "--num-rep", "3"], "nothere.txt"),
         (
-            ["run", "s.toml", "--json", "no/such/folder.json"],
-            "--json: got no/such/folder.json",
+            ["run", "s.toml", "--json", "s.toml/told.json"],
+            "--json: got s.toml/told.json (s.toml is a file)",
         ),
+        (["run", "s.toml", "--json", "."], "--json: got . (a folder)"),
         (["explain", "write", "--html", "-"], "--html: got -"),
         (["explain", "write", "--html", "."], "--html: got ... ."),
         (["explain", "write", "--out", "s.toml"], "--out: s.toml"),

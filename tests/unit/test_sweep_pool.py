@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +50,29 @@ def test_workers_have_one_thread_each_where_their_parent_has_many() -> None:
         check=True,
     )
     assert done.stdout.split("\n")[:-1] == [str((name, "1")) for name in limits]
+
+
+def test_workers_import_nothing_from_the_current_folder(tmp_path: Path) -> None:
+    # Given a checkout of another version in the current folder, which is not the script's
+    other = tmp_path / "here" / "stripesim"
+    other.mkdir(parents=True)
+    (other / "__init__.py").write_text("open('imported', 'w')")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import math; from stripesim.scenarios.work.pool import run_pool\n"
+        "if __name__ == '__main__': print(*run_pool(math.factorial, [3], jobs=1))"
+    )
+    # When workers start
+    done = subprocess.run(
+        [sys.executable, script],
+        cwd=other.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    # Then they are this package's.
+    assert done.stdout == "(3, 6)\n"
+    assert not (other.parent / "imported").exists()
 
 
 def test_an_item_that_kills_its_workers_is_abandoned_and_the_others_complete() -> None:
