@@ -8,6 +8,7 @@ from stripesim.calibration.ledger.model_errors import COVERAGE, error_band
 from stripesim.models.problems import AnswerError, MeasuredError
 from stripesim.scenarios.answers.predict.measured_values import read_measured_file
 from stripesim.scenarios.answers.predict.register import (
+    name_of,
     predict,
     read_register,
     register_of,
@@ -134,6 +135,12 @@ def test_the_register_names_what_the_numbers_depend_on(prediction):
     assert other != SCENARIO
     changed = register_of(predict(parse_scenario(other)))
     assert changed["scenario_sha256"] != document["scenario_sha256"]
+
+
+def test_a_row_of_objects_has_no_pattern_in_its_name():
+    row = {"scheme": "rep:3", "op": "read", "pattern": "rand", "block_size_bytes": 4096}
+    assert name_of(row) == "rep:3 read rand 4KiB"
+    assert name_of(row | {"op": "get"}) == "rep:3 get 4KiB"
 
 
 def test_a_row_that_the_audit_refuses_predicts_nothing():

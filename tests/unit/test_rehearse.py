@@ -370,7 +370,7 @@ def test_each_mclock_profile_has_a_time_and_the_default_comes_first():
 def test_of_several_kinds_of_requests_the_first_is_measured():
     text = TEXT.replace('ops = ["read"]', 'ops = ["write", "read"]')
     warnings = rehearse(scenario(text=text))["warnings"]
-    assert any("rand write of 4096 bytes; 1 other" in line for line in warnings)
+    assert any("rand write 4KiB, the first of 2" in line for line in warnings)
 
 
 def test_objects_that_clients_write_meanwhile_are_not_moved_in_their_stead():

@@ -96,11 +96,15 @@ def value_text(value: PredictedValue) -> str:
     return f"{number_text(value.predicted, factor)} ({low} to {high})"
 
 
+def _clusters(count: int) -> str:
+    return "one cluster" if count == 1 else f"{count} clusters"
+
+
 def error_note(rows: Sequence[PredictedRow]) -> str:
     """State what the width of the intervals comes from."""
     parts = [
         f"{error.kind} {'at any utilisation' if error.band == 'any' else error.band}: "
-        f"{error.low:.2f} to {error.high:.2f} ({error.rows} rows of {error.clusters} clusters)"
+        f"{error.low:.2f} to {error.high:.2f} ({error.rows} rows of {_clusters(error.clusters)})"
         for error in errors_of(rows)
     ]
     return (
