@@ -204,7 +204,7 @@ def _read_row(
         threads_per_node=_optional(row, "osd_threads_per_node"),
         cores_per_osd=_optional(row, "cores_per_osd")
         or _of_table(table, "cores_per_osd"),
-        cpu_limit_per_osd=_positive(row, "cpu_limit_per_osd")
+        cpu_limit_per_osd=row.positive("cpu_limit_per_osd")
         or _of_table(table, "cpu_limit_per_osd"),
         scheme=scheme,
         stripe_unit_bytes=row.whole("stripe_unit_bytes", 1, _STRIPE_UNIT_BYTES),
@@ -216,7 +216,7 @@ def _read_row(
         read_fraction=read_fraction,
         clients=clients,
         queue_depth=queue_depth,
-        iops_limit=_positive(row, "vm_iops_limit"),
+        iops_limit=row.positive("vm_iops_limit"),
         op_shards=_optional(row, "op_shards"),
         messenger_threads=_optional(row, "msgr_threads"),
         measured={name: value for name, value in measured.items() if value is not None},
@@ -228,14 +228,6 @@ def _read_row(
 def _optional(row: CsvRow, column: str) -> int | None:
     """Return a whole number above 0, or None for an empty cell."""
     return row.whole(column, 1, 0) or None
-
-
-def _positive(row: CsvRow, column: str) -> float | None:
-    """Return a number above 0, or None for an empty cell."""
-    number = row.number(column)
-    if number is not None and number <= 0:
-        row.refuse(column, "a number above 0")
-    return number
 
 
 def _of_table(table: Mapping[str, Any], key: str) -> Any:

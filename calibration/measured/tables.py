@@ -62,6 +62,13 @@ class CsvRow:
 
     def number(self, column: str) -> float | None:
         """Return a number, or None for an empty cell or a missing column."""
+        return self._number_above(-math.inf, column, "a number, or nothing")
+
+    def positive(self, column: str) -> float | None:
+        """Return a number above 0, or None for an empty cell or a missing column."""
+        return self._number_above(0, column, "a number above 0")
+
+    def _number_above(self, low: float, column: str, wanted: str) -> float | None:
         value = self.words(column)
         if not value:
             return None
@@ -69,8 +76,8 @@ class CsvRow:
             number = float(value)
         except ValueError:
             number = math.nan
-        if not math.isfinite(number):
-            self.refuse(column, "a number, or nothing")
+        if not low < number < math.inf:
+            self.refuse(column, wanted)
             return None
         return number
 

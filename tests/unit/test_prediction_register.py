@@ -268,6 +268,7 @@ def test_fio_under_another_load_than_predicted_is_refused(tmp_path):
         ("op,iops\nread,1000\n", "measured.csv:2 ... 2 rows apart"),
         ("scheme,iops\nrep:3,1000\nrep:3,1100\n", "measured.csv:3 ... repeat"),
         ("scheme,iops\nrep:3,0\n", "measured.csv:2: iops: got '0' ... above 0"),
+        ("scheme,iops\nrep:3,fast\n", "measured.csv:2: iops: got 'fast' ... above 0"),
         ("scheme,speed\nrep:3,9\n", "measured.csv:2 ... iops"),
         ("scheme,metric,value\nrep:3,p99,4\n", "measured.csv:2: unit ... ms"),
         ("iops\n1000\n", "measured.csv:2: id"),
@@ -278,6 +279,8 @@ def test_values_that_cannot_be_compared_name_their_line(tmp_path, table, message
     with pytest.raises(MeasuredError) as error:
         scored(tmp_path, table)
     assert states(str(error.value), message)
+    # One wrong cell is one problem.
+    assert len(error.value.problems) == 1
 
 
 def test_units_become_those_of_the_quantity(tmp_path):

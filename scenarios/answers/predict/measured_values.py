@@ -199,9 +199,10 @@ def _values_of_line(row: CsvRow) -> Iterator[MeasuredValue]:
         except ValueError as error:
             row.refuse("unit" if metric in _PLAIN else "metric", str(error))
             continue
-        number = row.number(column)
-        if number is None or number <= 0:
-            row.refuse(column, "a number above 0")
+        number = row.positive(column)
+        if number is None:
+            if not row.words(column):
+                row.refuse(column, "a number above 0")
             continue
         yield MeasuredValue(
             place=row.where,
