@@ -29,6 +29,8 @@ def main() -> None:
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
     # Pydantic would read the metadata of all installed packages to find plugins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    # NumPy would start a thread per core that spins for a while, and no matrix here is large enough for them.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Python would also look for garbage at the end, where the system takes back all memory anyway.
     atexit.register(gc.freeze)
     if _sweeps_on_workers(sys.argv[1:]):
