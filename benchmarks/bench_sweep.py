@@ -4,8 +4,9 @@ First it measures the machine: how much more two independent copies of the same 
 processors that share caches, memory or a core give less than 2, and no number of workers can give more.
 
 Start-up is included, except that of the Dask cluster. Other programs lengthen wall times, and
-those of two workers most. On Linux, the processor times of all processes bound the speed-up that is possible:
-a quiet machine takes as long as the command and then its slowest worker, or as two busy processors.
+those of two workers most. On Linux, the processor times of all processes tell about how long a quiet machine
+takes: as the command and then its slowest worker, or as two busy processors. It can take a little less, since
+the command loads Polars while workers start.
 
 Run: ``python benchmarks/bench_sweep.py``. It runs 20 cells of 20,000 requests and 1,000 cells of 200.
 ``--small`` runs 40 cells of 200 instead. Dask takes part if it is installed.
@@ -120,7 +121,7 @@ class Measured(NamedTuple):
 
     @property
     def quiet_s(self) -> float:
-        """Lower bound of the wall time on a quiet machine [s]."""
+        """About the wall time on a quiet machine [s]."""
         if not self.others_s:
             return self.command_s
         return max(self.command_s + max(self.others_s), self.processor_s / WORKERS)
@@ -306,7 +307,7 @@ def compare(
         print(
             f"    processor time {best.command_s:.2f} s"
             + (f" + {others} s" if others else "")
-            + f"; on a quiet machine at most × 1 worker: {alone_s / best.quiet_s:.2f}"
+            + f"; on a quiet machine about × 1 worker: {alone_s / best.quiet_s:.2f}"
         )
 
 
