@@ -11,9 +11,9 @@ from typing import Any
 #: Environment variable that fixes the date of reproducible builds, and its largest value (year 9999) [s].
 _DATE_KEY = "SOURCE_DATE_EPOCH"
 _DATE_MAX_S = 253402300799
-#: New objects after which Python looks for garbage. Modules create some hundred thousand objects, and hardly
-#: any garbage.
-_OBJECTS_PER_COLLECTION = 100_000
+#: New objects after which Python looks for garbage. A command keeps some hundred thousand objects, and leaves
+#: hardly any garbage.
+_OBJECTS_PER_COLLECTION = 300_000
 
 
 def main() -> None:
@@ -29,6 +29,8 @@ def main() -> None:
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
     # Pydantic would read the metadata of all installed packages to find plugins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    # NumPy would start a thread per core that spins for a while, and no matrix here is large enough for them.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Python would also look for garbage at the end, where the system takes back all memory anyway.
     atexit.register(gc.freeze)
     if _sweeps_on_workers(sys.argv[1:]):
@@ -36,12 +38,12 @@ def main() -> None:
 
         # They load the engine while this process loads the command line and plans.
         prepare_workers()
-    from stripesim.cli.app import app
+    from stripesim.cli.app import app_of
 
     _mend_streams()
     try:
         # Without standalone mode, Typer passes usage errors to the handlers below.
-        status = app(standalone_mode=False)
+        status = app_of(sys.argv[1:])(standalone_mode=False)
     except SystemExit as stop:
         # Typer reports a closed pipe as exit status 1.
         if isinstance(stop.__context__, BrokenPipeError):

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from stripesim.calibration.kernels.codec import library_versions
-from stripesim.calibration.kernels.cost_fit import table_from_rows
 from stripesim.models.kernel.cost import KernelModel
 from stripesim.models.kernel.documents import (
     load_table,
@@ -59,6 +58,9 @@ def table_name(cpu: Mapping[str, Any]) -> str:
 
 def table_of_this_machine(rows: Iterable[Mapping[str, Any]]) -> KernelModel:
     """Fit rows measured on this machine into a table named after the processor, with its provenance."""
+    # SciPy loads here, because simulations only read tables.
+    from stripesim.calibration.kernels.cost_fit import table_from_rows
+
     cpu = cpu_description()
     provenance = {
         "basis": "measured",

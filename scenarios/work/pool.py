@@ -1,8 +1,9 @@
 """Run items on worker processes, and retry the item of a worker that dies.
 
-This module imports little, since a worker sets its environment before it loads its function. It uses no
-library because pebble (5.2) shares one pipe and one lock among workers, so that a worker killed at the wrong
-moment stops the sweep permanently, and in loky (3.7) one death fails all items. Here each worker has a pipe.
+This module imports little, since a command starts workers before it loads anything else, and a worker sets
+its environment before it loads its function. It uses no library because pebble (5.2) shares one pipe and one
+lock among workers, so that a worker killed at the wrong moment stops the sweep permanently, and in loky (3.7)
+one death fails all items. Here each worker has a pipe.
 
 Workers are forked from a server, a fresh process without threads that has loaded the engine (``server.py``).
 A worker so starts in some hundredths of a second, and a kernel that is not in the cache compiles once.
@@ -21,8 +22,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
-
-from stripesim.models.problems import Problem, WorkError
 
 if TYPE_CHECKING:
     # Python in a browser cannot import it.
@@ -305,6 +304,8 @@ def _stop_all(workers: Iterable[_Worker[T]]) -> None:
 
 def _check_false_starts(false_starts: int, cause: str) -> None:
     if false_starts >= _FALSE_STARTS_MAX:
+        from stripesim.models.problems import Problem, WorkError
+
         raise WorkError(
             Problem(
                 key="workers",

@@ -24,6 +24,8 @@ with suppress(Exception):
     _small = Scenario(schemes=("rep:3",), workload=WorkloadSpec(requests=20))
     run_task(make_task(_small, cells(_small)[0], swept={}))
 
-# Workers share this memory as long as no process writes to it, and the collector would.
+# Workers share this memory as long as no process writes to it, and the collector would. Cells
+# leave hardly any garbage.
 gc.freeze()
+gc.set_threshold(100_000)
 gc.enable()

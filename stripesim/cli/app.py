@@ -1,5 +1,7 @@
 """Assemble the command line. Each command imports heavy modules only when it runs."""
 
+from collections.abc import Sequence
+from copy import copy
 from typing import Annotated
 
 import typer
@@ -64,3 +66,19 @@ app.command(cls=CrushCommand)(crush)
 app.add_typer(study_app, name="study")
 app.add_typer(trace_app, name="trace")
 app.add_typer(import_app, name="import")
+
+
+def app_of(words: Sequence[str]) -> typer.Typer:
+    """Return the command line for these words. With the name of a command, Typer builds no others."""
+    named = [
+        command
+        for command in app.registered_commands
+        if command.callback is not None
+        and [command.callback.__name__] == list(words[:1])
+    ]
+    if not named:
+        return app
+    narrowed = copy(app)
+    narrowed.registered_commands = named
+    narrowed.registered_groups = []
+    return narrowed

@@ -1,6 +1,7 @@
 """The public API: typed names only, scenarios checked as a file is, nothing that never ends."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -10,6 +11,8 @@ import pytest
 
 import stripesim
 from stripesim import api, blocks
+from stripesim.cli.app import app, app_of
+from stripesim.cli.sweep import sweep
 from stripesim.notebooks.files import cells_of
 from stripesim.scenarios.schema.scenario import ScenarioKeywords
 
@@ -107,6 +110,31 @@ def test_help_and_version_import_no_heavy_module(words, may):
         "pyeclib",
     }
     assert sorted(loaded & heavy - may) == []
+
+
+def test_only_the_named_command_is_built():
+    [named] = app_of(["sweep", "--help"]).registered_commands
+    assert named.callback is sweep
+    assert app_of(["seep"]) is app_of(["--help"]) is app_of([]) is app
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
+def test_a_command_starts_no_threads_for_matrices():
+    code = (
+        "import os, sys\n"
+        "from stripesim.__main__ import main\n"
+        "sys.argv[1:] = ['cite', '--help']\n"
+        "try:\n    main()\nexcept SystemExit:\n    import numpy\n"
+        "print(len(os.listdir('/proc/self/task')), 'numpy' in sys.modules)"
+    )
+    environment = {
+        k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True, text=True, check=True, env=environment,
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "1 True"
 
 
 def test_the_package_alone_loads_nothing():

@@ -21,6 +21,8 @@ from stripesim.scenarios.work.dask import _Watch
 from stripesim.scenarios.work.pool import Death, cores_usable, held, run_pool
 from support.messages import states
 
+_WORK_PACKAGES = ("scenarios", "scenarios.work", "scenarios.work.pool")
+
 
 def test_each_item_is_done_once() -> None:
     answers = list(run_pool(math.factorial, range(40), jobs=2))
@@ -31,6 +33,18 @@ def test_workers_have_one_thread_each_and_are_other_processes() -> None:
     names = ["NUMBA_NUM_THREADS", "POLARS_MAX_THREADS", "OMP_NUM_THREADS"]
     wanted = {name: os.environ.get(name, "1") for name in names}
     assert dict(run_pool(os.getenv, names, jobs=1)) == wanted
+
+
+def test_workers_start_before_anything_else_loads() -> None:
+    code = (
+        "import sys; from stripesim.scenarios.work.pool import prepare_workers; prepare_workers(); "
+        "print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    loaded = {name for name in done.stdout.split() if name.startswith("stripesim.")}
+    assert loaded == {f"stripesim.{name}" for name in ("_version", *_WORK_PACKAGES)}
 
 
 def test_workers_have_one_thread_each_where_their_parent_has_many() -> None:
