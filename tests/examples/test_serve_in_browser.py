@@ -346,9 +346,9 @@ def test_shares_of_operations_on_objects_are_typed_and_kept(page, width):
 @pytest.mark.parametrize(("base", "width"), [("served", 1280), ("s3", 360)])
 def test_added_hosts_take_their_part_of_the_data(page, monkeypatch, base, width):
     monkeypatch.setattr("stripesim.web.jobs.run_experiment", run_small_growth)
-    # Given eight hosts, with three copies or RS(4,2) of 9 TB
+    # Given eight hosts, with three copies or RS(4,2) of 9 TB. Recovery passes through each of the groups.
     resize(page, width)
-    page.get(f"{page.current_url}?base={base}&one_cluster=1&stored_tb=9")
+    page.get(f"{page.current_url}?base={base}&one_cluster=1&stored_tb=9&a.pg_num=64")
     # When two more are typed
     open_group(page, "Failures and growth")
     type_into(page, "added_hosts", "2")

@@ -6,7 +6,7 @@ from itertools import islice
 from unittest.mock import patch
 
 from stripesim.scenarios.answers.load import curve_builder
-from stripesim.scenarios.answers.rehearse import samples
+from stripesim.scenarios.answers.rehearse import rehearse, samples
 from stripesim.scenarios.forms import rebuild
 from stripesim.web import experiments
 from stripesim.web.options import option_of
@@ -19,6 +19,8 @@ def run_small_experiment(name, scenario, settings, *, should_stop):
     curve_builder._REQUESTS_MIN = REQUESTS
     curve_builder._REQUESTS_MAX = REQUESTS
     samples.SHARDS_MAX = 200
+    # A change this small is otherwise rehearsed with more backfills too, which the page does not show.
+    rehearse.BACKFILLS_SHARDS_MAX = 0
     # Curves end with all points on a busy machine, too.
     experiments.CURVE_S_MAX = 120.0
     experiments._TIMELINE_IMAGES_BYTES = 1 << 30

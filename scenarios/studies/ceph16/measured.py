@@ -4,6 +4,7 @@ import gzip
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from statistics import median
 
@@ -221,10 +222,18 @@ def shipped() -> Source:
 
 
 def load(data: Source | str | None = None) -> MeasuredCounts:
-    """Read a folder of measured counts."""
-    folder: Source = (
-        shipped() if data is None else Path(data) if isinstance(data, str) else data
-    )
+    """Read a folder of measured counts. The shipped one, which never changes, is read once."""
+    if data is None:
+        return _shipped_counts()
+    return _counts_in(Path(data) if isinstance(data, str) else data)
+
+
+@cache
+def _shipped_counts() -> MeasuredCounts:
+    return _counts_in(shipped())
+
+
+def _counts_in(folder: Source) -> MeasuredCounts:
     if not folder.is_dir():
         raise MeasuredError(
             Problem(place="--data", got=str(folder), wanted="a folder with runs.csv")

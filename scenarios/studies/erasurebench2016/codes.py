@@ -118,10 +118,11 @@ def _groups(local_parities: int, global_parities: int) -> list[int]:
     return [*stored, implied]
 
 
+@cache
 def local_first(local_parities: int, global_parities: int) -> Table:
     """Survive losses in different groups, and others if ten of the Reed-Solomon part are left.
 
-    Positions are numbered local parities, Reed-Solomon (global) parities, data.
+    Positions are numbered local parities, Reed-Solomon (global) parities, data. The table is read-only.
     """
     lost = _sets(K + local_parities + global_parities)
     *stored, implied = (
@@ -136,6 +137,8 @@ def local_first(local_parities: int, global_parities: int) -> Table:
     alone = np.bitwise_count(lost) <= 1
     rest = np.bitwise_count(lost >> np.uint32(local_parities)) <= global_parities
     survives: Table = alone | apart | rest
+    # Each repair looks into the same one.
+    survives.flags.writeable = False
     return survives
 
 

@@ -325,6 +325,10 @@ def operations_of(
     work_ns: int = 0,
 ) -> Operations:
     """Return operations of one kind, one after another."""
-    zeros = np.zeros(nodes.shape, dtype=np.int64)
-    columns = (kind, nodes, sent, answered, work_ns)
-    return Operations(*(zeros + column for column in columns))
+    columns = np.empty((5, *nodes.shape), dtype=np.int64)
+    columns[0] = kind
+    columns[1] = nodes
+    columns[2] = sent
+    columns[3] = answered
+    columns[4] = work_ns
+    return Operations(*columns)
