@@ -36,6 +36,16 @@ def program_of(pool):
     )
 
 
+@pytest.mark.parametrize("rows", [3, 100_000, 300_001])
+def test_large_tables_begin_at_a_huge_page(rows):
+    before = np.arange(9, dtype=np.int32).reshape(3, 3)
+    table = grown(before, rows)
+    assert table.shape == (rows, 3) and table.dtype == np.int32
+    assert (table[:3] == before).all() and not table[3:].any()
+    if table.nbytes >= 2 << 20:
+        assert table.ctypes.data % (2 << 20) == 0
+
+
 def test_only_groups_of_requests_are_bound(make_pool, models):
     pool = make_pool(models, "rep:3")
     groups = pool.groups_of(np.zeros(3, dtype=np.int64), np.unique(OBJECTS))

@@ -211,7 +211,7 @@ class RunState:
             return np.where(old >= 0, cell, ~cell).astype(np.int32)
 
         def relaid(old: Array) -> Array:
-            new = np.empty(cells, dtype=old.dtype)
+            new = layout.zeros((cells,), old.dtype)
             steps = 1 << old_bits
             new.reshape(slots, 1 << bits)[:old_slots, :steps] = old.reshape(
                 old_slots, steps
@@ -221,12 +221,12 @@ class RunState:
         end, ready_from, ready_to = (
             int(clock[name]) for name in ("calendar_end", "ready_from", "ready_to")
         )
-        times_ns = np.empty(cells + layout.ROOT + 4, dtype=np.int64)
-        calendar = np.empty(cells + layout.ROOT + 4, dtype=np.int32)
+        times_ns = layout.zeros((cells + layout.ROOT + 4,), np.dtype(np.int64))
+        calendar = layout.zeros((cells + layout.ROOT + 4,), np.dtype(np.int32))
         filled = min(len(world.times_ns), (end + 3) & ~3)
         times_ns[:filled] = world.times_ns[:filled]
         calendar[:end] = moved(world.cells[:end])
-        ready = np.empty(cells, dtype=np.int32)
+        ready = layout.zeros((cells,), np.dtype(np.int32))
         waiting = np.arange(ready_from, ready_to) & (len(world.ready) - 1)
         ready[: len(waiting)] = moved(world.ready[waiting])
         clock["ready_from"] = 0

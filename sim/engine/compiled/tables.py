@@ -25,7 +25,7 @@ _RUNS_WITHOUT_ROLE[[DELAY, PIN, UNPIN, BRANCH, SPAWN]] = True
 
 def grown(array: Array, size: int) -> Array:
     """Return an array of `size` rows that begins with the rows of `array`."""
-    larger = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
+    larger = layout.zeros((size, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger
 

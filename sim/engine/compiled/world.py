@@ -5,6 +5,7 @@ most one place (calendar, ready list or a queue). So a calendar and a ready list
 all cells never overflow, and queues are links between cells.
 """
 
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,8 @@ MORE_PARKED, MORE_REPORTS, DIRECT = range(6, 9)
 GO_ON = -1
 
 NEVER_NS = (1 << 63) - 1
+# x86-64 and ARM with pages of 4 KiB.
+_HUGE_PAGE_BYTES = 2 << 20
 # In place of a cell, a resource or another index.
 NOTHING = -1
 # Completions that the client has not noticed form a chain. This marks the first of them.
@@ -405,6 +408,28 @@ def _clock(program: Program) -> Array:
     return clock
 
 
+def zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return zeros of this shape, in huge pages if they are large.
+
+    A processor then finds more of them in its cache of addresses. NumPy asks for huge pages from 4 MiB on,
+    and Linux gives them from one of their boundaries on.
+    """
+    size = prod(shape) * dtype.itemsize
+    if size < _HUGE_PAGE_BYTES:
+        return np.zeros(shape, dtype)
+    memory = np.zeros(size + _HUGE_PAGE_BYTES, np.uint8)
+    start = -memory.ctypes.data % _HUGE_PAGE_BYTES
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+def lengthened(array: Array, rows: Array) -> Array:
+    """Return an array with further rows."""
+    longer = zeros((len(array) + len(rows), *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    longer[len(array) :] = rows
+    return longer
+
+
 def with_resources(
     world: World, resources: Resources, indices: Array, partners: Array
 ) -> World:
@@ -441,10 +466,7 @@ def with_resources(
         "slowdowns": np.full(len(indices), SLOWDOWN_UNIT, dtype=np.int64),
     }
     return world._replace(
-        **{
-            name: np.concatenate([getattr(world, name), more])
-            for name, more in added.items()
-        }
+        **{name: lengthened(getattr(world, name), more) for name, more in added.items()}
     )
 
 
