@@ -292,15 +292,22 @@ def planned_uses(run: EngineRun, book: Book, completed: int) -> tuple[int, int]:
 
 
 def _uses_after_reply(path: Template) -> int:
-    """Count the uses of a path that its reply does not wait for."""
+    """Count the uses of a path that its reply does not wait for, or not surely.
+
+    A step that waits for the first of several others is a reason to wait for none of them.
+    """
     starts = path.successor_starts.tolist()
     successors = path.successors.tolist()
+    ways_in = np.bincount(path.successors, minlength=path.steps)
+    waits_for_all = (path.predecessors >= ways_in).tolist()
     waited_for = [False] * path.steps
     waited_for[path.reply] = True
     # Successors have higher numbers.
     for step in range(path.reply - 1, -1, -1):
         following = successors[starts[step] : starts[step + 1]]
-        waited_for[step] = any(map(waited_for.__getitem__, following))
+        waited_for[step] = any(
+            waited_for[after] and waits_for_all[after] for after in following
+        )
     is_use = path.words == USE
     return int((is_use & ~np.array(waited_for)).sum())
 

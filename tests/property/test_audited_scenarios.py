@@ -35,6 +35,7 @@ EDGE_MAX = 0.05
 # Right rows that checks refused once, by seed.
 RIGHT = {
     1521: "steps that apply a write follow the reply of a request, and the end of the run",
+    4994: "reads of copies that the reply does not need follow it, and the end of the run",
     5989: "deferred writes reach the disks after the last reply",
     6998: "one of two loops ends within the window of both",
     8884: "clients with objects on idle OSDs issue more requests than others",
