@@ -18,7 +18,8 @@ from typing import (
 import polars as pl
 
 from stripesim.models.problems import AnswerError, first_problem
-from stripesim.scenarios.schema.units import number_text
+from stripesim.scenarios.schema.checks import S3_OPS
+from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.sim.observe.result_row import ResultRow
 
 #: Columns that state what a request costs, in the order of tables and menus.
@@ -95,6 +96,21 @@ IDENTITY: Final[Mapping[str, tuple[type[pl.DataType], str]]] = {
         "bytes of one client request; null where a trace decides",
     ),
 }
+
+
+def name_of(coordinates: Mapping[str, Any]) -> str:
+    """Return the name of a row, such as ``rep:3 write rand 4KiB`` or ``rep:3 put 4MiB``.
+
+    Coordinates that are None are left out.
+    """
+    parts = {key: one for key, one in coordinates.items() if one is not None}
+    if parts.get("op") in S3_OPS:
+        # Objects have no pattern.
+        parts.pop("pattern", None)
+    if "block_size_bytes" in parts:
+        parts["block_size_bytes"] = format_size(parts["block_size_bytes"])
+    return " ".join(dict.fromkeys(map(str, parts.values())))
+
 
 _DTYPES: Final[Mapping[type, type[pl.DataType]]] = {
     str: pl.String,

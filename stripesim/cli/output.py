@@ -47,10 +47,11 @@ def check_json(target: str | None) -> None:
     path = Path(target)
     if path.is_dir():
         raise _unwritable(target, "a folder")
+    file = _file_in_place_of_folder(path.parent)
+    if file is not None:
+        raise _unwritable(target, f"{file} is a file")
     # Folders that are missing are made.
     present = next(above for above in (path, *path.parents) if above.exists())
-    if present != path and not present.is_dir():
-        raise _unwritable(target, f"{present} is a file")
     if not os.access(present, os.W_OK):
         raise _unwritable(target, f"{present} is read-only")
 
@@ -78,12 +79,18 @@ def check_out(out: Path | None, *, report: bool = False) -> Path | None:
         )
     if out is None:
         return None
-    for path in (out, *out.parents):
-        if path.exists() and not path.is_dir():
-            raise ValueError(f"--out: {out}: got the file {path}, wanted a folder")
+    file = _file_in_place_of_folder(out)
+    if file is not None:
+        raise ValueError(f"--out: {out}: got the file {file}, wanted a folder")
     if report:
         return out
     return None
+
+
+def _file_in_place_of_folder(folder: Path) -> Path | None:
+    """Return a file that keeps a folder or one above it from being made, or None."""
+    ways = (folder, *folder.parents)
+    return next((path for path in ways if path.exists() and not path.is_dir()), None)
 
 
 def check_file(option: str, path: Path | None, wanted: str) -> None:

@@ -8,7 +8,6 @@ from stripesim.calibration.ledger.model_errors import COVERAGE, error_band
 from stripesim.models.problems import AnswerError, MeasuredError
 from stripesim.scenarios.answers.predict.measured_values import read_measured_file
 from stripesim.scenarios.answers.predict.register import (
-    name_of,
     predict,
     read_register,
     register_of,
@@ -17,6 +16,7 @@ from stripesim.scenarios.answers.predict.register import (
 )
 from stripesim.scenarios.answers.predict.score import score
 from stripesim.scenarios.schema.scenario import parse_scenario
+from stripesim.scenarios.show.quantities import name_of
 from support.messages import states
 
 SCENARIO = """

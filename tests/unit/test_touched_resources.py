@@ -6,7 +6,7 @@ import pytest
 from stripesim.sim.ceph.clients.workload import Replay, Requests
 from stripesim.sim.ceph.planner import RequestPlanner
 from stripesim.sim.engine.compiled.engine import CompiledRun
-from stripesim.sim.engine.compiled.tables import grown
+from stripesim.sim.engine.compiled.world import grown
 from stripesim.sim.engine.program import Program
 from stripesim.sim.engine.simpy import engine as engine_simpy
 from stripesim.sim.run import factor_tables

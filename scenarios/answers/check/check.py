@@ -25,7 +25,6 @@ from stripesim.scenarios.answers.predict.measured_values import (
 from stripesim.scenarios.answers.predict.register import (
     PredictedValue,
     is_calibrated,
-    name_of,
     predicted_values,
 )
 from stripesim.scenarios.cells.measured import ROUNDS, request_count
@@ -34,6 +33,7 @@ from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Cell, cells
 from stripesim.scenarios.schema.loader import Override, Overrides
 from stripesim.scenarios.schema.scenario import Scenario, as_scenario
+from stripesim.scenarios.show.quantities import name_of
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.progress import OnStep, silent
 
@@ -308,7 +308,7 @@ def _cell_of(
     ]
     if len(fitting) == 1:
         return fitting[0]
-    names = "; ".join(_name(cell) for cell in listed)
+    names = "; ".join(name_of(cell._asdict()) for cell in listed)
     got = f"values that fit {len(fitting)} of {len(listed)} rows"
     wanted = f"values of one row of the scenario: {names}"
     raise MeasuredError(Problem(place=str(path), got=got, wanted=wanted))
@@ -318,10 +318,6 @@ def _fits(value: MeasuredValue, coordinates: Mapping[str, Any]) -> bool:
     if value.row_id:
         return value.row_id == name_of(coordinates)
     return all(coordinates.get(key) == one for key, one in value.coordinates.items())
-
-
-def _name(cell: Cell) -> str:
-    return name_of({key: one for key, one in cell._asdict().items() if one is not None})
 
 
 def _single_values(values: Sequence[MeasuredValue]) -> dict[str, float]:

@@ -27,10 +27,8 @@ from stripesim.models.documents import (
 from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.answers.run.answer import ScenarioResult
 from stripesim.scenarios.answers.run.execute import run_scenario
-from stripesim.scenarios.schema.checks import S3_OPS
 from stripesim.scenarios.schema.scenario import Scenario
-from stripesim.scenarios.schema.units import format_size
-from stripesim.scenarios.show.quantities import IDENTITY, QUANTITIES
+from stripesim.scenarios.show.quantities import IDENTITY, QUANTITIES, name_of
 from stripesim.sim.observe.progress import OnStep, silent
 
 #: Form of the file.
@@ -227,17 +225,6 @@ def _predicted_rows(result: ScenarioResult) -> Iterator[PredictedRow]:
             utilisation=utilisation,
             values=tuple(values),
         )
-
-
-def name_of(coordinates: Mapping[str, Any]) -> str:
-    """Return the name of a row, such as ``rep:3 write rand 4KiB`` or ``rep:3 put 4MiB``."""
-    parts = {**coordinates}
-    if parts.get("op") in S3_OPS:
-        # Objects have no pattern.
-        parts.pop("pattern", None)
-    if "block_size_bytes" in parts:
-        parts["block_size_bytes"] = format_size(parts["block_size_bytes"])
-    return " ".join(dict.fromkeys(map(str, parts.values())))
 
 
 def _utilisation_of(

@@ -53,14 +53,10 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import kernel_warnings, made_from, outside_of
 from stripesim.scenarios.cells.placement import padded_osd_hosts
 from stripesim.scenarios.forms.capacity import drives_of
-from stripesim.scenarios.schema.checks import S3_OPS
 from stripesim.scenarios.schema.keys import Cell, cells
 from stripesim.scenarios.schema.scenario import Scenario
-from stripesim.scenarios.schema.units import (
-    duration_text,
-    format_size,
-    number_text,
-)
+from stripesim.scenarios.schema.units import duration_text, number_text
+from stripesim.scenarios.show.quantities import name_of
 from stripesim.sim.ceph.failures.results.change_results import DURATION_PARTS
 from stripesim.sim.ceph.kinds import kind_of
 from stripesim.sim.observe.audit import collecting_refusals
@@ -633,11 +629,15 @@ def _left_out_warnings(scenario: Scenario) -> list[str]:
     first, *left_out = cells(scenario)
     if not left_out:
         return []
-    # Objects have no pattern.
-    op = first.op if first.op in S3_OPS else f"{first.pattern} {first.op}"
-    size = "" if first.block_size_bytes is None else format_size(first.block_size_bytes)
+    load = name_of(
+        {
+            "pattern": first.pattern,
+            "op": first.op,
+            "block_size_bytes": first.block_size_bytes,
+        }
+    )
     count = 1 + len(left_out)
-    return [f"clients: {op} {size}, the first of {count} combinations of [workload]"]
+    return [f"clients: {load}, the first of {count} combinations of [workload]"]
 
 
 def _provenance(scenario: Scenario) -> dict[str, Any]:

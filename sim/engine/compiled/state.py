@@ -4,7 +4,7 @@ import numpy as np
 
 from stripesim.sim.engine.checks import check_chunk, planning
 from stripesim.sim.engine.compiled import world as layout
-from stripesim.sim.engine.compiled.tables import ProgramTables, grown
+from stripesim.sim.engine.compiled.tables import ProgramTables
 from stripesim.sim.engine.compiled.world import Array, empty_world
 from stripesim.sim.engine.program import CHUNK, PENDING, Program, RequestChunk
 
@@ -131,17 +131,19 @@ class RunState:
             raise ValueError(
                 f"got more than {len(log)} requests in a run, wanted fewer"
             )
-        self.world = self.world._replace(log=grown(log, len(log) + len(log) // 2 + 1))
+        self.world = self.world._replace(
+            log=layout.grown(log, len(log) + len(log) // 2 + 1)
+        )
 
     def more_parked(self) -> None:
         """Make room for more requests that wait for their placement groups."""
         self.world = self.world._replace(
-            parked=grown(self.world.parked, 2 * len(self.world.parked))
+            parked=layout.grown(self.world.parked, 2 * len(self.world.parked))
         )
 
     def _more_reports(self) -> None:
         self.world = self.world._replace(
-            reports=grown(self.world.reports, 2 * len(self.world.reports))
+            reports=layout.grown(self.world.reports, 2 * len(self.world.reports))
         )
 
     def set_clock(self, time_ns: int) -> None:
@@ -243,8 +245,8 @@ class RunState:
             world.resources[name] = moved(world.resources[name])
             world.lines[name] = moved(world.lines[name])
         self.world = world._replace(
-            requests=grown(world.requests, slots),
-            keys=grown(world.keys, slots) if len(world.keys) else world.keys,
+            requests=layout.grown(world.requests, slots),
+            keys=layout.grown(world.keys, slots) if len(world.keys) else world.keys,
             free_slots=free_slots,
             pending=relaid(world.pending),
             links=moved(relaid(world.links)),

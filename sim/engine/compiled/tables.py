@@ -23,17 +23,10 @@ _RUNS_WITHOUT_ROLE = np.zeros(len(WORDS), dtype=bool)
 _RUNS_WITHOUT_ROLE[[DELAY, PIN, UNPIN, BRANCH, SPAWN]] = True
 
 
-def grown(array: Array, size: int) -> Array:
-    """Return an array of `size` rows that begins with the rows of `array`."""
-    larger = layout.zeros((size, *array.shape[1:]), array.dtype)
-    larger[: len(array)] = array
-    return larger
-
-
 def appended(array: Array, used: int, rows: Array) -> Array:
     """Write rows after the first `used` rows of an array, doubling it when full."""
     if used + len(rows) > len(array):
-        array = grown(array[:used], max(2 * len(array), used + len(rows)))
+        array = layout.grown(array[:used], max(2 * len(array), used + len(rows)))
     array[used : used + len(rows)] = rows
     return array
 

@@ -422,10 +422,16 @@ def zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     return memory[start : start + size].view(dtype).reshape(shape)
 
 
+def grown(array: Array, size: int) -> Array:
+    """Return an array of `size` rows that begins with the rows of `array`."""
+    larger = zeros((size, *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
 def lengthened(array: Array, rows: Array) -> Array:
     """Return an array with further rows."""
-    longer = zeros((len(array) + len(rows), *array.shape[1:]), array.dtype)
-    longer[: len(array)] = array
+    longer = grown(array, len(array) + len(rows))
     longer[len(array) :] = rows
     return longer
 
