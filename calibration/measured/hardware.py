@@ -39,6 +39,8 @@ class MeasuredHardware:
     """Hardware of a row, in addition to the counts in the row."""
 
     threads_per_node: int  #: Hardware threads of a node [count]
+    #: Hardware threads that a node's pinned OSDs have beyond those that a row states [count]
+    threads_beyond_stated: int
     threads_per_core: int  #: Hardware threads of one core, 1 or 2 [count]
     cpu_factor: float  #: Processor time of the same work over that of the processor that was fitted
     cpu_source: str
@@ -130,6 +132,7 @@ def hardware_of(
     threads = int(table.get("threads_per_core", 2))
     return MeasuredHardware(
         threads_per_node=threads * int(table["cores_per_node"]),
+        threads_beyond_stated=int(table.get("threads_beyond_stated", 0)),
         threads_per_core=threads,
         cpu_factor=factor,
         cpu_source=source,

@@ -132,7 +132,7 @@ def scenario_of(
         "stripe_unit_bytes": row.stripe_unit_bytes,
         "failure_domain_replicated": domain,
         "failure_domain_erasure": domain,
-        "cores_per_host": row.threads_per_node or hardware.threads_per_node,
+        "cores_per_host": threads_of(row, hardware),
         "cores_per_osd": row.cores_per_osd,
         "cpu_limit_per_osd": row.cpu_limit_per_osd,
         "op_shards": row.op_shards,
@@ -169,6 +169,13 @@ def scenario_of(
         "client": {"place": "osd-hosts" if hardware.clients_on_osd_hosts else "own"},
     }
     return Scenario(**keys)
+
+
+def threads_of(row: MeasuredRow, hardware: MeasuredHardware) -> int:
+    """Return the hardware threads of a node that its OSDs may use [count]."""
+    if row.threads_per_node is None:
+        return hardware.threads_per_node
+    return row.threads_per_node + hardware.threads_beyond_stated
 
 
 ModelChange = Callable[[Models], Models]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
+from stripesim.models.cpu import CpuModel
 from stripesim.models.problems import NotComputedError, RefusedError, one_line
-from stripesim.models.provenance import MeasuredModel, Provenance
+from stripesim.models.provenance import Provenance
 from stripesim.scenarios.cells.measured import UPMAP_MAX_DEVIATION, request_count
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
@@ -18,8 +19,6 @@ from stripesim.scenarios.studies.parameters import ParameterFile, changed_models
 from stripesim.scenarios.studies.tasks import Call, Row
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.run import Run
-
-Model = TypeVar("Model", bound=MeasuredModel)
 
 PARAMETERS: Final = ParameterFile("cores")
 #: Requests of a run over those in flight, and at most so many.
@@ -156,14 +155,12 @@ def models_of(scenario: Scenario, row: CoresRow) -> Models:
     if not is_alone(row):
         return _scaled(models, _KEY_VALUE, _number("cluster", "key_value_factor"))
     factor = _number("alone", "processor_factor")
-    hand_over = models.threads.hand_over_ns * _number("alone", "hand_over_factor")
     every = tuple(name for name in models.cpu.number_names() if name.endswith("_ns"))
     models = _scaled(models, every, factor)
     models = _scaled(models, _TRANSACTION, _number("alone", "transaction_factor"))
     # The other threads of the OSD's cores are idle.
     cpu = _changed(models.cpu, {"paired_slowdown_fraction": 0.0})
-    threads = _changed(models.threads, {"hand_over_ns": hand_over})
-    return replace(models, cpu=cpu, threads=threads)
+    return replace(models, cpu=cpu)
 
 
 def _number(table: str, name: str) -> float:
@@ -176,7 +173,7 @@ def _scaled(models: Models, names: Sequence[str], factor: float) -> Models:
     return replace(models, cpu=_changed(models.cpu, values))
 
 
-def _changed(model: Model, values: dict[str, Any]) -> Model:
+def _changed(cpu: CpuModel, values: dict[str, Any]) -> CpuModel:
     origin = Provenance("fitted", "study cores, parameters.toml")
-    provenance = {**model.provenance, **dict.fromkeys(values, origin)}
-    return replace(model, provenance=provenance, **values)
+    provenance = {**cpu.provenance, **dict.fromkeys(values, origin)}
+    return replace(cpu, provenance=provenance, **values)

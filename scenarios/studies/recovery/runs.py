@@ -89,6 +89,7 @@ def host_models(scenario: Scenario) -> Models:
     file = ParameterFile("recovery")
     host = MeasuredHardware(
         threads_per_node=40,
+        threads_beyond_stated=0,
         threads_per_core=2,
         cpu_factor=file.number("host", "cpu_factor"),
         cpu_source="fitted, see parameters.toml",
