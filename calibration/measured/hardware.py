@@ -26,6 +26,7 @@ _SHARED = re.compile(r"osd (hosts|nodes)|same (host|node)|co-?located", re.IGNOR
 _NUMBERS = (
     "cores_per_node",
     "sockets",
+    "threads_beyond_stated",
     "threads_per_core",
     "public_gbit_per_s",
     "private_gbit_per_s",

@@ -126,6 +126,23 @@ def test_a_new_cluster_enters_by_data_sheet_and_clock(tmp_path):
     assert drive.read_ns(4096) + 4096 * drive.link_ns_per_byte == pytest.approx(80_000)
 
 
+def test_pinned_osds_have_the_threads_that_the_source_left_out():
+    rows, clusters = load()
+    pinned, whole = (
+        next(row for row in rows if row.id == f"upstream-mako-5x6-{number}")
+        for number in ("002", "041")
+    )
+    assert (pinned.threads_per_node, whole.threads_per_node) == (24, None)
+
+    threads = [
+        scenario_of(row, hardware_of(row, clusters, "")).cluster.cores_per_host
+        for row in (pinned, whole)
+    ]
+
+    # The post prints a command for 24 threads, which binds OSDs to 0-12 and 64-76.
+    assert threads == [26, 128]
+
+
 @pytest.mark.parametrize(
     ("cpu", "sockets", "factor"),
     [
@@ -311,7 +328,7 @@ def test_the_study_is_listed_with_its_parameters():
     names = {row["name"] for row in study_named("nvme").parameters()}
     assert {
         "cpu.after_reply_ns",
-        "threads.hand_over_ns",
+        "cpu.paired_slowdown_fraction",
         "drive.write_rate_fraction",
     } <= names
 
