@@ -8,13 +8,15 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
+import typer.main
+import typer.testing
 from hypothesis import settings
 
 import stripesim
@@ -41,6 +43,9 @@ from support.random_programs import KINDS
 os.environ.pop("COLUMNS", None)
 # Ignore kernel costs saved on this machine.
 os.environ["XDG_DATA_HOME"] = str(Path(os.devnull) / "nothing-saved")
+
+# Build the tree of commands once for all calls of the command line, of which a user's process makes one.
+typer.main.get_command = typer.testing._get_command = cache(typer.main.get_command)
 
 # `make test` draws the same examples each time, so that only a commit can change its result.
 # `make verify` draws many new ones.

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -30,6 +30,8 @@ from stripesim.sim.engine.program import RequestChunk, RequestSource
 
 # Exceeds the number of objects of any image [count].
 _IMAGE_STRIDE = np.int64(1) << 40
+# Codes of rows fit into 64 bits.
+_CODES_MAX = 1 << 62
 #: In place of the shard that a client reads: it reads through the primary.
 NO_READER = -1
 
@@ -107,15 +109,20 @@ class PoolGraphs:
         self._by_plan: dict[Hashable, int] = {}
         self._compiled: CompiledGraphs = {} if compiled is None else compiled
 
-    def number_shapes(self, shapes: Iterable[tuple[Any, ...]]) -> IntArray:
-        """Return the number of each shape, identified by its fields."""
-        requested = list(shapes)
-        for fields in dict.fromkeys(requested):
-            if fields not in self._shape_numbers:
-                self._shape_numbers[fields] = len(self._shapes)
-                self._shapes.append(RequestShape(*fields))
-        numbers = map(self._shape_numbers.__getitem__, requested)
-        return np.fromiter(numbers, dtype=np.int64, count=len(requested))
+    def number_shapes(self, columns: Sequence[npt.NDArray[Any]]) -> IntArray:
+        """Return the number of each request's shape, given the fields of the shapes as columns."""
+        codes = row_codes(columns)
+        _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+        distinct = zip(*(column[first].tolist() for column in columns), strict=True)
+        numbers = [self._number_of(fields) for fields in distinct]
+        return np.array(numbers, dtype=np.int64)[inverse]
+
+    def _number_of(self, fields: tuple[Any, ...]) -> int:
+        number = self._shape_numbers.get(fields)
+        if number is None:
+            number = self._shape_numbers[fields] = len(self._shapes)
+            self._shapes.append(RequestShape(*fields))
+        return number
 
     def templates_of(
         self, views: IntArray, shapes: IntArray, readers: IntArray
@@ -297,10 +304,7 @@ class RequestPlanner(PlanRecorder):
         kind = self._graphs.kind
         shapes = kind.shapes(located, held)
         if self.pool.cluster.object_maps is not None or kind.heads is not None:
-            marks = zip(self._creates(located), self._continues(located), strict=True)
-            shapes = (
-                (*fields, *marked) for fields, marked in zip(shapes, marks, strict=True)
-            )
+            shapes = (*shapes, self._creates(located), self._continues(located))
         planned = Planned(
             owners=self._owners + owners,
             is_write=located.is_write,
@@ -321,19 +325,18 @@ class RequestPlanner(PlanRecorder):
             continues=_continues(owners) if len(owners) > len(requests) else None,
         )
 
-    def _creates(self, located: ObjectRequests) -> list[bool]:
+    def _creates(self, located: ObjectRequests) -> npt.NDArray[np.bool_]:
         """Mark first writes into objects, if images have object maps."""
         if self.pool.cluster.object_maps is None:
-            return [False] * len(located)
-        creates: list[bool] = _are_first(located).tolist()
-        return creates
+            return np.zeros(len(located), dtype=np.bool_)
+        return _are_first(located)
 
-    def _continues(self, located: ObjectRequests) -> list[bool]:
+    def _continues(self, located: ObjectRequests) -> npt.NDArray[np.bool_]:
         """Mark requests that continue the previous ones of their disks."""
         heads = self._graphs.kind.heads
         if heads is None:
-            return [False] * len(located)
-        return heads.follow(located)
+            return np.zeros(len(located), dtype=np.bool_)
+        return np.array(heads.follow(located), dtype=np.bool_)
 
     def replan(self, indices: IntArray) -> RequestChunk:
         """Replan requests for the current state of their groups. Keep sizes and memory of the first plan."""
@@ -431,6 +434,27 @@ def _continues(owners: IntArray) -> npt.NDArray[np.bool_]:
     """Return True for each part that belongs to the request of the part before it."""
     continues: npt.NDArray[np.bool_] = np.diff(owners, prepend=-1) == 0
     return continues
+
+
+def row_codes(columns: Sequence[npt.NDArray[Any]]) -> IntArray:
+    """Return a number for each row of a table. Equal rows have equal numbers, and others do not."""
+    codes = np.zeros(len(columns[0]), dtype=np.int64)
+    if not len(codes):
+        return codes
+    codes_count = 1
+    for column in columns:
+        values = column.astype(np.int64)
+        values -= values.min()
+        values_count = int(values.max()) + 1
+        if codes_count * values_count > _CODES_MAX:
+            # Numbers in the place of large codes and values.
+            codes = np.unique(codes, return_inverse=True)[1]
+            values = np.unique(values, return_inverse=True)[1]
+            codes_count = int(codes.max()) + 1
+            values_count = int(values.max()) + 1
+        codes = codes * values_count + values
+        codes_count *= values_count
+    return codes
 
 
 def _split(requests: Requests, object_bytes: int) -> tuple[Requests, IntArray]:

@@ -57,6 +57,9 @@ drive = "nvme-tlc"
 [workload]
 requests = 200
 image_bytes = "1GiB"
+[durability]
+afr = 0.01
+repair_bytes_per_s = 100e6
 """
 
 
@@ -515,7 +518,7 @@ def test_new_values_stop_what_is_simulated_for_earlier_ones(page, monkeypatch):
     stop_simulating(page)
 
 
-@pytest.mark.usefixtures("small_experiments")
+@pytest.mark.usefixtures("first_points")
 def test_the_first_answer_is_on_the_first_screen_of_a_phone(page):
     resize(page, 360)
     page.get(page.current_url)

@@ -53,6 +53,12 @@ def run_until_stopped(name, scenario, settings, *, should_stop):
     yield from ()
 
 
+def run_briefly(name, scenario, settings, *, should_stop):
+    """Run a moment without work."""
+    time.sleep(0.1)
+    yield from ()
+
+
 def run_no_experiment(name, scenario, settings, *, should_stop):
     """Report that nothing is simulated, as the page reports an experiment that failed."""
     raise ValueError("not simulated in this test")

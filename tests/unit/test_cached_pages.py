@@ -47,7 +47,8 @@ def planned_reads(make_pool, models, offsets_bytes, cache_bytes=1 << 20):
     memory = kind.memory(requests_in_flight=1, prefilled=True)
     context = kind.pool.contexts[0]
     reads = []
-    for fields in kind.shapes(requests, memory.ends_of(requests)):
+    columns = kind.shapes(requests, memory.ends_of(requests))
+    for fields in zip(*columns, strict=True):
         offset_bytes, held = fields[1], kind._held[fields[4]]
         plan = context.plan_write(
             offset_bytes=offset_bytes,

@@ -15,7 +15,7 @@ from stripesim.sim.ceph.paths import (
     roll_forward_path,
     write_path,
 )
-from stripesim.sim.ceph.planner import RequestPlanner
+from stripesim.sim.ceph.planner import RequestPlanner, row_codes
 from stripesim.sim.observe.recording import account
 from stripesim.sim.run import simulate
 from support.examples import SLOW
@@ -397,3 +397,16 @@ def test_a_run_of_a_sample_takes_the_course_of_the_whole_run(models, make_pool):
     assert written(4, whole_ns // 4) == pytest.approx(whole, rel=0.05)
     # A quarter of the run without the other requests fills more for each of them.
     assert written(1, whole_ns // 4) > 1.2 * whole
+
+
+@pytest.mark.parametrize("largest", [3, 1 << 40])
+def test_rows_are_equal_where_their_codes_are(largest):
+    # Given rows of four values each, of which 40-bit ones do not fit into one number
+    values = np.random.default_rng(7).integers(0, 3, size=(4, 500))
+    columns = np.where(values == 2, largest, values)
+    codes = row_codes(list(columns))
+    assert codes.min() >= 0
+    number_of_row = {}
+    for row, code in zip(columns.T.tolist(), codes.tolist(), strict=True):
+        assert number_of_row.setdefault(tuple(row), code) == code
+    assert len(set(number_of_row.values())) == len(number_of_row)

@@ -21,6 +21,7 @@ from support.messages import states
 from support.small_experiments import (
     option_with_endless_durability,
     option_with_quick_rebuild,
+    run_briefly,
     run_small_experiment,
     run_until_stopped,
     work_without_end,
@@ -62,6 +63,9 @@ drive = "nvme-tlc"
 [workload]
 requests = 200
 image_bytes = "1GiB"
+[durability]
+afr = 0.01
+repair_bytes_per_s = 100e6
 """
 
 
@@ -239,6 +243,12 @@ def test_an_option_with_a_bad_value_has_no_numbers(client):
     first, second, _ = raw.split("<td>")[1:]
     assert first.startswith("–</td>")
     assert "123 TB" in second
+
+
+def test_an_empty_rate_of_repair_means_that_of_the_recovery_model():
+    base = parse_scenario(BASE.partition("[durability]")[0])
+    numbers = {number.key: number for number in option(base).numbers}
+    assert states(numbers["nines"].why, "the recovery model simulates")
 
 
 def test_an_empty_field_means_the_capacity_of_the_drive_model():
@@ -588,9 +598,9 @@ def test_a_late_answer_to_earlier_values_does_not_stop_the_job_of_later_ones():
     on_board(ask_twice)
 
 
-@pytest.mark.usefixtures("small_experiments")
-def test_two_tabs_share_the_workers():
+def test_two_tabs_share_the_workers(monkeypatch):
     """Experiments of the second tab run before those of the first have ended."""
+    monkeypatch.setattr("stripesim.web.jobs.run_experiment", run_briefly)
     base = parse_scenario(BASE)
 
     def pair(hosts):

@@ -1,11 +1,12 @@
 """The protocol of a kind of pool: plans of writes, reads and repairs."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from stripesim.sim.ceph.kinds.caches import CachedBlocks, DiskHeads, ReadCache
 from stripesim.sim.ceph.kinds.requests import (
@@ -100,16 +101,15 @@ class PoolKind(ABC):
 
     def shapes(
         self, requests: ObjectRequests, held: tuple[IntArray, IntArray]
-    ) -> Iterator[tuple[Any, ...]]:
-        """Yield the fields of the `RequestShape` of each request, given the result of `memory`."""
+    ) -> tuple[npt.NDArray[Any], ...]:
+        """Return the fields of each request's `RequestShape` as columns, given the result of `memory`."""
         period = self.period_bytes
         origins = self._last_origins(requests) // period * period
         offsets = requests.offsets_bytes - origins
         # Beyond the request's last granule the size makes no difference.
         reach = rounded_up(offsets + requests.lengths_bytes, self.granule_bytes)
         sizes = np.clip(requests.sizes_bytes - origins, 0, reach)
-        columns = (requests.is_write, offsets, requests.lengths_bytes, sizes, *held)
-        return zip(*(column.tolist() for column in columns), strict=True)
+        return (requests.is_write, offsets, requests.lengths_bytes, sizes, *held)
 
     def _last_origins(self, requests: ObjectRequests) -> IntArray:
         """Return the last possible origin of the offsets of each shape [B]."""
