@@ -591,12 +591,13 @@ def failure_panels(
         y=_log_axis("p99 of clients [ms]", latencies_ms or [1.0, 10.0]),
         layers=[
             *(
-                LayerSpec(mark="levels", x=[time_s], label=label, series="event")
-                for label, time_s in marked.items()
-            ),
-            *(
                 _steps(side, line["time_s"], _above_zero(line["p99_ns"]), 1e-6, end_s)
                 for side, line in lines.items()
+            ),
+            # Labels stay above the lines.
+            *(
+                LayerSpec(mark="levels", x=[time_s], label=label, series="event")
+                for label, time_s in marked.items()
             ),
         ],
     )
