@@ -33,7 +33,7 @@ SIZES = (
 )
 SMALL_MOST = 2_000
 #: Longest run, over the first one.
-LONGER_MOST = 8
+LONGER_MOST = 32
 
 
 def measure(

@@ -60,7 +60,7 @@ hosts = 1
 """
 
 # At this step 3-replication has replied, and RS(4,2) is writing its shards.
-PLAYED_STEP = 88
+PLAYED_STEP = 83
 
 
 def browser() -> Chrome:

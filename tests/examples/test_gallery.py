@@ -53,6 +53,12 @@ def test_a_ratio_is_that_of_the_latencies_on_the_page():
     assert answer == coded.latency_ns / copies.latency_ns > 1
 
 
+@pytest.mark.parametrize("name", ["small-object", "list-bucket"])
+def test_pictures_of_requests_for_objects_are_played(name):
+    page = gallery.picture_page(PICTURES[name])
+    assert 'data-lane="gateway"' in page
+
+
 def test_every_link_has_its_page():
     linked = re.findall(r'href="gallery/([\w-]+)\.html"', gallery.links())
     assert linked == list(PICTURES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -299,6 +300,18 @@ def test_the_page_that_plays_a_request_holds_its_steps_and_loads_nothing():
         ]
         assert sums == [timeline.totals().get(name, 0) for name, _ in BYTE_WORDS]
         assert timeline.totals()["private_net_bytes"] > 0
+
+
+def test_a_page_plays_a_request_for_an_object_at_its_gateway():
+    (timeline,) = explain("put", "rep:3", 8 << 20)
+    lanes = re.findall(r'data-lane="([^"]+)"', play_page([timeline]))
+    assert list(dict.fromkeys(lanes)) == [
+        "client",
+        "gateway",
+        "bucket index",
+        "tail 1",
+        "head",
+    ]
 
 
 def test_a_page_marks_the_time_of_the_reply():

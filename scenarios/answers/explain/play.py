@@ -82,15 +82,7 @@ def _percent(axis: TimeAxis, time_ns: float) -> float:
 
 def _request(timeline: Timeline, axis: TimeAxis) -> dict[str, Any]:
     """Return the template data of one request."""
-    primary = shard_name(timeline, timeline.primary).replace("’s", ",")
-    names = {
-        "client": "client",
-        OBJECT_MAP: "OSDs of the object map",
-        "primary": primary,
-    }
-    for shard in range(timeline.width):
-        if shard != timeline.primary:
-            names[f"shard {shard}"] = shard_name(timeline, shard)
+    names = _host_names(timeline)
     hosts = []
     for lane, name in names.items():
         rows = _rows(timeline, lane, axis)
@@ -104,6 +96,21 @@ def _request(timeline: Timeline, axis: TimeAxis) -> dict[str, Any]:
         "reply": time_words(timeline.latency_ns),
         "hosts": hosts,
     }
+
+
+def _host_names(timeline: Timeline) -> dict[str, str]:
+    """Return the name of each lane: client, primary and shards, or the parts of an S3 request."""
+    if not timeline.width:
+        return {lane: lane for lane in timeline.lanes()}
+    names = {
+        "client": "client",
+        OBJECT_MAP: "OSDs of the object map",
+        "primary": shard_name(timeline, timeline.primary).replace("’s", ","),
+    }
+    for shard in range(timeline.width):
+        if shard != timeline.primary:
+            names[f"shard {shard}"] = shard_name(timeline, shard)
+    return names
 
 
 def _rows(timeline: Timeline, lane: str, axis: TimeAxis) -> list[dict[str, Any]]:

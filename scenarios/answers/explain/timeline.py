@@ -154,7 +154,7 @@ class Timeline(Documented):
         if self.width:
             order = ("client", OBJECT_MAP, "primary")
             return [name for name in order if name in used or name != OBJECT_MAP]
-        return list(used)
+        return sorted(used, key=lambda name: name != "client")
 
     def totals(self) -> dict[str, int]:
         """Sum the counters of all steps. Wake-ups of threads add to durations only."""
