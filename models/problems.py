@@ -6,7 +6,8 @@ A line reads ``place: key: got …, wanted …``, as far as the parts are known.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, MutableSequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 _ADVICE = re.compile(r"\. Please inspect .*")
@@ -69,6 +70,15 @@ def problems_of(error: BaseException) -> tuple[Problem, ...]:
     if isinstance(error, ProblemsError):
         return error.problems
     return (Problem(detail=str(error) or type(error).__name__),)
+
+
+@contextmanager
+def noted(problems: MutableSequence[Problem]) -> Iterator[None]:
+    """Note the problems of an error instead of raising it, so that a user sees those of later checks too."""
+    try:
+        yield
+    except ValueError as error:
+        problems += problems_of(error)
 
 
 def problems_at(place: str, error: BaseException) -> tuple[Problem, ...]:

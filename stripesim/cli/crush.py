@@ -57,12 +57,14 @@ def crush(
     json_to: JsonOption = None,
 ) -> None:
     """Map inputs to OSDs, as `crushtool --test --show-mappings` does."""
+    from stripesim.cli.output import check_json, write_json
+
+    check_json(json_to)
     number, mappings = _mappings(map_file, rule, num_rep, min_x, max_x, weights or [])
     if json_to is None:
         for x, osds in mappings:
             print(f"CRUSH rule {number} x {x} [{','.join(map(str, osds))}]")
         return
-    from stripesim.cli.output import write_json
     from stripesim.models.documents import json_lines
 
     # The range may not fit in memory.

@@ -132,23 +132,17 @@ def destination(
         wrong.
     """
     from stripesim.cli.options import width_inch
-    from stripesim.models.problems import AnswerError, problems_of
+    from stripesim.models.problems import AnswerError, noted
 
     report_folder = None
     paper_width_inch = None
     problems: list[Problem] = []
-    try:
+    with noted(problems):
         report_folder = check_out(out, report=report)
-    except ValueError as error:
-        problems += problems_of(error)
-    try:
+    with noted(problems):
         check_json(json_to)
-    except ValueError as error:
-        problems += problems_of(error)
-    try:
+    with noted(problems):
         paper_width_inch = width_inch(width, out)
-    except ValueError as error:
-        problems += problems_of(error)
     if problems:
         raise AnswerError(*problems)
     if report_folder is not None:

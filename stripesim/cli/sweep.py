@@ -13,6 +13,7 @@ import typer
 from stripesim.cli import options, output
 
 if TYPE_CHECKING:
+    from stripesim.models.problems import Problem
     from stripesim.scenarios.answers.sweep.answer import SweepResult
     from stripesim.scenarios.answers.sweep.plan import SweepPlan
     from stripesim.scenarios.work.store import PartStore
@@ -70,17 +71,14 @@ def sweep(
     json_to: options.JsonOption = None,
 ) -> None:
     """Simulate a scenario at each point of a grid or list on all cores, saving each row as it finishes."""
-    from stripesim.models.problems import AnswerError, Problem, problems_of
+    from stripesim.models.problems import AnswerError, noted, problems_of
     from stripesim.scenarios.work.pool import cores_usable, prepare_workers
 
-    problems: list[Problem | str] = [
-        *_problems(out, resume=resume, jobs=jobs, dask=dask)
-    ]
-    try:
+    problems = [*_problems(out, resume=resume, jobs=jobs, dask=dask)]
+    with noted(problems):
         to = output.destination(out, json_to, report=report, width=width)
+    with noted(problems):
         options.check_metric(metric)
-    except ValueError as error:
-        problems += problems_of(error)
     if not problems and dask is None and (jobs or cores_usable()) > 1:
         # Workers load the engine while this process loads what it needs to plan.
         prepare_workers()
@@ -152,14 +150,18 @@ def _run(
 
 def _problems(
     out: Path | None, *, resume: bool, jobs: int | None, dask: str | None
-) -> Iterator[str]:
+) -> Iterator[Problem]:
     """Yield the problems with the options, which are reported together with those of the scenario."""
+    from stripesim.models.problems import Problem
+
     if jobs is not None and jobs < 1:
-        yield f"--jobs: got {jobs}, wanted at least 1"
+        yield Problem(place="--jobs", got=str(jobs), wanted="at least 1")
     if jobs is not None and dask is not None:
-        yield "--dask: got --jobs too, wanted only one of them: a Dask cluster has its own workers"
+        wanted = "only one of them: a Dask cluster has its own workers"
+        yield Problem(place="--dask", got="--jobs too", wanted=wanted)
     if resume and out is None:
-        yield "--resume: got no --out, wanted the folder of the sweep to continue"
+        wanted = "the folder of the sweep to continue"
+        yield Problem(place="--resume", got="no --out", wanted=wanted)
 
 
 def _interrupt(*_: object) -> None:

@@ -455,6 +455,10 @@ def test_reading_needs_no_kernel_costs(run):
             "--json: got s.toml/told.json (s.toml is a file)",
         ),
         (["run", "s.toml", "--json", "."], "--json: got . (a folder)"),
+        (
+            ["crush", "m.txt", "--rule", "0", "--num-rep", "3", "--json", "."],
+            "--json: got . (a folder)",
+        ),
         (["explain", "write", "--html", "-"], "--html: got -"),
         (["explain", "write", "--html", "."], "--html: got ... ."),
         (["explain", "write", "--out", "s.toml"], "--out: s.toml"),
