@@ -62,9 +62,13 @@ def test_a_changed_byte_never_changes_a_row(position: int, mask: int) -> None:
             assert store.damaged == 1
 
 
+# The square of a tiny deviation would be 0.
+METRICS = st.floats(-1e12, 1e12).map(lambda value: round(value, 6))
+
+
 @given(
     st.lists(
-        st.tuples(st.sampled_from("ab"), st.floats(-1e12, 1e12)),
+        st.tuples(st.sampled_from("ab"), METRICS),
         min_size=1,
         max_size=20,
     ),
