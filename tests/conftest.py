@@ -182,7 +182,7 @@ def quick_rebuilds() -> Iterator[None]:
 
 @pytest.fixture
 def two_replications(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run each point of the command line's load curves twice, the fewest with an interval, not five times."""
+    """Run each point of load curves by default twice, the fewest with an interval, not five times."""
     monkeypatch.setattr(
         "stripesim.scenarios.answers.load.curve_builder.CurveSettings",
         partial(CurveSettings, replications=2),

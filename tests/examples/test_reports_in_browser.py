@@ -5,7 +5,6 @@ Skipped where no Chromium with its driver is installed (Debian: ``apt-get instal
 
 import csv
 import json
-import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -63,8 +62,7 @@ def pages(tmp_path_factory, quick_rebuilds):
         page = report_of_run(scenario, run_scenario(scenario))
         (folder / f"{name}.html").write_text(page, encoding="utf-8")
     study = study_named("dachary2013")
-    study.save(study.run(), folder / "study")
-    shutil.copy(folder / "study" / "report.html", folder / "study.html")
+    study.answer(study.run()).save(None, page=folder / "study.html")
     plan, result = swept()
     page = report_of_sweep(plan, result, draw_sweep(result.aggregated, plan.keys))
     (folder / "sweep.html").write_text(page, encoding="utf-8")

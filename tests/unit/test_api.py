@@ -362,6 +362,7 @@ def test_a_sweep_of_a_scenario_gives_a_row_per_point():
     assert not found.failed
 
 
+@pytest.mark.usefixtures("two_replications")
 def test_a_load_curve_goes_from_a_tenth_of_saturation_to_past_it():
     scenario = stripesim.Scenario(**SMALL)
     curves = stripesim.load_curves(

@@ -101,14 +101,14 @@ def test_erasure_coding_saturates_processors_at_a_lower_rate_than_copies():
 CLUSTERS = {
     "disks": ({"drive": "hdd-7200"}, {"queue_depth": 64, "requests": 5000}),
     "nvme": ({}, {"queue_depth": 64, "requests": 5000}),
-    "few cores": ({"cores_per_host": 4}, {"queue_depth": 128, "requests": 10_000}),
+    "few cores": ({"cores_per_host": 4}, {"queue_depth": 64, "requests": 10_000}),
 }
 
 
 @pytest.mark.parametrize("name", CLUSTERS)
 @pytest.mark.parametrize("size", ["4k", "64k"])
 def test_saturation_reaches_the_bound(name, size):
-    # Given a load of 512 or 1,024 requests in flight, which saturates each of these clusters.
+    # Given a load of 512 requests in flight, which saturates each of these clusters.
     cluster, load = CLUSTERS[name]
     scenario = scenario_of(
         cluster, load | {"ops": ["write", "read"], "block_sizes_bytes": [size]}

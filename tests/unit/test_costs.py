@@ -193,6 +193,7 @@ def test_a_reply_that_the_client_sees_late_is_waiting_for_the_client():
     assert late["cost_client_wait_ns"] > 1.2 * soon["cost_client_wait_ns"]
 
 
+@pytest.mark.usefixtures("short_runs")
 def test_both_engines_report_the_same_costs():
     one, other = rows_of(), rows_of(engine="simpy")
     for ours, theirs in zip(one, other, strict=True):

@@ -101,6 +101,7 @@ def test_both_engines_agree_on_every_operation() -> None:
         "op_shares = [3, 3, 1, 1, 1]\n"
         'object_sizes_bytes = ["4k", "5MiB"]\nsize_shares = [2, 1]\nclients = 2',
         '["rep:3", "rs:4,2"]',
+        requests=256,
     )
     for number in range(2):
         by_engine = [

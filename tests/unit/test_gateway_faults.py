@@ -195,6 +195,14 @@ def test_requests_wait_for_an_index_that_has_too_few_replicas():
     assert max(states[State.INACTIVE]) > 0
 
 
+@pytest.fixture
+def only_profiles(monkeypatch):
+    """Rehearse changes with each profile, and not with more backfills at a time too."""
+    module = "stripesim.scenarios.answers.rehearse.rehearse"
+    monkeypatch.setattr(f"{module}.BACKFILLS_SHARDS_MAX", 0)
+
+
+@pytest.mark.usefixtures("only_profiles")
 def test_a_planned_change_under_a_load_of_objects_moves_what_crush_moves():
     asked = scenario(changes=[{"kind": "out", "osds": [3]}])
     document = rehearse(asked)
@@ -209,6 +217,7 @@ def test_a_planned_change_under_a_load_of_objects_moves_what_crush_moves():
     assert change["profiles"][0]["before"]["iops"] > 0
 
 
+@pytest.mark.usefixtures("only_profiles")
 def test_a_sample_of_the_objects_in_buckets_predicts_the_change_of_all(monkeypatch):
     def change_of(shards_max):
         monkeypatch.setattr(samples, "SHARDS_MAX", shards_max)

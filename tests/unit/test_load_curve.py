@@ -29,19 +29,23 @@ from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 from support.messages import states
 
-# One drive that serves one read at a time, each in exactly 1 ms: M/D/1 with Poisson arrivals.
-ONE_DRIVE = """\
+# Drives that serve one read at a time, each in exactly 1 ms.
+MILLISECOND_DRIVES = """\
+[cluster.drive_numbers]
+channels = 1
+read_base_ns = 1000000
+read_ns_per_byte = 0
+read_sigma = 0
+"""
+# With one of them and Poisson arrivals: M/D/1.
+ONE_DRIVE = f"""\
 schemes = ["none"]
 [cluster]
 hosts = 1
 osds_per_host = 1
 pg_num = 1
 parameters = "kraken"
-[cluster.drive_numbers]
-channels = 1
-read_base_ns = 1000000
-read_ns_per_byte = 0
-read_sigma = 0
+{MILLISECOND_DRIVES}
 [workload]
 ops = ["read"]
 patterns = ["rand"]
@@ -51,7 +55,7 @@ image_bytes = "64MiB"
 SERVICE_MS = 1.0
 PER_S = 1000.0
 # Half width of intervals that tests ask for.
-ASKED_PERCENT = 15
+ASKED_PERCENT = 20
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +70,7 @@ def half_fraction(interval):
 
 
 def test_points_run_until_their_intervals_are_as_narrow_as_asked(queue_curve):
-    # Given five runs of each point, which leave the 99th percentile near saturation wider than ± 15 %.
+    # Given five runs of each point, which leave the 99th percentile near saturation wider than ± 20 %.
     steady = [one for one in queue_curve.points if one.latency_p99_ns.low is not None]
     assert (
         max(half_fraction(one.latency_p99_ns) for one in steady) > ASKED_PERCENT / 100
@@ -198,7 +202,7 @@ block_sizes_bytes = ["4k"]
 requests = 1000
 """
     )
-    settings = CurveSettings(requests=1000, points_max=1)
+    settings = CurveSettings(replications=2, requests=1000, points_max=1)
     (curve,) = load_curves(scenario, settings, jobs=1)
 
     assert 1.0 < curve.saturation_iops.mean / curve.bound.iops < 1.05
@@ -307,7 +311,12 @@ def test_the_sentence_names_the_knee_the_saturation_and_the_bounds(queue_curve):
 def test_schemes_get_the_same_arrivals():
     # With one seed, arrivals at the same part of saturation differ only in their time scale. Points come
     # from the lowest rate on.
-    scenario = load_scenario("quickstart", sets=["workload.ops=read"])
+    small = {
+        "schemes": ["rep:3", "rs:2,1"],
+        "cluster.hosts": 4,
+        "cluster.osds_per_host": 1,
+    }
+    scenario = load_scenario("quickstart", sets={"workload.ops": "read", **small})
 
     curves = load_curves(
         scenario, CurveSettings(replications=2, requests=400, points_max=1), jobs=1
@@ -353,7 +362,7 @@ def test_several_workloads_keep_their_shares():
 
 def test_a_search_with_several_workloads_finds_the_saturation_of_a_closed_loop():
     # Given two workloads that are alike, and one that is the same as both.
-    several = parse_scenario(TWINS)
+    several = parse_scenario(TWINS + MILLISECOND_DRIVES)
     alone = several.model_copy(
         update={
             "workloads": (),
@@ -363,8 +372,8 @@ def test_a_search_with_several_workloads_finds_the_saturation_of_a_closed_loop()
             ),
         }
     )
-    # With 4,000 requests the interval of the closed loop is ± 16 %, with these ± 5 %.
-    settings = CurveSettings(replications=3, requests=16_000, points_max=1)
+    # Reads of equal length leave the closed loop an interval of ± 5 %.
+    settings = CurveSettings(replications=3, requests=4000, points_max=1)
 
     searched = load_curves(several, settings, jobs=1)[0]
     closed = load_curves(alone, settings, jobs=1)[0]

@@ -176,6 +176,7 @@ def answered(name: str, tmp_path: Path, command: Command) -> Path:
     return out
 
 
+@pytest.mark.usefixtures("two_replications")
 @pytest.mark.parametrize("name", ANSWERS)
 def test_an_answer_is_reproduced(
     name: str, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch

@@ -105,12 +105,17 @@ def client(quick_options):
 
 
 @pytest.fixture
-def cold(monkeypatch):
-    """Let a server start only the processes that its pages need. That of `client` warms all up."""
+def without_workers(monkeypatch):
+    """Let a server compute in the process of the test, for tests of pages alone. `client` uses workers."""
+
+    async def call_here(function, *args, **limits):
+        del limits
+        return function(*args)
 
     async def start_nothing(pages):
         del pages
 
+    monkeypatch.setattr("stripesim.web.app.call", call_here)
     monkeypatch.setattr("stripesim.web.app._Pages.warm_up", start_nothing)
 
 
@@ -788,7 +793,7 @@ def test_the_second_code_of_a_scenario_with_one_is_a_guess_of_equal_capacity():
     assert state_of(parse_scenario(BASE), {}).guess is None
 
 
-@pytest.mark.usefixtures("cold")
+@pytest.mark.usefixtures("without_workers")
 def test_a_guess_is_marked_on_the_page():
     app = create_app(parse_scenario(ONE_CODE))
     with TestClient(app, base_url="http://127.0.0.1") as client:
@@ -796,7 +801,7 @@ def test_a_guess_is_marked_on_the_page():
         assert 'id="guess"' not in client.get("/?b.scheme=rep:3").text
 
 
-@pytest.mark.usefixtures("cold")
+@pytest.mark.usefixtures("without_workers")
 def test_values_that_the_scenario_does_not_state_are_marked():
     text = """
 schemes = ["rep:3"]
@@ -845,7 +850,7 @@ def test_a_scenario_without_growth_is_not_full_on_some_day():
     assert "10 years" in days.text
 
 
-@pytest.mark.usefixtures("cold")
+@pytest.mark.usefixtures("without_workers")
 def test_an_uploaded_cluster_is_in_its_address():
     app = create_app()
     with TestClient(app, base_url="http://127.0.0.1", follow_redirects=False) as client:
@@ -1049,10 +1054,15 @@ def test_a_form_has_the_controls_of_its_load():
     assert "read_percent" not in rows
 
 
-@pytest.mark.parametrize("op", ["head", "list", "delete"])
-def test_each_operation_on_objects_has_a_curve(op):
+@pytest.mark.parametrize(
+    ("op", "size"),
+    # Lists take longest to simulate, and objects of one size show their rate with fewer requests.
+    [("head", {}), ("list", {"object_kib": "64"}), ("delete", {})],
+    ids=["head", "list", "delete"],
+)
+def test_each_operation_on_objects_has_a_curve(op, size):
     base = parse_scenario(OBJECTS)
-    typed = dict.fromkeys(("put", "get", "delete"), "0") | {op: "100"}
+    typed = {"put": "0", "get": "0", "delete": "0", op: "100", **size}
     scenario = option_of(base, state_of(base, typed).values["a"]).scenario
     points = list(
         run_small_experiment("curve", scenario, SETTINGS, should_stop=lambda: False)

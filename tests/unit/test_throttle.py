@@ -104,8 +104,8 @@ def test_models_do_not_depend_on_the_load():
 
 @pytest.mark.parametrize("engine", ["compiled", "simpy"])
 def test_an_osd_never_serves_more_requests_than_it_admits(engine):
-    # Given 300 requests in flight, and OSDs that admit one each
-    loaded = scenario(30, 10, **{"workload.requests": 2000})
+    # Given 50 requests in flight, and OSDs that admit one each
+    loaded = scenario(10, 5, **{"workload.requests": 1000})
     models = build_models(loaded)
     assert models.throttle is not None
     one = dataclasses.replace(models.throttle, client_requests_max_count=1)

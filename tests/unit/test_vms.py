@@ -104,10 +104,10 @@ def test_each_size_has_a_bound_of_its_own() -> None:
     # Given machines that issue 4 KiB or 1 MiB; a request of 1 MiB is 256 times as large.
     sizes = CLUSTER.replace('"4k"', '"4k", "1MiB"') + "vms = 1\nvm_iops_limit = 200\n"
     small, large = vms_within(
-        parse_scenario(sizes), p99_bound_s=0.05, replications=2, jobs=1
+        parse_scenario(sizes), p99_bound_s=0.02, replications=2, jobs=1
     )
     only = parse_scenario(CLUSTER + "vms = 1\nvm_iops_limit = 200\n")
-    (alone,) = vms_within(only, p99_bound_s=0.05, replications=2, jobs=1)
+    (alone,) = vms_within(only, p99_bound_s=0.02, replications=2, jobs=1)
     # Then the small ones do not share the bound of the large ones.
     assert small.vms == alone.vms > 4 * large.vms > 0
 
