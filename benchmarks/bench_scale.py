@@ -32,15 +32,16 @@ SIZES = (
     (630, 32_768, 500, 100, 500_000),
 )
 SMALL_MOST = 2_000
-#: Longest run, over the first one.
+#: Longest run, over the first one, and its most requests.
 LONGER_MOST = 32
+REQUESTS_MOST = 4_000_000
 
 
 def measure(
     osds: int, groups: int, clients: int, depth: int, requests: int
 ) -> dict[str, float]:
     """Simulate a cell, in a run that is long enough if one is, and return its time and memory."""
-    most = LONGER_MOST * requests
+    most = min(LONGER_MOST * requests, REQUESTS_MOST)
     while True:
         measured = measure_run(osds, groups, clients, depth, requests)
         if measured["iops"] or requests == most:
