@@ -16,17 +16,19 @@ REQUESTS = 500
 
 def run_small_experiment(name, scenario, settings, *, should_stop):
     """Run an experiment of the page on small samples."""
-    curve_builder._REQUESTS_MIN = REQUESTS
-    curve_builder._REQUESTS_MAX = REQUESTS
-    samples.SHARDS_MAX = 200
-    # A change this small is otherwise rehearsed with more backfills too, which the page does not show.
-    rehearse.BACKFILLS_SHARDS_MAX = 0
-    # Curves end with all points on a busy machine, too.
-    experiments.CURVE_S_MAX = 120.0
-    experiments._TIMELINE_IMAGES_BYTES = 1 << 30
-    yield from experiments.run_experiment(
-        name, scenario, settings, should_stop=should_stop
-    )
+    with (
+        patch.object(curve_builder, "_REQUESTS_MIN", REQUESTS),
+        patch.object(curve_builder, "_REQUESTS_MAX", REQUESTS),
+        patch.object(samples, "SHARDS_MAX", 200),
+        # A change this small is otherwise rehearsed with more backfills too, which the page does not show.
+        patch.object(rehearse, "BACKFILLS_SHARDS_MAX", 0),
+        # Curves end with all points on a busy machine, too.
+        patch.object(experiments, "CURVE_S_MAX", 120.0),
+        patch.object(experiments, "_TIMELINE_IMAGES_BYTES", 1 << 30),
+    ):
+        yield from experiments.run_experiment(
+            name, scenario, settings, should_stop=should_stop
+        )
 
 
 def run_small_growth(name, scenario, settings, *, should_stop):
@@ -38,11 +40,11 @@ def run_small_growth(name, scenario, settings, *, should_stop):
 def run_first_points(name, scenario, settings, *, should_stop):
     """Run an experiment for its first four items, and wait until it is stopped."""
     # However long they take on a busy machine.
-    experiments.CURVE_S_MAX = 120.0
-    whole = experiments.run_experiment(
-        name, scenario, settings, should_stop=should_stop
-    )
-    yield from islice(whole, 4)
+    with patch.object(experiments, "CURVE_S_MAX", 120.0):
+        whole = experiments.run_experiment(
+            name, scenario, settings, should_stop=should_stop
+        )
+        yield from islice(whole, 4)
     yield from run_until_stopped(name, scenario, settings, should_stop=should_stop)
 
 
