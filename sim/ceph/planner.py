@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.models.coding.protocol import SHARDS_MAX
 from stripesim.sim.ceph.clients.workload import Requests, SyntheticLoops, Workload
 from stripesim.sim.ceph.kinds import (
     ObjectRequests,
@@ -131,9 +130,8 @@ class PoolGraphs:
 
         Readers are shards whose copies clients read, `NO_READER` for the primary's.
         """
-        # No scheme has so many shards.
-        triples = (views * len(self._shapes) + shapes) * (SHARDS_MAX + 1) + readers
-        _, first, inverse = np.unique(triples, return_index=True, return_inverse=True)
+        codes = row_codes([views, shapes, readers])
+        _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
         templates = np.zeros(len(first), dtype=np.int64)
         # Templates are numbered in the order in which requests need them.
         for position in np.argsort(first):
