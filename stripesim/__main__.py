@@ -3,7 +3,6 @@
 import atexit
 import gc
 import os
-import re
 import sys
 import warnings
 from typing import Any
@@ -33,11 +32,6 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Python would also look for garbage at the end, where the system takes back all memory anyway.
     atexit.register(gc.freeze)
-    if _sweeps_on_workers(sys.argv[1:]):
-        from stripesim.scenarios.work.pool import prepare_workers
-
-        # They load the engine while this process loads the command line and plans.
-        prepare_workers()
     from stripesim.cli.app import app_of
 
     _mend_streams()
@@ -115,13 +109,6 @@ def _reported_usage(error: BaseException) -> int | None:
     if message := error.format_message():
         print(f"{message} (see {command} --help)", file=sys.stderr)
     return 2
-
-
-def _sweeps_on_workers(arguments: list[str]) -> bool:
-    """Return True for a sweep on several processes, as far as a look at its options shows."""
-    if arguments[:1] != ["sweep"]:
-        return False
-    return not re.search(r"--help|--dask|--jobs[ =]1\b", " ".join(arguments))
 
 
 def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:

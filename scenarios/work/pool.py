@@ -1,17 +1,19 @@
 """Run items on worker processes, and retry the item of a worker that dies.
 
-This module imports little, since a command starts workers before it loads anything else, and a worker sets
-its environment before it loads its function. It uses no library because pebble (5.2) shares one pipe and one
-lock among workers, so that a worker killed at the wrong moment stops the sweep permanently, and in loky (3.7)
-one death fails all items. Here each worker has a pipe.
+It uses no library because pebble (5.2) shares one pipe and one lock among workers, so that a worker killed at
+the wrong moment stops the sweep permanently, and in loky (3.7) one death fails all items. Here each worker
+has a pipe.
 
-Workers are forked from a server, a fresh process without threads that has loaded the engine (``server.py``).
-A worker so starts in some hundredths of a second, and a kernel that is not in the cache compiles once.
+Workers are forks of a process that has loaded the engine. They so start in some hundredths of a second, and
+a kernel that is not in the cache compiles once. A process with one thread forks itself. Others, such as those
+that have loaded Polars, would lose their threads in a fork: they start a server, which loads the engine and
+forks workers (``server.py``). So do all processes on systems that do not tell the number of threads.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import multiprocessing
 import os
 import pickle
@@ -21,11 +23,13 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     # Python in a browser cannot import it.
     from multiprocessing import connection
+    from multiprocessing.context import BaseContext
     from multiprocessing.process import BaseProcess
 
 T = TypeVar("T")
@@ -45,6 +49,10 @@ _ONE_THREAD: Final = (
     "POLARS_MAX_THREADS",
 )
 _PRELOAD: Final = "stripesim.scenarios.work.server"
+#: Where Linux lists the threads of this process, also those of libraries.
+_THREADS: Final = Path("/proc/self/task")
+#: New objects after which a worker looks for garbage. Cells leave hardly any.
+_OBJECTS_PER_COLLECTION: Final = 100_000
 #: Variable that keeps a new interpreter's current folder out of its module path.
 _SAFE_PATH: Final = "PYTHONSAFEPATH"
 
@@ -72,12 +80,17 @@ def _work(
     pipe: connection.Connection[Any, Any], pickled: bytes, environment: dict[str, str]
 ) -> None:
     """Send None when ready, then a result for each item until the pipe closes."""
+    # Only the parent reacts to Ctrl-C; it ends workers with SIGTERM, which waits until here.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+    # Workers share this memory as long as no process writes to it, and the collector would.
+    gc.freeze()
+    gc.set_threshold(_OBJECTS_PER_COLLECTION)
     # The server has the environment of the time when it started.
     os.environ.clear()
     os.environ.update(environment)
     limit_threads()
-    # Only the parent reacts to Ctrl-C; it ends workers with SIGTERM.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow_parent, daemon=True).start()
     do: Callable[[Any], Any] = pickle.loads(pickled)
     with contextlib.suppress(EOFError, ConnectionError):
@@ -100,14 +113,14 @@ class _Worker(Generic[T]):
     """A process, the pipe to it, and its current job."""
 
     def __init__(self, pickled: bytes) -> None:
-        # Threads of Numba and Polars do not survive a fork of this process.
-        context = multiprocessing.get_context("forkserver")
+        context = _context()
         self.pipe, theirs = context.Pipe()
-        self.process: BaseProcess = context.Process(
+        self.process: BaseProcess = context.Process(  # type: ignore[attr-defined]
             target=_work, args=(theirs, pickled, dict(os.environ)), daemon=True
         )
-        prepare_workers()
-        self.process.start()
+        # A fork has the handlers of this process until it sets its own.
+        with held(signal.SIGINT, signal.SIGTERM):
+            self.process.start()
         # Close our copy, so that the pipe ends when the worker dies.
         theirs.close()
         self.ready = False
@@ -143,10 +156,14 @@ class _Worker(Generic[T]):
         return f"exit status {code}"
 
 
-def prepare_workers() -> None:
-    """Start the server that forks workers, and return while it loads the engine."""
-    if not has_processes():
-        return
+def _context() -> BaseContext:
+    """Return what starts workers: this process, with the engine loaded, or the server."""
+    if _has_one_thread():
+        from stripesim.scenarios.work.task import load_engine
+
+        load_engine()
+        if _has_one_thread():
+            return multiprocessing.get_context("fork")
     from multiprocessing import forkserver
 
     multiprocessing.set_forkserver_preload([_PRELOAD])
@@ -154,6 +171,15 @@ def prepare_workers() -> None:
     # from their first instruction on; this process receives it once it is unblocked.
     with held(signal.SIGINT), _safe_path():
         forkserver.ensure_running()
+    return multiprocessing.get_context("forkserver")
+
+
+def _has_one_thread() -> bool:
+    """Return True if this process has one thread. Only Linux says so."""
+    try:
+        return len(list(_THREADS.iterdir())) == 1
+    except OSError:
+        return False
 
 
 @contextlib.contextmanager

@@ -2,7 +2,6 @@
 
 import gc
 import sys
-from contextlib import suppress
 
 from stripesim.scenarios.work.pool import limit_threads
 
@@ -14,18 +13,8 @@ if dask := sys.modules.get("dask"):
 # Modules that load leave hardly any garbage.
 gc.disable()
 
-# A failure shows again in each worker, which reports it.
-with suppress(Exception):
-    from stripesim.scenarios.schema.keys import WorkloadSpec, cells
-    from stripesim.scenarios.schema.scenario import Scenario
-    from stripesim.scenarios.work.task import make_task, run_task
+from stripesim.scenarios.work.task import load_engine  # noqa: E402 - after the settings above
 
-    # A task loads all that tasks use, and compiles it if nothing is in the cache.
-    _small = Scenario(schemes=("rep:3",), workload=WorkloadSpec(requests=20))
-    run_task(make_task(_small, cells(_small)[0], swept={}))
-
-# Workers share this memory as long as no process writes to it, and the collector would. Cells
-# leave hardly any garbage.
+load_engine()
 gc.freeze()
-gc.set_threshold(100_000)
 gc.enable()

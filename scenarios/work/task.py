@@ -6,6 +6,7 @@ A task has a name that covers all inputs of its row, so that rows can be reused.
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -28,6 +29,7 @@ from stripesim.scenarios.schema.keys import (
     DegradedSpec,
     LoadSpec,
     WorkloadSpec,
+    cells,
     names_file,
 )
 from stripesim.scenarios.schema.scenario import Scenario
@@ -194,6 +196,17 @@ def expected_work(task: SweepTask) -> int:
     scheme = parse_scheme(task.cell.scheme)
     shards = scheme.k if task.cell.op == "read" else scheme.width
     return shards * (task.scenario.workload.requests or 1)
+
+
+@cache
+def load_engine() -> None:
+    """Run a small task, which loads all that tasks use, and compiles it if nothing is in the cache.
+
+    A failure shows again in each worker, which reports it.
+    """
+    with suppress(Exception):
+        small = Scenario(schemes=("rep:3",), workload=WorkloadSpec(requests=20))
+        run_task(make_task(small, cells(small)[0], swept={}))
 
 
 def run_task(task: SweepTask) -> dict[str, Any]:

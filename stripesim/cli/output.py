@@ -274,7 +274,9 @@ class progress:  # noqa: N801 - used as a function in `with`
         if sys.stderr.isatty():
             from stripesim.models.jit.prebuilt import has_library
 
-            self._bar = _progress_bar()
+            # A bar of known length has nothing to show before the first step. Without a thread until then,
+            # this process can fork workers.
+            self._bar = _progress_bar(is_alive=total is None)
             # Without the built kernels, a first run compiles them for a minute before its first step.
             first = "starting" if has_library() else "a first run compiles the engine"
             self._task = self._bar.add_task(f"{title}: {first}", total=total)
@@ -297,6 +299,10 @@ class progress:  # noqa: N801 - used as a function in `with`
         """Advance one step and show a short description. `total` sets the number of steps if now known."""
         if self._bar is None:
             return
+        if not self._bar.live.auto_refresh:
+            self._bar.stop()
+            self._bar.live.auto_refresh = True
+            self._bar.start()
         known: dict[str, Any] = {} if total is None else {"total": total}
         task = self._bar.tasks[self._task]
         if total is None and task.total and task.completed + 1 > task.total:
@@ -308,8 +314,11 @@ class progress:  # noqa: N801 - used as a function in `with`
         )
 
 
-def _progress_bar() -> Progress:
-    """Return a bar without tasks. Only a terminal needs Rich, which takes time to load."""
+def _progress_bar(*, is_alive: bool) -> Progress:
+    """Return a bar without tasks. Only a terminal needs Rich, which takes time to load.
+
+    A bar that is alive has a thread that draws it again and again.
+    """
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -325,6 +334,7 @@ def _progress_bar() -> Progress:
         MofNCompleteColumn(),
         TimeRemainingColumn(),
         console=Console(stderr=True),
+        auto_refresh=is_alive,
         # The answer follows: nothing of the bar stays on the screen.
         transient=True,
     )

@@ -72,18 +72,13 @@ def sweep(
 ) -> None:
     """Simulate a scenario at each point of a grid or list on all cores, saving each row as it finishes."""
     from stripesim.models.problems import AnswerError, noted, problems_of
-    from stripesim.scenarios.work.pool import cores_usable, prepare_workers
+    from stripesim.scenarios.answers.sweep.plan import plan_sweep
 
     problems = [*_problems(out, resume=resume, jobs=jobs, dask=dask)]
     with noted(problems):
         to = output.destination(out, json_to, report=report, width=width)
     with noted(problems):
         options.check_metric(metric)
-    if not problems and dask is None and (jobs or cores_usable()) > 1:
-        # Workers load the engine while this process loads what it needs to plan.
-        prepare_workers()
-    from stripesim.scenarios.answers.sweep.plan import plan_sweep
-
     try:
         plan = plan_sweep(
             scenario,

@@ -15,13 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from stripesim.__main__ import _sweeps_on_workers
 from stripesim.models.problems import WorkError
 from stripesim.scenarios.work.dask import _Watch
 from stripesim.scenarios.work.pool import Death, cores_usable, held, run_pool
 from support.messages import states
-
-_WORK_PACKAGES = ("scenarios", "scenarios.work", "scenarios.work.pool")
 
 
 def test_each_item_is_done_once() -> None:
@@ -35,16 +32,31 @@ def test_workers_have_one_thread_each_and_are_other_processes() -> None:
     assert dict(run_pool(os.getenv, names, jobs=1)) == wanted
 
 
-def test_workers_start_before_anything_else_loads() -> None:
+@pytest.mark.parametrize("has_thread", [False, True])
+def test_a_process_with_one_thread_forks_itself(has_thread: bool) -> None:
+    # Given a process with one thread or with two, which handles SIGTERM as a sweep does
     code = (
-        "import sys; from stripesim.scenarios.work.pool import prepare_workers; prepare_workers(); "
-        "print(*sys.modules)"
+        "import os, signal, sys, threading; from stripesim.scenarios.work.pool import run_pool\n"
+        "signal.signal(signal.SIGTERM, lambda *_: print('handler of the parent', flush=True))\n"
+        "end = threading.Event()\n"
+        f"if {has_thread}: threading.Thread(target=end.wait).start()\n"
+        "question = \"__import__('os').getppid()\"\n"
+        "print(dict(run_pool(eval, [question], jobs=1))[question] == os.getpid())\n"
+        "end.set()\n"
     )
+    # NumPy would start threads of its own.
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    # When it runs an item
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    loaded = {name for name in done.stdout.split() if name.startswith("stripesim.")}
-    assert loaded == {f"stripesim.{name}" for name in ("_version", *_WORK_PACKAGES)}
+    # Then its worker is a fork, unless that would lose a thread, and ends without the handler.
+    assert done.stdout == f"{not has_thread}\n"
+    assert done.stderr == ""
 
 
 def test_workers_have_one_thread_each_where_their_parent_has_many() -> None:
@@ -194,25 +206,6 @@ def test_a_worker_of_dask_that_loads_the_engine_first_has_no_profiler() -> None:
         [sys.executable, "-c", statements], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["True", "False"]
-
-
-@pytest.mark.parametrize(
-    ("command", "uses_workers"),
-    [
-        ("sweep quickstart", True),
-        ("sweep quickstart --jobs 12", True),
-        ("sweep quickstart --jobs 1", False),
-        ("sweep quickstart --jobs=1 --out x", False),
-        ("sweep quickstart --dask tcp://host:8786", False),
-        ("sweep --help", False),
-        ("run quickstart", False),
-        ("", False),
-    ],
-)
-def test_only_sweeps_on_several_workers_start_them_early(
-    command: str, uses_workers: bool
-) -> None:
-    assert _sweeps_on_workers(command.split()) == uses_workers
 
 
 def test_workers_see_the_environment_of_now(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,9 +76,6 @@ def run_sweep(
     )
     kept = len(done.rows)
     loading = Thread(target=import_module, args=(_COLLECT,), daemon=True)
-    if dask is None and has_processes():
-        # Now this process waits for workers to load the engine.
-        loading.start()
     missing = [task for task in plan.tasks if task.task_id not in done.rows]
     # So that no worker starts a long task when the others are done.
     missing.sort(key=lambda task: (task.replication, -expected_work(task)))
@@ -90,7 +87,7 @@ def run_sweep(
                     done.add(ended, store)
                 for outcome in ended:
                     progress(outcome.words)
-                # Now a cluster is busy, and waits for nothing from this process.
+                # Now all workers are busy, and wait for nothing from this process.
                 if loading.ident is None and has_processes():
                     loading.start()
     except KeyboardInterrupt:
