@@ -321,7 +321,7 @@ def sweep(
         if out is not None:
             store = stack.enter_context(PartStore(Path(out), resume=resume))
         result = run_sweep(plan, jobs=jobs, dask=dask, store=store, unchecked=unchecked)
-        if result.rows.is_empty() and result.stopped not in (None, INTERRUPTED):
+        if not result.records and result.stopped not in (None, INTERRUPTED):
             wanted = f"workers: {_GUARD}, or set jobs=1"
             raise WorkError(
                 Problem(key="sweep", got=str(result.stopped), wanted=wanted)

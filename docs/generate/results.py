@@ -12,5 +12,5 @@ MARKER = "<!-- columns -->"
 def columns() -> str:
     """Return the table of columns."""
     return table(("column", "type", "meaning"), [
-        (code(column.key), column.dtype.__name__, column.meaning) for column in QUANTITIES.values()
+        (code(column.key), column.dtype, column.meaning) for column in QUANTITIES.values()
     ])  # fmt: skip

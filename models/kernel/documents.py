@@ -4,9 +4,8 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, fields
-from functools import cache
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Final, get_type_hints
 
 from stripesim.models.documents import json_lines
 from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelModel
@@ -14,7 +13,14 @@ from stripesim.models.problems import KernelError, problems_at
 
 FORMAT = "stripesim-kernel-table-1"
 
-_NAMES_OF_PARTS = tuple(field.name for field in fields(AffineKnee))
+_FIELDS_OF_FIT: Final = tuple(field.name for field in fields(AffineKnee))
+_OPTIONAL_FITS: Final = ("copy", "net")
+#: Fields of a cost that are no fits, with their types.
+_PLAIN_FIELDS: Final = {
+    name: str if name == "op" else kind
+    for name, kind in get_type_hints(KernelCost).items()
+    if name not in ("total", *_OPTIONAL_FITS)
+}
 
 
 def table_to_json(table: KernelModel) -> str:
@@ -106,27 +112,15 @@ def _typed(raw: Any, key: str, kind: type) -> Any:
 
 def _cost(raw: Any) -> KernelCost:
     """Build a cost from its JSON form, in which knees are optional."""
-    values: dict[str, Any] = {}
-    for name, kind in _kinds_of_cost().items():
-        if kind in (str, int, float):
-            values[name] = _typed(raw, name, kind)
-        elif name == "op":
-            values[name] = _typed(raw, name, str)
-        elif name == "total" or raw.get(name) is not None:
-            part = {k: v for k, v in _typed(raw, name, dict).items() if v is not None}
-            knee = {"knee_bytes": math.inf} | part
-            values[name] = AffineKnee(
-                **{
-                    name_of_part: _typed(knee, name_of_part, float)
-                    for name_of_part in _NAMES_OF_PARTS
-                }
-            )
-        else:
-            values[name] = None
+    values = {name: _typed(raw, name, kind) for name, kind in _PLAIN_FIELDS.items()}
+    values["total"] = _affine(raw, "total")
+    for name in _OPTIONAL_FITS:
+        values[name] = None if raw.get(name) is None else _affine(raw, name)
     return KernelCost(**values)
 
 
-@cache
-def _kinds_of_cost() -> dict[str, Any]:
-    """Return the type of each field of a cost. A table has hundreds of costs."""
-    return get_type_hints(KernelCost)
+def _affine(raw: Any, name: str) -> AffineKnee:
+    part = _typed(raw, name, dict)
+    if part.get("knee_bytes") is None:
+        part = {**part, "knee_bytes": math.inf}
+    return AffineKnee(*(_typed(part, field, float) for field in _FIELDS_OF_FIT))

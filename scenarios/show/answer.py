@@ -9,14 +9,14 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import polars as pl
-
 from stripesim.models.documents import json_text
 from stripesim.models.problems import Problem
 from stripesim.scenarios.show.files import write_files
 from stripesim.scenarios.show.tables import Table, TerminalPart
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
 
@@ -26,6 +26,12 @@ _SENTENCE_MAX: Final = 160
 NOTEBOOK_ROWS_MAX: Final = 20
 
 _Item = TypeVar("_Item")
+
+
+def _empty_frame() -> pl.DataFrame:
+    import polars as pl
+
+    return pl.DataFrame()
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -41,8 +47,9 @@ class Answer(Mapping[str, Any]):
     ----------
     document
         What ``--json`` writes: JSON values by field.
-    rows
-        What was computed, one row for each case. Empty if the answer is no table.
+    frame
+        Return what was computed as a data frame, one row for each case. Empty if the answer is no table.
+        Called only if it is wanted, because Polars takes as long to load as some answers.
     shown
         Sentences and tables in the order in which a reader needs them.
     alerts
@@ -72,7 +79,7 @@ class Answer(Mapping[str, Any]):
     """
 
     document: Mapping[str, Any] = field(default_factory=dict)
-    rows: pl.DataFrame = field(default_factory=pl.DataFrame)
+    frame: Callable[[], pl.DataFrame] = _empty_frame
     shown: Sequence[str | Table | TerminalPart] = ()
     alerts: Sequence[str] = ()
     outside: Sequence[Problem] = ()
@@ -94,6 +101,11 @@ class Answer(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self.document)
+
+    @cached_property
+    def rows(self) -> pl.DataFrame:
+        """What was computed, one row for each case. Empty if the answer is no table."""
+        return self.frame()
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``--json`` writes."""

@@ -1,16 +1,19 @@
 """Write the files of answers: tables as Parquet and CSV, provenance as JSON, all atomically."""
 
+from __future__ import annotations
+
 import secrets
 from collections.abc import Iterable, Mapping
 from io import BytesIO
 from pathlib import Path
-from typing import Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any
 
 from stripesim.models.documents import json_text
 from stripesim.models.problems import AnswerError, Problem, first_problem
 from stripesim.scenarios.show.quantities import IDENTITY
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def result_files(
@@ -70,10 +73,17 @@ def result_files(
 
 def csv_text(rows: pl.DataFrame | Iterable[Mapping[str, object]]) -> str:
     """Write rows as CSV. The columns of mappings are all keys, in the order of their first use."""
-    if isinstance(rows, pl.DataFrame):
-        return rows.write_csv()
+    import polars as pl
+
+    return (rows if isinstance(rows, pl.DataFrame) else frame_of(rows)).write_csv()
+
+
+def frame_of(rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:
+    """Collect rows in a data frame, with the columns of all, in the order of their first use."""
+    import polars as pl
+
     # All rows decide the type of a column, because the first ones may have no value.
-    return pl.DataFrame(list(rows), infer_schema_length=None, strict=False).write_csv()
+    return pl.DataFrame(list(rows), infer_schema_length=None, strict=False)
 
 
 def write_files(out_dir: str | Path, contents: Mapping[str, bytes]) -> list[Path]:

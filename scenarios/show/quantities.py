@@ -1,11 +1,15 @@
 """Define every quantity of a result row: here a number becomes a text, a heading or a column."""
 
+from __future__ import annotations
+
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from numbers import Real
 from types import MappingProxyType
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     Final,
@@ -15,12 +19,13 @@ from typing import (
     get_type_hints,
 )
 
-import polars as pl
-
-from stripesim.models.problems import AnswerError, first_problem
+from stripesim.models.problems import AnswerError, Problem, first_problem
 from stripesim.scenarios.schema.checks import S3_OPS
 from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.sim.observe.result_row import ResultRow
+
+if TYPE_CHECKING:
+    import polars as pl
 
 #: Columns that state what a request costs, in the order of tables and menus.
 COSTS: Final = (
@@ -33,12 +38,21 @@ COSTS: Final = (
 )
 
 
+#: Types of values, and what Polars calls them.
+_DTYPES: Final[Mapping[type, str]] = {
+    str: "String",
+    int: "Int64",
+    float: "Float64",
+    bool: "Boolean",
+}
+
+
 @dataclass(frozen=True)
 class Quantity:
     """A quantity of an answer: its key in JSON and files, its meaning, and how it is shown."""
 
     key: str  # Name in the rows, with the unit.
-    dtype: type[pl.DataType]
+    kind: type  # Type of its values: str, int, float or bool.
     meaning: str  # Text of the reference.
     words: str = ""  # Name in reports, empty if they do not show it.
     short: str = ""  # Name in narrow tables, empty if it is the same.
@@ -46,6 +60,11 @@ class Quantity:
     factor: float = 1.0  # From the unit of the column to that of reports.
     better: Literal["less", "more"] = "less"
     ci: tuple[str, str] | None = None  # Columns with the ends of its 95 % interval.
+
+    @property
+    def dtype(self) -> str:
+        """Name of the type of its column in a data frame."""
+        return _DTYPES[self.kind]
 
     @property
     def heading(self) -> str:
@@ -87,12 +106,12 @@ class Quantity:
 
 
 #: Columns that identify a row, with their types and meaning.
-IDENTITY: Final[Mapping[str, tuple[type[pl.DataType], str]]] = {
-    "scheme": (pl.String, "redundancy scheme"),
-    "op": (pl.String, "`read`, `write`, `mixed` (a read fraction), or `trace`"),
-    "pattern": (pl.String, "`seq`, `rand`, or `trace`"),
+IDENTITY: Final[Mapping[str, tuple[type, str]]] = {
+    "scheme": (str, "redundancy scheme"),
+    "op": (str, "`read`, `write`, `mixed` (a read fraction), or `trace`"),
+    "pattern": (str, "`seq`, `rand`, or `trace`"),
     "block_size_bytes": (
-        pl.Int64,
+        int,
         "bytes of one client request; null where a trace decides",
     ),
 }
@@ -112,33 +131,25 @@ def name_of(coordinates: Mapping[str, Any]) -> str:
     return " ".join(dict.fromkeys(map(str, parts.values())))
 
 
-_DTYPES: Final[Mapping[type, type[pl.DataType]]] = {
-    str: pl.String,
-    int: pl.Int64,
-    float: pl.Float64,
-    bool: pl.Boolean,
-}
-
-
-def _numbers() -> Iterator[tuple[str, tuple[type[pl.DataType], str]]]:
+def _numbers() -> Iterator[tuple[str, tuple[type, str]]]:
     """List the annotated fields of `ResultRow` with their types and meaning."""
     for name, hint in get_type_hints(ResultRow, include_extras=True).items():
         if get_origin(hint) is not Annotated:
             continue
         kind, meaning = get_args(hint)
         # An optional type lists None last.
-        yield name, (_DTYPES[(get_args(kind) or (kind,))[0]], meaning)
+        yield name, ((get_args(kind) or (kind,))[0], meaning)
 
 
 def _quantities() -> Iterator[Quantity]:
     """Combine the definition of each column with the way in which reports show it."""
     text = files(__package__).joinpath("quantities.toml").read_text(encoding="utf-8")
     shown = tomllib.loads(text)
-    for key, (dtype, meaning) in {**IDENTITY, **dict(_numbers())}.items():
+    for key, (kind, meaning) in {**IDENTITY, **dict(_numbers())}.items():
         entry = shown.pop(key, {})
         if "ci" in entry:
             entry["ci"] = tuple(entry["ci"])
-        yield Quantity(key, dtype, meaning, **entry)
+        yield Quantity(key, kind, meaning, **entry)
     assert not shown, f"quantities.toml: {', '.join(shown)}: not a column of ResultRow"
 
 
@@ -147,26 +158,101 @@ QUANTITIES: Final[Mapping[str, Quantity]] = MappingProxyType(
     {quantity.key: quantity for quantity in _quantities()}
 )
 
-#: Types of the columns of a result row.
-RESULT_SCHEMA: Final[Mapping[str, type[pl.DataType]]] = MappingProxyType(
-    {quantity.key: quantity.dtype for quantity in QUANTITIES.values()}
-)
 
+def complete_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return result rows with all columns, and with values of one type in each column.
 
-def rows_frame(rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:
-    """Collect result rows in a data frame."""
+    Further columns follow those of results, in the order of their first use. Missing values are None.
+
+    Raises
+    ------
+    AnswerError
+        If a value is not of the type of its quantity.
+    """
     listed = list(rows)
-    names = dict.fromkeys((*RESULT_SCHEMA, *(key for row in listed for key in row)))
-    columns = {name: [row.get(name) for row in listed] for name in names}
+    names = dict.fromkeys((*QUANTITIES, *(key for row in listed for key in row)))
+    columns = [_column(name, [row.get(name) for row in listed]) for name in names]
+    return [
+        dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)
+    ]
+
+
+def _column(name: str, values: list[Any]) -> list[Any]:
+    """Convert the values of a column to its type, or to numbers of one type if it is no quantity's."""
+    if name in QUANTITIES:
+        kind = QUANTITIES[name].kind
+    else:
+        kind = float if {*map(type, values)} >= {int, float} else object
+    return [
+        value if value is None or type(value) is kind else _of_kind(value, kind, name)
+        for value in values
+    ]
+
+
+def _of_kind(value: Any, kind: type, name: str) -> Any:
+    """Convert a number of NumPy, or an integer in a column of fractions."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if kind is float and isinstance(value, Real):
+        return float(value)
+    if not isinstance(value, kind):
+        raise AnswerError(
+            Problem(
+                place="result rows",
+                key=name,
+                got=repr(value),
+                wanted=f"a value of type {kind.__name__}",
+            )
+        )
+    return value
+
+
+def rows_frame(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
+    """Collect result rows in a data frame, which has all columns of results.
+
+    Raises
+    ------
+    AnswerError
+        If a value is not of the type of its quantity, or a further column has values of several types.
+    """
+    listed = complete_rows(rows)
+    return typed_frame(listed, kinds_of((*QUANTITIES, *(listed[0] if listed else ()))))
+
+
+def kinds_of(columns: Iterable[str]) -> dict[str, type]:
+    """Return the type of each column, `object` if it is no quantity's."""
+    return {
+        name: QUANTITIES[name].kind if name in QUANTITIES else object
+        for name in columns
+    }
+
+
+def typed_frame(
+    rows: Sequence[Mapping[str, Any]], kinds: Mapping[str, type]
+) -> pl.DataFrame:
+    """Collect rows in a data frame with the columns `kinds`. Values decide the type of a column of objects.
+
+    Raises
+    ------
+    AnswerError
+        If a column has values of several types.
+    """
+    # Polars takes as long to load as ten cells of 200 requests take to run.
+    import polars as pl
+
+    types = {kind: getattr(pl, name) for kind, name in _DTYPES.items()}
     try:
         return pl.DataFrame(
             [
-                pl.Series(name, of, RESULT_SCHEMA.get(name))
-                for name, of in columns.items()
+                pl.Series(name, [row.get(name) for row in rows], types.get(kind))
+                for name, kind in kinds.items()
             ]
         )
     except (TypeError, pl.exceptions.PolarsError) as error:
-        wanted = "wanted the types of RESULT_SCHEMA"
         raise AnswerError(
-            f"result rows: got {first_problem(error)}, {wanted}"
+            Problem(
+                place="result rows",
+                got=first_problem(error),
+                wanted="one type in each column",
+            )
         ) from None

@@ -4,7 +4,6 @@ import html
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
-import polars as pl
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
@@ -15,6 +14,8 @@ from stripesim.scenarios.schema.units import size_text
 from stripesim.scenarios.show.quantities import IDENTITY, QUANTITIES
 from stripesim.sim.observe.audit import failed_check
 from stripesim.sim.observe.limits import LATENCY, NEAR, resource_name
+
+Rows = Sequence[Mapping[str, Any]]
 
 # Rows that differ in these are separated in a table.
 _GROUP: Final = ("scheme", "op", "pattern")
@@ -111,13 +112,13 @@ PHASES: Final = {
 }
 
 
-def with_phases(rows: pl.DataFrame) -> pl.DataFrame:
+def with_phases(rows: Rows) -> Rows:
     """Insert the phases of runs under faults as additional rows."""
-    named = [phase for phase in PHASES if f"iops_{phase}" in rows.columns]
+    named = [phase for phase in PHASES if f"iops_{phase}" in _names(rows)]
     if not named:
         return rows
     listed: list[dict[str, Any]] = []
-    for row in rows.iter_rows(named=True):
+    for row in rows:
         listed.append({**row, "phase": "whole run"})
         for phase in named:
             if row[f"iops_{phase}"] is None:
@@ -135,7 +136,12 @@ def with_phases(rows: pl.DataFrame) -> pl.DataFrame:
             if phase == "recovery":
                 own["bottleneck"] = row.get("recovery_limited_by")
             listed.append({**own, "iops": row[f"iops_{phase}"], "phase": PHASES[phase]})
-    return pl.DataFrame(listed, infer_schema_length=None)
+    return listed
+
+
+def _names(rows: Rows) -> set[str]:
+    """Return the names of the columns of rows."""
+    return {name for row in rows for name in row}
 
 
 #: Rows of objects: the size is theirs, requests are no IOPS, and all are random.
@@ -149,9 +155,7 @@ _SHOWN_OF_OBJECTS: Final = tuple(
 )
 
 
-def result_table(
-    rows: pl.DataFrame, console: Console, *, of_objects: bool = False
-) -> Table:
+def result_table(rows: Rows, console: Console, *, of_objects: bool = False) -> Table:
     """Lay out result rows as a table that fits a console, without the least important columns if need be.
 
     `of_objects` is True for requests for objects in buckets. The percentage after the bottleneck is its
@@ -171,27 +175,27 @@ def result_table(
         columns = [column for column in columns if column.rank != rank]
 
 
-def _columns_of(rows: pl.DataFrame, of_objects: bool) -> list[_Shown]:
+def _columns_of(rows: Rows, of_objects: bool) -> list[_Shown]:
     """Return the columns of the table, without the optional ones that the rows lack."""
-    missing = {"workload", "phase", "blocked"} - set(rows.columns)
+    missing = {"workload", "phase", "blocked"} - _names(rows)
     shown = _SHOWN_OF_OBJECTS if of_objects else _SHOWN
     return [column for column in shown if column.header not in missing]
 
 
-def html_table(rows: pl.DataFrame, *, of_objects: bool = False) -> str:
+def html_table(rows: Rows, *, of_objects: bool = False) -> str:
     """Write result rows as an HTML table, for notebooks. `of_objects` is that of `result_table`."""
     rows = with_phases(rows)
     columns = _columns_of(rows, of_objects)
     heads = "".join(f"<th>{html.escape(column.header)}</th>" for column in columns)
     lines = [
         "".join(f"<td>{html.escape(column.write(row))}</td>" for column in columns)
-        for row in rows.iter_rows(named=True)
+        for row in rows
     ]
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     return f"<table><tr>{heads}</tr>{body}</table>"
 
 
-def _table(rows: pl.DataFrame, columns: Sequence[_Shown], left_out: int) -> Table:
+def _table(rows: Rows, columns: Sequence[_Shown], left_out: int) -> Table:
     notes = "MB = 10⁶ bytes; latency = mean; B/B = bytes moved per client byte"
     if left_out:
         notes += (
@@ -208,16 +212,11 @@ def _table(rows: pl.DataFrame, columns: Sequence[_Shown], left_out: int) -> Tabl
         table.add_column(
             escape(column.header), justify=column.justify, no_wrap=column.no_wrap
         )
-    previous: tuple[object, ...] | None = None
-    for row in rows.iter_rows(named=True):
-        group = tuple(row.get(key) for key in _GROUP)
-        if (
-            previous is not None
-            and group != previous
-            and rows.height > len(rows.unique(_GROUP))
-        ):
+    groups = [tuple(row.get(key) for key in _GROUP) for row in rows]
+    are_several = len(set(groups)) < len(groups)
+    for index, row in enumerate(rows):
+        if are_several and index and groups[index] != groups[index - 1]:
             table.add_section()
-        previous = group
         # Brackets in names and units are text, not rich's markup.
         table.add_row(*(escape(column.write(row)) for column in columns))
     return table

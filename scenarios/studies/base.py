@@ -251,7 +251,7 @@ class Study:
         frame = self.frame(rows)
         return StudyResult(
             ledger=self.ledger(setting, frame),
-            rows=frame,
+            frame=lambda: frame,
             provenance=study_provenance(
                 self.name, setting.engine, **self.provenance(setting, tasks)
             ),

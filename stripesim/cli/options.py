@@ -112,10 +112,10 @@ def check_metric(metric: str) -> None:
         return
     from stripesim.models.problems import AnswerError
     from stripesim.scenarios.show.figures.panels import quantity_shown
-    from stripesim.scenarios.show.quantities import RESULT_SCHEMA
+    from stripesim.scenarios.show.quantities import QUANTITIES
 
     try:
-        quantity_shown(metric, RESULT_SCHEMA)
+        quantity_shown(metric, QUANTITIES)
     except AnswerError as error:
         raise ValueError(f"--{error}") from None
 

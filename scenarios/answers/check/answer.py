@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stripesim.calibration.ledger.model_errors import COVERAGE, STUDY
@@ -44,7 +45,7 @@ def answer_of_check(check: LoadCheck) -> Answer:
     document = document_of(check)
     return Answer(
         document=document,
-        rows=rows_frame([check.row]),
+        frame=partial(rows_frame, [check.row]),
         shown=list(_parts(check, document)),
         outside=outside_of(check.measurement.scenario),
         saved_as="check.json",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
-
-import polars as pl
 
 from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.plan.candidates import line_name
@@ -15,7 +14,7 @@ from stripesim.scenarios.answers.plan.plan import MadePlan
 from stripesim.scenarios.answers.run.buying_curves import sentence_of_bounds
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.show.answer import Answer
-from stripesim.scenarios.show.files import csv_text
+from stripesim.scenarios.show.files import csv_text, frame_of
 from stripesim.scenarios.show.tables import Table
 
 # Candidates whose unmet requirements are printed. All are in the files.
@@ -46,7 +45,7 @@ def answer_of_plan(
     candidates = list(_flat_candidates(document))
     return Answer(
         document=document,
-        rows=pl.DataFrame(candidates, infer_schema_length=None),
+        frame=partial(frame_of, candidates),
         shown=[
             "recommended:" if document["recommended"] else "no recommendation:",
             *(f"  {line}" for line in document["reasons"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from stripesim.calibration.ledger.model_errors import COVERAGE, KINDS, STUDY
@@ -20,7 +21,8 @@ from stripesim.scenarios.answers.predict.score import (
 )
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.show.answer import Answer
-from stripesim.scenarios.show.quantities import QUANTITIES, rows_frame
+from stripesim.scenarios.show.files import frame_of
+from stripesim.scenarios.show.quantities import QUANTITIES
 from stripesim.scenarios.show.tables import Table
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ def answer_of_prediction(
     result = prediction.result
     return Answer(
         document=document,
-        rows=result.rows,
+        frame=result.frame,
         shown=list(_prediction_parts(prediction, document, file)),
         outside=result.outside,
         warnings=result.warnings,
@@ -126,18 +128,12 @@ def answer_of_score(score: PredictionScore) -> Answer:
 
     return Answer(
         document=score.to_json(),
-        rows=rows_frame([]) if not score.rows else _frame(score),
+        frame=partial(frame_of, [row.to_json() for row in score.rows]),
         shown=list(_score_parts(score)),
         warnings=[f"{name}: predicted, not measured" for name in score.missing],
         saved_as="score.json",
         figures=figures,
     )
-
-
-def _frame(score: PredictionScore) -> Any:
-    import polars as pl
-
-    return pl.DataFrame([row.to_json() for row in score.rows], infer_schema_length=None)
 
 
 def _score_parts(score: PredictionScore) -> Iterator[str | Table]:

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import polars as pl
-
 from stripesim.models.documents import json_text
 from stripesim.scenarios.answers.run.buying_curves import buying_sentences
 from stripesim.scenarios.answers.run.collect import Rows
@@ -24,10 +22,13 @@ from stripesim.scenarios.answers.run.words import sentences_of_run
 from stripesim.scenarios.cells.notes import load_sentences
 from stripesim.scenarios.show.answer import NOTEBOOK_ROWS_MAX, Answer, left_out_html
 from stripesim.scenarios.show.files import result_files
+from stripesim.scenarios.show.quantities import rows_frame
 from stripesim.scenarios.show.result_table import html_table, result_table
 from stripesim.scenarios.show.tables import Table, TerminalPart
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
 #: Width of the table of rows in a pipe or file [characters].
@@ -44,6 +45,7 @@ class ScenarioResult(Answer):
     `stripesim.sim.observe.result_row.ResultRow`.
     """
 
+    records: Rows  #: The rows as mappings
     provenance: dict[str, Any]
     completions_sha256: str  #: Fingerprint of all completion times of all cells
     requests: int  #: Requests completed
@@ -83,28 +85,29 @@ class ScenarioResult(Answer):
         """The rows with numbers, for figures."""
         if self.unchecked or not self.refusals:
             return self.rows
-        return self.rows.filter(pl.col("refused").is_null())
+        return self.rows.filter(self.rows["refused"].is_null())
 
     @property
     def sentence(self) -> str:
         """The scenario, and how much of it was simulated."""
-        rows = "1 row" if self.rows.height == 1 else f"{self.rows.height:,} rows"
+        count = len(self.records)
+        rows = "1 row" if count == 1 else f"{count:,} rows"
         return f"{self.provenance['scenario']}, {rows}, {self.requests:,} requests"
 
     def html_table(self) -> str:
         """Return the first 20 rows as HTML."""
-        left_out = self.rows.height - NOTEBOOK_ROWS_MAX
-        rows = self.rows.head(NOTEBOOK_ROWS_MAX)
+        left_out = len(self.records) - NOTEBOOK_ROWS_MAX
+        rows = self.records[:NOTEBOOK_ROWS_MAX]
         of_objects = bool(self.capacities)
         return html_table(rows, of_objects=of_objects) + left_out_html(left_out)
 
     def __post_init__(self) -> None:
-        rows = self.rows.to_dicts()
+        self.frame = partial(rows_frame, self.records)
         document: dict[str, Any] = {
             "provenance": self.provenance,
             "rows": [
                 {**row, "limits": near}
-                for row, near in zip(rows, self.limits, strict=True)
+                for row, near in zip(self.records, self.limits, strict=True)
             ],
             "completions_sha256": self.completions_sha256,
             "requests": self.requests,
@@ -114,7 +117,7 @@ class ScenarioResult(Answer):
             "resources": self.resources,
             "processors": self.processors,
             "latencies": self.latencies,
-            "sentences": load_sentences(rows),
+            "sentences": load_sentences(self.records),
         }
         if self.stopped:
             document["stopped"] = "interrupted"
@@ -136,11 +139,10 @@ class ScenarioResult(Answer):
     def _parts(self) -> Iterator[str | Table | TerminalPart]:
         """Yield what to buy first, the tables, and then the other sentences."""
         yield from buying_sentences(self.purchases)
-        table = partial(result_table, self.rows, of_objects=bool(self.capacities))
+        table = partial(result_table, self.records, of_objects=bool(self.capacities))
         yield TerminalPart(table, file_width=_ROWS_WIDTH)
-        rows = self.rows.to_dicts()
         if self.shows_costs:
-            yield from cost_parts(rows)
+            yield from cost_parts(self.records)
         if self.advice:
             yield advice_table(self.advice)
         if self.purchases:
@@ -148,7 +150,7 @@ class ScenarioResult(Answer):
         yield from map(timeline_table, self.timelines)
         if self.capacities:
             yield capacity_table(self.capacities)
-        yield from sentences_of_run(rows)
+        yield from sentences_of_run(self.records)
         if self.cores_at_iops is not None:
             yield from processor_parts(self.processors, self.cores_at_iops)
 

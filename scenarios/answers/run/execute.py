@@ -37,7 +37,7 @@ from stripesim.scenarios.schema.checks import NO_BOUND, WANTED_BOUND
 from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.geometry import loads_with_keys
 from stripesim.scenarios.schema.scenario import Scenario
-from stripesim.scenarios.show.quantities import rows_frame
+from stripesim.scenarios.show.quantities import complete_rows
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.progress import OnStep, silent
 
@@ -95,7 +95,7 @@ def run_scenario(
             raise
         stopped = True
     return ScenarioResult(
-        rows=rows_frame(collected.rows),
+        records=complete_rows(collected.rows),
         provenance=provenance_of(scenario, models, engine),
         completions_sha256=hashlib.sha256(collected.fingerprints).hexdigest(),
         requests=collected.requests,

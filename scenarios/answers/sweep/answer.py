@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-
-import polars as pl
 
 from stripesim.models.documents import json_text
 from stripesim.scenarios.answers.sweep.ended import INTERRUPTED
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
-from stripesim.scenarios.answers.sweep.stats import CELL_COLUMNS
+from stripesim.scenarios.answers.sweep.stats import CELL_COLUMNS, Rows, mean_columns
 from stripesim.scenarios.answers.sweep.table import for_terminal, means_table
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.files import csv_text, result_files
+from stripesim.scenarios.show.quantities import QUANTITIES, kinds_of, typed_frame
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from stripesim.scenarios.show.figures.renderer import CaptionedFigure
 
 #: Exit status of a sweep that the user interrupted.
@@ -28,12 +30,14 @@ _STATUS_INTERRUPTED: Final = 130
 class SweepResult(Answer):
     """The results of a sweep, complete or interrupted.
 
-    `rows` has one row per completed task, in the order of the plan. `refusals` names the point and cell of
+    `records` has one row per completed task, in the order of the plan, and `rows` is its data frame.
+    `refusals` names the point and cell of
     each row that the audit refuses.
     """
 
     plan: SweepPlan  #: The tasks
-    aggregated: pl.DataFrame  #: Means and intervals over replications, see `aggregate`
+    records: Rows  #: The rows as mappings
+    means: Rows  #: Means and intervals over replications, see `stripesim.scenarios.answers.sweep.stats`
     #: Tasks that failed: coordinates and ``reason``
     failed: list[dict[str, Any]]
     damaged: int  #: Damaged files of rows on disk; their tasks ran again
@@ -41,8 +45,7 @@ class SweepResult(Answer):
     provenance: dict[str, Any]
     #: Steps of a swept key that add hardware or requests in flight, and at which the rate falls
     falls: list[str] = field(default_factory=list)
-    #: Draw the means, or return None if they cannot be drawn
-    draw: Callable[[], CaptionedFigure | None]
+    metric: str = "throughput_bytes_per_s"  #: Column that the figure shows
     #: True if the numbers of refused rows are shown all the same
     unchecked: bool = False
     #: Folder of the stored rows, from which the sweep can continue
@@ -58,21 +61,28 @@ class SweepResult(Answer):
         """How many rows there are, how many tasks failed, and why the sweep stopped."""
         failed = f", {len(self.failed):,} failed" if self.failed else ""
         stopped = f", stopped: {self.stopped}" if self.stopped else ""
-        return f"{self.rows.height:,} rows{failed}{stopped}"
+        return f"{len(self.records):,} rows{failed}{stopped}"
+
+    @cached_property
+    def aggregated(self) -> pl.DataFrame:
+        """The means as a data frame."""
+        return typed_frame(self.means, mean_columns(self.records, self.plan.keys))
 
     def __post_init__(self) -> None:
+        self.frame = self._frame
         self.warnings = [*map(str, self.outside), *self.falls]
         self.document = {
-            "rows": self.rows.to_dicts(),
-            "aggregated": self.aggregated.to_dicts(),
+            "rows": self.records,
+            "aggregated": self.means,
             "provenance": self.provenance,
             "failed": self.failed,
             "warnings": [*self.warnings, *self.refusals],
         }
-        self.shown = [for_terminal(means_table(self.aggregated, self.plan.keys))]
+        self.shown = [for_terminal(means_table(self.means, self.plan.keys))]
         self.alerts = list(self._alerts())
         self.files = self._files
         self.figures = self._figures
+        self.page = self._page
         self.status = self._status()
 
     def _status(self) -> int:
@@ -82,6 +92,11 @@ class SweepResult(Answer):
             return 1
         return 0
 
+    def _frame(self) -> pl.DataFrame:
+        names = [*self.plan.keys, "replication", "seed", *QUANTITIES]
+        names += self.records[0] if self.records else ()
+        return typed_frame(self.records, kinds_of(names))
+
     def _files(self) -> dict[str, bytes]:
         extra = {
             "aggregated.csv": csv_text(self.aggregated),
@@ -90,12 +105,25 @@ class SweepResult(Answer):
         return result_files(self.rows, self.provenance, extra)
 
     def _figures(self) -> dict[str, CaptionedFigure]:
-        figure = self.draw()
+        figure = self._figure
         return {} if figure is None else {"sweep": figure}
+
+    @cached_property
+    def _figure(self) -> CaptionedFigure | None:
+        """The means, or None if they cannot be drawn."""
+        # Matplotlib loads here, because many sweeps draw nothing.
+        from stripesim.scenarios.answers.sweep.figures import draw_sweep
+
+        return draw_sweep(self.aggregated, self.plan.keys, metric=self.metric)
+
+    def _page(self) -> str:
+        from stripesim.scenarios.answers.sweep.report import report_of_sweep
+
+        return report_of_sweep(self.plan, self, self._figure)
 
     def _alerts(self) -> Iterator[str]:
         """Yield lines about refused, damaged, unsteady, failed and missing rows."""
-        done = self.rows.height
+        done = len(self.records)
         if self.refusals and not self.unchecked:
             yield f"refused: {self.refused} of {done} rows; --unchecked shows their numbers"
         if self.damaged:
@@ -112,17 +140,16 @@ class SweepResult(Answer):
 
     def _unsteady(self) -> Iterator[str]:
         """Yield a line about rows without a steady state. The audit gives its own reason for refused rows."""
-        if self.rows.is_empty():
+        unsteady = [
+            row for row in self.records if row["refused"] is None and not row["steady"]
+        ]
+        if not unsteady:
             return
-        accepted = self.rows.filter(self.rows["refused"].is_null())
-        unsteady = accepted.filter(~accepted["steady"])
-        if unsteady.is_empty():
-            return
-        first = unsteady.row(0, named=True)
+        first = unsteady[0]
         where = [str(first[key]) for key in CELL_COLUMNS if first[key]]
         where += [f"{key}={first[key]}" for key in self.plan.keys]
         yield (
-            f"warning: {unsteady.height} of {self.rows.height} rows did not reach a steady state; "
+            f"warning: {len(unsteady)} of {len(self.records)} rows did not reach a steady state; "
             f"the first: {' '.join(where)}: {first['unsteady_reason']}"
         )
 

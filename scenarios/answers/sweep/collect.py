@@ -1,35 +1,28 @@
-"""Build the tables of a sweep from the rows of its tasks.
-
-`run` loads this module while workers are busy.
-"""
+"""Build the tables of a sweep from the rows of its tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import cache, partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
-
-import polars as pl
 
 from stripesim._version import __version__
 from stripesim.scenarios.answers.sweep.answer import SweepResult
 from stripesim.scenarios.answers.sweep.ended import EndedTasks
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
-from stripesim.scenarios.answers.sweep.stats import CELL_COLUMNS, aggregate
+from stripesim.scenarios.answers.sweep.stats import CELL_COLUMNS, Rows, aggregate
 from stripesim.scenarios.cells.notes import (
     code_files,
     outside_of_all,
     where_and_when,
 )
-from stripesim.scenarios.show.quantities import RESULT_SCHEMA, rows_frame
-from stripesim.scenarios.work.store import PartStore
+from stripesim.scenarios.show.quantities import QUANTITIES, complete_rows
 from stripesim.scenarios.work.task import EndedTask, code_sha256
 from stripesim.sim.observe.audit import RatePoint, falls
 from stripesim.sim.observe.result_row import withheld_columns
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.show.figures.renderer import CaptionedFigure
+    from stripesim.scenarios.work.store import PartStore
 
 # Columns of a refused row that keep their values: its point, cell and task.
 _OF_TASK: Final = (
@@ -78,8 +71,8 @@ def result_of(
             task_id: withheld_columns(row, others=_OF_TASK)
             for task_id, row in rows.items()
         }
-    frame = sweep_frame(plan, rows)
-    aggregated = aggregate(frame, plan.keys)
+    records = _records(plan, rows)
+    means = aggregate(records, plan.keys)
     counts = {
         "tasks": len(plan.tasks),
         "rows": len(rows),
@@ -89,51 +82,39 @@ def result_of(
         "failed": len(failed),
         "stopped": done.stopped,
     }
-    result = SweepResult(
+    return SweepResult(
         plan=plan,
-        rows=frame,
-        aggregated=aggregated,
+        records=records,
+        means=means,
         failed=list(map(_failure_row, failed)),
         damaged=0 if store is None else store.damaged,
         stopped=done.stopped,
         provenance=_provenance(plan, counts),
         outside=outside_of_all(task.scenario for task in plan.tasks),
         refusals=refusals,
-        falls=list(_falls(aggregated, plan.keys)),
+        falls=list(_falls(means, plan.keys)),
         unchecked=unchecked,
-        draw=cache(partial(_draw, aggregated, plan.keys, metric)),
+        metric=metric,
         folder=None if store is None else store.out_dir,
     )
-    return replace(result, page=partial(_page, result))
 
 
-def _page(result: SweepResult) -> str:
-    from stripesim.scenarios.answers.sweep.report import report_of_sweep
-
-    return report_of_sweep(result.plan, result, result.draw())
-
-
-def _draw(
-    aggregated: pl.DataFrame, keys: Sequence[str], metric: str
-) -> CaptionedFigure | None:
-    # Matplotlib loads here, because many sweeps draw nothing.
-    from stripesim.scenarios.answers.sweep.figures import draw_sweep
-
-    return draw_sweep(aggregated, keys, metric=metric)
-
-
-def _falls(aggregated: pl.DataFrame, keys: Sequence[str]) -> Iterator[str]:
+def _falls(means: Rows, keys: Sequence[str]) -> Iterator[str]:
     """Yield a warning for each step of a key that adds something, and at which the rate falls."""
+    shown = [row for row in means if row["iops"] is not None]
     for key in keys:
-        if key not in _ADDING_KEYS or not aggregated.schema[key].is_numeric():
+        # Values of several types are texts.
+        are_numbers = all(isinstance(row[key], int | float) for row in shown)
+        if key not in _ADDING_KEYS or not are_numbers:
             continue
         others = [name for name in (*keys, *CELL_COLUMNS) if name != key]
-        shown = aggregated.filter(pl.col("iops").is_not_null()).sort(key)
-        for group, rows in shown.group_by(others, maintain_order=True):
+        groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+        for row in sorted(shown, key=itemgetter(key)):
+            groups.setdefault(tuple(row[name] for name in others), []).append(row)
+        for group, rows in groups.items():
             name = " ".join(str(part) for part in group if part is not None)
             points = [
-                RatePoint(f"{key}={row[key]}", row["iops"], _half(row))
-                for row in rows.iter_rows(named=True)
+                RatePoint(f"{key}={row[key]}", row["iops"], _half(row)) for row in rows
             ]
             for fall in falls(points):
                 yield f"{name}: {fall}"
@@ -148,24 +129,20 @@ def _half(row: Mapping[str, Any]) -> float:
     return float(high - low) / 2
 
 
-def sweep_frame(plan: SweepPlan, rows: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame:
-    """Build the table of a sweep, in the order of the plan."""
-    frame = rows_frame(
+def _records(
+    plan: SweepPlan, rows: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the rows of a sweep, in the order of the plan, without further columns that have no values."""
+    complete = complete_rows(
         {**task.swept, **rows[task.task_id], "task": task.task_id}
         for task in plan.tasks
         if task.task_id in rows
     )
-    first = [*plan.keys, "replication", "seed"]
-    # Drop columns without values, which stored rows lack.
-    further = sorted(
-        name
-        for name in frame.columns
-        if name not in RESULT_SCHEMA
-        and name not in first
-        and frame[name].null_count() < frame.height
-    )
-    missing = [pl.lit(None).alias(name) for name in first if name not in frame.columns]
-    return frame.with_columns(missing).select(*first, *RESULT_SCHEMA, *further)
+    first = dict.fromkeys([*plan.keys, "replication", "seed", *QUANTITIES])
+    # Stored rows lack columns without values.
+    further = sorted({key for row in complete for key in row if row[key] is not None})
+    names = [*first, *(name for name in further if name not in first)]
+    return [{name: row.get(name) for name in names} for row in complete]
 
 
 def _failure_row(outcome: EndedTask) -> dict[str, Any]:

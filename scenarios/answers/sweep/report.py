@@ -62,7 +62,7 @@ def report_of_sweep(
     """Write the report of a sweep."""
     source = result.provenance
     keys = ", ".join(plan.keys) or "nothing, one point"
-    progress = f"{result.rows.height} of {len(plan.tasks)} rows are done"
+    progress = f"{len(result.records)} of {len(plan.tasks)} rows are done"
     if result.stopped is not None:
         progress += f"; stopped: {result.stopped}"
     contents = [("results", "All points"), ("provenance", "Provenance")]
@@ -81,7 +81,7 @@ def report_of_sweep(
     explorer = explorer_of(result.aggregated, plan.keys, result.failed)
     if explorer is not None:
         contents.insert(0, ("explorer", "Explore"))
-    means = means_table(result.aggregated.head(_TABLE_ROWS_MAX), plan.keys)
+    means = means_table(result.means[:_TABLE_ROWS_MAX], plan.keys)
     about = plan.scenario.description or f"Swept: {keys}."
     introduction = " ".join(filter(None, (about, _host_failures(plan))))
     return render(
@@ -101,7 +101,7 @@ def report_of_sweep(
         explorer_heading="Explore",
         figures=figure_blocks(figures),
         results=means,
-        left_out=result.aggregated.height - len(means.rows),
+        left_out=len(result.means) - len(means.rows),
         note=NOTE,
         failed=failed,
         provenance=pretty({k: v for k, v in source.items() if k != "configuration"}),

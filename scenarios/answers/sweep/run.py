@@ -6,15 +6,15 @@ import signal
 from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import closing
-from importlib import import_module
-from threading import Thread
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from stripesim.models.problems import WorkError
+from stripesim.scenarios.answers.sweep.answer import SweepResult
+from stripesim.scenarios.answers.sweep.collect import result_of
 from stripesim.scenarios.answers.sweep.ended import INTERRUPTED, EndedTasks
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
 from stripesim.scenarios.work.dask import TIMEOUT_S, run_dask
-from stripesim.scenarios.work.pool import cores_usable, has_processes, held, run_pool
+from stripesim.scenarios.work.pool import cores_usable, held, run_pool
 from stripesim.scenarios.work.task import (
     Batches,
     CompletedBatch,
@@ -27,11 +27,7 @@ from stripesim.scenarios.work.task import (
 from stripesim.sim.observe.progress import OnStep, silent
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.answers.sweep.answer import SweepResult
     from stripesim.scenarios.work.store import PartStore
-
-#: Module that builds the tables. It needs Polars, which takes as long to load as ten cells of 200 requests.
-_COLLECT: Final = "stripesim.scenarios.answers.sweep.collect"
 
 
 def run_sweep(
@@ -75,7 +71,6 @@ def run_sweep(
         }
     )
     kept = len(done.rows)
-    loading = Thread(target=import_module, args=(_COLLECT,), daemon=True)
     missing = [task for task in plan.tasks if task.task_id not in done.rows]
     # So that no worker starts a long task when the others are done.
     missing.sort(key=lambda task: (task.replication, -expected_work(task)))
@@ -87,15 +82,10 @@ def run_sweep(
                     done.add(ended, store)
                 for outcome in ended:
                     progress(outcome.words)
-                # Now all workers are busy, and wait for nothing from this process.
-                if loading.ident is None and has_processes():
-                    loading.start()
     except KeyboardInterrupt:
         done.stopped = INTERRUPTED
     except WorkError as error:
         done.stopped = str(error)
-    from stripesim.scenarios.answers.sweep.collect import result_of
-
     return result_of(plan, done, store, kept=kept, unchecked=unchecked, metric=metric)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from stripesim.scenarios.show.quantities import QUANTITIES
 from stripesim.sim.observe.intervals import student_interval
 
-if TYPE_CHECKING:
-    import polars as pl
+Rows = Sequence[Mapping[str, Any]]
 
 #: Columns that distinguish the cells of a point.
 CELL_COLUMNS: Final = ("scheme", "op", "pattern", "block_size_bytes")
@@ -20,8 +20,15 @@ _NOT_AVERAGED: Final = frozenset({"replication", "seed", "steady", "engine_wall_
 _INTERVAL_ENDS: Final = ("_ci_low", "_ci_high")
 
 
-def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
+def aggregate(rows: Rows, swept: Sequence[str] = ()) -> list[dict[str, Any]]:
     r"""Average replications, cell by cell.
+
+    Parameters
+    ----------
+    rows
+        Rows with the same columns.
+    swept
+        Keys that distinguish points.
 
     Notes
     -----
@@ -30,96 +37,93 @@ def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
     .. math:: \bar x \pm t_{0.975, n-1} \, s / \sqrt n \tag{1}
 
     with Student's t, since replications are independent (they have different seeds) and their means are
-    nearly normal. The ends are null for n = 1.
+    nearly normal. The ends are None for n = 1.
 
-    >>> import polars as pl
-    >>> rows = pl.DataFrame({"scheme": ["rep:3"] * 2, "op": "read", "pattern": "seq",
-    ...     "block_size_bytes": 4096, "replication": [0, 1], "iops": [1.0, 3.0]})
-    >>> aggregate(rows).select("replications", "iops", pl.col("iops_ci_low").round(3)).rows()
+    >>> cell = {"scheme": "rep:3", "op": "read", "pattern": "seq", "block_size_bytes": 4096}
+    >>> means = aggregate([{**cell, "iops": 1.0}, {**cell, "iops": 3.0}])
+    >>> [(mean["replications"], mean["iops"], round(mean["iops_ci_low"], 3)) for mean in means]
     [(2, 2.0, -10.706)]
     """
-    # Workers of a sweep load this module, and Polars is not small.
-    import polars as pl
-
-    keys = list(dict.fromkeys([*swept, *CELL_COLUMNS]))
+    columns = mean_columns(rows, swept)
+    keys = _keys(swept)
     numbers = _averaged(rows, keys)
-    schema = _schema(rows, keys, numbers)
-    columns = {
-        name: rows[name].cast(dtype).to_list()
-        for name, dtype in schema.items()
-        if name in rows.columns and name != "refused"
-    }
-    if "refused" in schema:
-        columns["refused"] = rows["refused"].is_not_null().cast(pl.Int64).to_list()
-    numbered = rows.with_row_index("_position").group_by(keys, maintain_order=True)
-    groups = numbered.agg("_position")["_position"].to_list()
-    means = [_cell(columns, keys, numbers, group) for group in groups]
-    return pl.DataFrame(means, schema=schema)
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    return [
+        dict.fromkeys(columns) | _cell(group, keys, numbers)
+        for group in groups.values()
+    ]
 
 
-def _averaged(rows: pl.DataFrame, keys: Sequence[str]) -> list[str]:
+def mean_columns(rows: Rows, swept: Sequence[str] = ()) -> dict[str, type]:
+    """Return the columns of the means of rows, with the types of their values."""
+    keys = _keys(swept)
+    columns = {name: _kind(rows, name) for name in keys}
+    columns["replications"] = int
+    for name, kind in (("steady", bool), ("bottleneck", str), ("refused", int)):
+        if name in _names(rows):
+            columns[name] = kind
+    for name in _averaged(rows, keys):
+        columns |= dict.fromkeys((name, *_ends(name)), float)
+    return columns
+
+
+def _keys(swept: Sequence[str]) -> list[str]:
+    """Return the columns whose values distinguish means."""
+    return list(dict.fromkeys([*swept, *CELL_COLUMNS]))
+
+
+def _names(rows: Rows) -> Sequence[str]:
+    """Return the columns of rows."""
+    return list(rows[0]) if rows else list(QUANTITIES)
+
+
+def _kind(rows: Rows, name: str) -> type:
+    """Return the type of a column: that of its quantity, or else of its first value."""
+    if name in QUANTITIES:
+        return QUANTITIES[name].kind
+    values = (row[name] for row in rows)
+    return next((type(value) for value in values if value is not None), object)
+
+
+def _averaged(rows: Rows, keys: Sequence[str]) -> list[str]:
     """Return the columns whose means are meaningful."""
     not_averaged = {*keys, *_NOT_AVERAGED}
     return [
         name
-        for name, dtype in rows.schema.items()
-        if dtype.is_numeric()
-        and name not in not_averaged
+        for name in _names(rows)
+        if name not in not_averaged
         and not name.endswith(_INTERVAL_ENDS)
+        and _kind(rows, name) in (int, float)
     ]
 
 
-def _schema(
-    rows: pl.DataFrame, keys: Sequence[str], numbers: Sequence[str]
-) -> dict[str, Any]:
-    """Return the columns of the means, with their types."""
-    import polars as pl
-
-    schema: dict[str, Any] = {name: rows.schema[name] for name in keys}
-    schema["replications"] = pl.Int64
-    for name in ("steady", "bottleneck"):
-        if name in rows.columns:
-            schema[name] = rows.schema[name]
-    if "refused" in rows.columns:
-        schema["refused"] = pl.Int64
-    for name in numbers:
-        schema |= dict.fromkeys((name, *_ends(name)), pl.Float64)
-    return schema
-
-
-def _cell(
-    columns: Mapping[str, Sequence[Any]],
-    keys: Sequence[str],
-    numbers: Sequence[str],
-    group: Sequence[int],
-) -> dict[str, Any]:
-    """Average the replications of one cell, which are the rows of `group`."""
-    row: dict[str, Any] = {name: columns[name][group[0]] for name in keys}
+def _cell(group: Rows, keys: Sequence[str], numbers: Sequence[str]) -> dict[str, Any]:
+    """Average the replications of one cell."""
+    first = group[0]
+    row: dict[str, Any] = {name: first[name] for name in keys}
     row["replications"] = len(group)
-    if "steady" in columns:
-        row["steady"] = all(columns["steady"][position] for position in group)
-    if "refused" in columns:
-        row["refused"] = sum(columns["refused"][position] for position in group)
-    if "bottleneck" in columns:
-        row["bottleneck"] = _commonest(columns["bottleneck"], group)
+    if "steady" in first:
+        row["steady"] = all(one["steady"] for one in group)
+    if "refused" in first:
+        row["refused"] = sum(one["refused"] is not None for one in group)
+    if "bottleneck" in first:
+        row["bottleneck"] = _commonest([one["bottleneck"] for one in group])
     for name in numbers:
-        row |= _mean(name, columns[name], group)
+        row |= _mean(name, [one[name] for one in group])
     return row
 
 
-def _commonest(names: Sequence[str | None], group: Sequence[int]) -> str | None:
-    """List the names in a group of rows, the most frequent first."""
-    present = sorted(
-        name for position in group if (name := names[position]) is not None
-    )
+def _commonest(names: Sequence[str | None]) -> str | None:
+    """List names, the most frequent first."""
+    present = sorted(name for name in names if name is not None)
     return ", ".join(name for name, _ in Counter(present).most_common()) or None
 
 
-def _mean(
-    name: str, column: Sequence[float | None], group: Sequence[int]
-) -> dict[str, float | None]:
-    """Return the mean of a group of rows and the ends of its interval, by the names of their columns."""
-    values = [value for position in group if (value := column[position]) is not None]
+def _mean(name: str, column: Sequence[float | None]) -> dict[str, float | None]:
+    """Return the mean of a column and the ends of its interval, by the names of their columns."""
+    values = [float(value) for value in column if value is not None]
     if not values:
         return {}
     if len(values) == 1:

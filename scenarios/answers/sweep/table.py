@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from stripesim.scenarios.show.quantities import QUANTITIES
 from stripesim.scenarios.show.result_table import block_text
 from stripesim.scenarios.show.tables import Table
 from stripesim.sim.observe.limits import resource_name
-
-if TYPE_CHECKING:
-    import polars as pl
 
 #: Abbreviations and signs of the table.
 NOTE: Final = (
@@ -31,12 +28,12 @@ _NUMBERS: Final = tuple(
 )
 
 
-def means_table(aggregated: pl.DataFrame, keys: Sequence[str]) -> Table:
+def means_table(means: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> Table:
     """Lay out the means of every point and cell.
 
     Parameters
     ----------
-    aggregated
+    means
         Means and intervals, as `stripesim.scenarios.answers.sweep.stats.aggregate` returns them.
     keys
         Swept keys.
@@ -47,7 +44,7 @@ def means_table(aggregated: pl.DataFrame, keys: Sequence[str]) -> Table:
     return Table(
         "Means of every point and cell",
         columns,
-        [_row(row, names) for row in aggregated.iter_rows(named=True)],
+        [_row(row, names) for row in means],
         words=(*range(len(names) + 1), len(columns) - 1),
     )
 

@@ -1,14 +1,17 @@
 """Write captions from the rows of a figure, and name and colour schemes, cells and steps."""
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, NamedTuple
-
-import polars as pl
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stripesim.scenarios.schema.checks import S3_OPS
 from stripesim.scenarios.schema.units import number_text, size_text
+
+if TYPE_CHECKING:
+    import polars as pl
 
 PATTERN_WORDS: Final[Mapping[str, str]] = MappingProxyType(
     {"seq": "Sequential", "rand": "Random"}
@@ -181,7 +184,7 @@ def headline_caption(
     words = f"{title[0].lower()}{title[1:]}"
     sentences = [f"Simulated {words}, {_range(rows)}."]
     for op, pattern in itertools.product(ops, patterns):
-        panel = rows.filter((pl.col("op") == op) & (pl.col("pattern") == pattern))
+        panel = rows.filter((rows["op"] == op) & (rows["pattern"] == pattern))
         means = _means(panel, metric)
         if len(means) < 2:
             continue
@@ -216,7 +219,7 @@ def _means(rows: pl.DataFrame, metric: str) -> dict[str, float]:
     sizes = len(block_sizes(rows))
     means: dict[str, float] = {}
     for scheme in scheme_names(rows):
-        values = rows.filter(pl.col("scheme") == scheme)[metric].drop_nulls().to_list()
+        values = rows.filter(rows["scheme"] == scheme)[metric].drop_nulls().to_list()
         if len(values) == sizes:
             means[scheme] = sum(values) / sizes
     return means

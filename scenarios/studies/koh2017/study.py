@@ -63,7 +63,7 @@ class Koh2017(Study):
         )
         return StudyResult(
             ledger=self.judged(words),
-            rows=cells,
+            frame=lambda: cells,
             # One row per second of each time series, and one per cell and ablation.
             frames={"series": series, "ablations": ablations},
             fields={"ablations": ablations.to_dicts()},

@@ -39,7 +39,7 @@ class RunReport:
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
         """Result rows."""
-        return self.result.rows.to_dicts()
+        return self.result.records
 
     @property
     def schemes(self) -> tuple[str, ...]:
