@@ -6,7 +6,6 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from numbers import Real
 from types import MappingProxyType
 from typing import (
     TYPE_CHECKING,
@@ -177,34 +176,28 @@ def complete_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _column(name: str, values: list[Any]) -> list[Any]:
-    """Convert the values of a column to its type, or to numbers of one type if it is no quantity's."""
+def _column(name: str, values: Iterable[Any]) -> list[Any]:
+    """Convert values to the type of their quantity, or numbers to one type if they are no quantity's."""
+    # Numbers of NumPy become those of Python.
+    plain = [value.item() if hasattr(value, "item") else value for value in values]
+    kinds = {*map(type, plain)}
     if name in QUANTITIES:
         kind = QUANTITIES[name].kind
     else:
-        kind = float if {*map(type, values)} >= {int, float} else object
-    return [
-        value if value is None or type(value) is kind else _of_kind(value, kind, name)
-        for value in values
-    ]
-
-
-def _of_kind(value: Any, kind: type, name: str) -> Any:
-    """Convert a number of NumPy, or an integer in a column of fractions."""
-    if hasattr(value, "item"):
-        value = value.item()
-    if kind is float and isinstance(value, Real):
-        return float(value)
-    if not isinstance(value, kind):
-        raise AnswerError(
-            Problem(
-                place="result rows",
-                key=name,
-                got=repr(value),
-                wanted=f"a value of type {kind.__name__}",
+        kind = float if kinds >= {int, float} else object
+    if kind is float and int in kinds:
+        plain = [float(value) if type(value) is int else value for value in plain]
+    for value in plain:
+        if value is not None and not isinstance(value, kind):
+            raise AnswerError(
+                Problem(
+                    place="result rows",
+                    key=name,
+                    got=repr(value),
+                    wanted=f"a value of type {kind.__name__}",
+                )
             )
-        )
-    return value
+    return plain
 
 
 def rows_frame(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:

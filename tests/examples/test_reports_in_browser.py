@@ -7,6 +7,7 @@ import csv
 import json
 import time
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 
 import polars as pl
@@ -78,15 +79,15 @@ def swept():
         replications=2,
     )
     result = run_sweep(plan, jobs=1)
-    fails = (
-        (pl.col("scheme") == "rs:4,2")
-        & (pl.col("workload.queue_depth") == 4)
-        & (pl.col("block_size_bytes") == 65536)
-    )
-    row = result.aggregated.row(by_predicate=fails, named=True)
+    where = ("scheme", "workload.queue_depth", "block_size_bytes")
+    (row,) = [
+        mean
+        for mean in result.means
+        if itemgetter(*where)(mean) == ("rs:4,2", 4, 65536)
+    ]
     failed = [{**row, "task": "t", "reason": "the worker was killed"}]
-    kept = result.aggregated.filter(~fails)
-    return plan, replace(result, aggregated=kept, failed=failed)
+    kept = [mean for mean in result.means if mean is not row]
+    return plan, replace(result, means=kept, failed=failed)
 
 
 @pytest.fixture(scope="module")

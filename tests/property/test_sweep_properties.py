@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -80,16 +79,10 @@ def test_means_do_not_depend_on_the_order_of_replications(
     def means(
         rows: list[tuple[str, float]],
     ) -> dict[str, tuple[int, float, float | None]]:
-        frame = pl.DataFrame(
-            {
-                "scheme": [scheme for scheme, _ in rows],
-                "op": ["read"] * len(rows),
-                "pattern": ["seq"] * len(rows),
-                "block_size_bytes": [1] * len(rows),
-                "iops": [value for _, value in rows],
-            }
+        cell = {"op": "read", "pattern": "seq", "block_size_bytes": 1}
+        found = aggregate(
+            [{"scheme": scheme, **cell, "iops": value} for scheme, value in rows]
         )
-        found = aggregate(frame).iter_rows(named=True)
         return {
             row["scheme"]: (row["replications"], row["iops"], row["iops_ci_high"])
             for row in found

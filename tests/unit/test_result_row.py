@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 
 from stripesim.scenarios.cells.run import CellRow
 from stripesim.scenarios.schema.keys import Cell
-from stripesim.scenarios.show.quantities import QUANTITIES, RESULT_SCHEMA, rows_frame
+from stripesim.scenarios.show.quantities import QUANTITIES, rows_frame
 from stripesim.sim.observe.result_row import (
     FaultNumbers,
     PhaseNumbers,
@@ -57,14 +57,14 @@ SOMETIMES = {"cpu_user_fraction", "faults"}
 
 def test_the_fields_of_a_row_are_the_columns_of_a_table_in_their_order() -> None:
     names = [one.name for one in fields(ResultRow) if one.name not in SOMETIMES]
-    assert list(RESULT_SCHEMA) == [*Cell._fields, *names]
+    assert list(QUANTITIES) == [*Cell._fields, *names]
     assert all(column.meaning for column in QUANTITIES.values())
 
 
 def test_a_flat_row_fits_the_types_of_a_table() -> None:
     row = CellRow(cell=CELL, image="prefilled", numbers=ROW).as_dict()
     frame = rows_frame([row])
-    assert frame.columns == [*RESULT_SCHEMA, "image"]
+    assert frame.columns == [*QUANTITIES, "image"]
     assert frame.row(0, named=True) == row
 
 

@@ -17,14 +17,17 @@ from rich.console import Console
 from stripesim.cli import output
 from stripesim.models.problems import AnswerError
 from stripesim.scenarios.show.files import result_files, write_files
-from stripesim.scenarios.show.quantities import RESULT_SCHEMA, rows_frame
-from stripesim.scenarios.show.result_table import result_table
+from stripesim.scenarios.show.quantities import QUANTITIES, complete_rows, rows_frame
+from stripesim.scenarios.show.result_table import Rows, result_table
+
+#: Types of the columns, as Polars names them.
+SCHEMA = {name: getattr(pl, quantity.dtype) for name, quantity in QUANTITIES.items()}
 
 
 def row(**changes: Any) -> dict[str, Any]:
     filled: dict[str, Any] = {
-        name: {pl.Float64: 1.0, pl.Int64: 1, pl.Boolean: True}.get(dtype, "x")
-        for name, dtype in RESULT_SCHEMA.items()
+        name: {float: 1.0, int: 1, bool: True}.get(quantity.kind, "x")
+        for name, quantity in QUANTITIES.items()
     }
     return (
         filled
@@ -38,7 +41,7 @@ def row(**changes: Any) -> dict[str, Any]:
     )
 
 
-def printed(rows: pl.DataFrame, width: int) -> str:
+def printed(rows: Rows, width: int) -> str:
     console = Console(
         width=width, file=StringIO(), color_system=None, legacy_windows=False
     )
@@ -60,16 +63,39 @@ def test_rows_have_the_columns_in_order_and_nulls_for_unknown_values() -> None:
     frame = rows_frame(
         [{"op": "read", "scheme": "rep:3", "iops": 5, "own_column": 3}, row()]
     )
-    assert frame.columns == [*RESULT_SCHEMA, "own_column"]
-    assert {name: frame.schema[name] for name in RESULT_SCHEMA} == dict(RESULT_SCHEMA)
+    assert frame.columns == [*QUANTITIES, "own_column"]
+    assert frame.drop("own_column").schema == SCHEMA
     assert frame["iops"].to_list() == [5.0, 1.0]
     assert frame["bottleneck"].to_list() == [None, "x"]
-    assert rows_frame([]).schema == dict(RESULT_SCHEMA)
+    assert rows_frame([]).schema == SCHEMA
 
 
-def test_rows_of_the_wrong_type_are_refused() -> None:
-    with pytest.raises(AnswerError, match=r"^result rows: got "):
-        rows_frame([row(iops="many")])
+def test_rows_have_numbers_of_python_and_one_type_per_column() -> None:
+    rows = complete_rows(
+        [row(iops=np.int64(5), own=np.float64(0.5)), row(requests=np.int64(2), own=1)]
+    )
+    assert [type(one["iops"]) for one in rows] == [float, float]
+    assert [type(one["own"]) for one in rows] == [float, float]
+    assert type(rows[1]["requests"]) is int
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (
+            {"iops": "many"},
+            "result rows: iops: got 'many', wanted a value of type float",
+        ),
+        (
+            {"requests": 1.5},
+            "result rows: requests: got 1.5, wanted a value of type int",
+        ),
+        ({"own": [1]}, "result rows: got "),
+    ],
+)
+def test_rows_of_the_wrong_type_are_refused(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(AnswerError, match="^" + re.escape(said)):
+        rows_frame([row(own=1), row(**wrong)])
 
 
 def test_files_hold_the_given_rows(tmp_path: Path) -> None:
@@ -96,7 +122,7 @@ def test_files_hold_the_given_rows(tmp_path: Path) -> None:
         "provenance.json",
     ]
     assert pl.read_parquet(paths[0]).equals(rows)
-    assert pl.read_csv(paths[1], schema=dict(RESULT_SCHEMA)).equals(rows)
+    assert pl.read_csv(paths[1], schema=SCHEMA).equals(rows)
     assert paths[2].read_text(encoding="utf-8") == "<p>é</p>"
     assert json.loads(paths[4].read_text(encoding="utf-8")) == {
         "seed": 3,
@@ -174,7 +200,7 @@ def test_unwritable_columns_are_refused_before_writing(
 
 
 def test_the_table_scales_units_and_names_the_bottleneck() -> None:
-    rows = rows_frame(
+    rows = complete_rows(
         [
             row(
                 throughput_bytes_per_s=36.84e6,
@@ -208,7 +234,7 @@ def test_the_table_scales_units_and_names_the_bottleneck() -> None:
 
 
 def test_missing_values_read_as_such_and_zero_as_zero() -> None:
-    rows = rows_frame(
+    rows = complete_rows(
         [
             {
                 "scheme": "rep:3",
@@ -223,7 +249,9 @@ def test_missing_values_read_as_such_and_zero_as_zero() -> None:
 
 
 def test_a_narrow_table_omits_columns_and_lists_them() -> None:
-    rows = rows_frame([row(bottleneck="private network", bottleneck_utilisation=0.9)])
+    rows = complete_rows(
+        [row(bottleneck="private network", bottleneck_utilisation=0.9)]
+    )
     text = printed(rows, 80)
     assert all(len(line.rstrip()) <= 80 for line in text.splitlines())
     assert "columns left out: " in " ".join(text.split())

@@ -279,7 +279,7 @@ def test_a_scenario_with_a_slow_host_and_a_crash_gives_rows_by_phase_and_a_figur
     row = result.rows.to_dicts()[0]
     assert row["latency_p99_slow_ns"] > 1.2 * row["latency_p99_before_ns"]
     assert row["iops_slow"] < row["iops_before"]
-    phases = with_phases(result.rows)["phase"].to_list()
+    phases = [one["phase"] for one in with_phases(result.records)]
     assert phases[:3] == ["whole run", "before", "slow drive"]
     # The timeline says it, and so does its figure.
     (timeline,) = json.loads(json.dumps(result.to_json()))["timeline"]

@@ -8,7 +8,8 @@ import pytest
 
 from stripesim.models.problems import AnswerError
 from stripesim.scenarios.answers.sweep.figures import draw_sweep
-from stripesim.scenarios.answers.sweep.stats import aggregate
+from stripesim.scenarios.answers.sweep.stats import aggregate, mean_columns
+from stripesim.scenarios.show.quantities import typed_frame
 
 DEPTH = "workload.queue_depth"
 
@@ -32,7 +33,7 @@ def means(**columns: list[Any]) -> pl.DataFrame:
                 }
             )
     keys = [name for name in names if "." in name]
-    return aggregate(pl.DataFrame(rows), keys)
+    return typed_frame(aggregate(rows, keys), mean_columns(rows, keys))
 
 
 def test_lines_hold_the_means_at_the_swept_values() -> None:
