@@ -86,7 +86,7 @@ class Small(Study):
             ledger=judge(
                 claims_of("dachary2013"), {CLAIM: value}, parameters=self.parameters()
             ),
-            rows=self.frame(rows),
+            frame=lambda: self.frame(rows),
             provenance=study_provenance(self.name, setting.engine),
         )
 

@@ -82,7 +82,6 @@ class SweepResult(Answer):
         self.alerts = list(self._alerts())
         self.files = self._files
         self.figures = self._figures
-        self.page = self._page
         self.status = self._status()
 
     def _status(self) -> int:
@@ -105,21 +104,16 @@ class SweepResult(Answer):
         return result_files(self.rows, self.provenance, extra)
 
     def _figures(self) -> dict[str, CaptionedFigure]:
-        figure = self._figure
+        figure = self.figure
         return {} if figure is None else {"sweep": figure}
 
     @cached_property
-    def _figure(self) -> CaptionedFigure | None:
+    def figure(self) -> CaptionedFigure | None:
         """The means, or None if they cannot be drawn."""
         # Matplotlib loads here, because many sweeps draw nothing.
         from stripesim.scenarios.answers.sweep.figures import draw_sweep
 
         return draw_sweep(self.aggregated, self.plan.keys, metric=self.metric)
-
-    def _page(self) -> str:
-        from stripesim.scenarios.answers.sweep.report import report_of_sweep
-
-        return report_of_sweep(self.plan, self, self._figure)
 
     def _alerts(self) -> Iterator[str]:
         """Yield lines about refused, damaged, unsteady, failed and missing rows."""

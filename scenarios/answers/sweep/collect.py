@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -82,7 +83,7 @@ def result_of(
         "failed": len(failed),
         "stopped": done.stopped,
     }
-    return SweepResult(
+    result = SweepResult(
         plan=plan,
         records=records,
         means=means,
@@ -97,6 +98,14 @@ def result_of(
         metric=metric,
         folder=None if store is None else store.out_dir,
     )
+    result.page = partial(_page, result)
+    return result
+
+
+def _page(result: SweepResult) -> str:
+    from stripesim.scenarios.answers.sweep.report import report_of_sweep
+
+    return report_of_sweep(result.plan, result, result.figure)
 
 
 def _falls(means: Rows, keys: Sequence[str]) -> Iterator[str]:

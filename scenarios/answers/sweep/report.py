@@ -1,10 +1,11 @@
 """Write the report of a sweep on one self-contained page: explorer, figure, means, failures."""
 
+from __future__ import annotations
+
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from stripesim.models.coding import parse_scheme
-from stripesim.scenarios.answers.sweep.answer import SweepResult
 from stripesim.scenarios.answers.sweep.explorer import explorer_of
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
 from stripesim.scenarios.answers.sweep.table import NOTE, means_table
@@ -16,6 +17,9 @@ from stripesim.scenarios.show.page.provenance import pretty
 from stripesim.scenarios.show.page.render import figure_blocks, render
 from stripesim.scenarios.show.tables import Table
 from stripesim.scenarios.show.words import moment_text
+
+if TYPE_CHECKING:
+    from stripesim.scenarios.answers.sweep.answer import SweepResult
 
 #: More rows in a table make a page slow, and nobody reads them. The explorer has all.
 _TABLE_ROWS_MAX: Final = 500
