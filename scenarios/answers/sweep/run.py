@@ -6,11 +6,10 @@ import signal
 from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
 from stripesim.models.problems import WorkError
-from stripesim.scenarios.answers.sweep.answer import SweepResult
-from stripesim.scenarios.answers.sweep.collect import result_of
 from stripesim.scenarios.answers.sweep.ended import INTERRUPTED, EndedTasks
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
 from stripesim.scenarios.work.dask import TIMEOUT_S, run_dask
@@ -27,7 +26,11 @@ from stripesim.scenarios.work.task import (
 from stripesim.sim.observe.progress import OnStep, silent
 
 if TYPE_CHECKING:
+    from stripesim.scenarios.answers.sweep.answer import SweepResult
     from stripesim.scenarios.work.store import PartStore
+
+#: Module that builds the tables.
+_COLLECT: Final = "stripesim.scenarios.answers.sweep.collect"
 
 
 def run_sweep(
@@ -82,10 +85,14 @@ def run_sweep(
                     done.add(ended, store)
                 for outcome in ended:
                     progress(outcome.words)
+                # Workers are busy now, and wait for nothing from this process.
+                import_module(_COLLECT)
     except KeyboardInterrupt:
         done.stopped = INTERRUPTED
     except WorkError as error:
         done.stopped = str(error)
+    from stripesim.scenarios.answers.sweep.collect import result_of
+
     return result_of(plan, done, store, kept=kept, unchecked=unchecked, metric=metric)
 
 
