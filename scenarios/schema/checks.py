@@ -33,6 +33,7 @@ from stripesim.scenarios.schema.keys import (
 from stripesim.scenarios.schema.problems import KeyProblem, problem
 from stripesim.scenarios.schema.tables import GATEWAY_KEYS, PlanSpec
 from stripesim.scenarios.schema.toml import shorten
+from stripesim.scenarios.schema.types import S3_OPS
 from stripesim.scenarios.schema.units import format_size
 
 _GEOMETRY: Final = (
@@ -45,7 +46,6 @@ _GEOMETRY: Final = (
 _DOMAINS: Final = ("osd", "host", "rack", "site")
 _PINNED: Final = "cluster.cores_per_osd"
 _ONE: Final = "only one of them"
-S3_OPS: Final = frozenset({"put", "get", "head", "list", "delete"})
 #: Characters of a path that messages show.
 _PATH_CHARACTERS_MAX: Final = 200
 

@@ -271,7 +271,9 @@ def read_text(path: Path) -> str:
 def draft_of_toml(text: str, label: str) -> Draft:
     """Parse the TOML text of a scenario. `label` names the text in messages."""
     try:
-        return Draft(label, parse_toml(text, label), locate_keys(text))
+        values, lines_of_keys = _parsed(text, label)
+        # Overrides and new names of keys change them.
+        return Draft(label, copy.deepcopy(values), dict(lines_of_keys))
     except tomllib.TOMLDecodeError as error:
         line, reason = _syntax_error(text, error)
     lines = text.splitlines()
@@ -284,6 +286,12 @@ def draft_of_toml(text: str, label: str) -> Draft:
             wanted="TOML",
         )
     )
+
+
+@lru_cache(maxsize=4)
+def _parsed(text: str, label: str) -> tuple[dict[str, Any], dict[KeyPath, int]]:
+    """Return the values of a document and the lines of its keys. All points of a sweep have the same."""
+    return parse_toml(text, label), locate_keys(text)
 
 
 def _syntax_error(text: str, error: tomllib.TOMLDecodeError) -> tuple[int, str]:

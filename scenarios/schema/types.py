@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, get_args
 
 from pydantic import (
     BaseModel,
@@ -147,7 +147,9 @@ GenerationName = Literal[
 ]
 BlockOp = Literal["read", "write"]
 S3Op = Literal["put", "get", "head", "list", "delete"]
-Op = Literal["read", "write", "put", "get", "head", "list", "delete"]
+#: Operations on whole objects, which have no pattern.
+S3_OPS: Final[tuple[S3Op, ...]] = get_args(S3Op)
+Op = Literal[BlockOp, S3Op]
 Pattern = Literal["seq", "rand"]
 
 

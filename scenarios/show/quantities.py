@@ -19,7 +19,7 @@ from typing import (
 )
 
 from stripesim.models.problems import AnswerError, Problem, first_problem
-from stripesim.scenarios.schema.checks import S3_OPS
+from stripesim.scenarios.schema.types import S3_OPS
 from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.sim.observe.result_row import ResultRow
 

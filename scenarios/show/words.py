@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from stripesim.scenarios.schema.keys import Cell
+from stripesim.scenarios.schema.types import S3_OPS
 from stripesim.scenarios.schema.units import number_text, size_text
 from stripesim.scenarios.show.figures.captions import (
-    OBJECT_OPS,
     kind_words,
     scheme_label,
 )
@@ -136,6 +136,6 @@ def cell_words(cell: Cell) -> str:
     """
     kind = request_kind(cell)
     # GET and PUT keep their capitals.
-    if cell.op not in OBJECT_OPS:
+    if cell.op not in S3_OPS:
         kind = f"{kind[0].lower()}{kind[1:]}"
     return f"{scheme_label(cell.scheme)}, {kind}"

@@ -16,7 +16,7 @@ from stripesim.scenarios.schema.keys import (
 )
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
-from stripesim.scenarios.schema.types import GenerationName, S3Op
+from stripesim.scenarios.schema.types import S3_OPS, GenerationName
 from stripesim.web.fields import Control
 
 SIDES: Final = ("a", "b")
@@ -27,7 +27,6 @@ BY_DEPTH: Final = "by depth"
 NO: Final = "no"
 YES: Final = "yes"
 #: Operations on objects. Each has a control of its share, with its name.
-OBJECT_OPS: Final[tuple[S3Op, ...]] = get_args(S3Op)
 #: Values proposed where the scenario states none. The form shows all of them.
 RATE_PER_S: Final = 1000.0
 _READ_FRACTION: Final = 0.7
@@ -277,7 +276,7 @@ def _of_objects() -> tuple[Control, ...]:
     )
     shares = (
         Control(op, f"Share of {op}", low=0, high=100, scope="both", stops=_PERCENT)
-        for op in OBJECT_OPS
+        for op in S3_OPS
     )
     return (size, *shares)
 
@@ -394,7 +393,7 @@ def _shares_percent(load: WorkloadSpec) -> dict[str, float]:
         op: 100 * share / sum(shares)
         for op, share in zip(load.used_ops, shares, strict=True)
     }
-    return {op: percent.get(op, 0.0) for op in OBJECT_OPS}
+    return {op: percent.get(op, 0.0) for op in S3_OPS}
 
 
 def _field_text(value: str | float) -> str:

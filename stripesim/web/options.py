@@ -22,9 +22,10 @@ from stripesim.scenarios.forms.capacity import (
     storage_warnings,
 )
 from stripesim.scenarios.schema.scenario import Scenario
+from stripesim.scenarios.schema.types import S3_OPS
 from stripesim.scenarios.schema.units import bytes_text, number_text
 from stripesim.sim.ceph.cluster import Models
-from stripesim.web.controls import BY_DEPTH, OBJECT_OPS, YES, controls, defaults
+from stripesim.web.controls import BY_DEPTH, YES, controls, defaults
 from stripesim.web.fields import (
     NO_PROBLEMS,
     Control,
@@ -241,7 +242,7 @@ def _requested(base: Scenario, values: Mapping[str, str]) -> dict[str, Any]:
             "read_fraction": float(values["read_percent"]) / 100,
             "block_sizes_bytes": [round(float(values["block_kib"]) * 1024)],
         }
-    shares = {op: float(values[op]) for op in OBJECT_OPS}
+    shares = {op: float(values[op]) for op in S3_OPS}
     used = {op: share for op, share in shares.items() if share > 0}
     keys: dict[str, Any] = {"ops": list(used)}
     if len(used) > 1:

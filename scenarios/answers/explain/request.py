@@ -35,12 +35,12 @@ from stripesim.scenarios.cells.notes import kernel_warnings, repair_warnings
 from stripesim.scenarios.cells.run import steps_problem
 from stripesim.scenarios.schema.loader import Overrides
 from stripesim.scenarios.schema.scenario import Scenario
+from stripesim.scenarios.schema.types import S3_OPS
 from stripesim.scenarios.schema.units import size_bytes_at
 from stripesim.scenarios.show.answer import AnsweredList
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.engine.graph import Template
 
-S3_OPS: Final = ("put", "get", "head", "list", "delete")
 OPS: Final = ("write", "read", "repair", *S3_OPS)
 STATES: Final = ("healthy", "degraded")
 IMAGES: Final = ("prefilled", "pristine")

@@ -8,10 +8,11 @@ from typing import Any, ClassVar, Literal
 from stripesim.models.documents import Documented
 from stripesim.scenarios.answers.explain.record import RecordedStep
 from stripesim.scenarios.answers.explain.shares import ParameterShare
+from stripesim.scenarios.schema.types import BlockOp, S3Op
 from stripesim.sim.engine.program import PENDING
 from stripesim.sim.observe.critical_path import critical_steps
 
-Op = Literal["write", "read", "repair", "put", "get", "head", "list", "delete"]
+Op = Literal[BlockOp, "repair", S3Op]
 
 #: Lane of the OSDs that update the object map of a fresh image.
 OBJECT_MAP = "object map"

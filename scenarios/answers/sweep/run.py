@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from stripesim.models.problems import WorkError
 from stripesim.scenarios.answers.sweep.ended import INTERRUPTED, EndedTasks
@@ -28,9 +28,6 @@ from stripesim.sim.observe.progress import OnStep, silent
 if TYPE_CHECKING:
     from stripesim.scenarios.answers.sweep.answer import SweepResult
     from stripesim.scenarios.work.store import PartStore
-
-#: Module that builds the tables.
-_COLLECT: Final = "stripesim.scenarios.answers.sweep.collect"
 
 
 def run_sweep(
@@ -86,7 +83,7 @@ def run_sweep(
                 for outcome in ended:
                     progress(outcome.words)
                 # Workers are busy now, and wait for nothing from this process.
-                import_module(_COLLECT)
+                import_module("stripesim.scenarios.answers.sweep.collect")
     except KeyboardInterrupt:
         done.stopped = INTERRUPTED
     except WorkError as error:

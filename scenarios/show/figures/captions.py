@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from stripesim.scenarios.schema.checks import S3_OPS
+from stripesim.scenarios.schema.types import S3_OPS
 from stripesim.scenarios.schema.units import number_text, size_text
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ OP_WORDS: Final[Mapping[str, str]] = MappingProxyType(
         "delete": "DELETEs",
     }
 )
-#: Operations on whole objects, which have no pattern.
-OBJECT_OPS: Final = frozenset({"put", "get", "head", "list", "delete"})
 
 #: Names of swept keys and of columns of a cell.
 _KEY_WORDS: Final[Mapping[str, str]] = {
@@ -100,7 +98,7 @@ STEP_LOOKS: Final[Mapping[str, StepLook]] = {
 
 def kind_words(op: str, pattern: str) -> str:
     """Name a kind of request, such as ``Random writes``."""
-    if op in OBJECT_OPS:
+    if op in S3_OPS:
         return OP_WORDS[op]
     return f"{PATTERN_WORDS.get(pattern, pattern)} {OP_WORDS.get(op, op)}"
 
@@ -154,7 +152,7 @@ def block_sizes(rows: pl.DataFrame) -> list[int]:
 
 def size_name(rows: pl.DataFrame) -> str:
     """Name the sizes of result rows: those of objects in buckets, or of blocks of images."""
-    has_objects = len(rows) and S3_OPS.issuperset(rows["op"].to_list())
+    has_objects = len(rows) and set(rows["op"].to_list()) <= {*S3_OPS}
     return "object size" if has_objects else "block size"
 
 

@@ -14,6 +14,7 @@ from typing import Final, Literal
 from stripesim.calibration.ledger.verdicts import Claim
 from stripesim.calibration.measured.tables import CsvRow, read_rows
 from stripesim.models.problems import MeasuredError, Problem
+from stripesim.scenarios.schema.types import S3_OPS
 from stripesim.scenarios.studies.description import study_folder
 
 FILE: Final = "rgw.csv"
@@ -32,7 +33,6 @@ COUNT_TOLERANCE: Final = 0.05
 #: Smallest values that make a claim, because the background of the daemons varies by as much [count, B].
 COUNT_MIN: Final = 0.5
 BYTES_MIN: Final = 2048
-OPS: Final = ("put", "get", "head", "list", "delete")
 POOLS: Final = ("replicated", "classic", "optimised")
 _NAMES: Final = (
     "id",
@@ -144,7 +144,7 @@ def _row(row: CsvRow) -> CountedRow:
         scheme=row.text("scheme"),
         pool=row.text("pool", POOLS),
         stripe_unit_bytes=row.whole("stripe_unit_bytes", 1),
-        op=row.text("op", OPS),
+        op=row.text("op", S3_OPS),
         size=row.whole("size", 1),
         requests=row.whole("requests", 1),
         counted={name: value for name, value in numbers.items() if value is not None},
