@@ -12,8 +12,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Final, Literal
 
-import polars as pl
-
 from stripesim.models.documents import Documented
 
 Kind = Literal["rate", "mean", "p99"]
@@ -228,4 +226,7 @@ def errors_text(errors: Iterable[HeldOutError]) -> str:
 
 def table_text(rows: Iterable[Mapping[str, str]]) -> str:
     """Return the content of a table of this package, which `shipped_rows` reads."""
+    # Readers of the table need no Polars.
+    import polars as pl
+
     return pl.DataFrame(list(rows)).write_csv()
