@@ -209,7 +209,7 @@ def predict_from(result: ScenarioResult) -> ScenarioPrediction:
 def _predicted_rows(result: ScenarioResult) -> Iterator[PredictedRow]:
     names: dict[str, int] = {}
     calibrated = is_calibrated(result.provenance["parameters"])
-    for row in result.rows.iter_rows(named=True):
+    for row in result.records:
         coordinates = {key: row[key] for key in COORDINATES if row.get(key) is not None}
         name = name_of(coordinates)
         names[name] = names.get(name, 0) + 1
