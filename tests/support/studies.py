@@ -24,4 +24,4 @@ def computed(values: Mapping[str, Any]) -> set[str]:
 def figures_of(study: Study, rows: pl.DataFrame) -> Mapping[str, CaptionedFigure]:
     """Draw what rows allow, with no claim judged."""
     ledger = judge(study.claims(), {})
-    return study.figures(StudyResult(ledger=ledger, rows=rows, provenance={}))
+    return study.figures(StudyResult(ledger=ledger, frame=lambda: rows, provenance={}))
