@@ -15,9 +15,9 @@ from stripesim.models.problems import AnswerError, Problem, WorkError, first_pro
 from stripesim.scenarios.work.task import (
     Batch,
     Batches,
+    CompletedBatch,
     EndedTask,
     SweepTask,
-    attempt_batch,
     code_sha256,
 )
 
@@ -66,7 +66,9 @@ def run_dask(
         def submit_waiting() -> None:
             while waiting and len(futures) < _BATCHES_PER_THREAD * watch.threads:
                 batch = waiting.popleft()
-                future = client.submit(attempt_batch, batch, key=_key(batch), pure=True)
+                future = client.submit(
+                    _attempt_batch, batch, key=_key(batch), pure=True
+                )
                 futures[future] = batch
                 completed.add(future)
 
@@ -139,6 +141,13 @@ def map_dask(
         raise _lost(address, error) from None
     finally:
         client.close(timeout=5)
+
+
+def _attempt_batch(batch: Batch) -> CompletedBatch:
+    """Run a batch on a worker. The command loads no engine."""
+    from stripesim.scenarios.work.attempt import attempt_batch
+
+    return attempt_batch(batch)
 
 
 def _key(batch: Batch) -> str:

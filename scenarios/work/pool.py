@@ -159,7 +159,7 @@ class _Worker(Generic[T]):
 def _context() -> BaseContext:
     """Return what starts workers: this process, with the engine loaded, or the server."""
     if _has_one_thread():
-        from stripesim.scenarios.work.task import load_engine
+        from stripesim.scenarios.work.attempt import load_engine
 
         load_engine()
         if _has_one_thread():

@@ -13,7 +13,7 @@ if dask := sys.modules.get("dask"):
 # Modules that load leave hardly any garbage.
 gc.disable()
 
-from stripesim.scenarios.work.task import load_engine  # noqa: E402 - after the settings above
+from stripesim.scenarios.work.attempt import load_engine  # noqa: E402 - after the settings above
 
 load_engine()
 gc.freeze()

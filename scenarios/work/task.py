@@ -1,41 +1,32 @@
-"""Run one task of a sweep: a cell of a scenario under one seed.
+"""Name a task of a sweep: a cell of a scenario under one seed. `attempt` runs it.
 
-A task has a name that covers all inputs of its row, so that rows can be reused.
+The name covers all inputs of the row, so that rows can be reused. A command that hands out tasks needs no
+engine, so this module loads none.
 """
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
-from time import thread_time
 from typing import Any, Final, NamedTuple
 
 from stripesim._version import __version__
 from stripesim.models.coding import parse_scheme
 from stripesim.models.documents import canonical_json
 from stripesim.models.kernel.cost import KernelModel
-from stripesim.models.problems import first_problem
-from stripesim.scenarios.cells.build import throttle_within_reach
 from stripesim.scenarios.cells.files import file_sha256
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.run import row_of, run_cell
 from stripesim.scenarios.schema.keys import (
     Cell,
     ClientSpec,
     ClusterSpec,
-    DegradedSpec,
-    LoadSpec,
     WorkloadSpec,
-    cells,
     names_file,
 )
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.ceph.cluster import Models
-from stripesim.sim.ceph.planner import CompiledGraphs
-from stripesim.sim.observe.window import unsteady_reason
 
 #: Source files that affect rows. Readers of parameter sets and kernel tables are left out, since the task's
 #: name covers their results. A test compares this with the modules that a task loads.
@@ -45,6 +36,7 @@ _SOURCE: Final = (
     "traces/**/*.py",
     "scenarios/schema/*.py",
     "scenarios/cells/*.py",
+    "scenarios/work/attempt.py",
     "scenarios/work/task.py",
 )
 
@@ -96,7 +88,7 @@ class EndedTask(NamedTuple):
 Batch = Sequence[SweepTask]
 
 #: Processor time of a batch [s]. Messages then take little of the time, and little is lost if a sweep stops.
-_BATCH_S: Final = 0.1
+BATCH_S: Final = 0.1
 _BATCH_TASKS_MAX: Final = 64
 _TRIALS_PER_WORKER: Final = 4
 
@@ -137,7 +129,7 @@ class Batches:
             return []
         rest = self._rest
         self._rest = ()
-        size = min(_BATCH_TASKS_MAX, max(1, int(_BATCH_S / self._longest_s)))
+        size = min(_BATCH_TASKS_MAX, max(1, int(BATCH_S / self._longest_s)))
         return [rest[start : start + size] for start in range(0, len(rest), size)]
 
     def after_death(
@@ -164,7 +156,7 @@ def make_task(
     """Return the task of a cell and replication, given `files_sha256` of the scenario if it is known."""
     narrowed = scenario.of_cell(cell).seeded(replication)
     code = code_sha256()
-    models = _models_sha256(_models_key(scenario, cell.scheme))
+    models = _models_sha256(models_key(scenario, cell.scheme))
     if files is None:
         files = files_sha256(scenario)
     named = {
@@ -198,19 +190,8 @@ def expected_work(task: SweepTask) -> int:
     return shards * (task.scenario.workload.requests or 1)
 
 
-@cache
-def load_engine() -> None:
-    """Run a small task, which loads all that tasks use, and compiles it if nothing is in the cache.
-
-    A failure shows again in each worker, which reports it.
-    """
-    with suppress(Exception):
-        small = Scenario(schemes=("rep:3",), workload=WorkloadSpec(requests=20))
-        run_task(make_task(small, cells(small)[0], swept={}))
-
-
-def run_task(task: SweepTask) -> dict[str, Any]:
-    """Run a task and return its row.
+def models_of(task: SweepTask) -> Models:
+    """Return the models of a task.
 
     Raises
     ------
@@ -221,7 +202,7 @@ def run_task(task: SweepTask) -> dict[str, Any]:
         raise ValueError(
             f"worker: got the source of another stripesim (here {__version__}), wanted that of the sweep"
         )
-    key = _models_key(task.scenario, task.cell.scheme)
+    key = models_key(task.scenario, task.cell.scheme)
     if task.models != _models_sha256(key):
         forget_models()
     if task.models != _models_sha256(key):
@@ -233,69 +214,7 @@ def run_task(task: SweepTask) -> dict[str, Any]:
         raise ValueError(
             f"worker: got {names} with other content, wanted the files that the sweep was planned with"
         )
-    models = _models(key)
-    result = run_cell(
-        task.scenario,
-        task.cell,
-        task.engine,
-        models,
-        unchecked=True,
-        compiled=_graphs_of(task.scenario, key, models),
-    )
-    reason = unsteady_reason(
-        result.requested.issued_ns - result.requested.ages_ns,
-        result.requested.completed_ns,
-        end_ns=result.engine_run.end_ns,
-    )
-    row = {
-        # The store keeps the numbers of refused rows, marked. The tables withhold them.
-        **row_of(task.scenario, task.cell, result).as_dict(unchecked=True),
-        "replication": task.replication,
-        "seed": task.scenario.seed,
-        "completions_sha256": result.sha256,
-        "steady": reason is None,
-        "unsteady_reason": reason,
-    }
-    return {name: _plain(value) for name, value in row.items()}
-
-
-def attempt(task: SweepTask) -> EndedTask:
-    """Run a task. Return errors as text, since some exceptions cannot be sent between processes."""
-    try:
-        return EndedTask(task, run_task(task), None)
-    except (ValueError, OSError) as error:
-        return EndedTask(task, None, first_problem(error))
-    except Exception as error:
-        # A bug in one cell must not lose the rows of the others.
-        return EndedTask(task, None, f"{type(error).__name__}: {first_problem(error)}")
-
-
-def attempt_all(tasks: Iterable[SweepTask]) -> Iterator[list[EndedTask]]:
-    """Run tasks one after another, and yield those of each tenth of a second together."""
-    ended = []
-    start_s = thread_time()
-    for task in tasks:
-        ended.append(attempt(task))
-        if thread_time() - start_s >= _BATCH_S:
-            yield ended
-            ended = []
-            start_s = thread_time()
-    if ended:
-        yield ended
-
-
-def attempt_batch(batch: Batch) -> CompletedBatch:
-    """Run the tasks of a batch one after another."""
-    rows = []
-    reasons = []
-    longest_s = 0.0
-    for task in batch:
-        start_s = thread_time()
-        outcome = attempt(task)
-        longest_s = max(longest_s, thread_time() - start_s)
-        rows.append(outcome.row)
-        reasons.append(outcome.reason)
-    return CompletedBatch(rows, reasons, longest_s)
+    return _models(key)
 
 
 @cache
@@ -333,10 +252,9 @@ def forget_models() -> None:
     _models.cache_clear()
     _models_sha256.cache_clear()
     _kernel_texts.clear()
-    _graphs.cache_clear()
 
 
-class _ModelsKey(NamedTuple):
+class ModelsKey(NamedTuple):
     """All inputs of a task's models; parameter files count by absolute path and content."""
 
     scheme: str
@@ -347,7 +265,8 @@ class _ModelsKey(NamedTuple):
     has_gateways: bool
 
 
-def _models_key(scenario: Scenario, scheme: str) -> _ModelsKey:
+def models_key(scenario: Scenario, scheme: str) -> ModelsKey:
+    """Return what the models of a cell depend on."""
     cluster = scenario.cluster
     paths = {
         key: scenario.resolve(name).absolute()
@@ -359,7 +278,7 @@ def _models_key(scenario: Scenario, scheme: str) -> _ModelsKey:
     # A code of one's own may state its costs.
     every = [*paths.values(), *map(scenario.resolve, scenario.codes)]
     contents = tuple(file_sha256(path) for path in every)
-    return _ModelsKey(
+    return ModelsKey(
         scheme,
         scenario.generation,
         cluster,
@@ -370,7 +289,7 @@ def _models_key(scenario: Scenario, scheme: str) -> _ModelsKey:
 
 
 @lru_cache(maxsize=64)
-def _models(key: _ModelsKey) -> Models:
+def _models(key: ModelsKey) -> Models:
     return build_models(
         Scenario.model_construct(
             schemes=(key.scheme,),
@@ -383,7 +302,7 @@ def _models(key: _ModelsKey) -> Models:
 
 
 @lru_cache(maxsize=4096)
-def _models_sha256(key: _ModelsKey) -> str:
+def _models_sha256(key: ModelsKey) -> str:
     models = _models(key)
     parameters = [
         list(model.parameters(f"{name}.")) for name, model in models.described().items()
@@ -391,45 +310,6 @@ def _models_sha256(key: _ModelsKey) -> str:
     text = canonical_json(parameters)
     kernel = _kernel_text(models.kernel)
     return hashlib.sha256(f"{text}\n{kernel}".encode()).hexdigest()
-
-
-class _GraphsKey(NamedTuple):
-    """All that the op graphs of a scenario's requests depend on: its pool and its images."""
-
-    models: _ModelsKey
-    has_throttle: bool
-    degraded: DegradedSpec | None
-    workload: WorkloadSpec
-    workloads: tuple[LoadSpec, ...]
-
-
-def _graphs_of(
-    scenario: Scenario, key: _ModelsKey, models: Models
-) -> CompiledGraphs | None:
-    """Return the op graphs that earlier tasks have built and that this one need not build again.
-
-    Points that differ in queue depth, number of requests or seed have the same graphs. In runs with changes,
-    few requests would have them in common.
-    """
-    if scenario.changes_during_run:
-        return None
-    throttle = throttle_within_reach(scenario, models)
-    any_amount = scenario.workload.replaced(queue_depth=1, requests=None)
-    return _graphs(
-        _GraphsKey(
-            key,
-            throttle is not None,
-            scenario.degraded,
-            any_amount,
-            scenario.workloads,
-        )
-    )
-
-
-@lru_cache(maxsize=64)
-def _graphs(key: _GraphsKey) -> CompiledGraphs:
-    """Return the op graphs of a pool, to which its runs add theirs."""
-    return {}
 
 
 #: A kernel table and its text, by the identity of the table. Models share the tables that ship.
@@ -444,8 +324,3 @@ def _kernel_text(table: KernelModel) -> str:
             _kernel_texts.clear()
         _kernel_texts[id(table)] = (table, repr(table))
     return _kernel_texts[id(table)][1]
-
-
-def _plain(value: Any) -> Any:
-    """Convert NumPy scalars and arrays to Python values."""
-    return value.tolist() if hasattr(value, "tolist") else value

@@ -19,7 +19,7 @@ from stripesim.cli.app import app
 from stripesim.models.problems import AnswerError
 from stripesim.scenarios.answers.sweep.plan import plan_sweep
 from stripesim.scenarios.answers.sweep.run import run_sweep
-from stripesim.scenarios.work import task as sweep_task
+from stripesim.scenarios.work import attempt as sweep_attempt
 from stripesim.sim.observe.limits import limits_text
 from support.messages import states
 
@@ -296,14 +296,14 @@ def test_a_failing_cell_leaves_other_cells_alone_and_is_retried(
 ) -> None:
     arguments = ("--jobs", "1", "--out", str(tmp_path / "out"))
     with monkeypatch.context() as patch:
-        run_cell = sweep_task.run_cell
+        run_cell = sweep_attempt.run_cell
 
         def fail_on_codes(scenario: Any, cell: Any, *rest: Any, **options: Any) -> Any:
             if cell.scheme == "rs:6,3":
                 raise RuntimeError("a fault of ours")
             return run_cell(scenario, cell, *rest, **options)
 
-        patch.setattr(sweep_task, "run_cell", fail_on_codes)
+        patch.setattr(sweep_attempt, "run_cell", fail_on_codes)
         printed = sweep(tiny, *arguments, status=1)
     assert [row["scheme"] for row in printed["rows"]] == ["rep:3"]
     (failed,) = printed["failed"]

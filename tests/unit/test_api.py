@@ -183,6 +183,17 @@ def test_a_run_loads_only_what_it_uses():
     assert sorted(loaded & UNUSED) == []
 
 
+def test_a_command_that_hands_out_tasks_loads_no_engine():
+    statements = (
+        "from stripesim.scenarios.answers.sweep import run\n"
+        "from stripesim.scenarios.answers.sweep.plan import plan_sweep\n"
+        "plan_sweep('quickstart')"
+    )
+    loaded = loaded_by(statements)
+    assert "stripesim.scenarios.work.task" in loaded
+    assert not loaded & {"stripesim.sim.run", "stripesim.scenarios.cells.build"}
+
+
 def test_a_sweep_forks_itself_since_it_loads_nothing_with_threads(tmp_path):
     words = ["stripesim", "sweep", "quickstart", "--set", "workload.requests=20"]
     words += ["--jobs", "2", "--json", str(tmp_path / "sweep.json")]

@@ -214,7 +214,7 @@ def use(cluster: OneTaskAtATime, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask, "_check_workers", lambda *_: None)
     monkeypatch.setattr(
         dask,
-        "attempt_batch",
+        "_attempt_batch",
         lambda batch: CompletedBatch([{}] * len(batch), [None] * len(batch), 1.0),
     )
 

@@ -24,10 +24,12 @@ from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import FILE_KEYS, cells, scenario_schema
 from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.scenarios.schema.topology import Topology
+from stripesim.scenarios.work import attempt as sweep_attempt
 from stripesim.scenarios.work import task as sweep_task
+from stripesim.scenarios.work.attempt import attempt, run_task
 from stripesim.scenarios.work.dask import run_dask
 from stripesim.scenarios.work.store import PartStore
-from stripesim.scenarios.work.task import SweepTask, attempt, make_task, run_task
+from stripesim.scenarios.work.task import SweepTask, make_task
 from support.messages import states
 
 TINY = """name = "tiny"
@@ -414,22 +416,22 @@ def test_tasks_that_share_op_graphs_have_the_rows_of_tasks_that_build_them(
     replications = 1 if common else 2
     plan = plan_sweep(tiny, over=over, sets=common, replications=replications)
     # When they run one after another
-    sweep_task.forget_models()
+    sweep_attempt._graphs.cache_clear()
     shared = [row_without_wall_time(task) for task in plan.tasks]
     # Then later ones find the graphs of earlier ones
-    assert sweep_task._graphs.cache_info().hits >= len(plan.tasks) // 3
+    assert sweep_attempt._graphs.cache_info().hits >= len(plan.tasks) // 3
     # and have the rows of tasks that find none.
     for task, row in zip(plan.tasks, shared, strict=True):
-        sweep_task.forget_models()
+        sweep_attempt._graphs.cache_clear()
         assert row_without_wall_time(task) == row
 
 
 def test_tasks_on_other_networks_share_no_op_graphs(tiny: Path) -> None:
     plan = plan_sweep(tiny, over={"cluster.private_gbit_per_s": [10, 25]})
-    sweep_task.forget_models()
+    sweep_attempt._graphs.cache_clear()
     for task in plan.tasks:
         run_task(task)
-    assert sweep_task._graphs.cache_info().hits == 0
+    assert sweep_attempt._graphs.cache_info().hits == 0
 
 
 def row_without_wall_time(task: SweepTask) -> dict[str, object]:
@@ -487,7 +489,8 @@ def test_the_fingerprint_of_the_source_covers_every_module_a_task_loads(
 ) -> None:
     program = """
 import pickle, sys
-from stripesim.scenarios.work.task import run_task, source_files
+from stripesim.scenarios.work.attempt import run_task
+from stripesim.scenarios.work.task import source_files
 for task in pickle.loads(sys.stdin.buffer.read()):
     run_task(task)
 covered = {str(path) for path in source_files().values()}

@@ -19,8 +19,6 @@ from stripesim.scenarios.work.task import (
     CompletedBatch,
     EndedTask,
     SweepTask,
-    attempt_all,
-    attempt_batch,
     expected_work,
 )
 from stripesim.sim.observe.progress import OnStep, silent
@@ -105,6 +103,9 @@ def _outcomes(
     if dask is not None:
         yield from run_dask(tasks, dask, dask_timeout_s)
         return
+    # The command of a Dask cluster needs no engine.
+    from stripesim.scenarios.work.attempt import attempt_all, attempt_batch
+
     processes = min(cores_usable() if jobs is None else jobs, len(tasks))
     if processes == 1:
         yield from attempt_all(tasks)

@@ -12,12 +12,12 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.util import find_spec
 from pathlib import Path
 
-TASKS = "stripesim.scenarios.work.task"
+TASKS = "stripesim.scenarios.work.attempt"
 HELD_FROM = 6
 
 
 class Finder(MetaPathFinder):
-    """Changes the module of tasks once it is loaded."""
+    """Changes the module that runs tasks once it is loaded."""
 
     def find_spec(self, name, path, target=None):
         if name != TASKS:
@@ -29,7 +29,7 @@ class Finder(MetaPathFinder):
 
 
 class HoldingLoader(Loader):
-    """Loads the module of tasks, whose later rows wait."""
+    """Loads the module that runs tasks, whose later rows wait."""
 
     def __init__(self, loader):
         self._loader = loader
@@ -41,7 +41,8 @@ class HoldingLoader(Loader):
         self._loader.exec_module(module)
         attempt = module.attempt
         # Each row is stored at once.
-        module._BATCH_S = 0.0
+        module.BATCH_S = 0.0
+        sys.modules["stripesim.scenarios.work.task"].BATCH_S = 0.0
 
         def attempt_when_released(task):
             if task.swept.get("workload.queue_depth", 0) >= HELD_FROM:
