@@ -10,8 +10,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
-import polars as pl
-
 from stripesim.models.documents import json_line
 from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.show.files import write_files
@@ -128,7 +126,7 @@ class PartStore:
             self.damaged += 1
             path.rename(path.with_suffix(".damaged"))
             return
-        for stored in pl.read_parquet(BytesIO(content)).to_dicts():
+        for stored in _rows_in(BytesIO(content)):
             row = _without_nulls(stored)
             del row[_SWEPT]
             self.rows[row.pop(_TASK)] = row
@@ -141,11 +139,18 @@ class PartStore:
             return
         rows: list[dict[str, Any]] = []
         for path in small:
-            rows += pl.read_parquet(path).to_dicts()
+            rows += _rows_in(path)
         self._write(f"{_MERGED}{len(rows)}", rows)
         for path in small:
             path.unlink(missing_ok=True)
         self._files_count = 0
+
+
+def _rows_in(file: Path | BytesIO) -> list[dict[str, Any]]:
+    # Polars starts threads. A new sweep forks its workers before it reads or writes a file.
+    import polars as pl
+
+    return pl.read_parquet(file).to_dicts()
 
 
 def _without_nulls(row: Mapping[str, Any]) -> dict[str, Any]:
