@@ -93,12 +93,15 @@ def test_a_script_without_a_guard_gets_an_error_and_no_empty_table(
     script = tmp_path / "script.py"
     load = {"ops": ["write"], "patterns": ["rand"], "block_sizes_bytes": [4096]}
     keys = {"schemes": ["rep:3"], "workload": load | {"requests": 8}}
+    # Given a script with several threads, whose workers come from a server
     script.write_text(
-        f"import stripesim\nscenario = stripesim.Scenario(**{keys!r})\n"
+        f"import polars\nimport stripesim\nscenario = stripesim.Scenario(**{keys!r})\n"
         f"stripesim.sweep(scenario, {{'{DEPTH}': [1, 2]}}, jobs=2)\n"
     )
+    # When it runs
     done = subprocess.run(
         [sys.executable, script], capture_output=True, text=True, check=False
     )
+    # Then the error says what its workers need.
     assert done.returncode == 1
     assert "guard the main part of the script" in done.stderr.splitlines()[-1]
