@@ -20,7 +20,7 @@ import typer.testing
 from hypothesis import settings
 
 import stripesim
-from stripesim.__main__ import main
+from stripesim.__main__ import _OBJECTS_PER_COLLECTION, main
 from stripesim.models.coding import parse_scheme
 from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.scenarios.answers.load.curve_builder import CurveSettings
@@ -87,8 +87,9 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep modules and collected tests out of garbage collections, which visit them hundreds of times."""
+    """Keep modules and collected tests out of garbage collections, and collect as rarely as a command does."""
     gc.enable()
+    gc.set_threshold(_OBJECTS_PER_COLLECTION)
     gc.collect()
     gc.freeze()
 
