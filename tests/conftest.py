@@ -87,7 +87,7 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep modules and collected tests out of garbage collections, and collect as rarely as a command does."""
+    """Keep modules and tests out of garbage collections, and collect as rarely as a command does."""
     gc.enable()
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
     gc.collect()
