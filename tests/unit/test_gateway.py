@@ -519,6 +519,7 @@ def test_rebuilds_move_objects_of_the_size_of_those_in_buckets() -> None:
     assert large.lost_bytes == large.objects * 4 * MIB
 
 
+@pytest.mark.usefixtures("quick_figures")
 def test_a_report_and_a_sweep_show_objects(tmp_path, command) -> None:
     (tmp_path / "s3.toml").write_text(
         f'schemes = ["rep:3"]\n{CLUSTER}\n[workload]\nkind = "s3"\nrequests = 120\nqueue_depth = 2\n'
