@@ -183,8 +183,8 @@ def quick_rebuilds() -> Iterator[None]:
 
 @pytest.fixture
 def quick_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw figures without arranging their panels, which takes half the time, for tests of other things."""
-    from stripesim.scenarios.show.figures import renderer
+    """Draw small figures without arranging their panels, for tests of other things."""
+    from stripesim.scenarios.show.figures import renderer, saving
 
     new_figure = renderer.new_figure
 
@@ -194,6 +194,7 @@ def quick_figures(monkeypatch: pytest.MonkeyPatch) -> None:
         return figure
 
     monkeypatch.setattr(renderer, "new_figure", figure_without_layout)
+    monkeypatch.setattr(saving, "_PNG_DPI", 40)
 
 
 @pytest.fixture
