@@ -335,7 +335,7 @@ def test_the_time_of_a_client_for_bytes_is_its_own_and_no_pause() -> None:
 
 
 def test_the_reply_to_a_put_does_not_wait_for_the_index_to_complete() -> None:
-    (one,) = explain("put", "rep:3", 4096)
+    (one,) = explain("put", "rep:3", 4096, with_parameters=False)
     ends_ns = {step.step.label: step.step.end_ns for step in one.steps}
     completed = max(
         end_ns
