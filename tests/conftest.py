@@ -20,7 +20,7 @@ import typer.testing
 from hypothesis import settings
 
 import stripesim
-from stripesim.__main__ import main
+from stripesim.__main__ import _OBJECTS_PER_COLLECTION, main
 from stripesim.models.coding import parse_scheme
 from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.scenarios.answers.load.curve_builder import CurveSettings
@@ -87,8 +87,9 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep modules and collected tests out of garbage collections, which visit them hundreds of times."""
+    """Keep modules and tests out of garbage collections, and collect as rarely as a command does."""
     gc.enable()
+    gc.set_threshold(_OBJECTS_PER_COLLECTION)
     gc.collect()
     gc.freeze()
 
@@ -178,6 +179,22 @@ def quick_rebuilds() -> Iterator[None]:
         patch.setattr(rebuild, "RATE_OBJECTS", FEW_REBUILT)
         yield
     rebuild._idle_rebuild.cache_clear()
+
+
+@pytest.fixture
+def quick_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw small figures without arranging their panels, for tests of other things."""
+    from stripesim.scenarios.show.figures import renderer, saving
+
+    new_figure = renderer.new_figure
+
+    def figure_without_layout(size_inch: tuple[float, float]) -> Any:
+        figure = new_figure(size_inch)
+        figure.set_layout_engine(None)
+        return figure
+
+    monkeypatch.setattr(renderer, "new_figure", figure_without_layout)
+    monkeypatch.setattr(saving, "_PNG_DPI", 40)
 
 
 @pytest.fixture

@@ -135,40 +135,149 @@ def _check_classes(where: str, program: Program, used: Sequence[Template]) -> No
                 )
 
 
-def check_chunk(
-    program: Program, stream: int, chunk: RequestChunk, after_ns: int
-) -> None:
-    """Check the next chunk of a stream.
+class ChunkChecks:
+    """Check the chunks that the streams of a run plan, each template and binding once.
 
     Parameters
     ----------
     program
         The program.
-    stream
-        Index of the stream.
-    chunk
-        Its next requests, at least one.
-    after_ns
-        Earliest arrival allowed [ns]. Unused for a closed loop.
-
-    Raises
-    ------
-    ProblemsError
-        If an index, shape, key range, class or discipline does not fit the program, or
-        arrivals of an open stream are missing or not ascending.
     """
-    where = f"stream {stream}"
-    _check_plan(where, program, chunk)
-    _check_parts(where, chunk)
-    if program.streams[stream].queue_depth:
-        return
-    if chunk.arrivals_ns is None:
-        raise ProblemsError(
-            f"{where}: got no arrival times, wanted one per request of an open stream"
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        # Templates and bindings that have passed, in any combination.
+        self._templates: set[int] = set()
+        self._bindings: set[int] = set()
+        # Disciplines to which these bindings bind each role, as bits.
+        self._bound = np.zeros(program.book.bindings.shape[1], dtype=np.int64)
+        gates = program.resources.disciplines == machine.GATE
+        self._is_plain = not gates.any()
+
+    def check(self, stream: int, chunk: RequestChunk, after_ns: int) -> None:
+        """Check the next chunk of a stream.
+
+        Parameters
+        ----------
+        stream
+            Index of the stream.
+        chunk
+            Its next requests, at least one.
+        after_ns
+            Earliest arrival allowed [ns]. Unused for a closed loop.
+
+        Raises
+        ------
+        ProblemsError
+            If an index, shape, key range, class or discipline does not fit the program, or
+            arrivals of an open stream are missing or not ascending.
+        """
+        where = f"stream {stream}"
+        self._check_plan(where, chunk)
+        _check_parts(where, chunk)
+        if self._program.streams[stream].queue_depth:
+            return
+        if chunk.arrivals_ns is None:
+            raise ProblemsError(
+                f"{where}: got no arrival times, wanted one per request of an open stream"
+            )
+        if chunk.arrivals_ns[0] < after_ns or (np.diff(chunk.arrivals_ns) < 0).any():
+            raise ProblemsError(
+                f"{where}: got decreasing arrival times, wanted ascending ones"
+            )
+
+    def check_replanned(
+        self, stream: int, chunk: RequestChunk, before: RequestChunk
+    ) -> None:
+        """Check requests that a stream planned again.
+
+        Parameters
+        ----------
+        stream
+            Index of the stream.
+        chunk
+            The new plan.
+        before
+            The requests as first planned. Their groups and keys still apply.
+
+        Raises
+        ------
+        ProblemsError
+            If an index, shape, key range, class or discipline does not fit the program.
+        """
+        self._check_plan(
+            f"stream {stream}, planned again",
+            replace(before, templates=chunk.templates, bindings=chunk.bindings),
         )
-    if chunk.arrivals_ns[0] < after_ns or (np.diff(chunk.arrivals_ns) < 0).any():
+
+    def _check_plan(self, where: str, chunk: RequestChunk) -> None:
+        program = self._program
+        shape = (len(chunk),)
+        if chunk.templates.shape != shape or chunk.bindings.shape != shape:
+            shapes = f"{chunk.templates.shape} and {chunk.bindings.shape}"
+            raise ProblemsError(
+                f"{where}: got templates and bindings of shape {shapes}, wanted {shape}"
+            )
+        templates = set(chunk.templates.tolist())
+        bindings = set(chunk.bindings.tolist())
+        has_passed = templates <= self._templates and bindings <= self._bindings
+        if not has_passed:
+            rows, clients = machine.rows_of(chunk.bindings)
+            count = len(program.book.bindings)
+            _check_range(
+                where, "template", chunk.templates, len(program.book.templates)
+            )
+            _check_range(where, "binding", rows, count)
+            _check_range(where, "client's binding", np.maximum(clients, 0), count)
+        _check_range(where, "group", chunk.groups, program.groups)
+        used = [program.book.templates[index] for index in sorted(templates)]
+        _check_keys(where, chunk, used)
+        if has_passed:
+            return
+        _check_roles(where, program, used)
+        _check_spawned(where, program, used)
+        _check_classes(where, program, used)
+        doubtful = self._doubtful_templates(templates, bindings)
+        for index in doubtful:
+            _check_template(where, program, chunk, index)
+        self._templates |= templates.difference(doubtful)
+        self._bindings |= bindings
+
+    def _doubtful_templates(self, templates: set[int], bindings: set[int]) -> list[int]:
+        """Return the templates that some binding may bind to a discipline that they do not allow.
+
+        A role is normally bound to one discipline in all rows, so one test per template suffices.
+        """
+        book = self._program.book
+        if self._is_plain:
+            self._is_plain = not any(template.dynamics for template in book.templates)
+            if self._is_plain:
+                return []
+            # These passed without a test of their disciplines.
+            self._templates.clear()
+            self._bindings.clear()
+        new = bindings - self._bindings
+        if new:
+            rows = machine.bound_rows(book, np.array(sorted(new), dtype=np.int64))
+            disciplines = self._program.resources.disciplines
+            kinds = np.where(rows >= 0, 1 << disciplines[rows], 0)
+            bound = self._bound | np.bitwise_or.reduce(kinds, axis=0)
+            if (bound != self._bound).any():
+                self._bound = bound
+                self._templates.clear()
+        return [
+            index
+            for index in sorted(templates - self._templates)
+            if any(
+                _differs(self._bound, path) for path in _paths(book.templates[index])
+            )
+        ]
+
+
+def _check_range(where: str, name: str, indices: IntArray, count: int) -> None:
+    if indices.min() < 0 or indices.max() >= count:
         raise ProblemsError(
-            f"{where}: got decreasing arrival times, wanted ascending ones"
+            f"{where}: got {name} {indices.min()} to {indices.max()}, wanted 0 to {count - 1}"
         )
 
 
@@ -192,61 +301,6 @@ def _check_parts(where: str, chunk: RequestChunk) -> None:
         raise ProblemsError(
             f"{where}: got parts of a request that arrive at several times, wanted one"
         )
-
-
-def check_replanned(
-    program: Program, stream: int, chunk: RequestChunk, before: RequestChunk
-) -> None:
-    """Check requests that a stream planned again.
-
-    Parameters
-    ----------
-    program
-        The program.
-    stream
-        Index of the stream.
-    chunk
-        The new plan.
-    before
-        The requests as first planned. Their groups and keys still apply.
-
-    Raises
-    ------
-    ProblemsError
-        If an index, shape, key range, class or discipline does not fit the program.
-    """
-    _check_plan(
-        f"stream {stream}, planned again",
-        program,
-        replace(before, templates=chunk.templates, bindings=chunk.bindings),
-    )
-
-
-def _check_plan(where: str, program: Program, chunk: RequestChunk) -> None:
-    shape = (len(chunk),)
-    if chunk.templates.shape != shape or chunk.bindings.shape != shape:
-        shapes = f"{chunk.templates.shape} and {chunk.bindings.shape}"
-        raise ProblemsError(
-            f"{where}: got templates and bindings of shape {shapes}, wanted {shape}"
-        )
-    rows, clients = machine.rows_of(chunk.bindings)
-    for name, indices, count in (
-        ("template", chunk.templates, len(program.book.templates)),
-        ("binding", rows, len(program.book.bindings)),
-        ("client's binding", np.maximum(clients, 0), len(program.book.bindings)),
-        ("group", chunk.groups, program.groups),
-    ):
-        if indices.min() < 0 or indices.max() >= count:
-            raise ProblemsError(
-                f"{where}: got {name} {indices.min()} to {indices.max()}, wanted 0 to {count - 1}"
-            )
-    present = np.flatnonzero(np.bincount(chunk.templates))
-    used = [program.book.templates[index] for index in present.tolist()]
-    _check_roles(where, program, used)
-    _check_keys(where, chunk, used)
-    _check_spawned(where, program, used)
-    _check_classes(where, program, used)
-    _check_disciplines(where, program, chunk)
 
 
 def _check_keys(where: str, chunk: RequestChunk, used: Sequence[Template]) -> None:
@@ -320,33 +374,14 @@ def _wanted_bits() -> IntArray:
 _WANTED_BITS = _wanted_bits()
 
 
-def _check_disciplines(where: str, program: Program, chunk: RequestChunk) -> None:
-    """Check that each role is bound to a discipline that its words and tests allow."""
-    disciplines = program.resources.disciplines
-    has_dynamics = any(template.dynamics for template in program.book.templates)
-    if not has_dynamics and not (disciplines == machine.GATE).any():
-        return
-    # A role is normally bound to one discipline in all rows, so one test per template
-    # suffices.
-    rows = machine.bound_rows(program.book, _distinct(chunk.bindings))
-    kinds = np.where(rows >= 0, 1 << disciplines[rows], 0)
-    bound = np.bitwise_or.reduce(kinds, axis=0)
-    doubtful = [
-        index
-        for index in _distinct(chunk.templates).tolist()
-        if any(_differs(bound, path) for path in _paths(program.book.templates[index]))
-    ]
-    for index in doubtful:
-        used = machine.bound_rows(
-            program.book, np.unique(chunk.bindings[chunk.templates == index])
-        )
-        for path in _paths(program.book.templates[index]):
-            _check_path(where, program, path, used)
-
-
-def _distinct(numbers: IntArray) -> IntArray:
-    """Return distinct numbers in ascending order, for the few of a chunk faster than numpy does."""
-    return np.array(sorted(set(numbers.tolist())), dtype=np.int64)
+def _check_template(
+    where: str, program: Program, chunk: RequestChunk, index: int
+) -> None:
+    """Check that a chunk binds each role of a template to a discipline that its words and tests allow."""
+    bindings = np.unique(chunk.bindings[chunk.templates == index])
+    used = machine.bound_rows(program.book, bindings)
+    for path in _paths(program.book.templates[index]):
+        _check_path(where, program, path, used)
 
 
 def _paths(template: Template) -> tuple[Template, ...]:

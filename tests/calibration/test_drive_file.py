@@ -20,6 +20,8 @@ from stripesim.api import (
 from stripesim.traces import COMMAND_SCHEMA, REQUEST_SCHEMA, BlockTrace
 from support.messages import states
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 DATA = Path(__file__).resolve().parents[2].parent / "shared/data/block-traces"
 REAL = DATA / "blkparse_evelii_nvme_read.txt.gz"
 needs_data = pytest.mark.skipif(

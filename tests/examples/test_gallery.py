@@ -10,6 +10,7 @@ import pytest
 
 import stripesim
 from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.answers.explain import shares
 from stripesim.scenarios.answers.sweep.explorer import explorer_of
 from stripesim.scenarios.cells.placement import domain_type
 
@@ -40,7 +41,8 @@ HEADERS = 0.06
         ("small-object", 44, 44),
     ],
 )
-def test_answers_are_those_of_arithmetic(name, low, high):
+def test_answers_are_those_of_arithmetic(name, low, high, monkeypatch):
+    monkeypatch.setattr(shares, "_doubled", lambda models: ())
     picture = PICTURES[name]
     answer, why = picture.predict(picture.requests())
     assert low <= answer <= high
@@ -55,7 +57,9 @@ def test_a_ratio_is_that_of_the_latencies_on_the_page():
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_each_picture_is_a_page_that_asks_first(name):
+def test_each_picture_is_a_page_that_asks_first(name, monkeypatch):
+    # Finding the parameters of each step takes most of the time. Tests of explanations look at them.
+    monkeypatch.setattr(shares, "_doubled", lambda models: ())
     page = gallery.picture_page(PICTURES[name])
     assert html.escape(PICTURES[name].question, quote=False) in page
 

@@ -23,6 +23,8 @@ from stripesim.scenarios.work import attempt as sweep_attempt
 from stripesim.sim.observe.limits import limits_text
 from support.messages import states
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 TINY = """name = "tiny"
 schemes = ["rep:3", "rs:6,3"]
 [cluster]

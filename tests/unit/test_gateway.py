@@ -335,7 +335,7 @@ def test_the_time_of_a_client_for_bytes_is_its_own_and_no_pause() -> None:
 
 
 def test_the_reply_to_a_put_does_not_wait_for_the_index_to_complete() -> None:
-    (one,) = explain("put", "rep:3", 4096)
+    (one,) = explain("put", "rep:3", 4096, with_parameters=False)
     ends_ns = {step.step.label: step.step.end_ns for step in one.steps}
     completed = max(
         end_ns
@@ -519,6 +519,7 @@ def test_rebuilds_move_objects_of_the_size_of_those_in_buckets() -> None:
     assert large.lost_bytes == large.objects * 4 * MIB
 
 
+@pytest.mark.usefixtures("quick_figures")
 def test_a_report_and_a_sweep_show_objects(tmp_path, command) -> None:
     (tmp_path / "s3.toml").write_text(
         f'schemes = ["rep:3"]\n{CLUSTER}\n[workload]\nkind = "s3"\nrequests = 120\nqueue_depth = 2\n'

@@ -43,6 +43,7 @@ def command(command, monkeypatch, tmp_path):
     return command
 
 
+@pytest.mark.usefixtures("quick_figures")
 def test_json_is_the_documented_contract_and_files_are_written(command, tmp_path):
     status, out, err = command(
         "load", "s.toml", "--p99", "5ms", "--p99", "1ns", "--jobs", "1", "--requests", "200", "--json", "-",
@@ -107,7 +108,7 @@ def test_bad_input_ends_with_status_2_and_one_line(command, arguments, line):
     assert "Traceback" not in err
 
 
-@pytest.mark.usefixtures("quick_rebuilds")
+@pytest.mark.usefixtures("quick_rebuilds", "quick_figures")
 def test_a_run_shows_the_curve_in_its_report_if_asked(command, monkeypatch, tmp_path):
     arguments = ("s.toml", "--set", "schemes=rep:3", "--out", "run", "--report")
     monkeypatch.setattr(

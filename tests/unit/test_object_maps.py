@@ -265,10 +265,16 @@ def test_a_feature_without_the_one_that_it_needs_is_rejected(features, missing):
 
 
 def test_explain_shows_the_update_before_the_first_write():
-    (fresh,) = explain("write", "rs:4,2", image="pristine", sets=KOH_CLUSTER)
-    (again,) = explain("write", "rs:4,2", sets=KOH_CLUSTER)
     layering = {**KOH_CLUSTER, "workload.image_features": ["layering"]}
-    (plain,) = explain("write", "rs:4,2", image="pristine", sets=layering)
+    asked = (
+        ("pristine", KOH_CLUSTER),
+        ("prefilled", KOH_CLUSTER),
+        ("pristine", layering),
+    )
+    fresh, again, plain = (
+        explain("write", "rs:4,2", image=image, sets=sets, with_parameters=False)[0]
+        for image, sets in asked
+    )
     lanes = {entry.lane for entry in fresh.steps}
     assert "object map" in lanes
     for without in (again, plain):

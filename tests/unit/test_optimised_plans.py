@@ -76,6 +76,7 @@ def test_explain_counts_the_same(row):
         generation=row["generation"],
         stripe_unit_bytes=int(row["stripe_unit_bytes"]),
         direct_reads=row["direct_reads"] == "1",
+        with_parameters=False,
     )
     document = timeline.to_json()
     assert document["shard_reads"] == int(row["shard_reads"])

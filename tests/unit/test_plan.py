@@ -32,7 +32,7 @@ from stripesim.sim.durability.system import (
 from stripesim.sim.observe.intervals import Interval
 from support.messages import states
 
-pytestmark = pytest.mark.usefixtures("quick_rebuilds")
+pytestmark = pytest.mark.usefixtures("quick_rebuilds", "quick_figures")
 
 TEXT = """
 name = "buy"

@@ -42,6 +42,8 @@ from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.run import Run
 from support.messages import states
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 TEXT = """
 name = "changes"
 schemes = ["rs:4,2"]

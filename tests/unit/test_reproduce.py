@@ -12,6 +12,8 @@ import pytest
 
 from stripesim.scenarios.answers.rehearse import samples
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 Command = Callable[..., tuple[int, str, str]]
 LOAD = (
     "requests = 64\nops = ['write']\npatterns = ['rand']\nblock_sizes_bytes = [4096]\n"

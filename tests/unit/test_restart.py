@@ -134,6 +134,7 @@ def test_a_long_downtime_without_noout_moves_data():
     assert any(states(line, "noout ... 600") for line in document["warnings"])
 
 
+@pytest.mark.usefixtures("quick_figures")
 def test_a_restart_meets_the_cluster_that_the_changes_before_it_leave():
     # Given a new host, a restart of all hosts, and an OSD that is drained before hosts restart again
     changes = """

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from stripesim.sim.engine import program as machine
-from stripesim.sim.engine.checks import Consulted, check_replanned, planning
+from stripesim.sim.engine.checks import Consulted, planning
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.state import RunState
 from stripesim.sim.engine.compiled.world import NEVER_NS, Array
@@ -332,8 +332,8 @@ class DirectedRun:
         with planning(state):
             again = source.replan(indices)
         state.learn()
-        check_replanned(
-            state.program, stream, again, self._known(stream, parked, at + later)
+        state.checks.check_replanned(
+            stream, again, self._known(stream, parked, at + later)
         )
         pairs: Array = np.stack([again.templates, again.bindings], axis=1)
         state.world.plan[stream, at + later, 2:4] = pairs[len(parked) :]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stripesim.sim.engine.checks import check_chunk, planning
+from stripesim.sim.engine.checks import ChunkChecks, planning
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.tables import ProgramTables
 from stripesim.sim.engine.compiled.world import Array, empty_world
@@ -25,6 +25,7 @@ class RunState:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.planning_s = 0.0
+        self.checks = ChunkChecks(program)
         # The world may lack the resources with slices at first.
         self._has_slices = bool(program.resources.slice_ns.any())
         self._tables = ProgramTables(program)
@@ -67,7 +68,7 @@ class RunState:
         stream["ended"] = len(chunk) == 0
         if not len(chunk):
             return
-        check_chunk(self.program, index, chunk, self._last_arrivals_ns[index])
+        self.checks.check(index, chunk, self._last_arrivals_ns[index])
         kept = self.world.plan[index, stream["at"][0] : stream["planned"][0]].copy()
         planned = len(kept) + len(chunk)
         self._lengthen_plan(planned)

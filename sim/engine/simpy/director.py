@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 
 from stripesim.sim.engine import program as machine
-from stripesim.sim.engine.checks import Consulted, check_replanned, planning
+from stripesim.sim.engine.checks import ChunkChecks, Consulted, planning
 from stripesim.sim.engine.conditions import KEY_RANGES
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import PENDING
@@ -25,6 +25,7 @@ class DirectedKernel(Kernel):
     """The part of the engine that a director's actions change."""
 
     planning_s: float
+    checks: ChunkChecks
     resources: Sequence[Resource]
     delays: Delays
     pins: Pins
@@ -238,7 +239,7 @@ class Direction:
         with planning(self.engine):
             again = source.replan(np.array(indices, dtype=np.int64))
         known = self._known(stream, positions, later)
-        check_replanned(self.engine.program, stream.index, again, known)
+        self.engine.checks.check_replanned(stream.index, again, known)
         templates = again.templates.tolist()
         bindings = again.bindings.tolist()
         for position in positions:

@@ -12,7 +12,7 @@ from time import perf_counter
 
 import numpy as np
 
-from stripesim.sim.engine.checks import check_program
+from stripesim.sim.engine.checks import ChunkChecks, check_program
 from stripesim.sim.engine.conditions import ALONE, ALWAYS, COMPLETED, IDLE
 from stripesim.sim.engine.draws import retried_state, seed_state
 from stripesim.sim.engine.graph import (
@@ -71,6 +71,7 @@ class SimpyEngine(DirectedKernel):
         check_program(program)
         super().__init__(program)
         self.planning_s = 0.0
+        self.checks = ChunkChecks(program)
         self._bound_ns = program.until_ns
         self.processes = Processes(program.resources)
         self.resources = make_resources(self)

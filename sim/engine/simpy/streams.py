@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from stripesim.sim.engine.checks import check_chunk, planning
+from stripesim.sim.engine.checks import ChunkChecks, planning
 from stripesim.sim.engine.program import (
     CHUNK,
     SPAWNED_FROM,
@@ -23,6 +23,7 @@ class Issuer(Protocol):
     program: Program
     now_ns: int
     planning_s: float
+    checks: ChunkChecks
 
     def issue(self, stream: Stream, position: int, keys: Sequence[range]) -> None:
         """Start a request, or hold it for its placement group."""
@@ -100,7 +101,7 @@ class Stream(Log):
         self.ended = len(chunk) == 0
         if self.ended:
             return False
-        check_chunk(self.engine.program, self.index, chunk, self.last_arrival_ns)
+        self.engine.checks.check(self.index, chunk, self.last_arrival_ns)
         self._rows_left = chunk.rows_left.tolist()
         if chunk.arrivals_ns is not None:
             self.last_arrival_ns = int(chunk.arrivals_ns[-1])
