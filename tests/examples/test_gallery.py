@@ -42,6 +42,7 @@ HEADERS = 0.06
     ],
 )
 def test_answers_are_those_of_arithmetic(name, low, high, monkeypatch):
+    # Finding the parameters of each step takes most of the time, and the pages below show them.
     monkeypatch.setattr(shares, "_doubled", lambda models: ())
     picture = PICTURES[name]
     answer, why = picture.predict(picture.requests())
@@ -57,9 +58,7 @@ def test_a_ratio_is_that_of_the_latencies_on_the_page():
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_each_picture_is_a_page_that_asks_first(name, monkeypatch):
-    # Finding the parameters of each step takes most of the time. Tests of explanations look at them.
-    monkeypatch.setattr(shares, "_doubled", lambda models: ())
+def test_each_picture_is_a_page_that_asks_first(name):
     page = gallery.picture_page(PICTURES[name])
     assert html.escape(PICTURES[name].question, quote=False) in page
 

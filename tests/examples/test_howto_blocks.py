@@ -41,7 +41,7 @@ from stripesim.scenarios.clusters.scenario import (
 from stripesim.scenarios.schema.loader import shipped_scenarios
 from stripesim.scenarios.schema.scenario import scenario_from
 
-pytestmark = pytest.mark.usefixtures("quick_rebuilds", "quick_figures")
+pytestmark = pytest.mark.usefixtures("quick_rebuilds")
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

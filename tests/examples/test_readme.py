@@ -38,7 +38,7 @@ def test_the_readme_has_commands() -> None:
     assert len(commands()) >= 5
 
 
-@pytest.mark.usefixtures("two_replications", "quick_rebuilds", "quick_figures")
+@pytest.mark.usefixtures("two_replications", "quick_rebuilds")
 @pytest.mark.parametrize("command", commands())
 def test_a_command_of_the_readme_runs(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
