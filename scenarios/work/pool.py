@@ -164,9 +164,11 @@ def _context() -> BaseContext:
         load_engine()
         if _has_one_thread():
             return multiprocessing.get_context("fork")
-    from multiprocessing import forkserver
+    from multiprocessing import forkserver, resource_tracker
 
     multiprocessing.set_forkserver_preload([_PRELOAD])
+    # The server's start would start the tracker, which unblocks the signal.
+    resource_tracker.ensure_running()
     # Ctrl-C reaches every process of the terminal. The server and its workers inherit the blocked signal
     # from their first instruction on; this process receives it once it is unblocked.
     with held(signal.SIGINT), _safe_path():

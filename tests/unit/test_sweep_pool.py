@@ -166,6 +166,25 @@ def test_a_signal_meant_for_the_terminal_does_not_stop_workers() -> None:
     assert [answer for _, answer in answers] == [None]
 
 
+def test_a_signal_meant_for_the_terminal_does_not_stop_a_server_that_starts() -> None:
+    # Given the first server of a process, which has two threads
+    code = (
+        "import threading; from multiprocessing import forkserver\n"
+        "from stripesim.scenarios.work.pool import _context\n"
+        "end = threading.Event(); threading.Thread(target=end.wait).start()\n"
+        "_context()\n"
+        "status = open(f'/proc/{forkserver._forkserver._forkserver_pid}/status').read()\n"
+        "print(status.partition('SigBlk:')[2].split()[0])\n"
+        "end.set()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    # Then it blocks Ctrl-C while it loads the engine.
+    blocked = int(done.stdout, 16)
+    assert blocked & 1 << signal.SIGINT - 1
+
+
 def test_the_pool_works_from_a_thread() -> None:
     found: list[tuple[int, object]] = []
     thread = threading.Thread(
