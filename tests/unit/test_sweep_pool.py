@@ -148,6 +148,25 @@ def test_workers_that_cannot_start_are_reported_immediately() -> None:
         list(run_pool(Unloadable(), [1, 2, 3], jobs=2))  # type: ignore[arg-type]
 
 
+def test_more_workers_than_the_system_has_room_for_are_reported() -> None:
+    # Given room for a few open files
+    code = (
+        "import math, resource; from stripesim.models.problems import WorkError\n"
+        "from stripesim.scenarios.work.pool import run_pool\n"
+        "list(run_pool(math.factorial, [3], jobs=1))\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24))\n"
+        "try: list(run_pool(math.factorial, range(64), jobs=64))\n"
+        "except WorkError as error: print(error)\n"
+    )
+    # When more workers start than have room
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    # Then the message says what to change.
+    assert states(done.stdout, "workers: ... open files ... started ... fewer jobs")
+    assert done.stderr == ""
+
+
 def test_closing_stops_workers_in_the_middle_of_their_items() -> None:
     answers = run_pool(time.sleep, [0.0, 600.0, 600.0], jobs=2)
     next(answers)
