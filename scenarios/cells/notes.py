@@ -246,7 +246,7 @@ def hole_warnings(scenario: Scenario) -> list[str]:
 
 
 def inactive_warnings(scenario: Scenario) -> list[str]:
-    """Warn of placement groups that serve clients in the run, and would not on a Ceph with these OSDs down."""
+    """Warn of placement groups that serve clients in the run, and would not in Ceph with these OSDs down."""
     if not scenario.missing_osds or scenario.changes_during_run:
         # Without missing OSDs no group lacks shards. Runs with changes hold its requests.
         return []
@@ -258,8 +258,8 @@ def inactive_warnings(scenario: Scenario) -> list[str]:
         count = int((shards < least).sum())
         if count:
             warnings.append(
-                f"{scheme.name}: {count:,} of {len(shards):,} placement groups have fewer than {least} shards "
-                "up (min_size): Ceph serves none of their requests until members return, this run serves "
+                f"{scheme.name}: {count:,} of {len(shards):,} placement groups have fewer than {least} "
+                "shards up (min_size): Ceph serves none of their requests until members return, this run serves "
                 "them all. [[faults.events]] simulates the wait"
             )
     return warnings

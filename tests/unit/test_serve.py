@@ -43,7 +43,7 @@ from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 from stripesim.web.app import FORM_BYTES_MAX, UPLOAD_BYTES_MAX, create_app
 from stripesim.web.comparison import option_rows
-from stripesim.web.controls import BY_DEPTH, SIDES, OwnSets, controls
+from stripesim.web.controls import BY_DEPTH, SIDES, OwnSets, controls, left_out
 from stripesim.web.experiments import EXPERIMENTS, Settings, warm_up
 from stripesim.web.experiments import load_curve as load_points
 from stripesim.web.jobs import RUNNING_MAX, Job, JobBoard
@@ -382,7 +382,7 @@ def test_a_report_is_the_base(client):
     answer = client.post("/upload", files={"file": ("x.json", found[0].read_bytes())})
     assert answer.status_code == 303
     page = client.get(answer.headers["location"]).text
-    assert "How the upload was read and simplified" in page
+    assert "How the scenario was read and simplified" in page
     assert "Usable with the largest failure domain lost" in page
 
 
@@ -837,6 +837,32 @@ def test_the_proposed_rate_is_below_the_bound_of_both_options():
     for side in SIDES:
         bounds = option_of(base, state.values[side]).answers.bounds
         assert 0 < rate_per_s <= bounds[0].iops / 2
+
+
+def test_data_that_does_not_fit_is_full_also_without_growth():
+    # 123 TB × 7/8 × 0.85 / 3 = 30 TB of client data are safe.
+    base = parse_scenario(BASE)
+    values = state_of(base, {"stored_tb": "31"}).values["a"]
+    numbers = {one.key: one for one in option_of(base, values).numbers}
+    assert numbers["days"].text == "full"
+    assert numbers["days"].value == 0
+
+
+def test_what_the_page_leaves_out_of_a_scenario_is_stated(client):
+    # Given the shipped objects of two sizes, and a scenario of one size
+    page = client.get("/", params={"base": "s3"}).text
+    assert states(page, "object_sizes_bytes: of 64 KiB, 8 MiB ... 64 KiB")
+    assert "How the scenario was read" not in client.get("/").text
+    # Then what the form cannot hold is named.
+    more = ['workload.block_sizes_bytes=["4k", "64k"]', 'workload.patterns=["seq"]']
+    more += ["degraded.missing_osds=[0]"]
+    base = parse_scenario(BASE, sets=more)
+    notes = left_out(base)
+    assert [note.partition(":")[0] for note in notes] == [
+        "workload.block_sizes_bytes",
+        "workload.patterns",
+        "degraded",
+    ]
 
 
 def test_a_scenario_without_growth_is_not_full_on_some_day():

@@ -310,7 +310,8 @@ def _accept_fitted(
                 *refused,
                 "The number of requests is not yours to set here: their queues grow for longer than a "
                 "calibration simulates. Fit rows with fewer requests in flight, and leave these out or give "
-                "them the role held-out in times.csv. --unchecked fits to them, with factors that may be wrong.",
+                "them the role held-out in times.csv. --unchecked fits to them, with factors that may be "
+                "wrong.",
             ]
         )
     )
