@@ -259,8 +259,8 @@ def inactive_warnings(scenario: Scenario) -> list[str]:
         if count:
             warnings.append(
                 f"{scheme.name}: {count:,} of {len(shards):,} placement groups have fewer than {least} "
-                "shards up (min_size): Ceph serves none of their requests until members return, this run serves "
-                "them all. [[faults.events]] simulates the wait"
+                "shards up (min_size): Ceph serves none of their requests until members return, this run "
+                "serves them all. [[faults.events]] simulates the wait"
             )
     return warnings
 
