@@ -374,6 +374,10 @@ def left_out(base: Scenario) -> list[str]:
         notes.append("workload.trace: the load of the form replaces it")
     else:
         notes += _sizes_left_out(load)
+    if load.vms is not None:
+        notes.append(
+            f"workload.vms: {load.vms} clients with the rate or the depth of the form replace the machines"
+        )
     states_pattern = "patterns" in load.model_fields_set
     if states_pattern and not load.is_s3 and load.patterns != ("rand",):
         notes.append("workload.patterns: requests of the form are at random places")

@@ -865,6 +865,23 @@ def test_what_the_page_leaves_out_of_a_scenario_is_stated(client):
     ]
 
 
+@pytest.mark.parametrize("limit", ["vm_iops_limit=500", "vm_queue_depth=4"])
+@pytest.mark.parametrize(
+    ("arrivals", "key", "value"),
+    [("at a rate", "rate_per_s", 1000), ("by depth", "queue_depth", 16)],
+)
+def test_the_load_of_virtual_machines_can_be_changed(limit, arrivals, key, value):
+    # Given 64 machines with a rate or a depth, which decide when requests arrive
+    base = parse_scenario(BASE, sets=["workload.vms=64", f"workload.{limit}"])
+    # When the form asks for another load
+    values = state_of(base, {"arrivals": arrivals, key: str(value)}).values["a"]
+    load = option_of(base, values).scenario.workload
+    # Then it is that of as many clients, and the page says so.
+    assert getattr(load, key) == value
+    assert (load.clients, load.vms) == (64, None)
+    assert left_out(base)[0].startswith("workload.vms: 64 clients")
+
+
 def test_a_scenario_without_growth_is_not_full_on_some_day():
     keys = {number.key for number in option(parse_scenario(BASE)).numbers}
     assert "days" not in keys
