@@ -3,13 +3,18 @@
 import csv
 import io
 import math
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Final
 
 from stripesim.models.problems import Problem
 
 Source = Path | Traversable
+
+#: What spreadsheets of other languages put between fields.
+_OTHER_SEPARATORS: Final[Mapping[str, str]] = {";": "semicolons", "\t": "tabs"}
 
 
 class CsvRow:
@@ -97,11 +102,19 @@ def read_rows(
         # Spreadsheets put a byte order mark before the header.
         text = source.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        reason = f"cannot be read ({error.__class__.__name__}), wanted a CSV file"
+        reason = (
+            f"cannot be read ({error.__class__.__name__}), wanted a CSV file in UTF-8"
+        )
         problems.append(Problem(place=str(source), detail=reason))
         return []
     reader = csv.DictReader(io.StringIO(text))
-    header = reader.fieldnames or ()
+    header = [name.strip() for name in reader.fieldnames or ()]
+    reader.fieldnames = header
+    if text.strip():
+        wrong = list(_header_problems(f"{source.name}:1", header))
+        if wrong:
+            problems += wrong
+            return []
     absent = [column for column in columns if column not in header]
     if absent:
         problems.append(
@@ -126,3 +139,22 @@ def read_rows(
         known = {key: value.strip() for key, value in cells.items()}
         rows.append(CsvRow(source.name, reader.line_num, known, problems))
     return rows
+
+
+def _header_problems(where: str, header: list[str]) -> Iterator[Problem]:
+    """Yield what keeps a first line from being the names of columns."""
+    if not any(header):
+        yield Problem(place=where, got="an empty line", wanted="the names of columns")
+    for separator, name in _OTHER_SEPARATORS.items():
+        # Names of columns may hold these characters, but then other fields are next to them.
+        if len(header) == 1 and separator in header[0]:
+            yield Problem(
+                place=where,
+                got=f"{name} between fields",
+                wanted="commas, and points in numbers",
+            )
+    for name, count in Counter(filter(None, header)).items():
+        if count > 1:
+            yield Problem(
+                place=where, got=f"{count} columns {name}", wanted="one of each name"
+            )

@@ -63,7 +63,8 @@ def answer_of_verification(folder: str | Path) -> Answer:
             lines = [_values(one) for one in (stored, json.loads(json_text(again)))]
             return _verified(folder, provenance, "values", *lines)
     provenance = _provenance(folder)
-    rows = _lines((folder / ROWS).read_text(encoding="utf-8"))
+    # Spreadsheets put a byte order mark before what they save.
+    rows = _lines((folder / ROWS).read_text(encoding="utf-8-sig"))
     simulated = _lines(csv_text(_simulated(provenance, rows)))
     return _verified(folder, provenance, "rows", rows, simulated)
 

@@ -5,12 +5,15 @@ import platform
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+import numpy as np
+
 from stripesim._version import __version__
 from stripesim.calibration.parameters.calibrated_range import (
     calibrated_range,
 )
 from stripesim.models.coding import RedundancyScheme, parse_scheme, repair_reads
 from stripesim.models.problems import Problem
+from stripesim.models.recovery import min_size
 from stripesim.scenarios.cells.files import file_sha256
 from stripesim.scenarios.cells.kernel_costs import (
     codes_with_borrowed_costs,
@@ -240,6 +243,26 @@ def hole_warnings(scenario: Scenario) -> list[str]:
         for scheme, count in zip(schemes, holes, strict=True)
         if count
     ]
+
+
+def inactive_warnings(scenario: Scenario) -> list[str]:
+    """Warn of placement groups that serve clients in the run, and would not in Ceph with these OSDs down."""
+    if not scenario.missing_osds or scenario.changes_during_run:
+        # Without missing OSDs no group lacks shards. Runs with changes hold its requests.
+        return []
+    gone = [*scenario.missing_osds, NO_OSD]
+    warnings = []
+    for scheme in map(parse_scheme, scenario.schemes):
+        least = min_size(kind=scheme.kind, k=scheme.k, width=scheme.width)
+        shards = (~np.isin(up_sets(scenario, scheme), gone)).sum(axis=1)
+        count = int((shards < least).sum())
+        if count:
+            warnings.append(
+                f"{scheme.name}: {count:,} of {len(shards):,} placement groups have fewer than {least} "
+                "shards up (min_size): Ceph serves none of their requests until members return, this run "
+                "serves them all. [[faults.events]] simulates the wait"
+            )
+    return warnings
 
 
 def load_sentences(rows: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -136,8 +136,11 @@ def _alone(scenario: ScenarioKeys, faults: FaultsSpec) -> Iterator[KeyProblem]:
             f"schemes.{scenario.schemes.index('none')}", "none with [faults]", wanted
         )
     fails = faults.events or faults.corruptions or faults.drawn or faults.replay
-    if not (fails or scenario.changes):
-        yield problem("faults", "no failures", "events, corruptions, drawn or replay")
+    # Scrubs read data only in a run that has a duration.
+    scrubs = faults.scrub_interval_s is not None and scenario.duration_s is not None
+    if not (fails or scrubs or scenario.changes):
+        wanted = "events, corruptions, drawn or replay, or scrub_interval_s with workload.duration_s"
+        yield problem("faults", "no failures", wanted)
     stops = faults.numbered_events(slow=False)
     if sum(map(bool, (stops, faults.drawn, faults.replay))) > 1:
         yield problem("faults", "several of events, drawn and replay", _ONE)

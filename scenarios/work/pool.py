@@ -164,9 +164,11 @@ def _context() -> BaseContext:
         load_engine()
         if _has_one_thread():
             return multiprocessing.get_context("fork")
-    from multiprocessing import forkserver
+    from multiprocessing import forkserver, resource_tracker
 
     multiprocessing.set_forkserver_preload([_PRELOAD])
+    # The server's start would start the tracker, which unblocks the signal.
+    resource_tracker.ensure_running()
     # Ctrl-C reaches every process of the terminal. The server and its workers inherit the blocked signal
     # from their first instruction on; this process receives it once it is unblocked.
     with held(signal.SIGINT), _safe_path():
@@ -267,7 +269,7 @@ def run_pool(
     Raises
     ------
     WorkError
-        If several workers in a row die before they are ready.
+        If several workers in a row die before they are ready, or the system has no room for another one.
     """
     if has_processes():
         yield from _run_in_workers(do, items, jobs, attempts_max)
@@ -295,7 +297,7 @@ def _run_in_workers(
                     queue.give_next(worker)
             busy = sum(worker.job is not None for worker in workers)
             while len(workers) < min(jobs, busy + len(queue)):
-                workers.append(_Worker(pickled))
+                workers.append(_started(pickled, len(workers)))
             ready = connection.wait([worker.pipe for worker in workers])
             for worker in [worker for worker in workers if worker.pipe in ready]:
                 answer = worker.answer()
@@ -318,6 +320,28 @@ def _run_in_workers(
                     yield job.item, death
     finally:
         _stop_all(workers)
+
+
+def _started(pickled: bytes, workers_count: int) -> _Worker[T]:
+    """Start a worker beside others.
+
+    Raises
+    ------
+    WorkError
+        If the system has no room for it: processes, memory or open files.
+    """
+    try:
+        return _Worker(pickled)
+    except OSError as error:
+        from stripesim.models.problems import Problem, WorkError
+
+        raise WorkError(
+            Problem(
+                key="workers",
+                got=f"{error.strerror or error} after {workers_count} of them had started",
+                wanted="fewer jobs, or higher limits (ulimit)",
+            )
+        ) from None
 
 
 def _stop_all(workers: Iterable[_Worker[T]]) -> None:

@@ -40,7 +40,7 @@ from stripesim.web.comparison import (
     option_rows,
     report_of_options,
 )
-from stripesim.web.controls import SIDES
+from stripesim.web.controls import SIDES, left_out
 from stripesim.web.experiments import Settings, warm_up
 from stripesim.web.fields import FormProblems
 from stripesim.web.guard import FormReader, Guard
@@ -202,7 +202,7 @@ class _Pages:
                 (*base.scenario.schemes, "rep:3", "rs:4,2", "rs:6,3", "rs:8,3", "lrc:10,6,5")
             ),
             problem=problem,
-            notes=base.notes,
+            notes=[*base.notes, *left_out(base.scenario)],
             curve=load_curve(options),
         )  # fmt: skip
 

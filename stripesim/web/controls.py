@@ -17,6 +17,7 @@ from stripesim.scenarios.schema.keys import (
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.scenarios.schema.types import S3_OPS, GenerationName
+from stripesim.scenarios.schema.units import size_text
 from stripesim.web.fields import Control
 
 SIDES: Final = ("a", "b")
@@ -358,6 +359,41 @@ def rate_of(base: Scenario) -> float | None:
     """Return the rate that a scenario states [1/s], or None."""
     stated = base.plan.rate_per_s if base.plan is not None else None
     return stated or base.workload.rate_per_s
+
+
+def left_out(base: Scenario) -> list[str]:
+    """Say what the page leaves out of a scenario's load and failures."""
+    load = base.workload
+    notes = []
+    if base.workloads:
+        notes.append(
+            f"workloads: one load of the form replaces {len(base.workloads)}, without their streams"
+        )
+    elif load.kind == "trace":
+        notes.append("workload.trace: the load of the form replaces it")
+    else:
+        notes += _sizes_left_out(load)
+    if load.vms is not None:
+        notes.append(
+            f"workload.vms: {load.vms} clients with the rate or the depth of the form replace the machines"
+        )
+    states_pattern = "patterns" in load.model_fields_set
+    if states_pattern and not load.is_s3 and load.patterns != ("rand",):
+        notes.append("workload.patterns: requests of the form are at random places")
+    for table in ("faults", "repair", "degraded", "changes"):
+        if getattr(base, table):
+            notes.append(f"{table}: what fails and what is added is that of the form")
+    return notes
+
+
+def _sizes_left_out(load: WorkloadSpec) -> list[str]:
+    key, sizes = "block_sizes_bytes", load.block_sizes_bytes
+    if load.is_s3:
+        key, sizes = "object_sizes_bytes", load.object_sizes_bytes
+    if len(sizes) == 1 or (load.is_s3 and load.size_shares is not None):
+        return []
+    listed = ", ".join(map(size_text, sizes))
+    return [f"workload.{key}: of {listed}, the form begins with {size_text(sizes[0])}"]
 
 
 def _first_of(values: Sequence[str], default: str) -> str:

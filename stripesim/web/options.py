@@ -279,6 +279,9 @@ _REPLACED: Final[Any] = {
         "replay",
         "rate_per_s",
         "queue_depth",
+        "vms",
+        "vm_queue_depth",
+        "vm_iops_limit",
         "op_shares",
         "object_sizes_bytes",
         "size_shares",
@@ -418,10 +421,15 @@ def _capacity_numbers(capacity: Capacity, drives: Drives) -> list[Number]:
 def _days_numbers(safe_bytes: float | None, values: Mapping[str, str]) -> list[Number]:
     stored_bytes = float(values["stored_tb"]) * 1e12
     growth_bytes = float(values["growth_tb_per_day"]) * 1e12
-    if not growth_bytes or safe_bytes is None:
+    if safe_bytes is None:
         return []
-    days = max(0.0, safe_bytes - stored_bytes) / growth_bytes
     free = f"{bytes_text(safe_bytes)} − {bytes_text(stored_bytes)} stored"
+    if stored_bytes > safe_bytes:
+        valid = "with the largest failure domain lost, at the nearfull ratio"
+        return [Number("days", "Days until full", 0.0, "full", free, "the form", valid)]
+    if not growth_bytes:
+        return []
+    days = (safe_bytes - stored_bytes) / growth_bytes
     why = f"({free}) / {bytes_text(growth_bytes)} per day"
     valid = "assumes constant growth"
     text = number_text(days)

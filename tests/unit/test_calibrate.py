@@ -313,6 +313,21 @@ def test_factors_are_not_fitted_to_a_refused_run(calibrated):
         _accept_fitted(fitted, refused)
 
 
+def test_all_refused_rows_are_named_with_what_can_be_done(calibrated):
+    # Given several rows to fit to, of which two runs are refused
+    first, second, *_ = [row for row in calibrated.rows if row.role == "calibration"]
+    accepted = replace(first, id="accepted")
+    simulated = {row.id: SimulatedRow({}, REFUSED) for row in (first, second)}
+    simulated["accepted"] = SimulatedRow({}, refused=None)
+    # When they are checked before the fit
+    with pytest.raises(RefusedError) as refused:
+        _accept_fitted([first, accepted, second], simulated)
+    # Then each has a line, and the last one names what the user can change.
+    lines = str(refused.value).split("\n")
+    assert [line.split()[0] for line in lines[:-1]] == [first.id, second.id]
+    assert "held-out" in lines[-1]
+
+
 def test_loads_measured_already_are_not_proposed(calibrated):
     loads = [run.load for run in calibrated.further]
     assert not any("4 KiB rand, 8 × 64" in load for load in loads)

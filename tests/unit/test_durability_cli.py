@@ -356,6 +356,19 @@ def test_each_answer_says_what_a_drive_holds(sets, said):
     assert any(said in line for line in row["assumptions"])
 
 
+def test_drives_of_several_sizes_are_said_to_count_as_equal():
+    # Given hosts of two sizes of drives
+    groups = "hosts=[{count=4, drive_bytes='8TB'}, {count=4, drive_bytes='4TB'}]"
+    scenario = parse_scenario(SMALL, sets=[f"cluster.{groups}"])
+    # When their durability is computed
+    (mixed,) = answer(scenario, "markov")["rows"]
+    (equal,) = answer(parse_scenario(SMALL), "markov")["rows"]
+    # Then the answer says what it does with them.
+    said = [line for line in mixed["assumptions"] if "4 TB to 8 TB" in line]
+    assert len(said) == 1
+    assert not any("count as equal" in line for line in equal["assumptions"])
+
+
 def test_durability_plan_and_page_rebuild_at_the_same_rate():
     # Given a scenario without a rate, and one with
     simulated = SMALL.replace('repair_bytes_per_s = "100MB"', "")

@@ -283,6 +283,36 @@ def test_values_that_cannot_be_compared_name_their_line(tmp_path, table, message
     assert len(error.value.problems) == 1
 
 
+@pytest.mark.parametrize(
+    "column", ["p99 [ms]", "latency_p99 (ms)", "p99", "Latency_P99_ms", "latency_ms"]
+)
+def test_a_column_that_would_be_left_out_is_refused(tmp_path, column):
+    with pytest.raises(MeasuredError) as error:
+        scored(tmp_path, f"scheme,iops,{column}\nrep:3,1000,4\n")
+    assert states(str(error.value), f"measured.csv:1: ... {column} ... latency_p99_ms")
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("scheme;iops\nrep:3;1000\n", "measured.csv:1: ... semicolons ... commas"),
+        ("scheme\tiops\nrep:3\t1000\n", "measured.csv:1: ... tabs ... commas"),
+        ("scheme,iops,iops\nrep:3,1000,9\n", "measured.csv:1: ... 2 columns iops"),
+        ("\nscheme,iops\nrep:3,1000\n", "measured.csv:1: ... empty"),
+    ],
+)
+def test_a_first_line_without_the_names_of_columns_is_refused(tmp_path, table, message):
+    with pytest.raises(MeasuredError) as error:
+        scored(tmp_path, table)
+    assert states(str(error.value), message)
+    assert len(error.value.problems) == 1
+
+
+def test_blanks_around_names_of_columns_do_not_matter(tmp_path):
+    result = scored(tmp_path, "scheme, iops, note\nrep:3, 1000, on Monday\n")
+    assert [row.measured for row in result.rows] == [1000]
+
+
 def test_units_become_those_of_the_quantity(tmp_path):
     file = tmp_path / "m.csv"
     file.write_text(

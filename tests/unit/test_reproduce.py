@@ -92,6 +92,20 @@ class Cauchy:
     assert "codes: got cauchy.py, wanted a file where it was" in elsewhere.stderr
 
 
+def test_a_table_that_a_spreadsheet_has_saved_is_the_same(
+    scenario: Path, tmp_path: Path, command: Command
+) -> None:
+    # Given rows with a byte order mark and other ends of lines
+    out = tmp_path / "out"
+    command("run", scenario, "--out", out)
+    table = out / "results.csv"
+    lines = table.read_text().splitlines()
+    table.write_text("\r\n".join(lines), encoding="utf-8-sig", newline="")
+    # When they are simulated again, then they are equal.
+    status, printed, _ = command("cite", out, "--verify", "--json", "-")
+    assert (status, json.loads(printed)["equal"]) == (0, True)
+
+
 def test_a_changed_number_is_found(
     scenario: Path, tmp_path: Path, command: Command
 ) -> None:

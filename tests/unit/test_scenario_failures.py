@@ -22,10 +22,11 @@ from stripesim.scenarios.cells.failures import (
     replayed_failures,
 )
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.notes import hole_warnings
+from stripesim.scenarios.cells.notes import hole_warnings, inactive_warnings
 from stripesim.scenarios.schema.scenario import Scenario, load_scenario, parse_scenario
 from stripesim.scenarios.schema.topology import Topology
 from stripesim.scenarios.show.figures.faults import draw_timelines
+from stripesim.scenarios.show.tables import Table
 from support.messages import states
 
 BASE = """
@@ -200,6 +201,39 @@ def test_a_narrow_cluster_is_warned_of() -> None:
     assert hole_warnings(wide) == []
     for line in hole_warnings(narrow):
         assert "of 512 placement groups" in line
+
+
+def test_scrubs_need_no_failure_but_a_duration() -> None:
+    # Given 64 MiB on three copies, each read once in the interval of a run
+    sets = ['schemes=["rep:3"]', "cluster.pg_num=16", "cluster.osds_per_host=1"]
+    sets += ["workload.image_bytes=64MiB", 'workload.image="prefilled"']
+    sets += ['workload.ops=["read"]', 'workload.patterns=["rand"]']
+    sets += ["workload.queue_depth=1", "faults.scrub_interval_s=2"]
+    scenario = parse_scenario("", sets=[*sets, "workload.duration_s=2"])
+    # When they are scrubbed beside a client
+    result = run_scenario(scenario)
+    # Then scrubs read each copy, and no table is empty.
+    (row,) = result.records
+    assert row["scrub_device_read_bytes"] == 3 * 64 * 2**20
+    assert not any(isinstance(part, Table) for part in result.shown)
+    # And a run without a duration, in which scrubs take no time, is refused.
+    with pytest.raises(ScenarioError, match="scrub_interval_s"):
+        parse_scenario("", sets=[*sets, "workload.requests=10"])
+
+
+def test_degraded_groups_below_min_size_are_warned_of() -> None:
+    # Given two of eight hosts down. A pair of hosts holds two of three copies with 3 / 28, and two of six
+    # shards with 15 / 28. These have one copy (min_size 2) and four shards (min_size 5) left.
+    sets = ["workload.requests=1", "cluster.hosts=8", "cluster.osds_per_host=2"]
+    sets += ["cluster.pg_num=4096"]
+    schemes = 'schemes = ["rep:3", "rs:4,2"]'
+    two = parse_scenario(schemes, sets=[*sets, "degraded.missing_osds=[0, 1, 2, 3]"])
+    one = parse_scenario(schemes, sets=[*sets, "degraded.missing_osds=[0, 1]"])
+    # Then their numbers are stated
+    counts = [int(line.split()[1].replace(",", "")) for line in inactive_warnings(two)]
+    assert counts == pytest.approx([4096 * 3 / 28, 4096 * 15 / 28], rel=0.1)
+    # And one host is within min_size.
+    assert inactive_warnings(one) == []
 
 
 def test_a_scenario_with_faults_gives_rows_a_timeline_and_a_figure() -> None:

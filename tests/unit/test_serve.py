@@ -43,7 +43,7 @@ from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 from stripesim.web.app import FORM_BYTES_MAX, UPLOAD_BYTES_MAX, create_app
 from stripesim.web.comparison import option_rows
-from stripesim.web.controls import BY_DEPTH, SIDES, OwnSets, controls
+from stripesim.web.controls import BY_DEPTH, SIDES, OwnSets, controls, left_out
 from stripesim.web.experiments import EXPERIMENTS, Settings, warm_up
 from stripesim.web.experiments import load_curve as load_points
 from stripesim.web.jobs import RUNNING_MAX, Job, JobBoard
@@ -382,7 +382,7 @@ def test_a_report_is_the_base(client):
     answer = client.post("/upload", files={"file": ("x.json", found[0].read_bytes())})
     assert answer.status_code == 303
     page = client.get(answer.headers["location"]).text
-    assert "How the upload was read and simplified" in page
+    assert "How the scenario was read and simplified" in page
     assert "Usable with the largest failure domain lost" in page
 
 
@@ -837,6 +837,49 @@ def test_the_proposed_rate_is_below_the_bound_of_both_options():
     for side in SIDES:
         bounds = option_of(base, state.values[side]).answers.bounds
         assert 0 < rate_per_s <= bounds[0].iops / 2
+
+
+def test_data_that_does_not_fit_is_full_also_without_growth():
+    # 123 TB × 7/8 × 0.85 / 3 = 30 TB of client data are safe.
+    base = parse_scenario(BASE)
+    values = state_of(base, {"stored_tb": "31"}).values["a"]
+    numbers = {one.key: one for one in option_of(base, values).numbers}
+    assert numbers["days"].text == "full"
+    assert numbers["days"].value == 0
+
+
+def test_what_the_page_leaves_out_of_a_scenario_is_stated(client):
+    # Given the shipped objects of two sizes, and a scenario of one size
+    page = client.get("/", params={"base": "s3"}).text
+    assert states(page, "object_sizes_bytes: of 64 KiB, 8 MiB ... 64 KiB")
+    assert "How the scenario was read" not in client.get("/").text
+    # Then what the form cannot hold is named.
+    more = ['workload.block_sizes_bytes=["4k", "64k"]', 'workload.patterns=["seq"]']
+    more += ["degraded.missing_osds=[0]"]
+    base = parse_scenario(BASE, sets=more)
+    notes = left_out(base)
+    assert [note.partition(":")[0] for note in notes] == [
+        "workload.block_sizes_bytes",
+        "workload.patterns",
+        "degraded",
+    ]
+
+
+@pytest.mark.parametrize("limit", ["vm_iops_limit=500", "vm_queue_depth=4"])
+@pytest.mark.parametrize(
+    ("arrivals", "key", "value"),
+    [("at a rate", "rate_per_s", 1000), ("by depth", "queue_depth", 16)],
+)
+def test_the_load_of_virtual_machines_can_be_changed(limit, arrivals, key, value):
+    # Given 64 machines with a rate or a depth, which decide when requests arrive
+    base = parse_scenario(BASE, sets=["workload.vms=64", f"workload.{limit}"])
+    # When the form asks for another load
+    values = state_of(base, {"arrivals": arrivals, key: str(value)}).values["a"]
+    load = option_of(base, values).scenario.workload
+    # Then it is that of as many clients, and the page says so.
+    assert getattr(load, key) == value
+    assert (load.clients, load.vms) == (64, None)
+    assert left_out(base)[0].startswith("workload.vms: 64 clients")
 
 
 def test_a_scenario_without_growth_is_not_full_on_some_day():

@@ -225,6 +225,25 @@ def test_contradictory_options_are_refused(
     assert any(states(line, words) for line in faults(tiny, **options))
 
 
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("workload.queue_depth\n8\n8\n", "--list: workload.queue_depth: got ... twice"),
+        (
+            "workload.queue_depth,cluster.pg_num\n8,\n",
+            "{path}:2: got 1 of 2 values, wanted a value in each column",
+        ),
+    ],
+)
+def test_a_faulty_list_of_points_is_named(
+    tiny: Path, tmp_path: Path, lines: str, said: str
+) -> None:
+    path = tmp_path / "points.csv"
+    path.write_text(lines)
+    (fault,) = faults(tiny, list_file=path)
+    assert states(fault, said.format(path=path))
+
+
 def test_replications_share_seeds_between_points(tiny: Path) -> None:
     plan = plan_sweep(tiny, over=["workload.queue_depth=4,8"], replications=3, seed=7)
     assert {task.scenario.seed - task.replication for task in plan.tasks} == {7}

@@ -148,6 +148,25 @@ def test_workers_that_cannot_start_are_reported_immediately() -> None:
         list(run_pool(Unloadable(), [1, 2, 3], jobs=2))  # type: ignore[arg-type]
 
 
+def test_more_workers_than_the_system_has_room_for_are_reported() -> None:
+    # Given room for a few open files
+    code = (
+        "import math, resource; from stripesim.models.problems import WorkError\n"
+        "from stripesim.scenarios.work.pool import run_pool\n"
+        "list(run_pool(math.factorial, [3], jobs=1))\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24))\n"
+        "try: list(run_pool(math.factorial, range(64), jobs=64))\n"
+        "except WorkError as error: print(error)\n"
+    )
+    # When more workers start than have room
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    # Then the message says what to change.
+    assert states(done.stdout, "workers: ... open files ... started ... fewer jobs")
+    assert done.stderr == ""
+
+
 def test_closing_stops_workers_in_the_middle_of_their_items() -> None:
     answers = run_pool(time.sleep, [0.0, 600.0, 600.0], jobs=2)
     next(answers)
@@ -164,6 +183,25 @@ def test_a_signal_meant_for_the_terminal_does_not_stop_workers() -> None:
     assert worker.pid is not None
     os.kill(worker.pid, signal.SIGINT)
     assert [answer for _, answer in answers] == [None]
+
+
+def test_a_signal_meant_for_the_terminal_does_not_stop_a_server_that_starts() -> None:
+    # Given the first server of a process, which has two threads
+    code = (
+        "import threading; from multiprocessing import forkserver\n"
+        "from stripesim.scenarios.work.pool import _context\n"
+        "end = threading.Event(); threading.Thread(target=end.wait).start()\n"
+        "_context()\n"
+        "status = open(f'/proc/{forkserver._forkserver._forkserver_pid}/status').read()\n"
+        "print(status.partition('SigBlk:')[2].split()[0])\n"
+        "end.set()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    # Then it blocks Ctrl-C while it loads the engine.
+    blocked = int(done.stdout, 16)
+    assert blocked & 1 << signal.SIGINT - 1
 
 
 def test_the_pool_works_from_a_thread() -> None:

@@ -296,11 +296,24 @@ def _simulate_run(
 def _accept_fitted(
     rows: Sequence[CalibrationRow], simulated: Mapping[str, SimulatedRow]
 ) -> None:
-    """Refuse a fit to a row whose run the audit refuses."""
-    for row in rows:
-        refused = simulated[row.id].refused
-        if row.role == "calibration" and refused is not None:
-            refuse(f"{row.id}: {refused}")
+    """Refuse a fit to rows whose runs the audit refuses, with what can be done about them."""
+    refused = [
+        f"{row.id} ({row.load_text}): {simulated[row.id].refused}"
+        for row in rows
+        if row.role == "calibration" and simulated[row.id].refused is not None
+    ]
+    if not refused:
+        return
+    refuse(
+        "\n".join(
+            [
+                *refused,
+                "Their queues grow for longer than a calibration simulates, however many requests a row "
+                "states. Fit rows with fewer requests in flight, and leave these out or give them the role "
+                "held-out in times.csv. --unchecked fits to them, with factors that may be wrong.",
+            ]
+        )
+    )
 
 
 def _fit(

@@ -14,7 +14,11 @@ from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.files import cached_by_content
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import drive_reads, made_from, repair_warning
-from stripesim.scenarios.forms.capacity import drives_of, stored_per_client_byte
+from stripesim.scenarios.forms.capacity import (
+    drive_bytes_of_hosts,
+    drives_of,
+    stored_per_client_byte,
+)
 from stripesim.scenarios.forms.rebuild import (
     Rebuild,
     RebuildRate,
@@ -318,11 +322,25 @@ def described_system(
         replacement_s=spec.replacement_s,
     )
     notes = [*_defaults(scenario), f"Rebuild rate: {rate.words}."]
+    notes += _mixed_drives(scenario)
     if stored.words:
         notes.insert(0, f"A drive holds {stored.words}.")
     if warning is not None:
         notes.append(f"{warning}.")
     return DescribedSystem(system, notes, rate.words)
+
+
+def _mixed_drives(scenario: Scenario) -> list[str]:
+    """Say that drives of several sizes count as equal."""
+    if isinstance(scenario.cluster.hosts, int):
+        return []
+    sizes = drive_bytes_of_hosts(scenario)
+    if not sizes or min(sizes) == max(sizes):
+        return []
+    return [
+        f"Drives of {bytes_text(min(sizes))} to {bytes_text(max(sizes))} count as equal ones, "
+        "with one time to rebuild: a larger drive holds more and takes longer, a smaller one less."
+    ]
 
 
 def _buckets(scenario: Scenario, osd_hosts: Ints) -> dict[str, Ints]:

@@ -18,6 +18,7 @@ from stripesim.scenarios.answers.load.words import (
 from stripesim.scenarios.cells.notes import (
     client_notes,
     hole_warnings,
+    inactive_warnings,
     kernel_warnings,
     made_from,
     pristine_warnings,
@@ -46,6 +47,7 @@ def answer_of_load(
     outside = outside_of_load(scenario)
     warnings = [
         *hole_warnings(scenario),
+        *inactive_warnings(scenario),
         *kernel_warnings(scenario),
         *pristine_warnings(scenario),
     ]

@@ -13,6 +13,7 @@ from stripesim.scenarios.answers.load.vms import (
 )
 from stripesim.scenarios.cells.notes import (
     hole_warnings,
+    inactive_warnings,
     kernel_warnings,
     made_from,
     outside_of,
@@ -55,6 +56,7 @@ def answer_of_vms(
     outside = outside_of(machines)
     warnings = [
         *hole_warnings(machines),
+        *inactive_warnings(machines),
         *kernel_warnings(machines),
         *pristine_warnings(machines),
     ]

@@ -50,6 +50,13 @@ METRICS_TEXT: Final = (
     "iops, mb_s, latency_mean_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms "
     "(or _ns, _us, _s), or mean, p50, p95, p99 with a column unit"
 )
+#: Names of columns that mean a metric, in a form that would be left out: without its unit, with one in
+#: brackets (``p99 [ms]``), in capitals, or a latency that says neither mean nor percentile.
+_METRIC_COLUMN: Final = re.compile(
+    r"(iops|throughput|mi?b[/_]s|(latency[ _]*)?(mean|p50|p95|p99)|latency)([ _]*(ns|us|µs|ms|s))?"
+    r"\s*([\[(].*)?",
+    re.IGNORECASE,
+)
 #: Columns that say which row a line is of, and the coordinate that each states.
 _COLUMNS: Final[Mapping[str, str]] = {
     "scheme": "scheme",
@@ -178,7 +185,10 @@ def _read_table(path: Path) -> list[MeasuredValue]:
     """Read a table with a line for each value, or a column for each metric."""
     problems: list[Problem] = []
     values: list[MeasuredValue] = []
-    for row in read_rows(path, (), problems):
+    rows = read_rows(path, (), problems)
+    if rows:
+        problems += _misnamed_columns(path, rows[0])
+    for row in rows:
         before = len(problems)
         values += _values_of_line(row)
         if len(problems) == before and not _metrics_of(row):
@@ -186,6 +196,19 @@ def _read_table(path: Path) -> list[MeasuredValue]:
     if problems:
         raise MeasuredError(*problems)
     return values
+
+
+def _misnamed_columns(path: Path, row: CsvRow) -> Iterator[Problem]:
+    """Yield the columns that seem to hold a metric and would be left out, such as ``p99 [ms]``."""
+    if "metric" in row.cells:
+        return
+    for column in row.cells:
+        if column not in (*_NAMED, "iops") and _METRIC_COLUMN.fullmatch(column):
+            yield Problem(
+                place=f"{path.name}:1",
+                got=f"column {column}",
+                wanted=f"a name of a metric: {METRICS_TEXT} in a column metric",
+            )
 
 
 def _values_of_line(row: CsvRow) -> Iterator[MeasuredValue]:

@@ -147,7 +147,11 @@ class ScenarioResult(Answer):
             yield advice_table(self.advice)
         if self.purchases:
             yield purchases_table(self.purchases)
-        yield from map(timeline_table, self.timelines)
+        yield from (
+            timeline_table(timeline)
+            for timeline in self.timelines
+            if timeline["events"]
+        )
         if self.capacities:
             yield capacity_table(self.capacities)
         yield from sentences_of_run(self.records)

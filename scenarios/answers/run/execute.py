@@ -20,6 +20,7 @@ from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import (
     hole_warnings,
+    inactive_warnings,
     kernel_warnings,
     made_from,
     object_map_warnings,
@@ -163,6 +164,7 @@ def _holes(
     repairs = repair_warnings(scenario, models) if scenario.changes_during_run else ()
     return (
         *hole_warnings(scenario),
+        *inactive_warnings(scenario),
         *no_room,
         *kernel_warnings(scenario),
         *repairs,

@@ -166,7 +166,8 @@ def plan_sweep(
         raise AnswerError(*dict.fromkeys(faults))
     keys = tuple(key for axis in axes for key in axis.keys)
     tasks = _tasks(scenarios, keys, replications, engine)
-    _refuse_repeats(tasks, keys)
+    option = "--over" if grid else "--list" if list_file or points else "--zip"
+    _refuse_repeats(tasks, option, keys)
     asked = {
         "over": _asked(over, grid),
         "zip": _asked(zipped, other[:1]),
@@ -442,8 +443,8 @@ def _read_list(path: Path, faults: list[Problem | str]) -> _Axis | None:
             faults.append(
                 Problem(
                     place=f"{path}:{number}",
-                    got=f"{sum(map(bool, line))} values",
-                    wanted=str(len(keys)),
+                    got=f"{sum(map(bool, line))} of {len(keys)} values",
+                    wanted="a value in each column",
                 )
             )
     return axis
@@ -566,14 +567,16 @@ def _value(scenario: Scenario, key: str) -> Any:
     return value
 
 
-def _refuse_repeats(tasks: Sequence[SweepTask], keys: Sequence[str]) -> None:
+def _refuse_repeats(
+    tasks: Sequence[SweepTask], option: str, keys: Sequence[str]
+) -> None:
     seen: set[str] = set()
     for task in tasks:
         if task.task_id in seen:
             # A cell that two points share would count twice.
             raise AnswerError(
                 Problem(
-                    place="--over",
+                    place=option,
                     key=", ".join(keys),
                     got=f"{task.label} twice",
                     wanted="each cell once",
