@@ -13,6 +13,8 @@ import pytest
 
 from stripesim.models.problems import ScenarioError
 from stripesim.scenarios.answers.run.execute import run_scenario
+from stripesim.scenarios.answers.sweep.plan import plan_sweep
+from stripesim.scenarios.answers.sweep.run import run_sweep
 from stripesim.scenarios.cells import failures as fault_cells
 from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.failures import (
@@ -234,6 +236,20 @@ def test_degraded_groups_below_min_size_are_warned_of() -> None:
     assert counts == pytest.approx([4096 * 3 / 28, 4096 * 15 / 28], rel=0.1)
     # And one host is within min_size.
     assert inactive_warnings(one) == []
+
+
+def test_a_sweep_warns_once_of_the_degraded_groups_of_a_pool() -> None:
+    sets = [
+        "workload.requests=20",
+        "degraded.missing_osds=[0, 1]",
+        'schemes=["rs:4,2"]',
+    ]
+    plan = plan_sweep("quickstart", over=["workload.queue_depth=1,2"], sets=sets)
+    warnings = run_sweep(plan, jobs=1).warnings
+    assert [line for line in warnings if "min_size" in line] == inactive_warnings(
+        plan.scenario
+    )
+    assert "min_size" in warnings[-1]
 
 
 def test_a_scenario_with_faults_gives_rows_a_timeline_and_a_figure() -> None:

@@ -31,8 +31,7 @@ class SweepResult(Answer):
     """The results of a sweep, complete or interrupted.
 
     `records` has one row per completed task, in the order of the plan, and `rows` is its data frame.
-    `refusals` names the point and cell of
-    each row that the audit refuses.
+    `refusals` names the point and cell of each row that the audit refuses.
     """
 
     plan: SweepPlan  #: The tasks
@@ -45,6 +44,8 @@ class SweepResult(Answer):
     provenance: dict[str, Any]
     #: Steps of a swept key that add hardware or requests in flight, and at which the rate falls
     falls: list[str] = field(default_factory=list)
+    #: Pools with placement groups below `min_size`, which serve clients all the same
+    inactive: list[str] = field(default_factory=list)
     metric: str = "throughput_bytes_per_s"  #: Column that the figure shows
     #: True if the numbers of refused rows are shown all the same
     unchecked: bool = False
@@ -70,7 +71,7 @@ class SweepResult(Answer):
 
     def __post_init__(self) -> None:
         self.frame = self._frame
-        self.warnings = [*map(str, self.outside), *self.falls]
+        self.warnings = [*map(str, self.outside), *self.inactive, *self.falls]
         self.document = {
             "rows": self.records,
             "aggregated": self.means,

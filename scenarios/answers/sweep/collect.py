@@ -14,6 +14,7 @@ from stripesim.scenarios.answers.sweep.plan import SweepPlan
 from stripesim.scenarios.answers.sweep.stats import CELL_COLUMNS, Rows, aggregate
 from stripesim.scenarios.cells.notes import (
     code_files,
+    inactive_warnings,
     outside_of_all,
     where_and_when,
 )
@@ -93,6 +94,7 @@ def result_of(
         provenance=_provenance(plan, counts),
         outside=outside_of_all(task.scenario for task in plan.tasks),
         refusals=refusals,
+        inactive=_inactive(plan),
         falls=list(_falls(means, plan.keys)),
         unchecked=unchecked,
         metric=metric,
@@ -106,6 +108,16 @@ def _page(result: SweepResult) -> str:
     from stripesim.scenarios.answers.sweep.report import report_of_sweep
 
     return report_of_sweep(result.plan, result, result.figure)
+
+
+def _inactive(plan: SweepPlan) -> list[str]:
+    """Warn of groups below `min_size`, of each pool once."""
+    pools = {
+        (task.cell.scheme, task.scenario.cluster, task.scenario.degraded): task.scenario
+        for task in plan.tasks
+    }
+    lines = (line for pool in pools.values() for line in inactive_warnings(pool))
+    return list(dict.fromkeys(lines))
 
 
 def _falls(means: Rows, keys: Sequence[str]) -> Iterator[str]:
