@@ -76,6 +76,13 @@ def limit_threads() -> None:
         os.environ.setdefault(name, "1")
 
 
+def collect_rarely() -> None:
+    """Let Python look for garbage among new objects alone, and less often."""
+    # Workers share the memory of old ones as long as no process writes to it, and the collector would.
+    gc.freeze()
+    gc.set_threshold(_OBJECTS_PER_COLLECTION)
+
+
 def _work(
     pipe: connection.Connection[Any, Any], pickled: bytes, environment: dict[str, str]
 ) -> None:
@@ -84,9 +91,7 @@ def _work(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
-    # Workers share this memory as long as no process writes to it, and the collector would.
-    gc.freeze()
-    gc.set_threshold(_OBJECTS_PER_COLLECTION)
+    collect_rarely()
     # The server has the environment of the time when it started.
     os.environ.clear()
     os.environ.update(environment)

@@ -11,14 +11,34 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from stripesim.models.problems import WorkError
 from stripesim.scenarios.work.dask import _Watch
-from stripesim.scenarios.work.pool import Death, cores_usable, held, run_pool
+from stripesim.scenarios.work.pool import (
+    _OBJECTS_PER_COLLECTION,
+    Death,
+    cores_usable,
+    held,
+    run_pool,
+)
 from support.messages import states
+
+
+def printed(code: str, environment: Mapping[str, str] | None = None) -> str:
+    """Return what a fresh Python prints, which has no complaint."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+    return done.stdout
 
 
 def test_each_item_is_done_once() -> None:
@@ -47,16 +67,9 @@ def test_a_process_with_one_thread_forks_itself(has_thread: bool) -> None:
     # NumPy would start threads of its own.
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     # When it runs an item
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    said = printed(code, environment)
     # Then its worker is a fork, unless that would lose a thread, and ends without the handler.
-    assert done.stdout == f"{not has_thread}\n"
-    assert done.stderr == ""
+    assert said == f"{not has_thread}\n"
 
 
 def test_workers_have_one_thread_each_where_their_parent_has_many() -> None:
@@ -68,14 +81,7 @@ def test_workers_have_one_thread_each_where_their_parent_has_many() -> None:
     names = ("MKL", "NUMBA", "OMP", "OPENBLAS")
     limits = [*(f"{name}_NUM_THREADS" for name in names), "POLARS_MAX_THREADS"]
     own = {name: value for name, value in os.environ.items() if name not in limits}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=own,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split("\n")[:-1] == [str((name, "1")) for name in limits]
+    assert printed(code, own).split("\n")[:-1] == [str((name, "1")) for name in limits]
 
 
 def test_workers_import_nothing_from_the_current_folder(tmp_path: Path) -> None:
@@ -159,12 +165,9 @@ def test_more_workers_than_the_system_has_room_for_are_reported() -> None:
         "except WorkError as error: print(error)\n"
     )
     # When more workers start than have room
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    said = printed(code)
     # Then the message says what to change.
-    assert states(done.stdout, "workers: ... open files ... started ... fewer jobs")
-    assert done.stderr == ""
+    assert states(said, "workers: ... open files ... started ... fewer jobs")
 
 
 def test_closing_stops_workers_in_the_middle_of_their_items() -> None:
@@ -196,11 +199,8 @@ def test_a_signal_meant_for_the_terminal_does_not_stop_a_server_that_starts() ->
         "print(status.partition('SigBlk:')[2].split()[0])\n"
         "end.set()\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
     # Then it blocks Ctrl-C while it loads the engine.
-    blocked = int(done.stdout, 16)
+    blocked = int(printed(code), 16)
     assert blocked & 1 << signal.SIGINT - 1
 
 
@@ -221,10 +221,15 @@ def test_the_server_of_workers_has_compiled_what_cells_use() -> None:
         "from stripesim.sim.engine.compiled.kernel import run_machine\n"
         "print(map_rows.is_ready, run_machine.is_ready)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", statements], capture_output=True, text=True, check=True
+    assert printed(statements).split() == ["True", "True"]
+
+
+def test_workers_that_load_the_engine_first_look_for_garbage_rarely() -> None:
+    code = (
+        "import gc, stripesim.scenarios.work.preload\n"
+        "print(gc.isenabled(), gc.get_threshold()[0], gc.get_freeze_count() > 10_000)"
     )
-    assert done.stdout.split() == ["True", "True"]
+    assert printed(code).split() == ["True", str(_OBJECTS_PER_COLLECTION), "True"]
 
 
 def test_a_worker_of_dask_that_loads_the_engine_first_has_no_profiler() -> None:
