@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from stripesim.models.documents import json_text
 from stripesim.models.problems import Problem
-from stripesim.scenarios.show.files import write_files
+from stripesim.scenarios.show.files import frame_of, write_files
 from stripesim.scenarios.show.tables import Table, TerminalPart
 
 if TYPE_CHECKING:
@@ -26,12 +26,6 @@ _SENTENCE_MAX: Final = 160
 NOTEBOOK_ROWS_MAX: Final = 20
 
 _Item = TypeVar("_Item")
-
-
-def _empty_frame() -> pl.DataFrame:
-    import polars as pl
-
-    return pl.DataFrame()
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -79,7 +73,7 @@ class Answer(Mapping[str, Any]):
     """
 
     document: Mapping[str, Any] = field(default_factory=dict)
-    frame: Callable[[], pl.DataFrame] = _empty_frame
+    frame: Callable[[], pl.DataFrame] = frame_of
     shown: Sequence[str | Table | TerminalPart] = ()
     alerts: Sequence[str] = ()
     outside: Sequence[Problem] = ()

@@ -78,7 +78,7 @@ def csv_text(rows: pl.DataFrame | Iterable[Mapping[str, object]]) -> str:
     return (rows if isinstance(rows, pl.DataFrame) else frame_of(rows)).write_csv()
 
 
-def frame_of(rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:
+def frame_of(rows: Iterable[Mapping[str, object]] = ()) -> pl.DataFrame:
     """Collect rows in a data frame, with the columns of all, in the order of their first use."""
     import polars as pl
 

@@ -26,6 +26,8 @@ from stripesim.sim.observe.result_row import ResultRow
 if TYPE_CHECKING:
     import polars as pl
 
+Rows = Sequence[Mapping[str, Any]]
+
 #: Columns that state what a request costs, in the order of tables and menus.
 COSTS: Final = (
     "cpu_ns_per_op",

@@ -11,11 +11,9 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from stripesim.scenarios.schema.units import size_text
-from stripesim.scenarios.show.quantities import IDENTITY, QUANTITIES
+from stripesim.scenarios.show.quantities import IDENTITY, QUANTITIES, Rows
 from stripesim.sim.observe.audit import failed_check
 from stripesim.sim.observe.limits import LATENCY, NEAR, resource_name
-
-Rows = Sequence[Mapping[str, Any]]
 
 # Rows that differ in these are separated in a table.
 _GROUP: Final = ("scheme", "op", "pattern")

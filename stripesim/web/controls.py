@@ -27,7 +27,6 @@ BY_DEPTH: Final = "by depth"
 #: Values of `stretch`.
 NO: Final = "no"
 YES: Final = "yes"
-#: Operations on objects. Each has a control of its share, with its name.
 #: Values proposed where the scenario states none. The form shows all of them.
 RATE_PER_S: Final = 1000.0
 _READ_FRACTION: Final = 0.7

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 from stripesim.models.documents import json_text
 from stripesim.scenarios.answers.sweep.ended import INTERRUPTED
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
-from stripesim.scenarios.answers.sweep.stats import CELL_COLUMNS, Rows, mean_columns
+from stripesim.scenarios.answers.sweep.stats import CELL_COLUMNS, mean_columns
 from stripesim.scenarios.answers.sweep.table import for_terminal, means_table
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.files import csv_text, result_files
-from stripesim.scenarios.show.quantities import QUANTITIES, kinds_of, typed_frame
+from stripesim.scenarios.show.quantities import QUANTITIES, Rows, kinds_of, typed_frame
 
 if TYPE_CHECKING:
     import polars as pl

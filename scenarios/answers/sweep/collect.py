@@ -11,14 +11,14 @@ from stripesim._version import __version__
 from stripesim.scenarios.answers.sweep.answer import SweepResult
 from stripesim.scenarios.answers.sweep.ended import EndedTasks
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
-from stripesim.scenarios.answers.sweep.stats import CELL_COLUMNS, Rows, aggregate
+from stripesim.scenarios.answers.sweep.stats import CELL_COLUMNS, aggregate, grouped
 from stripesim.scenarios.cells.notes import (
     code_files,
     inactive_warnings,
     outside_of_all,
     where_and_when,
 )
-from stripesim.scenarios.show.quantities import QUANTITIES, complete_rows
+from stripesim.scenarios.show.quantities import QUANTITIES, Rows, complete_rows
 from stripesim.scenarios.work.task import EndedTask, code_sha256
 from stripesim.sim.observe.audit import RatePoint, falls
 from stripesim.sim.observe.result_row import withheld_columns
@@ -129,10 +129,8 @@ def _falls(means: Rows, keys: Sequence[str]) -> Iterator[str]:
         if key not in _ADDING_KEYS or not are_numbers:
             continue
         others = [name for name in (*keys, *CELL_COLUMNS) if name != key]
-        groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
-        for row in sorted(shown, key=itemgetter(key)):
-            groups.setdefault(tuple(row[name] for name in others), []).append(row)
-        for group, rows in groups.items():
+        ascending = sorted(shown, key=itemgetter(key))
+        for group, rows in grouped(ascending, others).items():
             name = " ".join(str(part) for part in group if part is not None)
             points = [
                 RatePoint(f"{key}={row[key]}", row["iops"], _half(row)) for row in rows

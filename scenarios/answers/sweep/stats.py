@@ -6,10 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from stripesim.scenarios.show.quantities import QUANTITIES
+from stripesim.scenarios.show.quantities import QUANTITIES, Rows
 from stripesim.sim.observe.intervals import student_interval
-
-Rows = Sequence[Mapping[str, Any]]
 
 #: Columns that distinguish the cells of a point.
 CELL_COLUMNS: Final = ("scheme", "op", "pattern", "block_size_bytes")
@@ -44,16 +42,19 @@ def aggregate(rows: Rows, swept: Sequence[str] = ()) -> list[dict[str, Any]]:
     >>> [(mean["replications"], mean["iops"], round(mean["iops_ci_low"], 3)) for mean in means]
     [(2, 2.0, -10.706)]
     """
-    columns = mean_columns(rows, swept)
     keys = _keys(swept)
     numbers = _averaged(rows, keys)
+    return [_cell(group, keys, numbers) for group in grouped(rows, keys).values()]
+
+
+def grouped(
+    rows: Rows, names: Sequence[str]
+) -> dict[tuple[Any, ...], list[Mapping[str, Any]]]:
+    """Return rows by their values in some columns, in the order of their first row."""
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
-        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
-    return [
-        dict.fromkeys(columns) | _cell(group, keys, numbers)
-        for group in groups.values()
-    ]
+        groups.setdefault(tuple(row[name] for name in names), []).append(row)
+    return groups
 
 
 def mean_columns(rows: Rows, swept: Sequence[str] = ()) -> dict[str, type]:
@@ -106,10 +107,10 @@ def _cell(group: Rows, keys: Sequence[str], numbers: Sequence[str]) -> dict[str,
     row["replications"] = len(group)
     if "steady" in first:
         row["steady"] = all(one["steady"] for one in group)
-    if "refused" in first:
-        row["refused"] = sum(one["refused"] is not None for one in group)
     if "bottleneck" in first:
         row["bottleneck"] = _commonest([one["bottleneck"] for one in group])
+    if "refused" in first:
+        row["refused"] = sum(one["refused"] is not None for one in group)
     for name in numbers:
         row |= _mean(name, [one[name] for one in group])
     return row
@@ -123,14 +124,15 @@ def _commonest(names: Sequence[str | None]) -> str | None:
 
 def _mean(name: str, column: Sequence[float | None]) -> dict[str, float | None]:
     """Return the mean of a column and the ends of its interval, by the names of their columns."""
-    values = [float(value) for value in column if value is not None]
-    if not values:
-        return {}
-    if len(values) == 1:
-        return {name: values[0]}
-    interval = student_interval(values)
     low, high = _ends(name)
-    return {name: interval.mean, low: interval.low, high: interval.high}
+    mean: dict[str, float | None] = dict.fromkeys((name, low, high))
+    values = [float(value) for value in column if value is not None]
+    if len(values) == 1:
+        mean[name] = values[0]
+    elif values:
+        interval = student_interval(values)
+        mean |= {name: interval.mean, low: interval.low, high: interval.high}
+    return mean
 
 
 def _ends(name: str) -> tuple[str, str]:

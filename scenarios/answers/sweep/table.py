@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from stripesim.scenarios.show.quantities import QUANTITIES
+from stripesim.scenarios.show.quantities import QUANTITIES, Rows
 from stripesim.scenarios.show.result_table import block_text
 from stripesim.scenarios.show.tables import Table
 from stripesim.sim.observe.limits import resource_name
@@ -28,7 +28,7 @@ _NUMBERS: Final = tuple(
 )
 
 
-def means_table(means: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> Table:
+def means_table(means: Rows, keys: Sequence[str]) -> Table:
     """Lay out the means of every point and cell.
 
     Parameters

@@ -36,7 +36,7 @@ class RunReport:
     capacities: dict[str, Capacity]  # by scheme
     rebuilds: dict[str, Rebuild]  # by scheme: repair of one OSD on the idle cluster
 
-    @cached_property
+    @property
     def rows(self) -> list[dict[str, Any]]:
         """Result rows."""
         return self.result.records
