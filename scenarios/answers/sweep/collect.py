@@ -158,7 +158,6 @@ def _records(
         if task.task_id in rows
     )
     first = dict.fromkeys([*plan.keys, "replication", "seed", *QUANTITIES])
-    # Stored rows lack columns without values.
     further = sorted({key for row in complete for key in row if row[key] is not None})
     names = [*first, *(name for name in further if name not in first)]
     return [{name: row.get(name) for name in names} for row in complete]
