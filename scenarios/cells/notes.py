@@ -20,7 +20,7 @@ from stripesim.scenarios.cells.kernel_costs import (
     interpolated_codes,
 )
 from stripesim.scenarios.cells.models import cluster_set
-from stripesim.scenarios.cells.placement import up_sets
+from stripesim.scenarios.cells.placement import count_holed_groups, up_sets
 from stripesim.scenarios.schema.keys import Cell, WorkloadSpec
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import number_text
@@ -232,17 +232,21 @@ def _reads_nothing(load: WorkloadSpec) -> bool:
 def hole_warnings(scenario: Scenario) -> list[str]:
     """Warn of schemes for which CRUSH left holes in placement groups."""
     schemes = [parse_scheme(name) for name in scenario.schemes if name != "none"]
-    holes = [
-        int((up_sets(scenario, scheme) == NO_OSD).any(axis=1).sum())
-        for scheme in schemes
-    ]
+    counts = [count_holed_groups(scenario, scheme) for scheme in schemes]
     return [
-        f"{scheme.name}: {count} of {scenario.cluster.pg_num} placement groups have a hole: CRUSH "
-        "gave up after its tries, as it does where the failure domains are hardly more than the "
-        f"{scheme.width} shards"
-        for scheme, count in zip(schemes, holes, strict=True)
+        hole_warning(scheme, count, scenario.cluster.pg_num)
+        for scheme, count in zip(schemes, counts, strict=True)
         if count
     ]
+
+
+def hole_warning(scheme: RedundancyScheme, holed: int, groups: int) -> str:
+    """Return the warning of a pool in which CRUSH left holes in some placement groups."""
+    return (
+        f"{scheme.name}: {holed} of {groups} placement groups have a hole: CRUSH gave up after its "
+        "tries, as it does where the failure domains are hardly more than the "
+        f"{scheme.width} shards"
+    )
 
 
 def inactive_warnings(scenario: Scenario) -> list[str]:
