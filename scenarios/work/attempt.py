@@ -8,6 +8,7 @@ from time import thread_time
 from typing import Any, NamedTuple, Self
 
 from stripesim.models.coding import parse_scheme
+from stripesim.models.documents import without_numpy
 from stripesim.models.problems import first_problem
 from stripesim.scenarios.cells.build import throttle_within_reach
 from stripesim.scenarios.cells.placement import count_holed_groups
@@ -80,7 +81,7 @@ def run_task(task: SweepTask) -> dict[str, Any]:
         "unsteady_reason": reason,
         "holed_groups": _holed_groups(_Pool.of(task)) or None,
     }
-    return {name: _plain(value) for name, value in row.items()}
+    return {name: without_numpy(value) for name, value in row.items()}
 
 
 def attempt(task: SweepTask) -> EndedTask:
@@ -190,8 +191,3 @@ def _holed_groups(pool: _Pool) -> int:
     if pool.scheme == "none":
         return 0
     return count_holed_groups(pool.scenario, parse_scheme(pool.scheme))
-
-
-def _plain(value: Any) -> Any:
-    """Convert NumPy scalars and arrays to Python values."""
-    return value.tolist() if hasattr(value, "tolist") else value
