@@ -13,7 +13,6 @@ from stripesim.calibration.parameters.calibrated_range import (
 )
 from stripesim.models.coding import RedundancyScheme, parse_scheme, repair_reads
 from stripesim.models.problems import Problem
-from stripesim.models.recovery import min_size
 from stripesim.scenarios.cells.files import file_sha256
 from stripesim.scenarios.cells.kernel_costs import (
     codes_with_borrowed_costs,
@@ -257,7 +256,7 @@ def inactive_warnings(scenario: Scenario) -> list[str]:
     gone = [*scenario.missing_osds, NO_OSD]
     warnings = []
     for scheme in map(parse_scheme, scenario.schemes):
-        least = min_size(kind=scheme.kind, k=scheme.k, width=scheme.width)
+        least = scheme.min_size
         shards = (~np.isin(up_sets(scenario, scheme), gone)).sum(axis=1)
         count = int((shards < least).sum())
         if count:
