@@ -20,7 +20,8 @@ import typer.testing
 from hypothesis import settings
 
 import stripesim
-from stripesim.__main__ import _OBJECTS_PER_COLLECTION, main
+from stripesim.__main__ import main
+from stripesim._garbage import collect_rarely
 from stripesim.models.coding import parse_scheme
 from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.scenarios.answers.load.curve_builder import CurveSettings
@@ -89,7 +90,7 @@ def pytest_collection() -> None:
 def pytest_collection_finish() -> None:
     """Keep modules and tests out of garbage collections, and collect as rarely as a command does."""
     gc.enable()
-    gc.set_threshold(_OBJECTS_PER_COLLECTION)
+    collect_rarely()
     gc.collect()
     gc.freeze()
 

@@ -26,6 +26,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
+from stripesim._garbage import collect_rarely
+
 if TYPE_CHECKING:
     # Python in a browser cannot import it.
     from multiprocessing import connection
@@ -51,8 +53,6 @@ _ONE_THREAD: Final = (
 _PRELOAD: Final = "stripesim.scenarios.work.server"
 #: Where Linux lists the threads of this process, also those of libraries.
 _THREADS: Final = Path("/proc/self/task")
-#: New objects after which a worker looks for garbage. Cells leave hardly any.
-_OBJECTS_PER_COLLECTION: Final = 100_000
 #: Variable that keeps a new interpreter's current folder out of its module path.
 _SAFE_PATH: Final = "PYTHONSAFEPATH"
 
@@ -76,11 +76,11 @@ def limit_threads() -> None:
         os.environ.setdefault(name, "1")
 
 
-def collect_rarely() -> None:
+def keep_objects() -> None:
     """Let Python look for garbage among new objects alone, and less often."""
     # Workers share the memory of old ones as long as no process writes to it, and the collector would.
     gc.freeze()
-    gc.set_threshold(_OBJECTS_PER_COLLECTION)
+    collect_rarely()
 
 
 def _work(
@@ -91,7 +91,7 @@ def _work(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
-    collect_rarely()
+    keep_objects()
     # The server has the environment of the time when it started.
     os.environ.clear()
     os.environ.update(environment)

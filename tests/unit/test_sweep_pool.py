@@ -17,10 +17,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from stripesim._garbage import OBJECTS_PER_COLLECTION
 from stripesim.models.problems import WorkError
 from stripesim.scenarios.work.dask import _Watch
 from stripesim.scenarios.work.pool import (
-    _OBJECTS_PER_COLLECTION,
     Death,
     cores_usable,
     held,
@@ -247,7 +247,7 @@ def test_workers_that_load_the_engine_first_look_for_garbage_rarely() -> None:
         "import gc, stripesim.scenarios.work.preload\n"
         "print(gc.isenabled(), gc.get_threshold()[0], gc.get_freeze_count() > 10_000)"
     )
-    assert printed(code).split() == ["True", str(_OBJECTS_PER_COLLECTION), "True"]
+    assert printed(code).split() == ["True", str(OBJECTS_PER_COLLECTION), "True"]
 
 
 def test_a_worker_of_dask_that_loads_the_engine_first_has_no_profiler() -> None:
