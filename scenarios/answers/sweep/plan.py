@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from stripesim.models.documents import json_line, toml_value
+from stripesim.models.memory_limit import limits_read_once
 from stripesim.models.problems import AnswerError, Problem, ScenarioError
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import Override, Overrides
@@ -160,7 +161,8 @@ def plan_sweep(
     if math.prod(len(axis.steps) for axis in axes) > _POINTS_MAX:
         got = f"more than {_POINTS_MAX:,} points"
         raise AnswerError(*faults, Problem(place="--over", got=got, wanted="fewer"))
-    scenarios = _load(scenario, axes, sets, seed, faults)
+    with limits_read_once():
+        scenarios = _load(scenario, axes, sets, seed, faults)
     faults += _too_large_seeds(scenarios, replications)
     if faults:
         raise AnswerError(*dict.fromkeys(faults))
