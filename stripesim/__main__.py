@@ -7,7 +7,7 @@ import sys
 import warnings
 from typing import Any
 
-from stripesim._garbage import collect_rarely
+from stripesim.scenarios.work.garbage import collect_rarely
 
 #: Environment variable that fixes the date of reproducible builds, and its largest value (year 9999) [s].
 _DATE_KEY = "SOURCE_DATE_EPOCH"

@@ -21,7 +21,6 @@ from hypothesis import settings
 
 import stripesim
 from stripesim.__main__ import main
-from stripesim._garbage import collect_rarely
 from stripesim.models.coding import parse_scheme
 from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.scenarios.answers.load.curve_builder import CurveSettings
@@ -29,6 +28,7 @@ from stripesim.scenarios.cells import longer
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.forms import rebuild
 from stripesim.scenarios.schema.scenario import parse_scenario
+from stripesim.scenarios.work.garbage import collect_rarely
 from stripesim.sim.ceph.cluster import Cluster, Models
 from stripesim.sim.ceph.failures.director import FaultDirector
 from stripesim.sim.ceph.paths import PathContext

@@ -26,7 +26,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
-from stripesim._garbage import collect_rarely
+from stripesim.scenarios.work.garbage import collect_rarely
 
 if TYPE_CHECKING:
     # Python in a browser cannot import it.

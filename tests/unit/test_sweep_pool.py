@@ -17,9 +17,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from stripesim._garbage import OBJECTS_PER_COLLECTION
 from stripesim.models.problems import WorkError
 from stripesim.scenarios.work.dask import _Watch
+from stripesim.scenarios.work.garbage import OBJECTS_PER_COLLECTION
 from stripesim.scenarios.work.pool import (
     Death,
     cores_usable,
