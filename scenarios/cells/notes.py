@@ -70,6 +70,13 @@ def code_files(scenario: Scenario) -> dict[str, Any]:
 def outside_of(scenario: Scenario) -> list[Problem]:
     """List the values of a scenario outside the calibrated range of its parameter set."""
     asked = scenario.model_dump(mode="json")
+    # Hosts that differ are groups.
+    cluster = scenario.cluster
+    asked["cluster"] |= {
+        "hosts": cluster.host_count,
+        "osds_per_host": list(dict.fromkeys(cluster.of_hosts("osds"))),
+        "cores_per_host": list(dict.fromkeys(cluster.of_hosts("cores"))),
+    }
     # Do not check keys that this kind of workload ignores.
     workload = scenario.workload
     if workload.kind in ("trace", "s3"):
