@@ -372,7 +372,7 @@ def rows_in(parts: Path) -> int:
     """Return how many rows are in the merged files of a sweep, by their names."""
     return sum(
         int(path.name.split(".")[0].removeprefix("merged-"))
-        for path in parts.glob("merged-*.parquet")
+        for path in parts.glob("merged-*.jsonl.gz")
     )
 
 

@@ -59,8 +59,9 @@ kind = "add"
 hosts = 1
 """
 
-# At this step 3-replication has replied, and RS(4,2) is writing its shards.
-PLAYED_STEP = 83
+# The step to show, in the second request: 3-replication has replied, and RS(4,2) has written its shards.
+PLAYED_STEP = '.steps li[data-request="1"][data-lane="shard 1"]'
+PLAYED_WORDS = "sub-write reply sent"
 
 
 def browser() -> Chrome:
@@ -144,12 +145,27 @@ def played_write(driver: Chrome) -> None:
             check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
         resize(driver, WIDTH, REHEARSAL_HEIGHT)
-        driver.get(f"{page.as_uri()}#step={PLAYED_STEP}")
+        driver.get(page.as_uri())
+        step = played_step(driver)
+        # The page reads its address when it loads.
+        driver.get(f"{page.as_uri()}#step={step}")
+        driver.refresh()
         time.sleep(1)
         save(
             driver, "played-write.png", first="section.request",
             last="section[aria-labelledby=request-1] .host", number=2,
         )  # fmt: skip
+
+
+def played_step(driver: Chrome) -> int:
+    """Return the number of the step to show, among those of all requests."""
+    steps = driver.find_elements(By.CSS_SELECTOR, ".steps li")
+    shown = next(
+        step
+        for step in driver.find_elements(By.CSS_SELECTOR, PLAYED_STEP)
+        if step.find_element(By.TAG_NAME, "b").text == PLAYED_WORDS
+    )
+    return steps.index(shown) + 1
 
 
 def slow_drive() -> None:

@@ -63,6 +63,11 @@ def json_value(value: Any) -> Any:
     return value
 
 
+def without_numpy(value: Any) -> Any:
+    """Return a number or an array of NumPy as a number or lists of Python, and any other value as it is."""
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+
+
 def _fields_of(value: Any) -> dict[str, Any]:
     return {one.name: json_value(getattr(value, one.name)) for one in fields(value)}
 
@@ -210,8 +215,9 @@ def toml_lines(entries: Mapping[str, Any]) -> list[str]:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
     if isinstance(value, Path):
         return str(value)
-    raise TypeError(f"a {type(value).__name__}")
+    plain = without_numpy(value)
+    if plain is value:
+        raise TypeError(f"a {type(value).__name__}")
+    return plain

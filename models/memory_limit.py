@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -14,6 +15,8 @@ _CGROUP_ROOT: Final = Path("/sys/fs/cgroup")
 _PROCESS: Final = Path("/proc/self")
 #: cgroup v1 expresses "no limit" as the largest multiple of a page in 63 bits. Larger values mean the same.
 _V1_UNLIMITED: Final = 2**60
+#: Limits of cgroups within `limits_read_once` [B].
+_KNOWN_LIMITS: ContextVar[tuple[int, ...] | None] = ContextVar("limits", default=None)
 
 
 class MemoryLimit(NamedTuple):
@@ -98,6 +101,16 @@ def memory_limit(reserved: MemoryUse | None = None) -> MemoryLimit:
     return least._replace(left_bytes=max(0, least.left_bytes))
 
 
+@contextlib.contextmanager
+def limits_read_once() -> Iterator[None]:
+    """Read the limits of cgroups once for all checks within, as those of a sweep's points."""
+    token = _KNOWN_LIMITS.set(tuple(_cgroup_limits()))
+    try:
+        yield
+    finally:
+        _KNOWN_LIMITS.reset(token)
+
+
 def _physical_bytes() -> int:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -131,6 +144,10 @@ def _used() -> MemoryUse:
 
 def _cgroup_limits() -> Iterator[int]:
     """Yield the memory limits of this process's cgroups and their ancestors [B]."""
+    known = _KNOWN_LIMITS.get()
+    if known is not None:
+        yield from known
+        return
     try:
         lines = (_PROCESS / "cgroup").read_text().splitlines()
     except OSError:

@@ -139,23 +139,3 @@ class RecoveryModel(MeasuredModel):
             for name in numbers
         }
         return replace(self, **numbers, provenance={**self.provenance, **provenance})
-
-
-def min_size(*, kind: str, k: int, width: int) -> int:
-    """Return the number of shards below which a placement group of a new pool serves no clients.
-
-    Parameters
-    ----------
-    kind
-        ``replicated`` or ``erasure``.
-    k, width
-        Data shards, and all shards or copies.
-
-    References
-    ----------
-    Ceph v16.2.15, ``src/mon/OSDMonitor.cc`` (``prepare_pool_size``): size − size/2 for replication,
-    k + min(1, m − 1) for erasure codes.
-    """
-    if kind == "replicated":
-        return width - width // 2
-    return k + min(1, width - k - 1)

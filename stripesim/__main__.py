@@ -7,12 +7,11 @@ import sys
 import warnings
 from typing import Any
 
+from stripesim.scenarios.work.garbage import collect_rarely
+
 #: Environment variable that fixes the date of reproducible builds, and its largest value (year 9999) [s].
 _DATE_KEY = "SOURCE_DATE_EPOCH"
 _DATE_MAX_S = 253402300799
-#: New objects after which Python looks for garbage. A command keeps some hundred thousand objects, and leaves
-#: hardly any garbage.
-_OBJECTS_PER_COLLECTION = 300_000
 
 
 def main() -> None:
@@ -25,7 +24,7 @@ def main() -> None:
         sys.exit(0)
     _check_environment()
     warnings.showwarning = _print_warning
-    gc.set_threshold(_OBJECTS_PER_COLLECTION)
+    collect_rarely()
     # Pydantic would read the metadata of all installed packages to find plugins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # NumPy would start a thread per core that spins for a while, and no matrix here is large enough for them.

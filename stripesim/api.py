@@ -621,12 +621,8 @@ def rehearse(
     ----------
     scenario
         A `Scenario` with ``changes``, the name of a shipped scenario, or the path of a TOML file.
-    sets
-        Overrides, as for `run`.
-    seed
-        Seed that replaces the scenario's.
-    engine
-        ``compiled`` or ``simpy``. Both give the same result.
+    sets, seed, engine
+        As for `run`.
     unchecked
         True to show numbers that the audit refuses, listed as ``refusals``.
 

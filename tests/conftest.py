@@ -20,7 +20,7 @@ import typer.testing
 from hypothesis import settings
 
 import stripesim
-from stripesim.__main__ import _OBJECTS_PER_COLLECTION, main
+from stripesim.__main__ import main
 from stripesim.models.coding import parse_scheme
 from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.scenarios.answers.load.curve_builder import CurveSettings
@@ -28,6 +28,7 @@ from stripesim.scenarios.cells import longer
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.forms import rebuild
 from stripesim.scenarios.schema.scenario import parse_scenario
+from stripesim.scenarios.work.garbage import collect_rarely
 from stripesim.sim.ceph.cluster import Cluster, Models
 from stripesim.sim.ceph.failures.director import FaultDirector
 from stripesim.sim.ceph.paths import PathContext
@@ -89,7 +90,7 @@ def pytest_collection() -> None:
 def pytest_collection_finish() -> None:
     """Keep modules and tests out of garbage collections, and collect as rarely as a command does."""
     gc.enable()
-    gc.set_threshold(_OBJECTS_PER_COLLECTION)
+    collect_rarely()
     gc.collect()
     gc.freeze()
 

@@ -152,6 +152,19 @@ class RedundancyScheme(ABC):
         """Number of arbitrary shard losses tolerated."""
         return self.m
 
+    @property
+    def min_size(self) -> int:
+        """Number of shards below which a placement group of a new pool serves no clients.
+
+        References
+        ----------
+        Ceph v16.2.15, ``src/mon/OSDMonitor.cc`` (``prepare_pool_size``): size − size/2 for replication,
+        k + min(1, m − 1) for erasure codes.
+        """
+        if self.kind == "replicated":
+            return self.width - self.width // 2
+        return self.k + min(1, self.m - 1)
+
     def geometry(self, stripe_unit_bytes: int) -> StripeGeometry:
         """Return stripes of k chunks of this size [B]. Copies use the address space of the object."""
         return StripeGeometry(k=self.k, stripe_unit_bytes=stripe_unit_bytes)

@@ -13,14 +13,13 @@ from stripesim.calibration.parameters.calibrated_range import (
 )
 from stripesim.models.coding import RedundancyScheme, parse_scheme, repair_reads
 from stripesim.models.problems import Problem
-from stripesim.models.recovery import min_size
 from stripesim.scenarios.cells.files import file_sha256
 from stripesim.scenarios.cells.kernel_costs import (
     codes_with_borrowed_costs,
     interpolated_codes,
 )
 from stripesim.scenarios.cells.models import cluster_set
-from stripesim.scenarios.cells.placement import up_sets
+from stripesim.scenarios.cells.placement import count_holed_groups, up_sets
 from stripesim.scenarios.schema.keys import Cell, WorkloadSpec
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import number_text
@@ -71,6 +70,13 @@ def code_files(scenario: Scenario) -> dict[str, Any]:
 def outside_of(scenario: Scenario) -> list[Problem]:
     """List the values of a scenario outside the calibrated range of its parameter set."""
     asked = scenario.model_dump(mode="json")
+    # Hosts that differ are groups.
+    cluster = scenario.cluster
+    asked["cluster"] |= {
+        "hosts": cluster.host_count,
+        "osds_per_host": list(dict.fromkeys(cluster.of_hosts("osds"))),
+        "cores_per_host": list(dict.fromkeys(cluster.of_hosts("cores"))),
+    }
     # Do not check keys that this kind of workload ignores.
     workload = scenario.workload
     if workload.kind in ("trace", "s3"):
@@ -232,17 +238,21 @@ def _reads_nothing(load: WorkloadSpec) -> bool:
 def hole_warnings(scenario: Scenario) -> list[str]:
     """Warn of schemes for which CRUSH left holes in placement groups."""
     schemes = [parse_scheme(name) for name in scenario.schemes if name != "none"]
-    holes = [
-        int((up_sets(scenario, scheme) == NO_OSD).any(axis=1).sum())
-        for scheme in schemes
-    ]
+    counts = [count_holed_groups(scenario, scheme) for scheme in schemes]
     return [
-        f"{scheme.name}: {count} of {scenario.cluster.pg_num} placement groups have a hole: CRUSH "
-        "gave up after its tries, as it does where the failure domains are hardly more than the "
-        f"{scheme.width} shards"
-        for scheme, count in zip(schemes, holes, strict=True)
+        hole_warning(scheme, count, scenario.cluster.pg_num)
+        for scheme, count in zip(schemes, counts, strict=True)
         if count
     ]
+
+
+def hole_warning(scheme: RedundancyScheme, holed: int, groups: int) -> str:
+    """Return the warning of a pool in which CRUSH left holes in some placement groups."""
+    return (
+        f"{scheme.name}: {holed} of {groups} placement groups have a hole: CRUSH gave up after its "
+        "tries, as it does where the failure domains are hardly more than the "
+        f"{scheme.width} shards"
+    )
 
 
 def inactive_warnings(scenario: Scenario) -> list[str]:
@@ -253,7 +263,7 @@ def inactive_warnings(scenario: Scenario) -> list[str]:
     gone = [*scenario.missing_osds, NO_OSD]
     warnings = []
     for scheme in map(parse_scheme, scenario.schemes):
-        least = min_size(kind=scheme.kind, k=scheme.k, width=scheme.width)
+        least = scheme.min_size
         shards = (~np.isin(up_sets(scenario, scheme), gone)).sum(axis=1)
         count = int((shards < least).sum())
         if count:

@@ -20,7 +20,6 @@ from stripesim.models.placement import (
 )
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.models.problems import MeasuredError, ProblemsError, SchemeError
-from stripesim.models.recovery import min_size
 from stripesim.scenarios.clusters.documents import (
     Documents,
     MeasuredRate,
@@ -302,9 +301,6 @@ def _pool(
             f"pool {placed.name}: crush_rule {placed.rule}: not in the CRUSH map: not mapped"
         )
     counters = documents.pool_counters.get(placed.id)
-    least = min_size(
-        kind=placed.kind, k=round(placed.size / overhead), width=placed.size
-    )
     return ImportedPool(
         placed=placed,
         key=key,
@@ -315,7 +311,7 @@ def _pool(
         rule_name="" if rule is None else rule.name,
         failure_domain="osd" if rule is None else osd_map.crush.failure_domain(rule.id),
         osds=osds_of_rule(osd_map, rule),
-        min_size=row.min_size or least,
+        min_size=row.min_size or parse_scheme(scheme).min_size,
         stored_bytes=counters.num_bytes if counters else None,
         allocated_bytes=documents.pool_allocated_bytes.get(placed.id),
         counters=counters,

@@ -23,7 +23,6 @@ from stripesim.models.drive import (
 from stripesim.models.placement import OsdWeights
 from stripesim.models.problems import ScenarioError
 from stripesim.models.provenance import Provenance
-from stripesim.models.recovery import min_size
 from stripesim.scenarios.cells.build import build_pool
 from stripesim.scenarios.cells.models import cluster_set, device_set
 from stripesim.scenarios.cells.placement import (
@@ -411,7 +410,7 @@ def capacity_of(
         shards=healing.shards,
         width=scheme.width,
         where=healing.where,
-        min_size=min_size(kind=scheme.kind, k=scheme.k, width=scheme.width),
+        min_size=scheme.min_size,
         steps=steps,
     )
 

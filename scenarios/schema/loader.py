@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from stripesim.models.documents import json_line
+from stripesim.models.documents import json_line, without_numpy
 from stripesim.models.problems import Problem, ScenarioError
 from stripesim.scenarios.schema.checks import cross_check
 from stripesim.scenarios.schema.geometry import NumberedScheme
@@ -128,7 +128,7 @@ def _as_toml(value: Any) -> Any:
         return str(value)
     if isinstance(value, type):
         return _class_path(value)
-    return value.item() if hasattr(value, "item") else value
+    return without_numpy(value)
 
 
 def _class_path(described: type) -> str:

@@ -18,6 +18,7 @@ from typing import (
     get_type_hints,
 )
 
+from stripesim.models.documents import without_numpy
 from stripesim.models.problems import AnswerError, Problem, first_problem
 from stripesim.scenarios.schema.types import S3_OPS
 from stripesim.scenarios.schema.units import format_size, number_text
@@ -180,8 +181,7 @@ def complete_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _column(name: str, values: Iterable[Any]) -> list[Any]:
     """Convert values to the type of their quantity, or numbers to one type if they are no quantity's."""
-    # Numbers of NumPy become those of Python.
-    plain = [value.item() if hasattr(value, "item") else value for value in values]
+    plain = list(map(without_numpy, values))
     kinds = {*map(type, plain)}
     if name in QUANTITIES:
         kind = QUANTITIES[name].kind

@@ -2,20 +2,26 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from time import thread_time
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
+from stripesim.models.coding import parse_scheme
+from stripesim.models.documents import without_numpy
 from stripesim.models.problems import first_problem
 from stripesim.scenarios.cells.build import throttle_within_reach
+from stripesim.scenarios.cells.placement import count_holed_groups
 from stripesim.scenarios.cells.run import row_of, run_cell
 from stripesim.scenarios.schema.keys import (
+    ClusterSpec,
     DegradedSpec,
     LoadSpec,
     WorkloadSpec,
     cells,
 )
 from stripesim.scenarios.schema.scenario import Scenario
+from stripesim.scenarios.schema.tables import ChangeSpec
 from stripesim.scenarios.work.task import (
     BATCH_S,
     Batch,
@@ -73,8 +79,9 @@ def run_task(task: SweepTask) -> dict[str, Any]:
         "completions_sha256": result.sha256,
         "steady": reason is None,
         "unsteady_reason": reason,
+        "holed_groups": _holed_groups(_Pool.of(task)) or None,
     }
-    return {name: _plain(value) for name, value in row.items()}
+    return {name: without_numpy(value) for name, value in row.items()}
 
 
 def attempt(task: SweepTask) -> EndedTask:
@@ -156,6 +163,31 @@ def _graphs(key: _GraphsKey) -> CompiledGraphs:
     return {}
 
 
-def _plain(value: Any) -> Any:
-    """Convert NumPy scalars and arrays to Python values."""
-    return value.tolist() if hasattr(value, "tolist") else value
+@dataclass(frozen=True)
+class _Pool:
+    """All that the placement groups of a task depend on, and a scenario that has it."""
+
+    cluster: ClusterSpec
+    changes: tuple[ChangeSpec, ...]
+    scheme: str
+    files: tuple[str, ...]
+    scenario: Scenario = field(compare=False)
+
+    @classmethod
+    def of(cls, task: SweepTask) -> Self:
+        scenario = task.scenario
+        return cls(
+            scenario.cluster,
+            tuple(scenario.changes),
+            task.cell.scheme,
+            task.files,
+            scenario,
+        )
+
+
+@lru_cache(maxsize=64)
+def _holed_groups(pool: _Pool) -> int:
+    """Count the placement groups in which CRUSH found no OSD for a shard."""
+    if pool.scheme == "none":
+        return 0
+    return count_holed_groups(pool.scenario, parse_scheme(pool.scheme))

@@ -20,11 +20,13 @@ import pickle
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+
+from stripesim.scenarios.work.garbage import collect_rarely
 
 if TYPE_CHECKING:
     # Python in a browser cannot import it.
@@ -51,8 +53,6 @@ _ONE_THREAD: Final = (
 _PRELOAD: Final = "stripesim.scenarios.work.server"
 #: Where Linux lists the threads of this process, also those of libraries.
 _THREADS: Final = Path("/proc/self/task")
-#: New objects after which a worker looks for garbage. Cells leave hardly any.
-_OBJECTS_PER_COLLECTION: Final = 100_000
 #: Variable that keeps a new interpreter's current folder out of its module path.
 _SAFE_PATH: Final = "PYTHONSAFEPATH"
 
@@ -76,11 +76,11 @@ def limit_threads() -> None:
         os.environ.setdefault(name, "1")
 
 
-def collect_rarely() -> None:
+def keep_objects() -> None:
     """Let Python look for garbage among new objects alone, and less often."""
     # Workers share the memory of old ones as long as no process writes to it, and the collector would.
     gc.freeze()
-    gc.set_threshold(_OBJECTS_PER_COLLECTION)
+    collect_rarely()
 
 
 def _work(
@@ -91,7 +91,7 @@ def _work(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
-    collect_rarely()
+    keep_objects()
     # The server has the environment of the time when it started.
     os.environ.clear()
     os.environ.update(environment)
@@ -288,8 +288,6 @@ def run_pool(
 def _run_in_workers(
     do: Callable[[T], R], items: Iterable[T], jobs: int, attempts_max: int
 ) -> Generator[tuple[T, R | Death], None, None]:
-    from multiprocessing import connection
-
     queue = _Queue(items, attempts_max)
     workers: list[_Worker[T]] = []
     false_starts = 0
@@ -297,21 +295,18 @@ def _run_in_workers(
     pickled = pickle.dumps(do)
     try:
         while queue or any(worker.job for worker in workers):
-            for worker in workers:
-                if worker.ready and worker.job is None:
-                    queue.give_next(worker)
+            queue.give_all(workers)
             busy = sum(worker.job is not None for worker in workers)
             while len(workers) < min(jobs, busy + len(queue)):
                 workers.append(_started(pickled, len(workers)))
-            ready = connection.wait([worker.pipe for worker in workers])
-            for worker in [worker for worker in workers if worker.pipe in ready]:
-                answer = worker.answer()
+            for worker in _with_answers(workers):
                 job = worker.job
+                answer = worker.answer()
                 if answer is not None:
                     worker.job = None
                     worker.ready = True
                     false_starts = 0
-                    queue.give_next(worker)
+                    queue.give_all([worker])
                     if job is not None:
                         yield job.item, answer[0]
                     continue
@@ -325,6 +320,14 @@ def _run_in_workers(
                     yield job.item, death
     finally:
         _stop_all(workers)
+
+
+def _with_answers(workers: Sequence[_Worker[T]]) -> list[_Worker[T]]:
+    """Wait for a worker that has an answer or has died, and return all of these."""
+    from multiprocessing import connection
+
+    ready = connection.wait([worker.pipe for worker in workers])
+    return [worker for worker in workers if worker.pipe in ready]
 
 
 def _started(pickled: bytes, workers_count: int) -> _Worker[T]:
@@ -382,12 +385,15 @@ class _Queue(Generic[T]):
     def __len__(self) -> int:
         return len(self.retried) + len(self.fresh)
 
-    def give_next(self, worker: _Worker[T]) -> None:
-        """Give a worker the next item, if there is one."""
-        if self.retried:
-            worker.give(self.retried.popleft())
-        elif self.fresh:
-            worker.give(_Attempt(self.fresh.popleft(), 0))
+    def give_all(self, workers: Iterable[_Worker[T]]) -> None:
+        """Give the next items, as far as there are any, to workers that are ready and have none."""
+        for worker in workers:
+            if not worker.ready or worker.job is not None:
+                continue
+            if self.retried:
+                worker.give(self.retried.popleft())
+            elif self.fresh:
+                worker.give(_Attempt(self.fresh.popleft(), 0))
 
     def retry(self, job: _Attempt[T], cause: str) -> Death | None:
         """Let an item whose worker died wait again, or return its `Death` after the last attempt."""

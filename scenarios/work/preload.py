@@ -3,7 +3,7 @@
 import gc
 import sys
 
-from stripesim.scenarios.work.pool import collect_rarely, limit_threads
+from stripesim.scenarios.work.pool import keep_objects, limit_threads
 
 limit_threads()
 # A worker of Dask that starts with this module (``--preload``) has not read this setting yet. Its profiler
@@ -16,5 +16,5 @@ gc.disable()
 from stripesim.scenarios.work.attempt import load_engine  # noqa: E402 - after the settings above
 
 load_engine()
-collect_rarely()
+keep_objects()
 gc.enable()

@@ -1,27 +1,29 @@
-"""Store the rows of a sweep on disk as they complete, in Parquet files that are merged regularly."""
+"""Store the rows of a sweep on disk as they complete, in files of JSON lines that are merged regularly.
+
+JSON needs no Polars, whose threads would keep the sweep from forking its workers (``pool.py``).
+"""
 
 from __future__ import annotations
 
 import fcntl
+import gzip
 import hashlib
+import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from io import BytesIO
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from stripesim.models.documents import json_line
 from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.show.files import write_files
-from stripesim.scenarios.show.quantities import rows_frame
 from stripesim.scenarios.work.task import SweepTask
 
 #: Number of files at which they are merged into one.
 _FILES_MAX: Final = 256
 
-_TASK: Final = "task"
 _MERGED: Final = "merged-"
-_SWEPT: Final = "swept"
+_SUFFIX: Final = ".jsonl.gz"
 
 
 class PartStore:
@@ -68,11 +70,11 @@ class PartStore:
         if not ended:
             return
         first, _ = ended[0]
-        values = [
-            {_TASK: task.task_id, _SWEPT: json_line(dict(task.swept)), **row}
+        lines = [
+            _line({"task": task.task_id, "swept": dict(task.swept), "row": row})
             for task, row in ended
         ]
-        self._write(first.task_id, values)
+        self._write(first.task_id, lines)
         self.rows |= {task.task_id: row for task, row in ended}
         self._files_count += 1
         if self._files_count >= _FILES_MAX:
@@ -93,7 +95,8 @@ class PartStore:
                 )
             ) from None
         files = self._files()
-        if files and not resume:
+        # A folder may hold rows of an earlier version, in other files.
+        if not resume and any(self._folder.glob("[!.]*")):
             raise AnswerError(
                 Problem(
                     place="--out",
@@ -109,27 +112,25 @@ class PartStore:
         self._merge()
 
     def _files(self) -> list[Path]:
-        return sorted(self._folder.glob("*.parquet"))
+        return sorted(self._folder.glob(f"*{_SUFFIX}"))
 
-    def _write(self, stem: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        buffer = BytesIO()
-        rows_frame(_without_nulls(row) for row in rows).write_parquet(buffer)
-        content = buffer.getvalue()
-        write_files(self._folder, {f"{stem}.{_digest(content)}.parquet": content})
+    def _write(self, stem: str, lines: Sequence[str]) -> None:
+        # Without a time, equal rows give equal files.
+        content = gzip.compress("".join(lines).encode(), mtime=0)
+        write_files(self._folder, {f"{stem}.{_digest(content)}{_SUFFIX}": content})
 
     def _read(self, path: Path) -> None:
         try:
             content = path.read_bytes()
         except OSError:
             content = b""
-        if path.name.split(".")[-2] != _digest(content):
+        if path.name.removesuffix(_SUFFIX).split(".")[-1] != _digest(content):
             self.damaged += 1
             path.rename(path.with_suffix(".damaged"))
             return
-        for stored in _rows_in(BytesIO(content)):
-            row = _without_nulls(stored)
-            del row[_SWEPT]
-            self.rows[row.pop(_TASK)] = row
+        for line in _lines_in(content):
+            stored = json.loads(line)
+            self.rows[stored["task"]] = stored["row"]
 
     def _merge(self) -> None:
         """Merge small files into one; no row is lost if the process ends in the middle."""
@@ -137,24 +138,19 @@ class PartStore:
         self._files_count = len(small)
         if self._files_count < _FILES_MAX:
             return
-        rows: list[dict[str, Any]] = []
-        for path in small:
-            rows += _rows_in(path)
-        self._write(f"{_MERGED}{len(rows)}", rows)
+        lines = [line for path in small for line in _lines_in(path.read_bytes())]
+        self._write(f"{_MERGED}{len(lines)}", lines)
         for path in small:
             path.unlink(missing_ok=True)
         self._files_count = 0
 
 
-def _rows_in(file: Path | BytesIO) -> list[dict[str, Any]]:
-    # Polars starts threads. A new sweep forks its workers before it reads or writes a file.
-    import polars as pl
-
-    return pl.read_parquet(file).to_dicts()
+def _line(stored: Mapping[str, Any]) -> str:
+    return json_line(stored) + "\n"
 
 
-def _without_nulls(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if value is not None}
+def _lines_in(content: bytes) -> list[str]:
+    return gzip.decompress(content).decode().splitlines(keepends=True)
 
 
 def _digest(content: bytes) -> str:

@@ -24,6 +24,7 @@ from stripesim.sim.ceph.kinds.caches import ObjectSizes
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.paths import after_object_map
 from stripesim.sim.ceph.pool import Book, Pool
+from stripesim.sim.engine.columns import Columns
 from stripesim.sim.engine.graph import IntArray, Template
 from stripesim.sim.engine.program import RequestChunk, RequestSource
 
@@ -36,7 +37,7 @@ NO_READER = -1
 
 
 @dataclass(frozen=True)
-class Planned:
+class Planned(Columns):
     """Planned requests, one row per part. Object numbers are unique over all images."""
 
     owners: IntArray  #: Request number of each part
@@ -47,15 +48,6 @@ class Planned:
     clients: IntArray
     images: IntArray  #: Image of each part, which has its own object map
     shapes: IntArray  #: Shape number of each part, see `PoolGraphs`
-
-    @property
-    def columns(self) -> tuple[npt.NDArray[Any], ...]:
-        """Return all columns, in order."""
-        return tuple(vars(self).values())
-
-    def at(self, rows: IntArray | slice) -> Planned:
-        """Select rows by index."""
-        return Planned(*(column[rows] for column in self.columns))
 
 
 class ObjectWrite(NamedTuple):
@@ -194,8 +186,7 @@ class PlanRecorder:
     def planned(self) -> Planned:
         """All requests planned until now."""
         if len(self._planned) > 1:
-            columns = zip(*(part.columns for part in self._planned), strict=True)
-            self._planned = [Planned(*(np.concatenate(column) for column in columns))]
+            self._planned = [Planned.joined(self._planned)]
         return self._planned[0]
 
     def written(self, rows: IntArray) -> IntArray:

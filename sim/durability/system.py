@@ -150,13 +150,9 @@ def code_of(name: str) -> Code:
     more than `failures_tolerated` shards counts as data loss.
     """
     scheme = parse_scheme(name)
-    replicated = scheme.kind == "replicated"
-    if replicated:
-        reads = 1.0
-        min_shards = scheme.width - scheme.width // 2
-    else:
+    reads = 1.0
+    if scheme.kind == "erasure":
         reads = repair_reads(scheme, scheme.geometry(4096))
-        min_shards = scheme.k + min(1, scheme.m - 1)
     tolerated = scheme.failures_tolerated
     distances = _distances(scheme)
     if distances is not None:
@@ -168,7 +164,7 @@ def code_of(name: str) -> Code:
         k=scheme.k,
         tolerated=tolerated,
         repair_reads=reads,
-        min_shards=max(1, min_shards),
+        min_shards=scheme.min_size,
         distances=distances,
     )
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.sim.engine.columns import Columns
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
 from stripesim.sim.engine.graph import COUNTERS, IntArray, Template
 from stripesim.sim.engine.kinds import Kinds
@@ -199,7 +200,7 @@ class Resources:
 
 
 @dataclass(frozen=True)
-class RequestChunk:
+class RequestChunk(Columns):
     """Consecutive requests of one stream.
 
     Attributes
@@ -231,17 +232,6 @@ class RequestChunk:
 
     def __len__(self) -> int:
         return len(self.groups)
-
-    def at(self, rows: IntArray | slice) -> "RequestChunk":
-        """Return the requests in the given rows."""
-        return RequestChunk(
-            self.templates[rows],
-            self.bindings[rows],
-            self.groups[rows],
-            None if self.arrivals_ns is None else self.arrivals_ns[rows],
-            None if self.keys is None else self.keys[rows],
-            None if self.continues is None else self.continues[rows],
-        )
 
     @property
     def rows_left(self) -> IntArray:

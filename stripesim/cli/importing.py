@@ -2,14 +2,29 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from stripesim.cli import output
 from stripesim.cli.options import JsonOption
 
+_STDIN = Path("/dev/stdin")
+
+
+class ImportGroup(typer.core.TyperGroup):
+    """Name the commands where a word is none of them, such as the file in ``stripesim import -``."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the first word names."""
+        if args[0] not in self.list_commands(ctx):
+            ctx.fail(f"import: got {args[0]}, wanted ceph-report, fio or cbt before it")
+        return super().resolve_command(ctx, args)
+
+
 import_app = typer.Typer(
+    cls=ImportGroup,
     help="Read an existing cluster or a measured workload.",
     no_args_is_help=True,
 )
@@ -22,7 +37,7 @@ def ceph_report(
         typer.Argument(
             help="JSON output of `ceph report`, or of `ceph osd dump` and `ceph osd crush dump` together. "
             "Further files add detail: `osd metadata`, `osd df tree`, `pg dump`, `df detail`, "
-            "`osd pool stats`, `status`."
+            "`osd pool stats`, `status`. - is standard input."
         ),
     ],
     pools: Annotated[
@@ -87,7 +102,7 @@ def ceph_report(
 
     with output.progress("import", None) as step:
         document, scenarios = answer(
-            import_cluster(files),
+            import_cluster(list(map(_readable, files))),
             pools or [],
             path=path,
             plan=plan,
@@ -102,7 +117,12 @@ def ceph_report(
 
 @import_app.command()
 def fio(
-    file: Annotated[Path, typer.Argument(help="Output of `fio --output-format=json`.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="Output of `fio --output-format=json`. - is standard input."
+        ),
+    ],
     json_to: JsonOption = None,
 ) -> None:
     """Convert a workload that fio ran, with its measured results."""
@@ -110,7 +130,7 @@ def fio(
     from stripesim.scenarios.answers.workloads import answer_of_workloads
     from stripesim.scenarios.clusters.workload import import_fio
 
-    output.deliver(answer_of_workloads(import_fio(file)), to)
+    output.deliver(answer_of_workloads(import_fio(_readable(file))), to)
 
 
 @import_app.command()
@@ -124,3 +144,8 @@ def cbt(
     from stripesim.scenarios.clusters.workload import import_cbt
 
     output.deliver(answer_of_workloads(import_cbt(folder)), to)
+
+
+def _readable(file: Path) -> Path:
+    """Return standard input in place of ``-``."""
+    return _STDIN if file == Path("-") else file

@@ -72,6 +72,93 @@ class OwnSets(NamedTuple):
         )
 
 
+_SCHEMES: Final = ControlGroup(
+    "Schemes", (Control("scheme", "Scheme", "text", scope="option"),)
+)
+_RELEASE: Final = ControlGroup(
+    "Release",
+    (
+        Control(
+            "generation",
+            "Ceph release",
+            "select",
+            choices=get_args(GenerationName),
+            scope="option",
+        ),
+        Control(
+            "failure_domain",
+            "Failure domain",
+            "select",
+            choices=("host", "rack", "site", "osd"),
+            scope="option",
+        ),
+    ),
+)
+_SITES: Final = ControlGroup(
+    "Sites",
+    (
+        Control("sites", "Sites", low=1, high=SITES_MAX, placeholder="one"),
+        Control(
+            "site_rtt_ms",
+            "Round trip between sites [ms]",
+            low=0,
+            high=1000,
+            placeholder="as in the scenario",
+        ),
+        Control(
+            "stretch",
+            "Stretch mode",
+            "select",
+            choices=(NO, YES),
+            scope="option",
+        ),
+    ),
+)
+_FAILURES: Final = ControlGroup(
+    "Failures and growth",
+    (
+        Control("stored_tb", "Stored now [TB]", low=0, high=1e6, scope="both"),
+        Control(
+            "growth_tb_per_day",
+            "Growth [TB/day]",
+            low=0,
+            high=1e5,
+            scope="both",
+        ),
+        Control(
+            "afr_percent",
+            "Drives failing per year [%]",
+            low=0.01,
+            high=90,
+            scope="both",
+        ),
+        Control(
+            "repair_mb_per_s",
+            "Repair of one drive [MB/s]",
+            low=0.1,
+            high=1e5,
+            scope="both",
+            placeholder="as simulated",
+        ),
+        Control(
+            "failure",
+            "What fails",
+            "select",
+            choices=("host", "OSD", "site"),
+            scope="both",
+        ),
+        Control(
+            "added_hosts",
+            "Hosts to add",
+            low=1,
+            high=16,
+            scope="both",
+            stops=_COUNTS[:16],
+        ),
+    ),
+)
+
+
 @lru_cache(maxsize=64)
 def groups(
     own: OwnSets = OwnSets(),  # noqa: B008 - immutable
@@ -82,161 +169,90 @@ def groups(
 
     `is_s3`: the load is on objects.
     """
-    drives = (*own.drives, *sets_with(DEVICE_TABLES))
-    parameters = (*own.parameters, *sets_with(("client",)))
     return (
-        ControlGroup("Schemes", (Control("scheme", "Scheme", "text", scope="option"),)),
-        ControlGroup(
-            "Release",
-            (
-                Control(
-                    "generation",
-                    "Ceph release",
-                    "select",
-                    choices=get_args(GenerationName),
-                    scope="option",
-                ),
-                Control(
-                    "failure_domain",
-                    "Failure domain",
-                    "select",
-                    choices=("host", "rack", "site", "osd"),
-                    scope="option",
-                ),
+        _SCHEMES,
+        _RELEASE,
+        _hosts(own),
+        _SITES,
+        _network(own),
+        _load(is_s3=is_s3),
+        _FAILURES,
+    )
+
+
+def _hosts(own: OwnSets) -> ControlGroup:
+    drives = (*own.drives, *sets_with(DEVICE_TABLES))
+    return ControlGroup(
+        "Hosts and drives",
+        (
+            Control("hosts", "Hosts", low=1, high=200, stops=_COUNTS),
+            Control("osds_per_host", "OSDs per host", low=1, high=60, stops=_OSDS),
+            Control("drive", "Drive", "select", choices=drives),
+            Control(
+                "drive_tb",
+                "Drive capacity [TB]",
+                low=0.0001,
+                high=1000,
+                placeholder="default of the drive",
             ),
+            Control("racks", "Racks", low=1, high=100, placeholder="none"),
+            Control("pg_num", "Placement groups", low=1, high=65_536, stops=_POWERS),
         ),
-        ControlGroup(
-            "Hosts and drives",
-            (
-                Control("hosts", "Hosts", low=1, high=200, stops=_COUNTS),
-                Control("osds_per_host", "OSDs per host", low=1, high=60, stops=_OSDS),
-                Control("drive", "Drive", "select", choices=drives),
-                Control(
-                    "drive_tb",
-                    "Drive capacity [TB]",
-                    low=0.0001,
-                    high=1000,
-                    placeholder="default of the drive",
-                ),
-                Control("racks", "Racks", low=1, high=100, placeholder="none"),
-                Control(
-                    "pg_num", "Placement groups", low=1, high=65_536, stops=_POWERS
-                ),
+    )
+
+
+def _network(own: OwnSets) -> ControlGroup:
+    parameters = (*own.parameters, *sets_with(("client",)))
+    return ControlGroup(
+        "Network and processors",
+        (
+            Control(
+                "public_gbit_per_s",
+                "Public network [Gbit/s]",
+                low=0.1,
+                high=800,
+                stops=_GBIT_PER_S,
             ),
-        ),
-        ControlGroup(
-            "Sites",
-            (
-                Control("sites", "Sites", low=1, high=SITES_MAX, placeholder="one"),
-                Control(
-                    "site_rtt_ms",
-                    "Round trip between sites [ms]",
-                    low=0,
-                    high=1000,
-                    placeholder="as in the scenario",
-                ),
-                Control(
-                    "stretch",
-                    "Stretch mode",
-                    "select",
-                    choices=(NO, YES),
-                    scope="option",
-                ),
+            Control(
+                "private_gbit_per_s",
+                "Private network [Gbit/s]",
+                low=0.1,
+                high=800,
+                stops=_GBIT_PER_S,
             ),
+            Control("cores_per_host", "Cores per host", low=1, high=1024, stops=_CORES),
+            Control("parameters", "Parameters", "select", choices=parameters),
         ),
-        ControlGroup(
-            "Network and processors",
-            (
-                Control(
-                    "public_gbit_per_s",
-                    "Public network [Gbit/s]",
-                    low=0.1,
-                    high=800,
-                    stops=_GBIT_PER_S,
-                ),
-                Control(
-                    "private_gbit_per_s",
-                    "Private network [Gbit/s]",
-                    low=0.1,
-                    high=800,
-                    stops=_GBIT_PER_S,
-                ),
-                Control(
-                    "cores_per_host", "Cores per host", low=1, high=1024, stops=_CORES
-                ),
-                Control("parameters", "Parameters", "select", choices=parameters),
+    )
+
+
+def _load(*, is_s3: bool) -> ControlGroup:
+    return ControlGroup(
+        "Load",
+        (
+            *(_of_objects() if is_s3 else _of_images()),
+            Control(
+                "arrivals",
+                "Requests arrive",
+                "select",
+                choices=(BY_RATE, BY_DEPTH),
+                scope="both",
             ),
-        ),
-        ControlGroup(
-            "Load",
-            (
-                *(_of_objects() if is_s3 else _of_images()),
-                Control(
-                    "arrivals",
-                    "Requests arrive",
-                    "select",
-                    choices=(BY_RATE, BY_DEPTH),
-                    scope="both",
-                ),
-                Control(
-                    "rate_per_s",
-                    "Required rate [1/s]",
-                    low=1,
-                    high=1e7,
-                    scope="both",
-                    stops=_RATES,
-                ),
-                Control(
-                    "queue_depth",
-                    "Requests in flight per client",
-                    low=1,
-                    high=4096,
-                    scope="both",
-                    stops=_DEPTHS,
-                ),
+            Control(
+                "rate_per_s",
+                "Required rate [1/s]",
+                low=1,
+                high=1e7,
+                scope="both",
+                stops=_RATES,
             ),
-        ),
-        ControlGroup(
-            "Failures and growth",
-            (
-                Control("stored_tb", "Stored now [TB]", low=0, high=1e6, scope="both"),
-                Control(
-                    "growth_tb_per_day",
-                    "Growth [TB/day]",
-                    low=0,
-                    high=1e5,
-                    scope="both",
-                ),
-                Control(
-                    "afr_percent",
-                    "Drives failing per year [%]",
-                    low=0.01,
-                    high=90,
-                    scope="both",
-                ),
-                Control(
-                    "repair_mb_per_s",
-                    "Repair of one drive [MB/s]",
-                    low=0.1,
-                    high=1e5,
-                    scope="both",
-                    placeholder="as simulated",
-                ),
-                Control(
-                    "failure",
-                    "What fails",
-                    "select",
-                    choices=("host", "OSD", "site"),
-                    scope="both",
-                ),
-                Control(
-                    "added_hosts",
-                    "Hosts to add",
-                    low=1,
-                    high=16,
-                    scope="both",
-                    stops=_COUNTS[:16],
-                ),
+            Control(
+                "queue_depth",
+                "Requests in flight per client",
+                low=1,
+                high=4096,
+                scope="both",
+                stops=_DEPTHS,
             ),
         ),
     )

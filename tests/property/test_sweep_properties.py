@@ -52,7 +52,7 @@ def test_a_changed_byte_never_changes_a_row(position: int, mask: int) -> None:
         with PartStore(Path(folder), resume=False) as store:
             task: Any = SimpleNamespace(task_id="0" * 64, swept={})
             store.add([(task, ROW)])
-        (path,) = Path(folder, "parts").glob("*.parquet")
+        (path,) = Path(folder, "parts").glob("*.jsonl.gz")
         content = bytearray(path.read_bytes())
         content[position % len(content)] ^= mask
         path.write_bytes(content)

@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import recovery_model
-from stripesim.models.recovery import SECOND_NS, min_size
+from stripesim.models.recovery import SECOND_NS
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures import Failure, FaultPlan
@@ -267,10 +268,10 @@ def test_an_osd_back_before_out_recovers_only_missed_writes(make_pool, models):
 
 
 def test_min_size_is_the_default_of_a_new_ceph_pool():
-    assert min_size(kind="replicated", k=1, width=3) == 2
-    assert min_size(kind="replicated", k=1, width=2) == 1
-    assert min_size(kind="erasure", k=4, width=6) == 5
-    assert min_size(kind="erasure", k=2, width=3) == 2
+    assert parse_scheme("rep:3").min_size == 2
+    assert parse_scheme("rep:2").min_size == 1
+    assert parse_scheme("rs:4,2").min_size == 5
+    assert parse_scheme("rs:2,1").min_size == 2
 
 
 def test_a_group_with_an_initial_hole_does_not_prevent_a_clean_cluster(

@@ -292,6 +292,24 @@ def test_values_of_a_refused_run_are_withheld_or_marked(calibrated):
         assert (row["id"], row["refused"]) == ("one:iops", REFUSED)
 
 
+def test_a_refused_run_before_the_fit_has_no_value_even_unchecked(calibrated):
+    # Given a row that the shipped set cannot serve, and the fitted one can
+    row = replace(calibrated.rows[0], role="held-out", measured={"iops": 100.0})
+    after = {row.id: SimulatedRow({"iops": 90.0}, refused=None)}
+    before = refuse_run({row.id: SimulatedRow({"iops": 1.0}, refused=None)})
+    # When its values are shown all the same
+    values = tuple(_judged([row], before, after, {}, unchecked=True))
+    answer = answer_of_calibration(replace(calibrated, values=values))
+    # Then the one before, of a queue that grew, is not, nor in the error or the figure.
+    (stated,) = answer["rows"]
+    assert (stated["before"], stated["after"]) == (None, 90.0)
+    (error,) = answer["errors"]
+    assert error["median_error_percent_before"] is None
+    assert error["median_error_percent"] == pytest.approx(10)
+    assert "refused" in str(answer.shown[1])
+    answer.figures()
+
+
 def test_a_held_out_row_may_have_nothing_but_a_percentile(calibrated):
     # Given a row that no factor could be fitted to, because only its p99 was measured
     row = replace(

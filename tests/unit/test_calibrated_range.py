@@ -132,6 +132,19 @@ def test_the_shipped_question_about_durability_asks_for_no_calibrated_number():
     } <= given.keys()
 
 
+def test_groups_of_hosts_count_by_what_they_have():
+    # Given six hosts in two groups, of which one has more drives and cores than any measured one
+    groups = "[{count = 5, osds = 4, cores = 16}, {count = 1, osds = 90, cores = 900}]"
+    scenario = load_scenario(
+        "quickstart", sets=[f"cluster.hosts={groups}", "workload.requests=20"]
+    )
+    # Then its drives and cores are outside, and the number of hosts is not.
+    outside = {problem.key: problem.got for problem in outside_of(scenario)}
+    assert "cluster.hosts" not in outside
+    assert outside["cluster.osds_per_host"] == "90"
+    assert outside["cluster.cores_per_host"] == "900"
+
+
 def test_a_scenario_outside_names_each_key():
     sets = ['schemes=["rs:5,3"]', "cluster.osds_per_host=9", "workload.queue_depth=256"]
     keys = [

@@ -102,13 +102,14 @@ def test_the_address_of_an_entry_is_an_address_once():
         assert seen.setdefault(address, key) == key
 
 
-def test_one_source_has_no_confirmed_address():
-    without = [
-        key
+def test_one_source_has_no_confirmed_address_and_says_so():
+    without = {
+        key: entry["note"]
         for key, entry in DATA["entries"].items()
         if not {"url", "doi", "eprint"} & entry.keys()
-    ]
-    assert without == ["han2024"]
+    }
+    assert list(without) == ["han2024"]
+    assert "No address of the paper is confirmed" in without["han2024"]
 
 
 def test_a_run_cites_its_own_version_sets_release_and_schemes(tmp_path):

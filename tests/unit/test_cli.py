@@ -469,6 +469,7 @@ def test_reading_needs_no_kernel_costs(run):
         ),
         (["run", "s.toml", "--set", "nothing.here=1"], "--set: nothing: got unknown"),
         (["cook"], "No such command 'cook'"),
+        (["import", "-"], "import: got -, wanted ceph-report"),
     ],
 )
 def test_a_bad_command_is_reported_in_one_line(refused, arguments, said):

@@ -301,6 +301,8 @@ def test_degraded_reads_decode_and_ask_another_shard() -> None:
 def test_a_repair_reads_k_shards_and_writes_one() -> None:
     size = 6 * 4096 * 10
     timeline = one("repair", "rs:6,3", size, lost_shard=4)
+    # No client takes part.
+    assert timeline.lanes() == ["primary"]
     totals = timeline.totals()
     assert totals["device_read_bytes"] == size
     assert {found.branch for found in labelled(timeline, "drive write")} == {4}

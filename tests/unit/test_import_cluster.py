@@ -7,6 +7,8 @@ groups that act elsewhere while backfill is held back.
 """
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -337,6 +339,22 @@ def test_a_fio_job_is_a_workload_with_its_measurements(tmp_path):
     (tmp_path / "other").write_text("{}")
     with pytest.raises(MeasuredError, match="no fio results"):
         import_fio(tmp_path / "other")
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "key"),
+    [
+        ("fio", DATA / "randread-fio.json", "workload"),
+        ("ceph-report", REPORT, "capacity"),
+    ],
+)
+def test_a_dash_reads_standard_input(kind, file, key):
+    command = [sys.executable, "-m", "stripesim", "import", kind, "-", "--json", "-"]
+    with file.open() as output:
+        done = subprocess.run(
+            command, stdin=output, capture_output=True, check=True, text=True
+        )
+    assert f'"{key}"' in done.stdout
 
 
 @pytest.mark.skipif(

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from stripesim.models import memory_limit as module
-from stripesim.models.memory_limit import memory_limit
+from stripesim.models.memory_limit import limits_read_once, memory_limit
 
 GB = 10**9
 PAGE = 4096
@@ -117,6 +117,21 @@ def test_limits_of_cgroups(machine, lines, files, left):
         (cgroups / name).parent.mkdir(parents=True, exist_ok=True)
         (cgroups / name).write_text(text + "\n")
     assert left_gb() == left
+
+
+def test_limits_of_cgroups_may_be_read_once_for_many_checks(machine):
+    _, process, cgroups = machine
+    (process / "cgroup").write_text("0::/")
+    (cgroups / "memory.max").write_text(str(8 * GB))
+    with limits_read_once():
+        # When the limit and the use change
+        (cgroups / "memory.max").write_text(str(6 * GB))
+        (process / "statm").write_text(
+            STATM.replace(str(GB // PAGE), str(2 * GB // PAGE))
+        )
+        # Then checks know the use of now, and later ones the limit as well.
+        assert left_gb() == 8 - 2
+    assert left_gb() == 6 - 2
 
 
 def test_a_system_without_proc_counts_limits_as_a_whole(machine, monkeypatch, tmp_path):

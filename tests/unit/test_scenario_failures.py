@@ -192,17 +192,37 @@ def test_a_real_trace_gives_distributions_to_draw_from(data: Path) -> None:
     assert all(len(failure.osds) == 2 for failure in found)
 
 
+# Six hosts for six shards, of which CRUSH often misses the small one.
+UNEVEN = [
+    "cluster.hosts=[{count = 5, osds = 40}, {count = 1, osds = 1}]",
+    'cluster.failure_domain_erasure="host"',
+    "cluster.pg_num=512",
+    'schemes=["rs:4,2"]',
+]
+
+
 def test_a_narrow_cluster_is_warned_of() -> None:
-    narrow = parse_scenario(
-        'schemes = ["rs:4,2"]',
-        sets=["workload.requests=1", "cluster.hosts=6", "cluster.pg_num=512"],
-    )
+    narrow = parse_scenario("", sets=["workload.requests=1", *UNEVEN])
     wide = parse_scenario(
         'schemes = ["rs:4,2"]', sets=["workload.requests=1", "cluster.hosts=20"]
     )
     assert hole_warnings(wide) == []
-    for line in hole_warnings(narrow):
-        assert "of 512 placement groups" in line
+    (warning,) = hole_warnings(narrow)
+    assert "of 512 placement groups have a hole" in warning
+
+
+def test_a_sweep_warns_once_of_the_holes_of_a_pool() -> None:
+    plan = plan_sweep(
+        "quickstart",
+        over=["workload.queue_depth=1,2"],
+        sets=[*UNEVEN, "workload.requests=20"],
+    )
+    swept = run_sweep(plan, jobs=1)
+    warnings = [line for line in swept.warnings if "a hole" in line]
+    assert warnings == hole_warnings(plan.scenario)
+    # And each row has their number.
+    counts = {row["holed_groups"] for row in swept.records}
+    assert [f"{count} of 512" in warnings[0] for count in counts] == [True]
 
 
 def test_scrubs_need_no_failure_but_a_duration() -> None:

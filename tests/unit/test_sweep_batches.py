@@ -153,7 +153,7 @@ def test_rows_of_a_batch_are_stored_together(tmp_path: Path) -> None:
     plan = plan_sweep(path, over=[f"workload.queue_depth={depths}"])
     with PartStore(tmp_path / "out", resume=False) as store:
         run_sweep(plan, jobs=1, store=store)
-    files = list((tmp_path / "out" / "parts").glob("*.parquet"))
+    files = list((tmp_path / "out" / "parts").glob("*.jsonl.gz"))
     # A task takes some milliseconds, and a batch a tenth of a second.
     assert 1 <= len(files) <= 32 // 2
     with PartStore(tmp_path / "out", resume=True) as store:

@@ -13,18 +13,20 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from stripesim.models.problems import WorkError
 from stripesim.scenarios.work.dask import _Watch
+from stripesim.scenarios.work.garbage import OBJECTS_PER_COLLECTION
 from stripesim.scenarios.work.pool import (
-    _OBJECTS_PER_COLLECTION,
     Death,
     cores_usable,
     held,
     run_pool,
 )
+from stripesim.scenarios.work.store import PartStore
 from support.messages import states
 
 
@@ -70,6 +72,22 @@ def test_a_process_with_one_thread_forks_itself(has_thread: bool) -> None:
     said = printed(code, environment)
     # Then its worker is a fork, unless that would lose a thread, and ends without the handler.
     assert said == f"{not has_thread}\n"
+
+
+def test_a_process_that_has_read_the_rows_of_a_sweep_still_forks_itself(
+    tmp_path: Path,
+) -> None:
+    with PartStore(tmp_path, resume=False) as store:
+        store.add([(SimpleNamespace(task_id="0" * 64, swept={}), {"iops": 0.1})])  # type: ignore[list-item]
+    code = (
+        "from pathlib import Path; from stripesim.scenarios.work.pool import _has_one_thread\n"
+        "from stripesim.scenarios.work.store import PartStore\n"
+        f"rows = PartStore(Path({str(tmp_path)!r}), resume=True).rows\n"
+        "print(len(rows), _has_one_thread())\n"
+    )
+    # NumPy would start threads of its own.
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    assert printed(code, environment).split() == ["1", "True"]
 
 
 def test_workers_have_one_thread_each_where_their_parent_has_many() -> None:
@@ -229,7 +247,7 @@ def test_workers_that_load_the_engine_first_look_for_garbage_rarely() -> None:
         "import gc, stripesim.scenarios.work.preload\n"
         "print(gc.isenabled(), gc.get_threshold()[0], gc.get_freeze_count() > 10_000)"
     )
-    assert printed(code).split() == ["True", str(_OBJECTS_PER_COLLECTION), "True"]
+    assert printed(code).split() == ["True", str(OBJECTS_PER_COLLECTION), "True"]
 
 
 def test_a_worker_of_dask_that_loads_the_engine_first_has_no_profiler() -> None:

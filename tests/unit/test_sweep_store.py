@@ -1,10 +1,10 @@
 """Rows on disk are restored bit by bit, and damaged rows are detected."""
 
+import gzip
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import polars as pl
 import pytest
 
 from stripesim.models.problems import AnswerError
@@ -44,21 +44,17 @@ def kept(out: Path) -> dict[str, dict[str, Any]]:
         return store.rows
 
 
-def without_null(found: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in found.items() if value is not None}
-
-
 def test_rows_come_back_to_the_bit(tmp_path: Path) -> None:
     fill(tmp_path, range(5))
-    assert kept(tmp_path) == {task(n).task_id: without_null(row(n)) for n in range(5)}
+    assert kept(tmp_path) == {task(n).task_id: row(n) for n in range(5)}
 
 
 def test_tasks_that_end_together_share_a_file(tmp_path: Path) -> None:
     with PartStore(tmp_path, resume=False) as store:
         store.add([(task(number), row(number)) for number in range(5)])
         store.add([])
-    assert len(list((tmp_path / "parts").glob("*.parquet"))) == 1
-    assert kept(tmp_path) == {task(n).task_id: without_null(row(n)) for n in range(5)}
+    assert len(list((tmp_path / "parts").glob("*.jsonl.gz"))) == 1
+    assert kept(tmp_path) == {task(n).task_id: row(n) for n in range(5)}
 
 
 def test_many_files_become_one_and_no_row_is_lost(
@@ -66,10 +62,10 @@ def test_many_files_become_one_and_no_row_is_lost(
 ) -> None:
     monkeypatch.setattr(sweep_store, "_FILES_MAX", 4)
     fill(tmp_path, range(11))
-    names = [path.name for path in (tmp_path / "parts").glob("*.parquet")]
+    names = [path.name for path in (tmp_path / "parts").glob("*.jsonl.gz")]
     assert sum(name.startswith("merged-") for name in names) == 2
     assert len(names) == 5
-    assert kept(tmp_path) == {task(n).task_id: without_null(row(n)) for n in range(11)}
+    assert kept(tmp_path) == {task(n).task_id: row(n) for n in range(11)}
 
 
 def test_a_crash_between_merging_and_removing_harms_nothing(
@@ -80,8 +76,8 @@ def test_a_crash_between_merging_and_removing_harms_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", lambda *_, **__: None)
         fill(tmp_path, range(2, 3))
-    assert len(list((tmp_path / "parts").glob("*.parquet"))) == 4
-    assert kept(tmp_path) == {task(n).task_id: without_null(row(n)) for n in range(3)}
+    assert len(list((tmp_path / "parts").glob("*.jsonl.gz"))) == 4
+    assert kept(tmp_path) == {task(n).task_id: row(n) for n in range(3)}
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "noise", "swapped"])
@@ -89,16 +85,18 @@ def test_a_damaged_file_is_found_set_aside_and_counted(
     tmp_path: Path, damage: str
 ) -> None:
     fill(tmp_path, range(3))
-    (path,) = (tmp_path / "parts").glob(f"{task(1).task_id}.*.parquet")
+    (path,) = (tmp_path / "parts").glob(f"{task(1).task_id}.*.jsonl.gz")
     content = path.read_bytes()
-    if damage == "swapped":
-        pl.read_parquet(path).with_columns(iops=pl.lit(1.0)).write_parquet(path)
-    else:
-        path.write_bytes(
-            {"cut": content[: len(content) // 2], "empty": b"", "noise": b"PAR1" * 99}[
-                damage
-            ]
-        )
+    other_row = gzip.decompress(content).replace(b'"iops": 0.3', b'"iops": 0.4')
+    path.write_bytes(
+        {
+            "cut": content[: len(content) // 2],
+            "empty": b"",
+            "noise": content[:2] * 99,
+            "swapped": gzip.compress(other_row, mtime=0),
+        }[damage]
+    )
+    assert path.read_bytes() != content
     with PartStore(tmp_path, resume=True) as store:
         assert store.damaged == 1
         assert set(store.rows) == {task(0).task_id, task(2).task_id}
@@ -109,7 +107,7 @@ def test_a_damaged_file_is_found_set_aside_and_counted(
 
 def test_partial_files_of_a_killed_sweep_are_removed(tmp_path: Path) -> None:
     fill(tmp_path, range(2))
-    (tmp_path / "parts" / ".x.parquet.abc.tmp").write_bytes(b"PAR1half")
+    (tmp_path / "parts" / ".x.jsonl.gz.abc.tmp").write_bytes(b"half")
     assert len(kept(tmp_path)) == 2
     assert not list((tmp_path / "parts").glob(".*.tmp"))
 
@@ -118,6 +116,16 @@ def test_rows_are_not_mixed_with_those_of_another_sweep_unasked(tmp_path: Path) 
     fill(tmp_path, range(1))
     with pytest.raises(AnswerError, match="wanted --resume to continue"):
         PartStore(tmp_path, resume=False)
+
+
+def test_a_folder_with_rows_of_an_earlier_version_is_not_overwritten_unasked(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "merged-256.abc.parquet").touch()
+    with pytest.raises(AnswerError, match="wanted --resume to continue"):
+        PartStore(tmp_path, resume=False)
+    assert kept(tmp_path) == {}
 
 
 def test_a_folder_has_one_writer(tmp_path: Path) -> None:

@@ -33,7 +33,9 @@ class JudgedValue:
     metric: str
     load: str
     measured: float
-    before: float | None  #: None if it is withheld
+    before: (
+        float | None
+    )  #: None if it is withheld, and always if the audit refuses its run
     after: float | None
     #: Check of the audit that a run of the row fails. Its simulated values are withheld, unless unchecked.
     refused: str | None = None
@@ -62,7 +64,7 @@ class ErrorLine(Documented):
     median_error_percent, worst_error_percent
         Of \|simulated / measured - 1\| [%].
     median_error_percent_before
-        The same with the shipped set [%].
+        The same with the shipped set [%], None if the audit refuses all its runs.
     """
 
     basis: Basis
@@ -72,7 +74,7 @@ class ErrorLine(Documented):
     within_25_percent: int
     median_error_percent: float
     worst_error_percent: float
-    median_error_percent_before: float
+    median_error_percent_before: float | None
 
 
 def error_lines(values: Iterable[JudgedValue]) -> list[ErrorLine]:
@@ -123,7 +125,7 @@ def _line(
         within_25_percent=sum(error <= TOLERANCE for error in errors),
         median_error_percent=100 * median(errors),
         worst_error_percent=100 * max(errors),
-        median_error_percent_before=100 * median(before),
+        median_error_percent_before=100 * median(before) if before else None,
     )
 
 

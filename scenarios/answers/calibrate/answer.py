@@ -115,7 +115,7 @@ def _values(calibration: Calibration) -> Table:
             "role": value.role,
             "load": value.load,
             "measured": number_text(value.measured, digits=4),
-            "before": _number(value.before),
+            "before": "refused" if value.before is None else _number(value.before),
             "after": _number(value.after),
             "after / measured": _ratio(value),
         }
@@ -137,7 +137,7 @@ def _errors(calibration: Calibration) -> Iterator[Table]:
                 "within 25 %": f"{line.within_25_percent} of {line.values}",
                 "median error": f"{line.median_error_percent:.0f} %",
                 "worst": f"{line.worst_error_percent:.0f} %",
-                "median before": f"{line.median_error_percent_before:.0f} %",
+                "median before": _percent(line.median_error_percent_before),
                 "repeats differ by": f"{noise.noise_percent:.1f} %"
                 if noise
                 else "not repeated",
@@ -150,6 +150,10 @@ def _errors(calibration: Calibration) -> Iterator[Table]:
 
 def _number(value: float | None) -> str:
     return "–" if value is None else number_text(value, digits=4)
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0f} %"
 
 
 def _ratio(value: JudgedValue) -> str:

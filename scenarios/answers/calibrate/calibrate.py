@@ -154,7 +154,7 @@ def calibrate(
     progress
         Called after each simulated run with the part of the work, and the number of all runs at most.
     unchecked
-        True to fit to rows, and to keep simulated values of rows, that the audit refuses.
+        True to fit to rows that the audit refuses, and to keep their simulated values after the fit.
 
     Returns
     -------
@@ -380,6 +380,8 @@ def _judged(
     for row in rows:
         refused = before[row.id].refused or after[row.id].refused
         is_shown = unchecked or refused is None
+        # A fit may have brought a run below saturation. Before it, the queues still grew at the end.
+        has_before = is_shown and before[row.id].refused is None
         fitted = None
         if row.id in leverages:
             fitted = row.fitted_at(before[row.id].utilisation)
@@ -395,7 +397,7 @@ def _judged(
                     metric=metric,
                     load=row.load_text,
                     measured=measured,
-                    before=before[row.id].metrics[metric] if is_shown else None,
+                    before=before[row.id].metrics[metric] if has_before else None,
                     after=simulated if is_shown else None,
                     refused=refused,
                     utilisation=after[row.id].utilisation,

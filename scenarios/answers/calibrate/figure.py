@@ -47,8 +47,10 @@ def draw_calibration(result: Calibration) -> CaptionedFigure:
 
 def _figure(shown: Sequence[JudgedValue], caption: str) -> FigureSpec:
     places = range(len(shown))
-    before = [_ratio(value.before, value.measured) for value in shown]
     after = [_ratio(value.after, value.measured) for value in shown]
+    # The audit may refuse the runs before the fit alone.
+    places_before = [at for at in places if shown[at].before is not None]
+    before = [_ratio(shown[at].before, shown[at].measured) for at in places_before]
     layers = [
         LayerSpec(
             mark="span",
@@ -60,16 +62,16 @@ def _figure(shown: Sequence[JudgedValue], caption: str) -> FigureSpec:
         line_at(1, linewidth=0.8),
         LayerSpec(
             mark="whiskers",
-            y=places,
+            y=places_before,
             low=before,
-            high=after,
+            high=[after[at] for at in places_before],
             sideways=True,
             style={"color": "0.6", "linewidth": 0.9},
         ),
         LayerSpec(
             mark="published",
             x=before,
-            y=places,
+            y=places_before,
             label="before",
             style={"marker": "o", "color": "0.5", "markersize": 6},
         ),

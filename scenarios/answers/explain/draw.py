@@ -20,7 +20,7 @@ from stripesim.scenarios.answers.explain.text import (
     latency_words,
     reply_word,
 )
-from stripesim.scenarios.answers.explain.timeline import OBJECT_MAP, Timeline
+from stripesim.scenarios.answers.explain.timeline import Timeline
 from stripesim.scenarios.show.figures.marks import note
 from stripesim.scenarios.show.figures.renderer import CaptionedFigure, new_figure
 
@@ -156,14 +156,8 @@ def _drawn(
 def _lanes(timeline: Timeline) -> dict[int | str, str]:
     """Name the rows of a panel, one for all idle shards."""
     active = {entry.branch for entry in timeline.steps if bars(entry)}
-    lanes: dict[int | str, str] = {}
-    if not timeline.width:
-        return {name: name for name in (*timeline.lanes(), "locks")}
-    if any(entry.lane == "client" for entry in timeline.steps):
-        lanes["client"] = "client"
-    if any(entry.lane == OBJECT_MAP for entry in timeline.steps):
-        lanes[OBJECT_MAP] = OBJECT_MAP
-    lanes |= {"primary": "primary", "locks": "locks"}
+    lanes: dict[int | str, str] = {name: name for name in timeline.lanes()}
+    lanes["locks"] = "locks"
     idle = []
     for shard in range(timeline.width):
         if shard in active:

@@ -100,15 +100,13 @@ def _request(timeline: Timeline, axis: TimeAxis) -> dict[str, Any]:
 
 def _host_names(timeline: Timeline) -> dict[str, str]:
     """Return the name of each lane: client, primary and shards, or the parts of an S3 request."""
-    if not timeline.width:
-        return {lane: lane for lane in timeline.lanes()}
-    names = {
-        "client": "client",
-        OBJECT_MAP: "OSDs of the object map",
-        "primary": shard_name(timeline, timeline.primary).replace("’s", ","),
-    }
+    names = {lane: lane for lane in timeline.lanes()}
+    if OBJECT_MAP in names:
+        names[OBJECT_MAP] = "OSDs of the object map"
     for shard in range(timeline.width):
-        if shard != timeline.primary:
+        if shard == timeline.primary:
+            names["primary"] = shard_name(timeline, shard).replace("’s", ",")
+        else:
             names[f"shard {shard}"] = shard_name(timeline, shard)
     return names
 

@@ -149,12 +149,10 @@ class Timeline(Documented):
 
     def lanes(self) -> list[str]:
         """List the lanes that are no shards: client, gateway, primary, or parts of an S3 request."""
-        used = dict.fromkeys(
-            entry.host for entry in self.steps if isinstance(entry.host, str)
-        )
+        used = dict.fromkeys(entry.lane for entry in self.steps)
         if self.width:
             order = ("client", OBJECT_MAP, "primary")
-            return [name for name in order if name in used or name != OBJECT_MAP]
+            return [name for name in order if name in used or name == "primary"]
         return sorted(used, key=lambda name: name != "client")
 
     def totals(self) -> dict[str, int]:

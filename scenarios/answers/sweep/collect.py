@@ -8,12 +8,14 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from stripesim._version import __version__
+from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.answers.sweep.answer import SweepResult
 from stripesim.scenarios.answers.sweep.ended import EndedTasks
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
 from stripesim.scenarios.answers.sweep.stats import CELL_COLUMNS, aggregate, grouped
 from stripesim.scenarios.cells.notes import (
     code_files,
+    hole_warning,
     inactive_warnings,
     outside_of_all,
     where_and_when,
@@ -35,6 +37,7 @@ _OF_TASK: Final = (
     "completions_sha256",
     "steady",
     "unsteady_reason",
+    "holed_groups",
 )
 # Keys of which a larger value only adds hardware or requests in flight.
 _ADDING_KEYS: Final = (
@@ -94,7 +97,7 @@ def result_of(
         provenance=_provenance(plan, counts),
         outside=outside_of_all(task.scenario for task in plan.tasks),
         refusals=refusals,
-        inactive=_inactive(plan),
+        incomplete=[*_holes(plan, rows), *_inactive(plan)],
         falls=list(_falls(means, plan.keys)),
         unchecked=unchecked,
         metric=metric,
@@ -108,6 +111,20 @@ def _page(result: SweepResult) -> str:
     from stripesim.scenarios.answers.sweep.report import report_of_sweep
 
     return report_of_sweep(result.plan, result, result.figure)
+
+
+def _holes(plan: SweepPlan, rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Warn of groups in which CRUSH left holes, of each pool once."""
+    warnings = (
+        hole_warning(
+            parse_scheme(task.cell.scheme),
+            rows[task.task_id]["holed_groups"],
+            task.scenario.cluster.pg_num,
+        )
+        for task in plan.tasks
+        if rows.get(task.task_id, {}).get("holed_groups")
+    )
+    return list(dict.fromkeys(warnings))
 
 
 def _inactive(plan: SweepPlan) -> list[str]:
@@ -158,7 +175,6 @@ def _records(
         if task.task_id in rows
     )
     first = dict.fromkeys([*plan.keys, "replication", "seed", *QUANTITIES])
-    # Stored rows lack columns without values.
     further = sorted({key for row in complete for key in row if row[key] is not None})
     names = [*first, *(name for name in further if name not in first)]
     return [{name: row.get(name) for name in names} for row in complete]

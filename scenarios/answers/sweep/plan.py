@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from stripesim.models.documents import json_line, toml_value
+from stripesim.models.memory_limit import limits_read_once
 from stripesim.models.problems import AnswerError, Problem, ScenarioError
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import Override, Overrides
@@ -157,7 +158,7 @@ def plan_sweep(
         sets = [Override(key, value) for key, value in sets.items()]
     faults += _clashes(axes, sets)
     faults += _too_few_runs(replications)
-    if math.prod(len(axis.steps) for axis in axes) > _POINTS_MAX:
+    if _has_too_many_points(axes):
         got = f"more than {_POINTS_MAX:,} points"
         raise AnswerError(*faults, Problem(place="--over", got=got, wanted="fewer"))
     scenarios = _load(scenario, axes, sets, seed, faults)
@@ -166,7 +167,12 @@ def plan_sweep(
         raise AnswerError(*dict.fromkeys(faults))
     keys = tuple(key for axis in axes for key in axis.keys)
     tasks = _tasks(scenarios, keys, replications, engine)
-    option = "--over" if grid else "--list" if list_file or points else "--zip"
+    # The option to name: the first one whose values may repeat.
+    option = "--zip"
+    if grid:
+        option = "--over"
+    elif list_file or points:
+        option = "--list"
     _refuse_repeats(tasks, option, keys)
     asked = {
         "over": _asked(over, grid),
@@ -183,6 +189,10 @@ def plan_sweep(
         replications,
         asked,
     )
+
+
+def _has_too_many_points(axes: Sequence[_Axis]) -> bool:
+    return math.prod(len(axis.steps) for axis in axes) > _POINTS_MAX
 
 
 def _too_few_runs(replications: int) -> list[Problem]:
@@ -474,6 +484,7 @@ def _clashes(axes: Sequence[_Axis], sets: Sequence[str | Override]) -> Iterator[
             yield f"--over: {key}: got --set {fixed} too, wanted a key either swept or set"
 
 
+@limits_read_once()
 def _load(
     base: Scenario | str | Path,
     axes: Sequence[_Axis],

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.sim.engine.columns import Columns
 from stripesim.sim.engine.graph import IntArray
 
 
 @dataclass(frozen=True)
-class Requests:
+class Requests(Columns):
     """Requests in order of issue."""
 
     is_write: npt.NDArray[np.bool_]  #: shape (n,)
@@ -26,15 +27,6 @@ class Requests:
 
     def __len__(self) -> int:
         return len(self.is_write)
-
-    def at(self, rows: IntArray | slice) -> Self:
-        """Select requests by index."""
-        columns: dict[str, Any] = {
-            name: column[rows]
-            for name, column in vars(self).items()
-            if column is not None
-        }
-        return replace(self, **columns)
 
 
 class Workload(Protocol):

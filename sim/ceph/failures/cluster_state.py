@@ -2,7 +2,7 @@
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -244,25 +244,14 @@ def initial_state(
 def _initial_groups(
     pool: Pool, plan: FaultPlan, cluster_map: ClusterMap
 ) -> list[Group]:
+    """Return the PGs of the data and then those of a bucket index, as the run begins."""
     up_sets = cluster_map.up_sets
-    # The primary trims the log, by the PGs of its OSD: here those that the OSD begins with.
-    groups_of_osd = Counter(
-        osd for up_set in up_sets for osd in up_set if osd != NO_OSD
-    )
     items = _initial_items(pool, plan)
-    primary_osds = [
-        up_set[lead] for up_set, lead in zip(up_sets, pool.primaries, strict=False)
-    ]
-    gateways = pool.cluster.gateways
     index_scheme = pool.scheme
-    if gateways is not None and plan.index_up_sets is not None:
-        index_scheme = gateways.index_scheme
-        items += gateways.shards_of_groups
-        primary_osds += [
-            next(osd for osd in up_set if osd != NO_OSD)
-            for up_set in up_sets[pool.cluster.groups :]
-        ]
-    log_lengths = [plan.model.log_lengths(groups_of_osd[osd]) for osd in primary_osds]
+    if pool.cluster.gateways is not None and plan.index_up_sets is not None:
+        index_scheme = pool.cluster.gateways.index_scheme
+        items += pool.cluster.gateways.shards_of_groups
+    log_lengths = _initial_log_lengths(pool, plan, up_sets)
     writes_count = plan.object_writes_count
     if writes_count is None:
         writes_count = _UNKNOWN_WRITES_COUNT
@@ -291,6 +280,25 @@ def _initial_groups(
         group(number, is_data=number < data_groups_count)
         for number in range(len(up_sets))
     ]
+
+
+def _initial_log_lengths(
+    pool: Pool, plan: FaultPlan, up_sets: Sequence[Sequence[int]]
+) -> list[tuple[int, int]]:
+    """Return the lengths to which each PG's log is trimmed, see `Group`."""
+    # The primary trims the log, by the PGs of its OSD: here those that the OSD begins with.
+    groups_of_osd = Counter(
+        osd for up_set in up_sets for osd in up_set if osd != NO_OSD
+    )
+    data_sets = up_sets[: pool.cluster.groups]
+    index_sets = up_sets[pool.cluster.groups :]
+    primary_osds = [
+        up_set[lead] for up_set, lead in zip(data_sets, pool.primaries, strict=True)
+    ]
+    primary_osds += [
+        next(osd for osd in up_set if osd != NO_OSD) for up_set in index_sets
+    ]
+    return [plan.model.log_lengths(groups_of_osd[osd]) for osd in primary_osds]
 
 
 def _initial_items(pool: Pool, plan: FaultPlan) -> list[list[int]]:

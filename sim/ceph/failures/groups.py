@@ -6,7 +6,6 @@ from enum import StrEnum
 from typing import Final
 
 from stripesim.models.coding import RedundancyScheme
-from stripesim.models.recovery import min_size
 from stripesim.sim.ceph.cluster import NO_OSD
 
 
@@ -198,7 +197,7 @@ class Group:
         self.number = number
         self.scheme = scheme
         self._async_recovery_min = async_recovery_min
-        self._min_size = min_size(kind=scheme.kind, k=scheme.k, width=scheme.width)
+        self._min_size = scheme.min_size
         self._leaders = tuple(range(scheme.width)) if leaders is None else leaders
         self.up = tuple(up)
         self.first_osd = first_osd

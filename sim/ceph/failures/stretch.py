@@ -1,7 +1,6 @@
 """Members that a placement group needs to serve clients, over two sites in stretch mode."""
 
 from stripesim.models.coding import RedundancyScheme
-from stripesim.models.recovery import min_size
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.cluster_state import ClusterState
 from stripesim.sim.ceph.failures.groups import ServingOsds
@@ -25,7 +24,7 @@ class ServingRule:
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self._min_size = _min_size(state.pool.scheme)
+        self._min_size = state.pool.scheme.min_size
         sites = state.plan.stretch_sites
         self._site_of: list[int] = [] if sites is None else sites.tolist()
         self._is_degraded = False
@@ -62,7 +61,7 @@ class ServingRule:
 
         Its scheme is that of the pool, unless `scheme` names another.
         """
-        least = self._least if scheme is None else _min_size(scheme)
+        least = self._least if scheme is None else scheme.min_size
         if members.served_count < least:
             return False
         if not self._site_of or self._is_degraded:
@@ -75,7 +74,3 @@ class ServingRule:
         if self._is_degraded:
             return self._min_size // 2
         return self._min_size
-
-
-def _min_size(scheme: RedundancyScheme) -> int:
-    return min_size(kind=scheme.kind, k=scheme.k, width=scheme.width)

@@ -27,6 +27,7 @@ from stripesim.sim.ceph.planner import (
     PlanRecorder,
 )
 from stripesim.sim.ceph.pool import Book, Pool
+from stripesim.sim.engine.columns import Columns
 from stripesim.sim.engine.conditions import KEY_RANGES
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import RequestChunk, with_client
@@ -36,7 +37,7 @@ _INDEX_UPDATES = 2
 
 
 @dataclass(frozen=True)
-class _PlannedObjects:
+class _PlannedObjects(Columns):
     """What a planner needs to plan requests again, one row per part."""
 
     ops: IntArray  #: Number of the operation
@@ -45,10 +46,6 @@ class _PlannedObjects:
     clients: IntArray
     gateways: IntArray  #: Gateway that each request uses as long as it is there
     items: IntArray  #: Number of the head and of each tail, shape (n, objects)
-
-    def at(self, rows: IntArray | slice) -> _PlannedObjects:
-        """Select rows by index."""
-        return _PlannedObjects(*(column[rows] for column in vars(self).values()))
 
 
 class S3Planner(PlanRecorder):
@@ -184,9 +181,7 @@ class S3Planner(PlanRecorder):
 
     def _all_objects(self) -> _PlannedObjects:
         if len(self._objects) > 1:
-            columns = zip(*(vars(part).values() for part in self._objects), strict=True)
-            joined = (np.concatenate(column) for column in columns)
-            self._objects = [_PlannedObjects(*joined)]
+            self._objects = [_PlannedObjects.joined(self._objects)]
         return self._objects[0]
 
     def _items(self, requests: S3Requests) -> IntArray:

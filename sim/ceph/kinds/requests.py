@@ -1,18 +1,19 @@
 """Requests as kinds of pools see them: each within one object, in the order of issue."""
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from stripesim.sim.ceph.paths import ObjectExtent
+from stripesim.sim.engine.columns import Columns
 from stripesim.sim.engine.graph import IntArray, Template
 
 
 @dataclass(frozen=True)
-class ObjectRequests:
+class ObjectRequests(Columns):
     """Requests that each stay within one object, in order of issue. Arrays have shape (n,)."""
 
     is_write: npt.NDArray[np.bool_]
@@ -24,11 +25,6 @@ class ObjectRequests:
 
     def __len__(self) -> int:
         return len(self.objects)
-
-    def at(self, rows: IntArray) -> Self:
-        """Select requests by index."""
-        columns = {name: column[rows] for name, column in vars(self).items()}
-        return replace(self, **columns)
 
     @property
     def ends_bytes(self) -> IntArray:

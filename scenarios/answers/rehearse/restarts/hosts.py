@@ -7,7 +7,6 @@ import numpy as np
 
 from stripesim.models.coding import RedundancyScheme, parse_scheme
 from stripesim.models.placement import Movement, OsdWeights
-from stripesim.models.recovery import min_size
 from stripesim.scenarios.cells.build import CellInputs, build_cell, build_pool
 from stripesim.scenarios.cells.changes import drained_hosts, weights_after
 from stripesim.scenarios.cells.failures import limits_of
@@ -145,7 +144,7 @@ class _HostCounts(NamedTuple):
         on_host = present & is_of_host[np.where(present, acting, 0)]
         left = present.sum(axis=1) - on_host.sum(axis=1)
         is_hit = on_host.any(axis=1)
-        least = min_size(kind=scheme.kind, k=scheme.k, width=scheme.width)
+        least = scheme.min_size
         return cls(
             int(is_hit.sum()), int(on_host.sum()), int((is_hit & (left < least)).sum())
         )
