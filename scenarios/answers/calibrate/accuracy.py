@@ -33,9 +33,8 @@ class JudgedValue:
     metric: str
     load: str
     measured: float
-    before: (
-        float | None
-    )  #: None if it is withheld, and always if the audit refuses its run
+    #: None if it is withheld, and always if the audit refuses its run
+    before: float | None
     after: float | None
     #: Check of the audit that a run of the row fails. Its simulated values are withheld, unless unchecked.
     refused: str | None = None
