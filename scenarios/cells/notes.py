@@ -19,7 +19,7 @@ from stripesim.scenarios.cells.kernel_costs import (
     interpolated_codes,
 )
 from stripesim.scenarios.cells.models import cluster_set
-from stripesim.scenarios.cells.placement import count_holed_groups, up_sets
+from stripesim.scenarios.cells.placement import up_sets
 from stripesim.scenarios.schema.keys import Cell, WorkloadSpec
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import number_text
@@ -121,6 +121,19 @@ def client_notes(scenario: Scenario) -> list[str]:
     return [
         "the scenario states no clients ([workload] clients, [client]), so clients do not limit the rate: "
         "they have a thread and a network interface for each request"
+    ]
+
+
+def scenario_warnings(scenario: Scenario, models: Models) -> list[str]:
+    """Warn of what every answer about a scenario assumes or leaves out, beside its calibrated range."""
+    repairs = repair_warnings(scenario, models) if scenario.changes_during_run else []
+    return [
+        *hole_warnings(scenario),
+        *inactive_warnings(scenario),
+        *kernel_warnings(scenario),
+        *repairs,
+        *pristine_warnings(scenario),
+        *object_map_warnings(scenario),
     ]
 
 
@@ -231,28 +244,22 @@ def _reads_nothing(load: WorkloadSpec) -> bool:
     if load.image != "pristine" or load.kind == "trace":
         return False
     if load.read_fraction is None:
-        return load.ops == ("read",)
+        return "read" in load.ops
     return load.read_fraction == 1
 
 
 def hole_warnings(scenario: Scenario) -> list[str]:
     """Warn of schemes for which CRUSH left holes in placement groups."""
-    schemes = [parse_scheme(name) for name in scenario.schemes if name != "none"]
-    counts = [count_holed_groups(scenario, scheme) for scheme in schemes]
-    return [
-        hole_warning(scheme, count, scenario.cluster.pg_num)
-        for scheme, count in zip(schemes, counts, strict=True)
-        if count
-    ]
-
-
-def hole_warning(scheme: RedundancyScheme, holed: int, groups: int) -> str:
-    """Return the warning of a pool in which CRUSH left holes in some placement groups."""
-    return (
-        f"{scheme.name}: {holed} of {groups} placement groups have a hole: CRUSH gave up after its "
-        "tries, as it does where the failure domains are hardly more than the "
-        f"{scheme.width} shards"
-    )
+    warnings = []
+    for scheme in (parse_scheme(name) for name in scenario.schemes if name != "none"):
+        count = int((up_sets(scenario, scheme) == NO_OSD).any(axis=1).sum())
+        if count:
+            warnings.append(
+                f"{scheme.name}: {count} of {scenario.cluster.pg_num} placement groups have a hole: CRUSH "
+                "gave up after its tries, as it does where the failure domains are hardly more than the "
+                f"{scheme.width} shards"
+            )
+    return warnings
 
 
 def inactive_warnings(scenario: Scenario) -> list[str]:

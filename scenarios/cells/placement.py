@@ -242,11 +242,6 @@ def up_sets(
     return _kept(placement).copy()
 
 
-def count_holed_groups(scenario: Scenario, scheme: RedundancyScheme) -> int:
-    """Count the placement groups in which CRUSH found no OSD for a shard."""
-    return int((up_sets(scenario, scheme) == NO_OSD).any(axis=1).sum())
-
-
 @dataclass(frozen=True)
 class _Placement:
     """What decides the up sets of a cluster without a CRUSH map of its own, and a scenario that has it."""

@@ -2,26 +2,24 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from time import thread_time
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
-from stripesim.models.coding import parse_scheme
 from stripesim.models.documents import without_numpy
 from stripesim.models.problems import first_problem
 from stripesim.scenarios.cells.build import throttle_within_reach
-from stripesim.scenarios.cells.placement import count_holed_groups
+from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import scenario_warnings
 from stripesim.scenarios.cells.run import row_of, run_cell
+from stripesim.scenarios.forms.capacity import storage_warnings
 from stripesim.scenarios.schema.keys import (
-    ClusterSpec,
     DegradedSpec,
     LoadSpec,
     WorkloadSpec,
     cells,
 )
 from stripesim.scenarios.schema.scenario import Scenario
-from stripesim.scenarios.schema.tables import ChangeSpec
 from stripesim.scenarios.work.task import (
     BATCH_S,
     Batch,
@@ -58,6 +56,8 @@ def run_task(task: SweepTask) -> dict[str, Any]:
         If the source, the models or the files differ from those at the time of planning.
     """
     models = models_of(task)
+    # Rejects images that do not fit, before the run.
+    warnings = _warnings(_of_any_amount(task.scenario), task.files)
     result = run_cell(
         task.scenario,
         task.cell,
@@ -79,7 +79,7 @@ def run_task(task: SweepTask) -> dict[str, Any]:
         "completions_sha256": result.sha256,
         "steady": reason is None,
         "unsteady_reason": reason,
-        "holed_groups": _holed_groups(_Pool.of(task)) or None,
+        "warnings": warnings or None,
     }
     return {name: without_numpy(value) for name, value in row.items()}
 
@@ -144,14 +144,13 @@ def _graphs_of(task: SweepTask, models: Models) -> CompiledGraphs | None:
     if scenario.changes_during_run:
         return None
     throttle = throttle_within_reach(scenario, models)
-    any_amount = scenario.workload.replaced(queue_depth=1, requests=None)
     return _graphs(
         _GraphsKey(
             models_key(scenario, task.cell.scheme),
             task.models,
             throttle is not None,
             scenario.degraded,
-            any_amount,
+            _of_any_amount(scenario).workload,
             scenario.workloads,
         )
     )
@@ -163,31 +162,17 @@ def _graphs(key: _GraphsKey) -> CompiledGraphs:
     return {}
 
 
-@dataclass(frozen=True)
-class _Pool:
-    """All that the placement groups of a task depend on, and a scenario that has it."""
-
-    cluster: ClusterSpec
-    changes: tuple[ChangeSpec, ...]
-    scheme: str
-    files: tuple[str, ...]
-    scenario: Scenario = field(compare=False)
-
-    @classmethod
-    def of(cls, task: SweepTask) -> Self:
-        scenario = task.scenario
-        return cls(
-            scenario.cluster,
-            tuple(scenario.changes),
-            task.cell.scheme,
-            task.files,
-            scenario,
-        )
+def _of_any_amount(scenario: Scenario) -> Scenario:
+    """Return what is common to scenarios that differ in queue depth, number of requests or seed."""
+    load = scenario.workload.replaced(queue_depth=1, requests=None)
+    return scenario.replaced(workload=load, seed=0)
 
 
 @lru_cache(maxsize=64)
-def _holed_groups(pool: _Pool) -> int:
-    """Count the placement groups in which CRUSH found no OSD for a shard."""
-    if pool.scheme == "none":
-        return 0
-    return count_holed_groups(pool.scenario, parse_scheme(pool.scheme))
+def _warnings(scenario: Scenario, files: tuple[str, ...]) -> list[str]:
+    """Return the warnings of a task besides the calibrated range. They depend on the content of its files."""
+    models = build_models(scenario)
+    return [
+        *scenario_warnings(scenario, models),
+        *storage_warnings(scenario, models),
+    ]

@@ -36,6 +36,7 @@ _SOURCE: Final = (
     "traces/**/*.py",
     "scenarios/schema/*.py",
     "scenarios/cells/*.py",
+    "scenarios/forms/capacity.py",
     "scenarios/work/attempt.py",
     "scenarios/work/task.py",
 )

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from stripesim.models.problems import ScenarioError
+from stripesim.scenarios.answers.load.answer import answer_of_load
+from stripesim.scenarios.answers.load.curves import load_curves
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.answers.sweep.plan import plan_sweep
 from stripesim.scenarios.answers.sweep.run import run_sweep
@@ -220,9 +222,38 @@ def test_a_sweep_warns_once_of_the_holes_of_a_pool() -> None:
     swept = run_sweep(plan, jobs=1)
     warnings = [line for line in swept.warnings if "a hole" in line]
     assert warnings == hole_warnings(plan.scenario)
-    # And each row has their number.
-    counts = {row["holed_groups"] for row in swept.records}
-    assert [f"{count} of 512" in warnings[0] for count in counts] == [True]
+    assert "warnings" not in swept.records[0]
+
+
+# Two OSDs for two copies: no spare host, and reads of nothing.
+BARE = [
+    'schemes=["rep:2"]',
+    "cluster.hosts=2",
+    'workload.ops=["read"]',
+    "workload.image=pristine",
+]
+
+
+def test_run_sweep_and_load_give_the_same_warnings() -> None:
+    scenario = parse_scenario("", sets=[*BARE, "workload.requests=50"])
+    warnings = list(run_scenario(scenario).holes)
+    assert len(warnings) == 2
+    assert run_sweep(plan_sweep(scenario), jobs=1).of_rows == warnings
+    assert answer_of_load(scenario, [], engine="compiled").warnings == warnings
+
+
+def test_images_that_do_not_fit_are_refused_everywhere() -> None:
+    small = ["workload.requests=20", 'schemes=["rep:3"]']
+    large = [*small, "workload.image_bytes=100TB"]
+    with pytest.raises(ScenarioError, match="at most .* the capacity of rep:3"):
+        run_scenario(parse_scenario("", sets=large))
+    with pytest.raises(ScenarioError, match="at most .* the capacity of rep:3"):
+        load_curves(parse_scenario("", sets=large), jobs=1)
+    # The points of a sweep that fit run.
+    plan = plan_sweep("quickstart", over=["workload.image_bytes=1GB,100TB"], sets=small)
+    swept = run_sweep(plan, jobs=1)
+    assert {row["workload.image_bytes"] for row in swept.records} == {10**9}
+    assert {"the capacity of rep:3" in row["reason"] for row in swept.failed} == {True}
 
 
 def test_scrubs_need_no_failure_but_a_duration() -> None:

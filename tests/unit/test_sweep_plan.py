@@ -536,6 +536,7 @@ for name, module in sorted(sys.modules.items()):
     assert set(left) == {
         "stripesim._version",
         "stripesim.scenarios",
+        "stripesim.scenarios.forms",
         "stripesim.scenarios.work",
     }
 

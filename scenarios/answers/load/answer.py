@@ -15,14 +15,13 @@ from stripesim.scenarios.answers.load.words import (
     table_of,
     wide_intervals,
 )
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import (
     client_notes,
-    hole_warnings,
-    inactive_warnings,
-    kernel_warnings,
     made_from,
-    pristine_warnings,
+    scenario_warnings,
 )
+from stripesim.scenarios.forms.capacity import storage_warnings
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.files import csv_text
@@ -45,11 +44,10 @@ def answer_of_load(
     sentences = [sentence_of(curve) for curve in curves]
     clients = client_notes(scenario)
     outside = outside_of_load(scenario)
+    models = build_models(scenario)
     warnings = [
-        *hole_warnings(scenario),
-        *inactive_warnings(scenario),
-        *kernel_warnings(scenario),
-        *pristine_warnings(scenario),
+        *scenario_warnings(scenario, models),
+        *storage_warnings(scenario, models),
     ]
     document = {
         "curves": [curve.to_json() for curve in curves],

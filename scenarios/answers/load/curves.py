@@ -28,6 +28,7 @@ from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.load.words import rounded_rate
 from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.forms.capacity import storage_warnings
 from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.geometry import loads_with_keys
 from stripesim.scenarios.schema.keys import cells
@@ -93,7 +94,10 @@ def curve_builders(
     builders = []
     for asked in (one.with_enough_clients() for one in scenarios):
         check_load(asked)
-        check_schemes(asked, build_models(asked))
+        models = build_models(asked)
+        check_schemes(asked, models)
+        # Rejects images that do not fit, before the runs.
+        storage_warnings(asked, models)
         builders += [CurveBuilder(asked, cell, settings) for cell in cells(asked)]
     return builders
 

@@ -11,13 +11,11 @@ from stripesim.scenarios.answers.load.vms import (
     describes_machines,
     with_machines,
 )
+from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import (
-    hole_warnings,
-    inactive_warnings,
-    kernel_warnings,
     made_from,
     outside_of,
-    pristine_warnings,
+    scenario_warnings,
 )
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import (
@@ -54,12 +52,7 @@ def answer_of_vms(
     refusals = [line for one in found for line in one.refusals]
     machines = with_machines(scenario)
     outside = outside_of(machines)
-    warnings = [
-        *hole_warnings(machines),
-        *inactive_warnings(machines),
-        *kernel_warnings(machines),
-        *pristine_warnings(machines),
-    ]
+    warnings = scenario_warnings(machines, build_models(machines))
     assumptions = list(_assumptions(scenario))
     notes = notes_of_vms(machines, replications)
     if any(one.bound_iops is not None for one in found):

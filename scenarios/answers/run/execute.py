@@ -19,14 +19,9 @@ from stripesim.scenarios.answers.run.collect import (
 from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import (
-    hole_warnings,
-    inactive_warnings,
-    kernel_warnings,
     made_from,
-    object_map_warnings,
     outside_of,
-    pristine_warnings,
-    repair_warnings,
+    scenario_warnings,
 )
 from stripesim.scenarios.cells.run import run_cells
 from stripesim.scenarios.forms.capacity import (
@@ -161,15 +156,9 @@ def _holes(
     scenario: Scenario, models: Models, collected: Collected, no_room: Sequence[str]
 ) -> tuple[str, ...]:
     """Return the warnings besides those of the calibrated range."""
-    repairs = repair_warnings(scenario, models) if scenario.changes_during_run else ()
     return (
-        *hole_warnings(scenario),
-        *inactive_warnings(scenario),
+        *scenario_warnings(scenario, models),
         *no_room,
-        *kernel_warnings(scenario),
-        *repairs,
-        *pristine_warnings(scenario),
-        *object_map_warnings(scenario),
         *dict.fromkeys(collected.unfinished),
         *collected.bursts,
     )

@@ -44,8 +44,8 @@ class SweepResult(Answer):
     provenance: dict[str, Any]
     #: Steps of a swept key that add hardware or requests in flight, and at which the rate falls
     falls: list[str] = field(default_factory=list)
-    #: Pools with holes in placement groups, or with groups below `min_size` that serve clients all the same
-    incomplete: list[str] = field(default_factory=list)
+    #: What rows assume or leave out, each once
+    of_rows: list[str] = field(default_factory=list)
     metric: str = "throughput_bytes_per_s"  #: Column that the figure shows
     #: True if the numbers of refused rows are shown all the same
     unchecked: bool = False
@@ -71,7 +71,7 @@ class SweepResult(Answer):
 
     def __post_init__(self) -> None:
         self.frame = self._frame
-        self.warnings = [*map(str, self.outside), *self.incomplete, *self.falls]
+        self.warnings = [*map(str, self.outside), *self.of_rows, *self.falls]
         self.document = {
             "rows": self.records,
             "aggregated": self.means,

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from stripesim._version import __version__
-from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.answers.sweep.answer import SweepResult
 from stripesim.scenarios.answers.sweep.ended import EndedTasks
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
 from stripesim.scenarios.answers.sweep.stats import CELL_COLUMNS, aggregate, grouped
 from stripesim.scenarios.cells.notes import (
     code_files,
-    hole_warning,
-    inactive_warnings,
     outside_of_all,
     where_and_when,
 )
@@ -37,7 +34,6 @@ _OF_TASK: Final = (
     "completions_sha256",
     "steady",
     "unsteady_reason",
-    "holed_groups",
 )
 # Keys of which a larger value only adds hardware or requests in flight.
 _ADDING_KEYS: Final = (
@@ -70,7 +66,10 @@ def result_of(
         for task in plan.tasks
         if done.rows.get(task.task_id, {}).get("refused") is not None
     ]
-    rows = done.rows
+    rows = {
+        task_id: {name: value for name, value in row.items() if name != "warnings"}
+        for task_id, row in done.rows.items()
+    }
     if not unchecked:
         rows = {
             task_id: withheld_columns(row, others=_OF_TASK)
@@ -97,7 +96,9 @@ def result_of(
         provenance=_provenance(plan, counts),
         outside=outside_of_all(task.scenario for task in plan.tasks),
         refusals=refusals,
-        incomplete=[*_holes(plan, rows), *_inactive(plan)],
+        of_rows=_warnings(
+            done.rows[task.task_id] for task in plan.tasks if task.task_id in done.rows
+        ),
         falls=list(_falls(means, plan.keys)),
         unchecked=unchecked,
         metric=metric,
@@ -113,28 +114,11 @@ def _page(result: SweepResult) -> str:
     return report_of_sweep(result.plan, result, result.figure)
 
 
-def _holes(plan: SweepPlan, rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Warn of groups in which CRUSH left holes, of each pool once."""
-    warnings = (
-        hole_warning(
-            parse_scheme(task.cell.scheme),
-            rows[task.task_id]["holed_groups"],
-            task.scenario.cluster.pg_num,
-        )
-        for task in plan.tasks
-        if rows.get(task.task_id, {}).get("holed_groups")
+def _warnings(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the warnings of all rows, each once."""
+    return list(
+        dict.fromkeys(line for row in rows for line in row.get("warnings") or ())
     )
-    return list(dict.fromkeys(warnings))
-
-
-def _inactive(plan: SweepPlan) -> list[str]:
-    """Warn of groups below `min_size`, of each pool once."""
-    pools = {
-        (task.cell.scheme, task.scenario.cluster, task.scenario.degraded): task.scenario
-        for task in plan.tasks
-    }
-    lines = (line for pool in pools.values() for line in inactive_warnings(pool))
-    return list(dict.fromkeys(lines))
 
 
 def _falls(means: Rows, keys: Sequence[str]) -> Iterator[str]:

@@ -13,9 +13,7 @@ from stripesim.sim.observe.intervals import student_interval
 CELL_COLUMNS: Final = ("scheme", "op", "pattern", "block_size_bytes")
 
 #: Columns that are not averaged, besides the intervals of single runs, which replications replace.
-_NOT_AVERAGED: Final = frozenset(
-    {"replication", "seed", "steady", "holed_groups", "engine_wall_s"}
-)
+_NOT_AVERAGED: Final = frozenset({"replication", "seed", "steady", "engine_wall_s"})
 #: Ends of the names of an interval's columns, the last part of the name.
 _INTERVAL_ENDS: Final = ("_ci_low", "_ci_high")
 
