@@ -104,6 +104,7 @@ def screen_files(stem: str, figure: Figure) -> dict[str, bytes]:
     files = {}
     for suffix in ("png", "svg"):
         files[f"{stem}.{suffix}"] = picture(figure, suffix)
-        figure.set_layout_engine("none")
+        # With any layout, "none" too, Matplotlib would draw the figure twice.
+        figure.set_layout_engine(None)
     figure.set_layout_engine(layout)
     return files
