@@ -155,11 +155,18 @@ class KernelModel:
         """Backends in the order of the table. The first is the default."""
         return tuple(dict.fromkeys(cost.backend for cost in self.costs))
 
+    @cached_property
+    def _schemes(self) -> dict[str | None, tuple[str, ...]]:
+        """Schemes by backend, and all of them under None, in the order of the table."""
+        timed: dict[str | None, dict[str, None]] = {None: {}}
+        for cost in self.costs:
+            for backend in (None, cost.backend):
+                timed.setdefault(backend, {})[cost.scheme] = None
+        return {backend: tuple(schemes) for backend, schemes in timed.items()}
+
     def schemes(self, backend: str | None = None) -> tuple[str, ...]:
         """Return the schemes timed with one backend, or with any if it is None."""
-        return tuple(
-            dict.fromkeys(c.scheme for c in self.costs if backend in (None, c.backend))
-        )
+        return self._schemes.get(backend, ())
 
     def cost(
         self, *, scheme: str, op: Op, erasures: int = 0, backend: str | None = None
