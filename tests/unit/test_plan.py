@@ -406,6 +406,12 @@ def test_changes_to_existing_hosts_are_bought(change, cost_of_owned):
     assert costs[4, "nvme-tlc"] == cost_of_owned
 
 
+def test_one_network_for_both_roles_is_bought_once():
+    costs = prices_of(OWNED, "cluster.networks=1")
+    # As above, with 25 instead of 50 Gbit/s.
+    assert costs[6, "nvme-tlc"] == 2 * (5000 + 6 * 400 + 25 * 10)
+
+
 STORE = """
 name = "store"
 schemes = ["rep:3"]

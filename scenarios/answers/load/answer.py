@@ -21,6 +21,7 @@ from stripesim.scenarios.cells.notes import (
     inactive_warnings,
     kernel_warnings,
     made_from,
+    network_warnings,
     pristine_warnings,
 )
 from stripesim.scenarios.schema.scenario import Scenario
@@ -49,6 +50,7 @@ def answer_of_load(
         *hole_warnings(scenario),
         *inactive_warnings(scenario),
         *kernel_warnings(scenario),
+        *network_warnings(scenario),
         *pristine_warnings(scenario),
     ]
     document = {

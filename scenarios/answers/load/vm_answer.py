@@ -17,6 +17,7 @@ from stripesim.scenarios.cells.notes import (
     kernel_warnings,
     made_from,
     outside_of,
+    network_warnings,
     pristine_warnings,
 )
 from stripesim.scenarios.schema.scenario import Scenario
@@ -58,6 +59,7 @@ def answer_of_vms(
         *hole_warnings(machines),
         *inactive_warnings(machines),
         *kernel_warnings(machines),
+        *network_warnings(machines),
         *pristine_warnings(machines),
     ]
     assumptions = list(_assumptions(scenario))

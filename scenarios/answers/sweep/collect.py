@@ -15,6 +15,7 @@ from stripesim.scenarios.answers.sweep.stats import CELL_COLUMNS, aggregate, gro
 from stripesim.scenarios.cells.notes import (
     code_files,
     inactive_warnings,
+    network_warnings,
     outside_of_all,
     where_and_when,
 )
@@ -111,12 +112,13 @@ def _page(result: SweepResult) -> str:
 
 
 def _inactive(plan: SweepPlan) -> list[str]:
-    """Warn of groups below `min_size`, of each pool once."""
+    """Warn of groups below `min_size` and of rates that are ignored, of each pool once."""
     pools = {
         (task.cell.scheme, task.scenario.cluster, task.scenario.degraded): task.scenario
         for task in plan.tasks
     }
-    lines = (line for pool in pools.values() for line in inactive_warnings(pool))
+    lines = [line for pool in pools.values() for line in inactive_warnings(pool)]
+    lines += [line for pool in pools.values() for line in network_warnings(pool)]
     return list(dict.fromkeys(lines))
 
 
