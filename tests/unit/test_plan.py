@@ -328,6 +328,7 @@ def test_an_impossible_rate_is_refused_by_the_bound_alone():
     )
     document = make_plan(scenario).document
     assert document["recommended"] is None
+    assert document["reasons"] == ["none of 4 candidates meets all requirements"]
     possible = [one for one in document["candidates"] if one["bound"]]
     assert len(possible) == 3
     for one in possible:

@@ -373,6 +373,8 @@ def _stored(
     of_drive = ""
     if osd_bytes:
         of_drive = f" of its {bytes_text(osd_bytes)}"
+    if osd_bytes and spec.drive_bytes and spec.drive_bytes > osd_bytes:
+        of_drive = f" (more than the {bytes_text(osd_bytes)} of {cluster.drive})"
 
     def held(drive_bytes: float, source: str) -> _Stored:
         words = f"{bytes_text(drive_bytes)}{of_drive}, {source}"

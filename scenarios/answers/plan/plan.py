@@ -641,6 +641,8 @@ def _reasons(
     """Explain the recommendation, or why there is none."""
     if best is None:
         open_ones = sum(one.possible and not one.meets for one in every)
+        if open_ones == 0:
+            return [f"none of {len(every)} candidates meets all requirements"]
         return [
             f"none of {len(every)} candidates is known to meet all requirements. {open_ones} are uncertain: "
             "more replications, a longer run or a higher plan.simulated_max may decide"
