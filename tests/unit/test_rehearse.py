@@ -197,7 +197,10 @@ def test_a_cluster_that_is_too_full_does_not_become_clean():
     document = rehearse(scenario(text=text))
     (change,) = document["changes"]
     assert change["duration_s"] is None
-    assert any("does not become clean" in line for line in document["warnings"])
+    (line,) = [
+        line for line in document["warnings"] if "does not become clean" in line
+    ]
+    assert states(line, "backfill_toofull ... backfillfull_ratio (90%)")
 
 
 def test_clients_are_measured_before_during_and_after(healthy_change):
