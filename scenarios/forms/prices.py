@@ -152,9 +152,7 @@ def _cores_of_gateway(cluster: ClusterSpec) -> int:
 
 def _has_faster_network(cluster: ClusterSpec, owned: ClusterSpec) -> bool:
     faster_public = cluster.public_gbit_per_s > owned.public_gbit_per_s
-    faster_private = (
-        cluster.between_hosts_gbit_per_s > owned.between_hosts_gbit_per_s
-    )
+    faster_private = cluster.between_hosts_gbit_per_s > owned.between_hosts_gbit_per_s
     return faster_public or faster_private
 
 

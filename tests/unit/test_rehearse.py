@@ -197,9 +197,7 @@ def test_a_cluster_that_is_too_full_does_not_become_clean():
     document = rehearse(scenario(text=text))
     (change,) = document["changes"]
     assert change["duration_s"] is None
-    (line,) = [
-        line for line in document["warnings"] if "does not become clean" in line
-    ]
+    (line,) = [line for line in document["warnings"] if "does not become clean" in line]
     assert states(line, "backfill_toofull ... backfillfull_ratio (90%)")
 
 

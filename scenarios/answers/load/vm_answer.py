@@ -16,8 +16,8 @@ from stripesim.scenarios.cells.notes import (
     inactive_warnings,
     kernel_warnings,
     made_from,
-    outside_of,
     network_warnings,
+    outside_of,
     pristine_warnings,
 )
 from stripesim.scenarios.schema.scenario import Scenario

@@ -516,9 +516,7 @@ def _warnings(
                 f": {refused_count} placement groups are in backfill_toofull, because a target would exceed "
                 f"backfillfull_ratio ({sample.fill.backfillfull_ratio:.0%})"
             )
-        warnings.append(
-            f"{named[stuck]}: the cluster does not become clean{because}"
-        )
+        warnings.append(f"{named[stuck]}: the cluster does not become clean{because}")
     if whole.is_sampled(sample):
         warnings.append(
             f"bytes and times are extrapolated from {sample.group_objects_count} of "
