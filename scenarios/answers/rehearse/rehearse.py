@@ -555,9 +555,13 @@ def _fill_warnings(
         moment = ""
         if row.get("peak_at_s"):
             moment = f" {duration_text(row['peak_at_s'])} after the command"
+        # No backfill fills an OSD that far.
+        because = ""
+        if row["peak_used_ratio"] > 1:
+            because = ": the data stored before the changes do not fit"
         warnings.append(
-            f"{name}: osd.{row['fullest_osd']} reaches "
-            f"{row['peak_used_ratio']:.1%}{moment}, above {row['full_ratio_reached']}"
+            f"{name}: osd.{row['fullest_osd']} reaches {row['peak_used_ratio']:.1%}{moment}, "
+            f"above {row['full_ratio_reached']}{because}"
         )
     return warnings
 
