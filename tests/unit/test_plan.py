@@ -407,6 +407,12 @@ def test_changes_to_existing_hosts_are_bought(change, cost_of_owned):
     assert costs[4, "nvme-tlc"] == cost_of_owned
 
 
+def test_a_plan_with_one_network_varies_no_private_rate():
+    sets = ["cluster.networks=1", "plan.private_gbit_per_s=[10, 25]"]
+    with pytest.raises(ScenarioError, match=r"plan\.private_gbit_per_s: got "):
+        parse_scenario(OWNED, sets=sets)
+
+
 def test_one_network_for_both_roles_is_bought_once():
     costs = prices_of(OWNED, "cluster.networks=1")
     # As above, with 25 instead of 50 Gbit/s.
