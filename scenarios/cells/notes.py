@@ -83,6 +83,11 @@ def outside_of(scenario: Scenario) -> list[Problem]:
         asked["workload"].pop("kind")
     if workload.is_open or (workload.kind == "trace" and workload.replay == "recorded"):
         asked["workload"].pop("queue_depth")
+    cluster = scenario.cluster
+    if not isinstance(cluster.hosts, int):
+        asked["cluster"]["hosts"] = cluster.host_count
+        asked["cluster"]["osds_per_host"] = sorted(set(cluster.of_hosts("osds")))
+        asked["cluster"]["cores_per_host"] = sorted(set(cluster.of_hosts("cores")))
     return [
         *calibrated_range(cluster_set(scenario)).problems(asked),
         *_unmeasured_sites(scenario),

@@ -140,6 +140,21 @@ def test_a_scenario_outside_names_each_key():
     assert keys == ["schemes", "cluster.osds_per_host", "workload.queue_depth"]
 
 
+def test_hosts_in_groups_are_compared_by_their_number_and_their_own_osds():
+    # Given groups of the shipped cluster's own hosts, and then with a host more than was measured (10)
+    inside = [r"cluster.hosts=[{count=3, drive_bytes='4TB'}, {count=2, osds=4}]"]
+    outside = [r"cluster.hosts=[{count=9}, {count=2, osds=9, cores=256}]"]
+
+    problems = outside_of(load_scenario("quickstart", sets=outside))
+
+    assert outside_of(load_scenario("quickstart", sets=inside)) == []
+    assert {problem.key: problem.got for problem in problems} == {
+        "cluster.hosts": "11",
+        "cluster.osds_per_host": "9",
+        "cluster.cores_per_host": "256",
+    }
+
+
 def test_the_form_hides_unused_keys_of_a_workload():
     text = (
         'schemes = ["rep:3"]\n[workload]\nkind = "open"\n'
