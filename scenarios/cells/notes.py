@@ -2,6 +2,7 @@
 
 import datetime
 import platform
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ from stripesim.scenarios.cells.kernel_costs import (
     interpolated_codes,
 )
 from stripesim.scenarios.cells.models import cluster_set
-from stripesim.scenarios.cells.placement import up_sets
+from stripesim.scenarios.cells.placement import crush_of, up_sets
 from stripesim.scenarios.schema.keys import Cell, WorkloadSpec
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import number_text
@@ -88,6 +89,10 @@ def outside_of(scenario: Scenario) -> list[Problem]:
         asked["cluster"]["hosts"] = cluster.host_count
         asked["cluster"]["osds_per_host"] = sorted(set(cluster.of_hosts("osds")))
         asked["cluster"]["cores_per_host"] = sorted(set(cluster.of_hosts("cores")))
+    if cluster.crush_map is not None:
+        osds_of_hosts = Counter(crush_of(scenario).domains("host").values())
+        asked["cluster"]["hosts"] = len(osds_of_hosts)
+        asked["cluster"]["osds_per_host"] = sorted(set(osds_of_hosts.values()))
     return [
         *calibrated_range(cluster_set(scenario)).problems(asked),
         *_unmeasured_sites(scenario),

@@ -5,10 +5,12 @@ import pytest
 from stripesim.calibration.parameters import sets as parameter_sets
 from stripesim.calibration.parameters.calibrated_range import calibrated_range
 from stripesim.calibration.parameters.sets import ParameterSet, names
+from stripesim.models.placement import map_to_text
 from stripesim.models.problems import ParameterSetError
 from stripesim.scenarios.answers.durability.durability import answer
 from stripesim.scenarios.answers.plan.candidates import candidates_of
 from stripesim.scenarios.cells.notes import outside_of, outside_of_all
+from stripesim.scenarios.cells.placement import crush_of
 from stripesim.scenarios.schema.scenario import Scenario, load_scenario, parse_scenario
 from support.messages import states
 
@@ -152,6 +154,25 @@ def test_hosts_in_groups_are_compared_by_their_number_and_their_own_osds():
         "cluster.hosts": "11",
         "cluster.osds_per_host": "9",
         "cluster.cores_per_host": "256",
+    }
+
+
+def test_hosts_of_a_crush_map_are_those_compared(tmp_path):
+    # Given a map of eleven hosts with nine OSDs each
+    counted = load_scenario("quickstart", sets=["cluster.hosts=11"])
+    crush = map_to_text(crush_of(counted.with_cluster(osds_per_host=9)))
+    (tmp_path / "crush.txt").write_text(crush)
+    path = tmp_path / "mapped.toml"
+    path.write_text(
+        'schemes = ["rep:3"]\n[cluster]\ncrush_map = "crush.txt"\n'
+        "[workload]\nrequests = 1\nqueue_depth = 32\n"
+    )
+
+    problems = outside_of(load_scenario(path))
+
+    assert {problem.key: problem.got for problem in problems} == {
+        "cluster.hosts": "11",
+        "cluster.osds_per_host": "9",
     }
 
 
