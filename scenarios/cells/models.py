@@ -46,7 +46,7 @@ def build_models(scenario: Scenario) -> Models:
     release = generation(scenario.generation)
     threads = _threads(cluster, chosen, release.op_threads(_device_kind(drive)))
     public_bits_per_s = cluster.public_gbit_per_s * 1e9
-    private_bits_per_s = cluster.private_gbit_per_s * 1e9
+    private_bits_per_s = cluster.between_hosts_gbit_per_s * 1e9
     public_rate = {"rate_bits_per_s": public_bits_per_s}
     private_rate = {"rate_bits_per_s": private_bits_per_s}
     lock_scope = cluster.pg_lock_scope or release.pg_lock_scope

@@ -2,6 +2,7 @@
 
 import datetime
 import platform
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from stripesim.calibration.parameters.calibrated_range import (
     calibrated_range,
 )
 from stripesim.models.coding import RedundancyScheme, parse_scheme, repair_reads
+from stripesim.models.object_store.store import DeferralModel
 from stripesim.models.problems import Problem
 from stripesim.scenarios.cells.files import file_sha256
 from stripesim.scenarios.cells.kernel_costs import (
@@ -19,7 +21,7 @@ from stripesim.scenarios.cells.kernel_costs import (
     interpolated_codes,
 )
 from stripesim.scenarios.cells.models import cluster_set
-from stripesim.scenarios.cells.placement import up_sets
+from stripesim.scenarios.cells.placement import crush_of, up_sets
 from stripesim.scenarios.schema.keys import Cell, WorkloadSpec
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import number_text
@@ -88,6 +90,10 @@ def outside_of(scenario: Scenario) -> list[Problem]:
         asked["workload"].pop("kind")
     if workload.is_open or (workload.kind == "trace" and workload.replay == "recorded"):
         asked["workload"].pop("queue_depth")
+    if cluster.crush_map is not None:
+        osds_of_hosts = Counter(crush_of(scenario).domains("host").values())
+        asked["cluster"]["hosts"] = len(osds_of_hosts)
+        asked["cluster"]["osds_per_host"] = sorted(set(osds_of_hosts.values()))
     return [
         *calibrated_range(cluster_set(scenario)).problems(asked),
         *_unmeasured_sites(scenario),
@@ -131,6 +137,7 @@ def scenario_warnings(scenario: Scenario, models: Models) -> list[str]:
         *hole_warnings(scenario),
         *inactive_warnings(scenario),
         *kernel_warnings(scenario),
+        *network_warnings(scenario),
         *repairs,
         *pristine_warnings(scenario),
         *object_map_warnings(scenario),
@@ -224,20 +231,47 @@ def object_map_warnings(scenario: Scenario) -> list[str]:
     ]
 
 
+def network_warnings(scenario: Scenario) -> list[str]:
+    """Warn of a stated rate between hosts that is ignored, because one network has another rate."""
+    cluster = scenario.cluster
+    if "private_gbit_per_s" not in cluster.model_fields_set:
+        return []
+    if cluster.private_gbit_per_s == cluster.between_hosts_gbit_per_s:
+        return []
+    where = scenario.where("cluster", "private_gbit_per_s")
+    return [
+        f"{where}: {cluster.private_gbit_per_s:g} is ignored, because with networks = 1 traffic between "
+        f"hosts uses the interface of public_gbit_per_s, {cluster.public_gbit_per_s:g}"
+    ]
+
+
 def burst_warnings(
     cell: Cell, saturates: Mapping[str, Any] | None, models: Models
 ) -> list[str]:
-    """Warn of a rate that lasts only until stores stop to defer writes, from the bound of the cell."""
+    """Warn of a rate above the bound of the cell, which does not last on disks."""
     if models.deferral is None or saturates is None:
         return []
     if saturates["utilisation"] <= _BURST:
         return []
     name = " ".join(str(part) for part in cell if part is not None)
     rate = number_text(saturates["utilisation"] * saturates["iops"])
+    cause = "more requests still gather where most are served"
+    if _may_defer(cell, models.deferral):
+        cause = "stores deferred writes that the disks had not yet made"
     return [
-        f"{name}: {rate} requests/s are a burst: stores deferred writes that the disks had not yet made. "
+        f"{name}: {rate} requests/s are a burst: {cause}. "
         f"{saturates['resource']} sustain {number_text(saturates['iops'])} requests/s, as a longer run shows"
     ]
+
+
+def _may_defer(cell: Cell, deferral: DeferralModel) -> bool:
+    """Return False if a cell only reads, or its writes are too large to be deferred."""
+    if cell.op in ("read", "get", "head", "list"):
+        return False
+    if cell.op != "write" or cell.block_size_bytes is None:
+        return True
+    shard_bytes = cell.block_size_bytes / parse_scheme(cell.scheme).k
+    return shard_bytes < deferral.prefer_deferred_bytes
 
 
 def _reads_nothing(load: WorkloadSpec) -> bool:

@@ -210,9 +210,17 @@ def crush_rule(scenario: Scenario, scheme: RedundancyScheme) -> str:
     kind: Literal["replicated", "erasure"] = "replicated"
     if scheme.kind != "replicated":
         kind = "erasure"
-    return scenario.cluster.crush_rule or rule_name(
-        kind, domain, shards_per_domain(scenario, scheme)
-    )
+    stated = scenario.cluster.crush_rule
+    name = stated or rule_name(kind, domain, shards_per_domain(scenario, scheme))
+    path = scenario.cluster.crush_map
+    if path is None:
+        return name
+    rules = [rule.name for rule in crush_of(scenario).rules]
+    if name not in rules:
+        known = ", ".join(rules) or "it has none"
+        wanted = f"the rule of {path} that places {scheme.name}: {known}"
+        raise scenario.problem("cluster.crush_rule", stated or "nothing", wanted)
+    return name
 
 
 def up_sets(

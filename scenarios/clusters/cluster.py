@@ -40,6 +40,7 @@ from stripesim.scenarios.clusters.report_schema import (
     OsdUse,
     PoolCounters,
     PoolRow,
+    value_text,
 )
 
 _KIB: Final = 1024
@@ -57,6 +58,8 @@ _RATIOS: Final = {
     "backfillfull_ratio": 0.90,
     "nearfull_ratio": 0.85,
 }
+#: Plugins of plain Reed-Solomon codes. Older releases state no plugin for Ceph's default.
+_PLAIN_PLUGINS: Final = ("", "isa", "jerasure")
 
 
 @dataclass(frozen=True)
@@ -231,6 +234,7 @@ def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
     reported = reported_counts(documents)
     warnings += count_warnings(counts, reported, documents)
     warnings += _state_warnings(osd_map)
+    warnings += _ratio_warnings(dump)
     ratios = {name: getattr(dump, name) or default for name, default in _RATIOS.items()}
     return ImportedCluster(
         file=documents.osd_map_file,
@@ -300,6 +304,7 @@ def _pool(
         warnings.append(
             f"pool {placed.name}: crush_rule {placed.rule}: not in the CRUSH map: not mapped"
         )
+    warnings += _left_out_of_pool(row)
     counters = documents.pool_counters.get(placed.id)
     return ImportedPool(
         placed=placed,
@@ -360,7 +365,13 @@ def _scheme(
         named = f"erasure_code_profile {row.erasure_code_profile!r}"
         warnings.append(f"{where}: {named}: missing: k = {k} by the stripe width")
     plain = f"rs:{k},{placed.size - k}"
-    scheme = _scheme_of_plugin(known, k, placed.size - k) or plain
+    special = _scheme_of_plugin(known, k, placed.size - k)
+    if special is None and known.plugin not in _PLAIN_PLUGINS:
+        warnings.append(
+            f"{where}: erasure code plugin {value_text(known.plugin)}: not known in this form; "
+            f"simulated as {plain}"
+        )
+    scheme = special or plain
     try:
         width = parse_scheme(scheme).width
         if width != placed.size:
@@ -436,6 +447,37 @@ def _crush_weights(crush: CrushMap) -> dict[int, float]:
         if "~" not in bucket.name
         for item, weight in zip(bucket.items, bucket.weights, strict=True)
     }
+
+
+def _left_out_of_pool(row: PoolRow) -> list[str]:
+    """Warn of what a pool does and no simulation of it does."""
+    warnings = []
+    where = f"pool {row.pool_name}"
+    if row.tier_of >= 0:
+        warnings.append(
+            f"{where}: a cache tier of pool {row.tier_of}: simulated as a pool of its own"
+        )
+    mode = row.options.get("compression_mode", "none")
+    if mode != "none":
+        warnings.append(
+            f"{where}: compression_mode {value_text(mode)}: simulated without compression, and its capacity "
+            "is that for data that does not compress"
+        )
+    return warnings
+
+
+def _ratio_warnings(dump: OsdMapDump) -> list[str]:
+    """Warn of full ratios in the wrong order, which Ceph reports as OSD_OUT_OF_ORDER_FULL."""
+    ratios = [getattr(dump, name) or default for name, default in _RATIOS.items()]
+    if ratios == sorted(ratios, reverse=True):
+        return []
+    words = ", ".join(
+        f"{name} {ratio:.4g}" for name, ratio in zip(_RATIOS, ratios, strict=True)
+    )
+    return [
+        f"osdmap: {words}: out of order (OSD_OUT_OF_ORDER_FULL): capacities at a higher ratio than the one "
+        "above it cannot be used"
+    ]
 
 
 def _state_warnings(osd_map: OsdMap) -> list[str]:

@@ -234,6 +234,8 @@ class PoolRow(ReportPart):
     erasure_code_profile: Text = ""
     stripe_width: Annotated[int, _whole(0, _STRIPE_BYTES_MAX)] = 0
     application_metadata: dict[Text, Any] = {}
+    tier_of: Annotated[int, _whole(-1, 2**31 - 1)] = -1
+    options: dict[Text, Any] = {}
 
 
 class ErasureProfile(ReportPart):

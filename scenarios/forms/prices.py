@@ -63,9 +63,7 @@ def cost_of(
     """
     cluster = candidate.cluster
     drive = _price_of_drive(prices, cluster.drive, drive_bytes)
-    network = prices.network_per_gbit * (
-        cluster.public_gbit_per_s + cluster.private_gbit_per_s
-    )
+    network = prices.network_per_gbit * _gbit_per_s(cluster)
     drives = cluster.osd_count * drives_per_osd
     per_host = drives / cluster.host_count
     kept = min(owned_hosts, cluster.host_count)
@@ -104,6 +102,13 @@ def hosts_of_domain(cluster: ClusterSpec, domain: str) -> int:
     if domain != "rack" or cluster.racks is None:
         return 1
     return cluster.host_count // cluster.racks
+
+
+def _gbit_per_s(cluster: ClusterSpec) -> float:
+    """Return the rates of a host's interfaces, summed [10^9 bit/s]."""
+    if cluster.networks == 1:
+        return cluster.public_gbit_per_s
+    return cluster.public_gbit_per_s + cluster.private_gbit_per_s
 
 
 def _price_of_drive(prices: PricesSpec, kind: str, drive_bytes: float) -> _DrivePrice:
@@ -147,7 +152,7 @@ def _cores_of_gateway(cluster: ClusterSpec) -> int:
 
 def _has_faster_network(cluster: ClusterSpec, owned: ClusterSpec) -> bool:
     faster_public = cluster.public_gbit_per_s > owned.public_gbit_per_s
-    faster_private = cluster.private_gbit_per_s > owned.private_gbit_per_s
+    faster_private = cluster.between_hosts_gbit_per_s > owned.between_hosts_gbit_per_s
     return faster_public or faster_private
 
 

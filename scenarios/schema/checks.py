@@ -378,6 +378,13 @@ def _plan(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     if plan.site_loss is not None and cluster.site_rtt_ms is None:
         wanted = "cluster.site_rtt_ms, and cluster.sites or plan.sites"
         yield problem("plan.site_loss", f"{plan.site_loss} without sites", wanted)
+    if plan.private_gbit_per_s and cluster.networks == 1:
+        yield problem(
+            "plan.private_gbit_per_s",
+            "a list with cluster.networks = 1",
+            "none: one network has the rate of plan.public_gbit_per_s",
+            "cluster.networks",
+        )
     yield from _drive_prices(scenario, plan)
     yield from _plan_of_load(scenario, plan)
     if plan.varies_domains and not isinstance(cluster.hosts, int):

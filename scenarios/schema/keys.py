@@ -277,7 +277,7 @@ class ClusterSpec(ScenarioTable):
     public_gbit_per_s: GbitPerS = 100.0
     """Rate of the network between clients and hosts, per node and direction [10^9 bit/s]."""
     private_gbit_per_s: GbitPerS = 100.0
-    """Rate of the network between hosts, per node and direction [10^9 bit/s]."""
+    """Rate of the network between hosts, per node and direction [10^9 bit/s]. Ignored if networks is 1."""
     networks: Literal[1, 2] = 2
     """Network interfaces of each host [count]. 2: separate public and private networks. 1: both share one
     interface of public_gbit_per_s."""
@@ -392,6 +392,13 @@ class ClusterSpec(ScenarioTable):
     def gateway_count(self) -> int:
         """Gateways of a load on buckets, by default one for each storage host [count]."""
         return self.gateways.count or self.host_count
+
+    @property
+    def between_hosts_gbit_per_s(self) -> float:
+        """Rate of the interface that carries traffic between hosts, per direction [10^9 bit/s]."""
+        if self.networks == 1:
+            return self.public_gbit_per_s
+        return self.private_gbit_per_s
 
     @property
     def osd_count(self) -> int:

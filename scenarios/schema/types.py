@@ -28,6 +28,9 @@ from stripesim.scenarios.schema.units import (
 )
 
 _SIZE_WANTED: Final = 'a size of 1 byte or more: a whole number of bytes, or text such as "4k", "4MiB", "1GB"'
+_BYTES_WANTED: Final = (
+    'a number of bytes above 0, or text such as "500GB", "20TiB", "2PB"'
+)
 
 #: Maximum of seeds and identifiers: a signed 64-bit integer, which TOML guarantees to support.
 INT_MAX: Final = 2**63 - 1
@@ -95,8 +98,10 @@ def _bytes(value: object) -> object:
     if isinstance(value, str):
         try:
             return float(parse_size_bytes(value))
-        except ProblemsError:
-            return value
+        except ProblemsError as error:
+            raise PydanticCustomError(
+                "wanted", "{wanted}", {"wanted": _BYTES_WANTED}
+            ) from error
     return (
         float(value)
         if isinstance(value, int) and not isinstance(value, bool)

@@ -15,6 +15,8 @@ none, ``B``        1
 ``MB``             1000²
 ``GB``             1000³
 ``TB``             1000⁴
+``P``, ``PiB``     1024⁵
+``PB``             1000⁵
 =================  ==============
 
 A single letter is binary, as in fio, Ceph and dd. Longer suffixes follow IEC 80000-13, except that ``KB`` is
@@ -32,9 +34,9 @@ from stripesim.models.problems import AnswerError, ProblemsError
 SIZE_BYTES_MAX: Final = 2**63 - 1
 
 #: Pattern of a size in text form. It is valid ECMA-262, too, because the JSON schema contains it.
-SIZE_PATTERN: Final = r"^[0-9]+(\.[0-9]+)? ?([kKMGT](iB|B)?|B)?$"
+SIZE_PATTERN: Final = r"^[0-9]+(\.[0-9]+)? ?([kKMGTP](iB|B)?|B)?$"
 
-_POWERS: Final = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
+_POWERS: Final = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 _FACTOR_BYTES: Final = {
     "": 1,
     "B": 1,
@@ -45,7 +47,18 @@ _FACTOR_BYTES: Final = {
 _SIZE = re.compile(
     r"(?P<number>[0-9]{1,30}(?:\.[0-9]{1,30})?) ?(?P<suffix>[A-Za-z]*)", re.ASCII
 )
-_WRITTEN_SUFFIXES: Final = ("TiB", "TB", "GiB", "GB", "MiB", "MB", "KiB", "kB")
+_WRITTEN_SUFFIXES: Final = (
+    "PiB",
+    "PB",
+    "TiB",
+    "TB",
+    "GiB",
+    "GB",
+    "MiB",
+    "MB",
+    "KiB",
+    "kB",
+)
 
 
 def parse_size_bytes(value: int | str) -> int:
@@ -126,7 +139,7 @@ def format_size(size_bytes: int) -> str:
     ]
     # Within a family, a larger unit never needs more digits.
     return min(
-        written, key=lambda text: len(text.rstrip("iBkKMGT")), default=f"{size_bytes}B"
+        written, key=lambda text: len(text.rstrip("iBkKMGTP")), default=f"{size_bytes}B"
     )
 
 

@@ -5,10 +5,12 @@ import pytest
 from stripesim.calibration.parameters import sets as parameter_sets
 from stripesim.calibration.parameters.calibrated_range import calibrated_range
 from stripesim.calibration.parameters.sets import ParameterSet, names
+from stripesim.models.placement import map_to_text
 from stripesim.models.problems import ParameterSetError
 from stripesim.scenarios.answers.durability.durability import answer
 from stripesim.scenarios.answers.plan.candidates import candidates_of
 from stripesim.scenarios.cells.notes import outside_of, outside_of_all
+from stripesim.scenarios.cells.placement import crush_of
 from stripesim.scenarios.schema.scenario import Scenario, load_scenario, parse_scenario
 from support.messages import states
 
@@ -132,25 +134,46 @@ def test_the_shipped_question_about_durability_asks_for_no_calibrated_number():
     } <= given.keys()
 
 
-def test_groups_of_hosts_count_by_what_they_have():
-    # Given six hosts in two groups, of which one has more drives and cores than any measured one
-    groups = "[{count = 5, osds = 4, cores = 16}, {count = 1, osds = 90, cores = 900}]"
-    scenario = load_scenario(
-        "quickstart", sets=[f"cluster.hosts={groups}", "workload.requests=20"]
-    )
-    # Then its drives and cores are outside, and the number of hosts is not.
-    outside = {problem.key: problem.got for problem in outside_of(scenario)}
-    assert "cluster.hosts" not in outside
-    assert outside["cluster.osds_per_host"] == "90"
-    assert outside["cluster.cores_per_host"] == "900"
-
-
 def test_a_scenario_outside_names_each_key():
     sets = ['schemes=["rs:5,3"]', "cluster.osds_per_host=9", "workload.queue_depth=256"]
     keys = [
         problem.key for problem in outside_of(load_scenario("quickstart", sets=sets))
     ]
     assert keys == ["schemes", "cluster.osds_per_host", "workload.queue_depth"]
+
+
+def test_hosts_in_groups_are_compared_by_their_number_and_their_own_osds():
+    # Given groups of the shipped cluster's own hosts, and then with a host more than was measured (10)
+    inside = [r"cluster.hosts=[{count=3, drive_bytes='4TB'}, {count=2, osds=4}]"]
+    outside = [r"cluster.hosts=[{count=9}, {count=2, osds=9, cores=256}]"]
+
+    problems = outside_of(load_scenario("quickstart", sets=outside))
+
+    assert outside_of(load_scenario("quickstart", sets=inside)) == []
+    assert {problem.key: problem.got for problem in problems} == {
+        "cluster.hosts": "11",
+        "cluster.osds_per_host": "9",
+        "cluster.cores_per_host": "256",
+    }
+
+
+def test_hosts_of_a_crush_map_are_those_compared(tmp_path):
+    # Given a map of eleven hosts with nine OSDs each
+    counted = load_scenario("quickstart", sets=["cluster.hosts=11"])
+    crush = map_to_text(crush_of(counted.with_cluster(osds_per_host=9)))
+    (tmp_path / "crush.txt").write_text(crush)
+    path = tmp_path / "mapped.toml"
+    path.write_text(
+        'schemes = ["rep:3"]\n[cluster]\ncrush_map = "crush.txt"\n'
+        "[workload]\nrequests = 1\nqueue_depth = 32\n"
+    )
+
+    problems = outside_of(load_scenario(path))
+
+    assert {problem.key: problem.got for problem in problems} == {
+        "cluster.hosts": "11",
+        "cluster.osds_per_host": "9",
+    }
 
 
 def test_the_form_hides_unused_keys_of_a_workload():

@@ -588,7 +588,12 @@ rule rep {
         (
             CRUSH,
             ("cluster.crush_rule=gone",),
-            "rule: got 'gone' ... 0",
+            "cluster.crush_rule: got gone ... m.txt ... rep",
+        ),
+        (
+            CRUSH.replace("rule rep {", "rule mine {"),
+            (),
+            "cluster.crush_rule: got nothing ... rep:3: mine",
         ),
         (CRUSH, (), "2 ... 3 ... rep:3"),
         (

@@ -348,6 +348,10 @@ def test_a_cluster_rebuilds_what_it_stores():
         ((), "a full drive"),
         (("cluster.stored_bytes=50e12",), "cluster.stored_bytes"),
         (("durability.drive_bytes=1e12",), "durability.drive_bytes states"),
+        (("durability.drive_bytes=1e12",), "1 TB of its 8 TB"),
+        (("durability.drive_bytes=9e12",), "9 TB (more than the 8 TB of"),
+        # 32 OSDs of 8 TB share 200 TB × 6 / 4.
+        (("cluster.stored_bytes=200TB",), "9.38 TB (more than the 8 TB of"),
     ],
 )
 def test_each_answer_says_what_a_drive_holds(sets, said):

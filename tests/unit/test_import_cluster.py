@@ -304,6 +304,42 @@ def test_broken_parts_are_named_with_their_key(tmp_path, change, said):
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda d: d["osdmap"]["pools"][1].update(tier_of=4),
+            "pool reps: a cache tier of pool 4",
+        ),
+        (
+            lambda d: d["osdmap"]["pools"][1].update(
+                options={"compression_mode": "force"}
+            ),
+            'pool reps: compression_mode "force"',
+        ),
+        (
+            lambda d: d["osdmap"]["erasure_code_profiles"]["ec21"].update(plugin="x"),
+            'pool ec21: erasure code plugin "x"',
+        ),
+        # Layers in place of k, m and l
+        (
+            lambda d: d["osdmap"]["erasure_code_profiles"]["ec21"].update(plugin="lrc"),
+            'pool ec21: erasure code plugin "lrc"',
+        ),
+        (
+            lambda d: d["osdmap"].update(full_ratio=0.8),
+            "full_ratio 0.8, backfillfull_ratio 0.9, nearfull_ratio 0.85: out of order",
+        ),
+    ],
+)
+def test_what_an_import_leaves_out_or_cannot_be_gives_a_warning(
+    cluster, tmp_path, change, said
+):
+    found = import_cluster([changed(tmp_path, change)]).warnings
+    assert [line for line in found if said in line]
+    assert not [line for line in cluster.warnings if said in line]
+
+
 FIO = {
     "fio version": "fio-3.33",
     "global options": {"bs": "4k", "iodepth": "16"},

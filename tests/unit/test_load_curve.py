@@ -187,7 +187,7 @@ def test_a_drive_of_one_millisecond_saturates_at_a_thousand_requests_a_second(
 
 def test_a_saturation_above_the_bound_is_measured_over_a_longer_run():
     # Twelve rounds of 1,024 requests on these 12 OSDs serve a tenth more than the bound, because requests
-    # pile up at the busiest OSD. Longer runs serve 4 % more.
+    # pile up at the busiest OSD. Three times as many serve 4 % more, nine times as many 1 %.
     scenario = parse_scenario(
         """\
 schemes = ["rep:3"]
@@ -202,10 +202,10 @@ block_sizes_bytes = ["4k"]
 requests = 1000
 """
     )
-    settings = CurveSettings(replications=2, requests=1000, points_max=1)
+    settings = CurveSettings(replications=3, requests=1000, points_max=1)
     (curve,) = load_curves(scenario, settings, jobs=1)
 
-    assert 1.0 < curve.saturation_iops.mean / curve.bound.iops < 1.05
+    assert 1.0 < curve.saturation_iops.mean / curve.bound.iops < 1.02
 
 
 def test_the_simulated_knee_is_that_of_m_d_1(queue_curve):

@@ -328,6 +328,7 @@ def test_an_impossible_rate_is_refused_by_the_bound_alone():
     )
     document = make_plan(scenario).document
     assert document["recommended"] is None
+    assert document["reasons"] == ["none of 4 candidates meets all requirements"]
     possible = [one for one in document["candidates"] if one["bound"]]
     assert len(possible) == 3
     for one in possible:
@@ -404,6 +405,18 @@ def test_hosts_that_exist_cost_nothing():
 def test_changes_to_existing_hosts_are_bought(change, cost_of_owned):
     costs = prices_of(OWNED, change, "plan.hosts=[4]")
     assert costs[4, "nvme-tlc"] == cost_of_owned
+
+
+def test_a_plan_with_one_network_varies_no_private_rate():
+    sets = ["cluster.networks=1", "plan.private_gbit_per_s=[10, 25]"]
+    with pytest.raises(ScenarioError, match=r"plan\.private_gbit_per_s: got "):
+        parse_scenario(OWNED, sets=sets)
+
+
+def test_one_network_for_both_roles_is_bought_once():
+    costs = prices_of(OWNED, "cluster.networks=1")
+    # As above, with 25 instead of 50 Gbit/s.
+    assert costs[6, "nvme-tlc"] == 2 * (5000 + 6 * 400 + 25 * 10)
 
 
 STORE = """

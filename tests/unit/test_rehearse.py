@@ -197,7 +197,15 @@ def test_a_cluster_that_is_too_full_does_not_become_clean():
     document = rehearse(scenario(text=text))
     (change,) = document["changes"]
     assert change["duration_s"] is None
-    assert any("does not become clean" in line for line in document["warnings"])
+    (line,) = [line for line in document["warnings"] if "does not become clean" in line]
+    assert states(line, "backfill_toofull ... backfillfull_ratio (90%)")
+
+
+def test_data_that_do_not_fit_before_a_change_are_named():
+    # 100 GB × 1.5 on 16 OSDs of 9 GB: 104 % on average.
+    text = TEXT.replace('drive_bytes = "100GB"', 'drive_bytes = "9GB"')
+    warnings = rehearse(scenario(text=text))["warnings"]
+    assert any("stored before the changes do not fit" in line for line in warnings)
 
 
 def test_clients_are_measured_before_during_and_after(healthy_change):

@@ -9,7 +9,12 @@ import pytest
 from stripesim.cli.output import check_out
 from stripesim.scenarios.answers.run import execute
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.notes import pristine_warnings
+from stripesim.scenarios.cells.notes import (
+    burst_warnings,
+    network_warnings,
+    pristine_warnings,
+)
+from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import parse_scenario
 
 TINY = """
@@ -99,6 +104,45 @@ def test_reads_of_an_empty_image_give_a_warning():
     assert pristine_warnings(parse_scenario(TINY, sets=both))
     (line,) = pristine_warnings(parse_scenario(TINY, sets=reads))
     assert "find no objects" in line
+
+
+def test_a_rate_between_hosts_that_one_network_ignores_gives_a_warning():
+    def warnings(*sets):
+        return network_warnings(parse_scenario(TINY, sets=sets))
+
+    ignored = "cluster.private_gbit_per_s=40"
+
+    assert warnings(ignored) == []
+    assert warnings("cluster.networks=1") == []
+    assert warnings("cluster.networks=1", ignored, "cluster.public_gbit_per_s=40") == []
+    (line,) = warnings("cluster.networks=1", ignored)
+    assert line.startswith("--set: cluster.private_gbit_per_s: 40 is ignored")
+
+
+@pytest.mark.parametrize(
+    ("op", "size", "defers"),
+    [
+        ("write", "4k", True),
+        ("read", "4k", False),
+        # Disks defer writes below 64 KiB, of which RS(2,1) sends half to a shard.
+        ("write", "64k", True),
+        ("write", "128k", False),
+    ],
+)
+def test_only_small_writes_explain_a_burst_by_deferred_writes(op, size, defers):
+    sets = [
+        'schemes=["rs:2,1"]',
+        "cluster.drive=hdd-7200",
+        f"workload.ops={op}",
+        f"workload.block_sizes_bytes={size}",
+    ]
+    scenario = parse_scenario(TINY, sets=sets)
+    saturates = {"resource": "drives", "utilisation": 1.2, "iops": 100.0}
+
+    (line,) = burst_warnings(*cells(scenario), saturates, build_models(scenario))
+
+    assert ("deferred writes" in line) == defers
+    assert "120 requests/s" in line
 
 
 def stripesim(*words, **options):

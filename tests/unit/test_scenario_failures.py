@@ -245,9 +245,9 @@ def test_run_sweep_and_load_give_the_same_warnings() -> None:
 def test_images_that_do_not_fit_are_refused_everywhere() -> None:
     small = ["workload.requests=20", 'schemes=["rep:3"]']
     large = [*small, "workload.image_bytes=100TB"]
-    with pytest.raises(ScenarioError, match="at most .* the capacity of rep:3"):
+    with pytest.raises(ScenarioError, match=r"at most .* the capacity of rep:3"):
         run_scenario(parse_scenario("", sets=large))
-    with pytest.raises(ScenarioError, match="at most .* the capacity of rep:3"):
+    with pytest.raises(ScenarioError, match=r"at most .* the capacity of rep:3"):
         load_curves(parse_scenario("", sets=large), jobs=1)
     # The points of a sweep that fit run.
     plan = plan_sweep("quickstart", over=["workload.image_bytes=1GB,100TB"], sets=small)

@@ -67,6 +67,7 @@ patterns = ["zig"]
         ("drive = 1979-05-27", "text in quotes"),
         ('failure_domain_erasure = "rak"', '"osd", "host", "rack" or "site"'),
         ('object_bytes = "0k"', "a size of 1 byte or more"),
+        ('stored_bytes = "20 tera"', 'or text such as "500GB"'),
         ("stripe_unit_bytes = '8MiB'", "at most cluster.object_bytes (4MiB)"),
         ("racks = 3", "a divisor of cluster.hosts (4)"),
         ('failure_domain_replicated = "rack"', "cluster.racks, too"),

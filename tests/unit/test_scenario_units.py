@@ -24,6 +24,8 @@ from stripesim.scenarios.schema.units import format_size, parse_size_bytes
         ("1.5 MiB", 3 * 2**19),
         ("100GB", 10**11),
         ("2TiB", 2**41),
+        ("2PiB", 2**51),
+        ("0.5PB", 5 * 10**14),
     ],
 )
 def test_sizes_read(text: int | str, size_bytes: int) -> None:
@@ -62,7 +64,7 @@ def test_other_types_are_not_sizes(value: object) -> None:
 
 
 def test_sizes_are_written_in_the_shortest_exact_unit() -> None:
-    sizes = (0, 1, 1024, 1000, 131072, 10**11, 4097, 2**63 - 1)
+    sizes = (0, 1, 1024, 1000, 131072, 10**11, 4097, 3 * 10**15, 2**63 - 1)
     texts = [
         "0B",
         "1B",
@@ -71,6 +73,7 @@ def test_sizes_are_written_in_the_shortest_exact_unit() -> None:
         "128KiB",
         "100GB",
         "4097B",
+        "3PB",
         "9223372036854775807B",
     ]
     assert [format_size(size) for size in sizes] == texts

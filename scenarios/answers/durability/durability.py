@@ -370,11 +370,13 @@ def _stored(
     client_bytes = None
     if cluster.stored_bytes:
         client_bytes = float(cluster.stored_bytes)
-    of_drive = ""
-    if osd_bytes:
-        of_drive = f" of its {bytes_text(osd_bytes)}"
 
     def held(drive_bytes: float, source: str) -> _Stored:
+        of_drive = ""
+        if osd_bytes:
+            of_drive = f" of its {bytes_text(osd_bytes)}"
+        if osd_bytes and drive_bytes > osd_bytes:
+            of_drive = f" (more than the {bytes_text(osd_bytes)} of {cluster.drive})"
         words = f"{bytes_text(drive_bytes)}{of_drive}, {source}"
         return _Stored(drive_bytes, client_bytes, words)
 

@@ -319,7 +319,7 @@ class CurveBuilder:
         self.saturation = student_interval([one.iops for one in measured])
         longer = 1
         # While requests pile up at the busiest OSD, the others still serve more than the bound.
-        while longer < _LONGER_MAX and self._above_bound(self.saturation) is not None:
+        while longer < _LONGER_MAX and self._exceeds_bound(self.saturation):
             longer *= _LONGER
             runs = [
                 self._closed(in_flight, number, longer=longer)
@@ -351,20 +351,30 @@ class CurveBuilder:
             name = f"{cell.scheme} {cell.op} {cell.pattern} at saturation"
             raise RefusedError(f"{name}: {refusals[0]}")
 
+    def _exceeds_bound(self, rate: Interval) -> bool:
+        """Return True if all of the interval of a rate is above the bound."""
+        bound = self._exact_bound()
+        return bound is not None and rate.low is not None and rate.low > bound.iops
+
     def _above_bound(self, rate: Interval) -> str | None:
-        """Return the refusal of a rate above the bound, which is known for random requests alone."""
-        loads = self.scenario.loads
-        if any(load.image == "pristine" or "seq" in load.patterns for load in loads):
-            return None
-        if self.bound is None or rate.low is None or rate.high is None:
+        """Return the refusal of a rate above the bound."""
+        bound = self._exact_bound()
+        if bound is None or rate.low is None or rate.high is None:
             return None
         half_fraction = (rate.high - rate.low) / 2 / rate.mean
         return audit_bound(
             rate.mean,
-            self.bound.iops,
-            self.bound.resource,
+            bound.iops,
+            bound.resource,
             half_fraction=half_fraction,
         )
+
+    def _exact_bound(self) -> Bound | None:
+        """Return the bound of random requests to full images. That of others can be exceeded."""
+        loads = self.scenario.loads
+        if any(load.image == "pristine" or "seq" in load.patterns for load in loads):
+            return None
+        return self.bound
 
     def _extend(self, shares: Sequence[float]) -> Batch:
         """Search further where open loops are steady past the closed loop, as sequential streams can be."""

@@ -56,6 +56,7 @@ def answer_of_plan(
             *(f"assumes: {line}" for line in document["assumptions"]),
         ],
         outside=made.outside,
+        warnings=list(made.warnings),
         refusals=refusals,
         saved_as="plan.json",
         files=lambda: {"plan.csv": csv_text(candidates).encode()},

@@ -28,6 +28,7 @@ from stripesim.scenarios.cells.notes import (
     client_notes,
     made_from,
     outside_of_all,
+    scenario_warnings,
 )
 from stripesim.scenarios.cells.run import run_cells
 from stripesim.scenarios.forms.capacity import Drives, drives_of
@@ -98,6 +99,7 @@ class MadePlan(NamedTuple):
 
     document: dict[str, Any]
     outside: Sequence[Problem]
+    warnings: Sequence[str]
 
 
 def make_plan(
@@ -237,6 +239,8 @@ def _recommendation(
     ]
     scenarios = [one.scenario for one in every if one.scenario]
     outside = outside_of_all(_at_rate(one, plan.rate_per_s) for one in scenarios)
+    lines = (scenario_warnings(one, build_models(one)) for one in scenarios)
+    warnings = list(dict.fromkeys(line for listed in lines for line in listed))
     document = {
         "varied": varied,
         "candidates": list(documents.values()),
@@ -244,10 +248,10 @@ def _recommendation(
         "reasons": _reasons(name, best, meeting, every),
         **_purchase_of(best, plan),
         "assumptions": [*_assumptions(scenario, plan), *_equal_latencies(plan, every)],
-        "warnings": [*map(str, outside), *refusals],
+        "warnings": [*map(str, outside), *warnings, *refusals],
         "refusals": refusals,
     }
-    return MadePlan(document, outside)
+    return MadePlan(document, outside, warnings)
 
 
 def _documents_of(every: Sequence[Candidate]) -> dict[int, dict[str, Any]]:
@@ -641,6 +645,8 @@ def _reasons(
     """Explain the recommendation, or why there is none."""
     if best is None:
         open_ones = sum(one.possible and not one.meets for one in every)
+        if open_ones == 0:
+            return [f"none of {len(every)} candidates meets all requirements"]
         return [
             f"none of {len(every)} candidates is known to meet all requirements. {open_ones} are uncertain: "
             "more replications, a longer run or a higher plan.simulated_max may decide"

@@ -57,6 +57,7 @@ from stripesim.scenarios.schema.keys import Cell, cells
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import duration_text, number_text
 from stripesim.scenarios.show.quantities import name_of
+from stripesim.sim.ceph.failures.groups import State
 from stripesim.sim.ceph.failures.results.change_results import DURATION_PARTS
 from stripesim.sim.ceph.kinds import kind_of
 from stripesim.sim.observe.audit import collecting_refusals
@@ -508,7 +509,14 @@ def _warnings(
     clean = [row["clean_s"] is not None for row in sample.rows]
     if len(clean) < len(movements) or not all(clean):
         stuck = clean.index(False) if False in clean else len(clean)
-        warnings.append(f"{named[stuck]}: the cluster does not become clean")
+        refused_count = sample.pg_states[State.BACKFILL_TOOFULL][-1]
+        because = ""
+        if refused_count and sample.fill is not None:
+            because = (
+                f": {refused_count} placement groups are in backfill_toofull, because a target would exceed "
+                f"backfillfull_ratio ({sample.fill.backfillfull_ratio:.0%})"
+            )
+        warnings.append(f"{named[stuck]}: the cluster does not become clean{because}")
     if whole.is_sampled(sample):
         warnings.append(
             f"bytes and times are extrapolated from {sample.group_objects_count} of "
@@ -547,9 +555,13 @@ def _fill_warnings(
         moment = ""
         if row.get("peak_at_s"):
             moment = f" {duration_text(row['peak_at_s'])} after the command"
+        # No backfill fills an OSD that far.
+        because = ""
+        if row["peak_used_ratio"] > 1:
+            because = ": the data stored before the changes do not fit"
         warnings.append(
-            f"{name}: osd.{row['fullest_osd']} reaches "
-            f"{row['peak_used_ratio']:.1%}{moment}, above {row['full_ratio_reached']}"
+            f"{name}: osd.{row['fullest_osd']} reaches {row['peak_used_ratio']:.1%}{moment}, "
+            f"above {row['full_ratio_reached']}{because}"
         )
     return warnings
 

@@ -37,17 +37,18 @@ class Purchase(NamedTuple):
 # Not a number of the scenario: halves the times of the device's parameter set.
 _DRIVE: Final = ("cluster", "drive")
 _PUBLIC: Final = ("public.tx", "public.rx", "client.tx", "client.rx")
+_PRIVATE: Final = Purchase(
+    ("cluster", "private_gbit_per_s"),
+    "private network",
+    ("private.tx", "private.rx"),
+)
 
 PURCHASES: Final = (
     Purchase(("cluster", "osds_per_host"), "OSDs", ("ssd", "kv", "sync", "worker")),
     Purchase(_DRIVE, "drive speed", ("ssd", "kv")),
     Purchase(("cluster", "cores_per_host"), "CPU cores", ("cpu",)),
     Purchase(("cluster", "public_gbit_per_s"), "public network", _PUBLIC),
-    Purchase(
-        ("cluster", "private_gbit_per_s"),
-        "private network",
-        ("private.tx", "private.rx"),
-    ),
+    _PRIVATE,
     Purchase(
         ("cluster", "pg_num"), "placement groups", ("pg.lock", "pg.exec", "pg.pipeline")
     ),
@@ -168,9 +169,14 @@ def advise(
 
 
 def _offered(scenario: Scenario) -> list[Purchase]:
-    """List the purchases for a scenario; with a CRUSH map, the number of OSDs is fixed."""
+    """List the purchases for a scenario.
+
+    With a CRUSH map, the number of OSDs is fixed. With one network, there is no private one.
+    """
     fixed = None if scenario.cluster.crush_map is None else ("cluster", "osds_per_host")
     offered = [one for one in PURCHASES if one.key != fixed]
+    if scenario.cluster.networks == 1:
+        offered.remove(_PRIVATE)
     if scenario.workload.is_s3:
         offered.append(_GATEWAYS)
     return offered

@@ -121,9 +121,15 @@ def _cluster_words(report: RunReport) -> str:
         hosts = f"CRUSH map {cluster.crush_map}"
     elif not isinstance(cluster.hosts, int):
         hosts = f"{cluster.host_count} hosts with {cluster.osd_count} OSDs"
+    networks = (
+        f"networks of {cluster.public_gbit_per_s:g} (public) and "
+        f"{cluster.private_gbit_per_s:g} Gbit/s (private)"
+    )
+    if cluster.networks == 1:
+        networks = f"one network of {cluster.public_gbit_per_s:g} Gbit/s"
     return (
-        f"Cluster: {hosts}, {drive_words} per OSD, {cluster.cores_per_host} cores per host, networks of "
-        f"{cluster.public_gbit_per_s:g} (public) and {cluster.private_gbit_per_s:g} Gbit/s (private)."
+        f"Cluster: {hosts}, {drive_words} per OSD, {cluster.cores_per_host} cores per host, "
+        f"{networks}."
     )
 
 
