@@ -13,7 +13,7 @@ from stripesim.scenarios.answers.plan.candidates import candidate_scenario
 from stripesim.scenarios.answers.plan.plan import nines_of
 from stripesim.scenarios.cells.bound import Bound, bounds_of
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.notes import outside_of
+from stripesim.scenarios.cells.notes import outside_of, scenario_warnings
 from stripesim.scenarios.forms.capacity import (
     Capacity,
     Drives,
@@ -102,7 +102,7 @@ class PlanOption:
     scenario: Scenario | None = None
     answers: ClosedForms | None = None
     problems: FormProblems = NO_PROBLEMS
-    risks: tuple[str, ...] = ()  # of its data, and missing answers
+    risks: tuple[str, ...] = ()  # of its data, what it leaves out, and missing answers
     warnings: tuple[str, ...] = ()  # values outside the calibrated range
 
     @property
@@ -147,7 +147,10 @@ def option_of(
     try:
         scenario = scenario_of(base, values, files or {})
         models = build_models(scenario)
-        risks = storage_warnings(scenario, models)
+        risks = [
+            *storage_warnings(scenario, models),
+            *scenario_warnings(scenario, models),
+        ]
         answers = _answers(scenario, models, values)
     except ValueError as error:
         listed = controls(is_s3=base.workload.is_s3)

@@ -172,7 +172,7 @@ def test_page_and_table_hold_every_candidate(document):
     assert 'class="stack numeric"' in page
     for stem in ("plan-cost", "plan-p99", "plan-rebuild"):
         assert f'<figure id="{stem}"' in page
-    table = answer_of_plan(scenario, MadePlan(document, ())).files()["plan.csv"]
+    table = answer_of_plan(scenario, MadePlan(document, (), ())).files()["plan.csv"]
     assert len(table.splitlines()) == 5
 
 
