@@ -170,9 +170,20 @@ def _holes(
         *repairs,
         *pristine_warnings(scenario),
         *object_map_warnings(scenario),
+        *_arrival_warnings(scenario),
         *dict.fromkeys(collected.unfinished),
         *collected.bursts,
     )
+
+
+def _arrival_warnings(scenario: Scenario) -> list[str]:
+    """Warn of a replay at recorded times of a trace without times."""
+    if scenario.workload.kind != "trace":
+        return []
+    # Readers of traces take long to load.
+    from stripesim.scenarios.cells.replay import arrival_warnings
+
+    return arrival_warnings(scenario)
 
 
 def parameters_of(models: Models) -> list[dict[str, Any]]:
