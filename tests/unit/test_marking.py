@@ -100,6 +100,11 @@ def test_several_files_make_one_table_and_others_are_refused(
     assert "other.json: got a document without answers and signature" in err
 
 
+@pytest.mark.parametrize("answer", [10**400, [1], {"a": 1}, None, "x" * 9999])
+def test_an_answer_that_is_no_number_is_wrong(answer: Any) -> None:
+    assert lesson(1)["bytes"].judge(answer).startswith("not yet")
+
+
 def test_all_files_that_are_no_results_are_named_at_once(
     tmp_path: Path, command: Command
 ) -> None:
