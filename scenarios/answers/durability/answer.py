@@ -48,9 +48,7 @@ def answer_of_durability(document: Mapping[str, Any]) -> Answer:
         ],
         refusals=document["refusals"],
         saved_as="durability.json",
-        files=lambda: result_files(
-            rows_frame(flat_rows), document["provenance"], {}
-        ),
+        files=lambda: result_files(rows_frame(flat_rows), document["provenance"], {}),
         figures=figures,
     )
 

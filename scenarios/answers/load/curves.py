@@ -93,9 +93,7 @@ def check_bounds(argument: str, bounds_s: Iterable[float]) -> None:
     for bound_s in bounds_s:
         if not (isinstance(bound_s, int | float) and 0 < bound_s < inf):
             wanted = "a number of seconds above 0"
-            raise AnswerError(
-                Problem(place=argument, got=repr(bound_s), wanted=wanted)
-            )
+            raise AnswerError(Problem(place=argument, got=repr(bound_s), wanted=wanted))
 
 
 def curve_builders(
