@@ -103,7 +103,7 @@ def _check_bindings(program: Program) -> None:
 
 def _check_distributions(program: Program) -> None:
     """Check the form of the distributions of service times."""
-    tables = program.factor_tables
+    tables: object = program.factor_tables
     wanted = f"an array of integers of shape (distributions, {FACTOR_POINTS})"
     if not isinstance(tables, np.ndarray):
         got = type(tables).__name__
