@@ -104,7 +104,8 @@ def solve(lesson: Path, seed: int | str = 1) -> Lesson:
     """
     cells = cells_of(lesson.read_text(encoding="utf-8"))
     code = "\n".join(source for kind, source in cells if kind == "code")
-    code, count = _SEED.subn(rf"\g<1>{seed!r})", code)
+    # A function, because a template would take the backslashes of a seed for its own.
+    code, count = _SEED.subn(lambda call: f"{call[1]}{seed!r})", code)
     if count != 1:
         raise ValueError(
             f"{lesson.name}: got {count} calls of open_lesson(…, seed=1), wanted one"

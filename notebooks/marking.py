@@ -5,20 +5,32 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from stripesim.models.problems import AnswerError, Problem
 from stripesim.notebooks.files import lessons, name_of, solve
 from stripesim.notebooks.page_lessons import page_lessons
 from stripesim.notebooks.teach import Lesson, Question, signature
+from stripesim.scenarios.schema.toml import shorten
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.tables import Table
 
 #: Part of the points for a right answer after a hint.
 HINT_SHARE = 0.5
+#: What a file must hold, with the form in words.
+_FORMS: Final[Mapping[str, tuple[Any, str]]] = {
+    "lesson": (str, "a name"),
+    "seed": (int | str, "a whole number or text"),
+    "student": (int | str, "a name or number"),
+    "answers": (dict, "an object by question"),
+    "signature": (str, "text"),
+}
+#: Characters of a value in a message, at most.
+_CHARACTERS_MAX: Final = 40
 
 
 def answer_of_marking(paths: Sequence[str | Path], *, key: str = "") -> Answer:
@@ -41,7 +53,11 @@ def answer_of_marking(paths: Sequence[str | Path], *, key: str = "") -> Answer:
     AnswerError
         If a file is no result of a lesson.
     """
-    graded = [_graded(Path(path), key) for path in paths]
+    files = [Path(path) for path in paths]
+    graded = [
+        _graded(path, handed_in, key)
+        for path, handed_in in zip(files, _read_all(files), strict=True)
+    ]
     return Answer(
         document={"files": graded},
         shown=[
@@ -52,9 +68,22 @@ def answer_of_marking(paths: Sequence[str | Path], *, key: str = "") -> Answer:
     )
 
 
-def _graded(path: Path, key: str) -> dict[str, Any]:
+def _read_all(files: Sequence[Path]) -> list[dict[str, Any]]:
+    """Read all files before the first lesson runs. The error has a line for each file that is no result."""
+    read = []
+    problems: list[Problem] = []
+    for path in files:
+        try:
+            read.append(_read(path))
+        except AnswerError as error:
+            problems += error.problems
+    if problems:
+        raise AnswerError(*problems)
+    return read
+
+
+def _graded(path: Path, handed_in: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Judge the answers of a file against those that its lesson computes for its seed."""
-    handed_in = _read(path)
     signed = {name: handed_in[name] for name in handed_in if name != "signature"}
     is_signed = handed_in["signature"] == signature(signed, key)
     result = {
@@ -126,11 +155,34 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         got = getattr(error, "strerror", None) or str(error)
         raise AnswerError(Problem(place=str(path), got=got, wanted=wanted)) from None
-    keys = {"lesson", "seed", "student", "answers", "signature"}
-    if not isinstance(document, dict) or not keys <= document.keys():
+    if not isinstance(document, dict) or not _FORMS.keys() <= document.keys():
         got = "a document without answers and signature"
         raise AnswerError(Problem(place=str(path), got=got, wanted=wanted))
+    for problem in _problems(document):
+        raise AnswerError(replace(problem, place=str(path)))
     return document
+
+
+def _problems(document: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield the values of a file that have another form, because a file is no work of ours."""
+    for name, (form, wanted) in _FORMS.items():
+        value = document[name]
+        # True is a number to Python.
+        if not isinstance(value, form) or isinstance(value, bool):
+            yield Problem(key=name, got=_shown(value), wanted=wanted)
+            return
+    for name, given in document["answers"].items():
+        events = given.get("events", []) if isinstance(given, dict) else None
+        if not isinstance(events, list) or not all(
+            isinstance(event, str) for event in events
+        ):
+            wanted = "an object with a list of events"
+            key = f"answers: {shorten(name, _CHARACTERS_MAX)}"
+            yield Problem(key=key, got=_shown(given), wanted=wanted)
+
+
+def _shown(value: object) -> str:
+    return shorten(json.dumps(value), _CHARACTERS_MAX)
 
 
 def _cells(one: Mapping[str, Any]) -> dict[str, str]:

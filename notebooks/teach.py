@@ -146,7 +146,7 @@ class Question:
             return "right" if is_right else "not yet"
         try:
             number = float(answer)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return f"not yet: wanted a number of {self.unit}".removesuffix(" of ")
         if math.isclose(number, value, rel_tol=self.tolerance, abs_tol=1e-12):
             return "right"

@@ -13,13 +13,14 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from stripesim._version import __version__
-
-__all__ = ["__version__"]
+from stripesim._version import __version__ as __version__
 
 
 def __getattr__(name: str) -> Any:
     """Load the public API when one of its names is first used."""
+    if name == "__all__":
+        # For help() and imports of *, which do not ask for the names one by one.
+        return __dir__()
     # Python also looks up submodules and special names here. Those must not load the API.
     if not name.startswith("_") and find_spec(f"stripesim.{name}") is None:
         api = import_module("stripesim.api")

@@ -106,7 +106,10 @@ def _reported_usage(error: BaseException) -> int | None:
     command = "stripesim" if context is None else context.command_path
     # An empty message means that Typer has already printed the help.
     if message := error.format_message():
-        print(f"{message} (see {command} --help)", file=sys.stderr)
+        # A group without a command shows its help.
+        is_help = type(error).__name__ == "NoArgsIsHelpError"
+        hint = "" if is_help else f" (see {command} --help)"
+        print(f"{message}{hint}", file=sys.stderr)
     return 2
 
 

@@ -216,8 +216,10 @@ def describe(trace: BlockTrace | FailureTrace) -> dict[str, Any]:
 def _located(path: str | Path) -> Path:
     """Return the first per-CPU file if the path is blktrace's common name, else the path itself."""
     path = Path(path)
-    beside = [path.with_name(path.name + suffix) for suffix in (".blktrace.0", ".0")]
-    return next((one for one in (path, *beside) if one.exists()), path)
+    if path.exists():
+        return path
+    beside = [path.parent / f"{path.name}{suffix}" for suffix in (".blktrace.0", ".0")]
+    return next((one for one in beside if one.exists()), path)
 
 
 def _named(name: str, formats: Sequence[Format]) -> Format:
@@ -252,12 +254,16 @@ def _unknown(head: Head, formats: Sequence[Format], kind: str) -> str:
         return f"{head.path}: got a Parquet file with the columns {columns}, wanted {needed}"
     first = head.lines[0] if head.lines else ""
     wanted = f"a {kind} trace ({_names(formats)}); --format forces one"
-    if "," not in first:
+    if "," in first:
+        names = cells_of(first, ",", quoted=True)
+        missing = [name for name in REQUEST_COLUMNS_NEEDED if name not in names]
+        lack = f"without the columns {', '.join(missing)}"
+    elif ";" in first or "\t" in first:
+        lack = "without commas between its cells"
+    else:
         return f"{head.path}:1: got {shown(first)}, wanted {wanted}"
-    names = cells_of(first, ",", quoted=True)
-    missing = [name for name in REQUEST_COLUMNS_NEEDED if name not in names]
     return (
-        f"{head.path}:1: got {shown(first)}, a CSV without the columns {', '.join(missing)}, "
+        f"{head.path}:1: got {shown(first)}, a CSV {lack}, "
         f"wanted {wanted}, --columns {COLUMNS_EXAMPLE} names the columns of another CSV"
     )
 

@@ -28,7 +28,7 @@ def kernel_table(scenario: Scenario) -> KernelModel:
         If the costs of a code of one's own are neither measured nor those of a known code.
     """
     table = _named_table(scenario)
-    measured, guessed = _added_codes(scenario, table)
+    measured, guessed = _added_codes(scenario.schemes, table)
     sources = measured | {name: guess.table for name, guess in guessed.items()}
     costs = [
         cost for name, source in sources.items() for cost in _costs_of(name, source)
@@ -51,14 +51,19 @@ def kernel_table(scenario: Scenario) -> KernelModel:
 
 
 def interpolated_codes(scenario: Scenario) -> dict[str, Interpolated]:
-    """Return the codes whose costs are interpolated from those of timed codes."""
-    _, guessed = _added_codes(scenario, _named_table(scenario))
+    """Return the codes whose costs are interpolated from those of timed codes.
+
+    Among them are codes that only lend their costs to a code of one's own.
+    """
+    table = _named_table(scenario)
+    lenders = [other for _, other in codes_with_borrowed_costs(scenario)]
+    _, guessed = _added_codes((*scenario.schemes, *lenders), table)
     return guessed
 
 
 def codes_with_borrowed_costs(scenario: Scenario) -> Iterator[tuple[str, str]]:
     """Yield the codes of one's own that were never timed, each with the code whose costs it has."""
-    for name in _lacking(scenario, _named_table(scenario)):
+    for name in _lacking(scenario.schemes, _named_table(scenario)):
         code = parse_scheme(name)
         if isinstance(code, OwnCode) and costs_measured_here(name) is None:
             yield name, _costs_as(code)
@@ -83,8 +88,9 @@ def _costs_of_other(
         parse_scheme(other)
     except SchemeError as error:
         raise KernelError(f"{where} ({error}), wanted a known code") from None
-    guess = interpolated(table, other)
-    costs = list(_costs_of(other, table if guess is None else guess.table))
+    measured, guessed = _added_codes([other], table)
+    sources = [*measured.values(), *(guess.table for guess in guessed.values())]
+    costs = list(_costs_of(other, next(iter(sources), table)))
     if not costs:
         have = ", ".join(table.schemes())
         raise KernelError(f"{where}, wanted one of {have}, or another rs:k,m")
@@ -92,12 +98,12 @@ def _costs_of_other(
 
 
 def _added_codes(
-    scenario: Scenario, table: KernelModel
+    names: Iterable[str], table: KernelModel
 ) -> tuple[dict[str, KernelModel], dict[str, Interpolated]]:
-    """Return the codes that a table lacks: those measured on this machine and those interpolated."""
+    """Return those codes that a table lacks: measured on this machine, or interpolated."""
     measured: dict[str, KernelModel] = {}
     guessed: dict[str, Interpolated] = {}
-    for name in _lacking(scenario, table):
+    for name in _lacking(names, table):
         own = costs_measured_here(name)
         if own is not None:
             measured[name] = own
@@ -119,10 +125,10 @@ def _named_table(scenario: Scenario) -> KernelModel:
         ) from None
 
 
-def _lacking(scenario: Scenario, table: KernelModel) -> list[str]:
-    """List the erasure codes of a scenario that are missing from a table."""
+def _lacking(names: Iterable[str], table: KernelModel) -> list[str]:
+    """List the erasure codes that are missing from a table."""
     known = table.schemes()
-    unknown = [name for name in scenario.schemes if name not in known]
+    unknown = [name for name in names if name not in known]
     return [name for name in unknown if parse_scheme(name).kind == "erasure"]
 
 

@@ -141,6 +141,7 @@ def scenario_warnings(scenario: Scenario, models: Models) -> list[str]:
         *repairs,
         *pristine_warnings(scenario),
         *object_map_warnings(scenario),
+        *_arrival_warnings(scenario),
     ]
 
 
@@ -243,6 +244,16 @@ def network_warnings(scenario: Scenario) -> list[str]:
         f"{where}: {cluster.private_gbit_per_s:g} is ignored, because with networks = 1 traffic between "
         f"hosts uses the interface of public_gbit_per_s, {cluster.public_gbit_per_s:g}"
     ]
+
+
+def _arrival_warnings(scenario: Scenario) -> list[str]:
+    """Warn of a replay at recorded times of a trace without times."""
+    if scenario.workload.kind != "trace":
+        return []
+    # Readers of traces take long to load.
+    from stripesim.scenarios.cells.replay import arrival_warnings
+
+    return arrival_warnings(scenario)
 
 
 def burst_warnings(

@@ -41,6 +41,22 @@ def images_of(scenario: Scenario) -> tuple[int, int]:
     return replay.images, replay.image_bytes
 
 
+def arrival_warnings(scenario: Scenario) -> list[str]:
+    """Warn of a replay at recorded times whose requests all arrive at once."""
+    workload = scenario.workload
+    if workload.replay != "recorded":
+        return []
+    arrivals_ns = requests_of(_trace_of(scenario)).arrivals_ns
+    assert arrivals_ns is not None
+    count = len(arrivals_ns[: workload.requests])
+    if count < 2 or arrivals_ns[:count].any():
+        return []
+    return [
+        f"{scenario.where('workload', 'trace')}: all {count:,} requests arrive at once, because the trace "
+        'has no times; replay = "closed" keeps queue_depth of them in flight'
+    ]
+
+
 def recorded_latency(scenario: Scenario) -> dict[str, float]:
     """Return columns with the latency that the trace recorded, to compare with the simulated one."""
     frame = _trace_of(scenario).requests

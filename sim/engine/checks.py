@@ -11,6 +11,7 @@ import numpy as np
 from stripesim.models.problems import ProblemsError
 from stripesim.sim.engine import program as machine
 from stripesim.sim.engine.conditions import ALONE, IDLE, KEY_RANGES
+from stripesim.sim.engine.draws import FACTOR_POINTS
 from stripesim.sim.engine.graph import (
     ACQUIRE,
     ENTER,
@@ -46,9 +47,10 @@ def check_program(program: Program) -> None:
     ------
     ProblemsError
         If followed requests are not ascending, a stream index or a bound resource does not
-        exist, or a stream does not suit a run with a director.
+        exist, the distributions have another form, or a stream does not suit a run with a director.
     """
     _check_bindings(program)
+    _check_distributions(program)
     if len(program.followed) and (
         program.followed[0] < 0 or (np.diff(program.followed) <= 0).any()
     ):
@@ -97,6 +99,34 @@ def _check_bindings(program: Program) -> None:
             f"bindings: got resources {bindings.min()} to {bindings.max()}, wanted 0 to {last}, "
             f"or {UNBOUND} for none"
         )
+
+
+def _check_distributions(program: Program) -> None:
+    """Check the form of the distributions of service times."""
+    tables: object = program.factor_tables
+    wanted = f"an array of integers of shape (distributions, {FACTOR_POINTS})"
+    if not isinstance(tables, np.ndarray):
+        got = type(tables).__name__
+        raise ProblemsError(f"factor tables: got {got}, wanted {wanted}")
+    if (
+        tables.dtype.kind not in "iu"
+        or tables.ndim != 2
+        or not len(tables)
+        or tables.shape[1] != FACTOR_POINTS
+    ):
+        got = f"{tables.dtype} values of shape {tables.shape}"
+        raise ProblemsError(f"factor tables: got {got}, wanted {wanted}")
+
+
+def _check_spreads(where: str, program: Program, used: Sequence[Template]) -> None:
+    """Check that the distribution of each service time exists."""
+    known = len(program.factor_tables)
+    for template in used:
+        if template.highest_spread >= known:
+            raise ProblemsError(
+                f"{where}: template '{template.name}': got spread {template.highest_spread}, "
+                f"wanted below {known}, the number of factor tables"
+            )
 
 
 def _check_roles(where: str, program: Program, used: Sequence[Template]) -> None:
@@ -151,8 +181,6 @@ class ChunkChecks:
         self._bindings: set[int] = set()
         # Disciplines to which these bindings bind each role, as bits.
         self._bound = np.zeros(program.book.bindings.shape[1], dtype=np.int64)
-        gates = program.resources.disciplines == machine.GATE
-        self._is_plain = not gates.any()
 
     def check(self, stream: int, chunk: RequestChunk, after_ns: int) -> None:
         """Check the next chunk of a stream.
@@ -235,6 +263,7 @@ class ChunkChecks:
         if has_passed:
             return
         _check_roles(where, program, used)
+        _check_spreads(where, program, used)
         _check_spawned(where, program, used)
         _check_classes(where, program, used)
         doubtful = self._doubtful_templates(templates, bindings)
@@ -249,13 +278,6 @@ class ChunkChecks:
         A role is normally bound to one discipline in all rows, so one test per template suffices.
         """
         book = self._program.book
-        if self._is_plain:
-            self._is_plain = not any(template.dynamics for template in book.templates)
-            if self._is_plain:
-                return []
-            # These passed without a test of their disciplines.
-            self._templates.clear()
-            self._bindings.clear()
         new = bindings - self._bindings
         if new:
             rows = machine.bound_rows(book, np.array(sorted(new), dtype=np.int64))

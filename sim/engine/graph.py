@@ -225,6 +225,13 @@ class Template:
         return max([own, *(template.highest_role for template in spawned)])
 
     @cached_property
+    def highest_spread(self) -> int:
+        """Highest distribution that a step of this template, or of one that it spawns, names."""
+        spawned = self.dynamics.spawned if self.dynamics else ()
+        own = int(self.spreads.max())
+        return max([own, *(template.highest_spread for template in spawned)])
+
+    @cached_property
     def role_words(self) -> IntArray:
         """Distinct (role, word, test) triples of the steps that name a role, shape (n, 3)."""
         tests = self.dynamics.tests if self.dynamics else np.zeros_like(self.words)
@@ -445,7 +452,7 @@ class GraphBuilder:
         demand_ns
             Mean service time [ns], below `DEMAND_MAX_NS`, or below `DEMAND_SPREAD_MAX_NS` with a spread.
         spread
-            Distribution of the service time around its mean, such as `SSD_READ`.
+            Distribution of the service time around its mean: a row of `Program.factor_tables`.
         **amounts
             Amount per counter, accounted when the step completes.
         """
@@ -874,6 +881,10 @@ class GraphBuilder:
             )
         if role < (0 if word in _WORDS_WITH_ROLE else NO_ROLE):
             raise ValueError(f"{self.name}: {label}: got role {role}, wanted 0 or more")
+        if spread < FIXED:
+            raise ValueError(
+                f"{self.name}: {label}: got spread {spread}, wanted 0 or more"
+            )
         demand = round_ns(demand_ns) if demand_ns else 0
         demand_max = DEMAND_SPREAD_MAX_NS if spread != FIXED else DEMAND_MAX_NS
         if demand >= demand_max:

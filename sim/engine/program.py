@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.models.problems import ProblemsError
 from stripesim.sim.engine.columns import Columns
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
 from stripesim.sim.engine.graph import COUNTERS, IntArray, Template
@@ -110,6 +111,7 @@ class Resources:
 
     def __post_init__(self) -> None:
         self.kinds = Kinds.of(self.kinds)
+        self._check_stated()
         absent = {
             "wake_ns": 0,
             "share_indices": -1,
@@ -122,15 +124,7 @@ class Resources:
             if not len(getattr(self, name)):
                 setattr(self, name, np.full(len(self), nothing, dtype=np.int64))
             assert len(getattr(self, name)) == len(self)
-        assert (
-            len(self.names)
-            == len(self.kinds)
-            == len(self.capacities)
-            == len(self.disciplines)
-        )
-        assert (self.capacities >= 1).all() and (
-            (self.wake_ns >= 0) & (self.wake_ns < 1 << 31)
-        ).all()
+        assert ((self.wake_ns >= 0) & (self.wake_ns < 1 << 31)).all()
         assert (
             0
             <= self.warm_ns
@@ -143,6 +137,35 @@ class Resources:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def _check_stated(self) -> None:
+        """Check what has no default.
+
+        Raises
+        ------
+        ProblemsError
+            If there are more of one than of another, or a capacity or discipline is out of range.
+        """
+        for name in ("kinds", "capacities", "disciplines"):
+            count = len(getattr(self, name))
+            if count != len(self):
+                raise ProblemsError(
+                    f"resources: got {count} {name}, wanted {len(self)}, one for each name"
+                )
+        capacities = np.asarray(self.capacities)
+        self._check_values("capacity", capacities, capacities >= 1, "at least 1")
+        known = np.isin(self.disciplines, range(len(DISCIPLINES)))
+        wanted = "FIFO, BATCH, POOL or GATE"
+        self._check_values("discipline", self.disciplines, known, wanted)
+
+    def _check_values(
+        self, key: str, values: AnyIntArray, valid: npt.NDArray[np.bool_], wanted: str
+    ) -> None:
+        """Raise an error that names the first resource whose value is not valid."""
+        for number in np.flatnonzero(~valid)[:1]:
+            raise ProblemsError(
+                f"resources: '{self.names[number]}': got {key} {values[number]}, wanted {wanted}"
+            )
 
     @property
     def lasting_servers(self) -> npt.NDArray[np.float64]:

@@ -101,8 +101,8 @@ def window_of(
     complete = bool(done.all())
     last_ns = float(requested.issued_ns[-1] if complete else run_end_ns)
     if not is_steady:
-        if last_ns <= 0 or len(requested.issued_ns) <= 1:
-            # One request, or all at one moment: their rate is over the time that they took.
+        if requested.completed_ns[done].min() > last_ns:
+            # One request, or all at nearly one moment: their rate is over the time that they took.
             last_ns = float(run_end_ns)
         return Window(0.0, last_ns, True, 0.0)
     order = np.argsort(requested.completed_ns[done], kind="stable")

@@ -30,7 +30,6 @@ from stripesim.scenarios.cells.files import content_of
 from stripesim.scenarios.forms.equal_hosts import with_equal_hosts
 from stripesim.scenarios.schema.loader import shipped_scenarios
 from stripesim.scenarios.schema.scenario import Scenario, load_scenario
-from stripesim.scenarios.schema.toml_bounds import TEXT_MAX
 from stripesim.scenarios.show.files import csv_text
 from stripesim.scenarios.show.page.render import templates
 from stripesim.web.comparison import (
@@ -52,12 +51,11 @@ from stripesim.web.pictures import (
     simulated_pictures,
 )
 from stripesim.web.state import LabState
-from stripesim.web.uploads import PACKED, Uploads, is_report, read_upload, unpacked
+from stripesim.web.uploads import PACKED, Uploads, read_upload, unpacked
 from stripesim.web.worker import call
 
-#: Largest form, scenario, and report (enough for a cluster of several thousand OSDs) [B].
+#: Largest form, and report (enough for a cluster of several thousand OSDs) [B].
 FORM_BYTES_MAX: Final = 1 << 16
-UPLOAD_BYTES_MAX: Final = TEXT_MAX
 REPORT_BYTES_MAX: Final = 64 << 20
 #: Time limits for an option without simulation, and for reading an upload [s]. They include the start of a
 #: process, which takes long on a busy machine, and reaching them ends the process.
@@ -274,8 +272,6 @@ class _Pages:
                     400, "got no file, wanted a TOML file or a JSON report"
                 )
             content = await file.read()
-            if len(content) > UPLOAD_BYTES_MAX and not is_report(content):
-                raise HTTPException(413, f"got more than {UPLOAD_BYTES_MAX:,} bytes")
             try:
                 upload = await call(
                     read_upload,

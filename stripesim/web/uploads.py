@@ -23,7 +23,7 @@ from stripesim.scenarios.schema.scenario import (
     parse_scenario,
     scenario_from,
 )
-from stripesim.scenarios.schema.toml_bounds import parse_toml
+from stripesim.scenarios.schema.toml_bounds import TEXT_MAX, parse_toml
 from stripesim.web.controls import OwnSets
 
 #: Start of the name of an upload that holds its scenario, so that an address with it works anywhere.
@@ -38,6 +38,9 @@ _ADDRESS_MAX: Final = 19_000
 _UNPACKED_MAX: Final = 1 << 16
 #: Scenarios and parameter sets kept, the newest of each.
 KEPT_MAX: Final = 16
+#: Largest scenario or parameter set [B]. Reports are bounded when they are received.
+UPLOAD_BYTES_MAX: Final = TEXT_MAX
+_WANTED: Final = "a scenario or parameter set (TOML), or a ceph report (JSON)"
 _SCENARIO_TABLES: Final = frozenset({"schemes", "cluster", "workload"})
 
 
@@ -200,15 +203,20 @@ def read_upload(content: bytes) -> Upload:
     Raises
     ------
     ValueError
-        If it is none of them, or refers to files.
+        If it is none of them, too large, or refers to files.
     """
     if is_report(content):
         return read_report(content)
-    text = content.decode("utf-8-sig")
+    if len(content) > UPLOAD_BYTES_MAX:
+        got = f"{len(content):,} bytes"
+        raise ValueError(f"upload: got {got}, wanted at most {UPLOAD_BYTES_MAX:,}")
     try:
+        text = content.decode("utf-8-sig")
         tables = parse_toml(text)
+    except UnicodeDecodeError:
+        raise ValueError(f"upload: got no text, wanted {_WANTED}") from None
     except ValueError as error:
-        raise ValueError(f"upload: {error}") from None
+        raise ValueError(f"upload: got no TOML ({error}), wanted {_WANTED}") from None
     if _SCENARIO_TABLES.isdisjoint(tables):
         return read_parameters(content, tables)
     scenario, notes = with_equal_hosts(read_scenario(text))

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import pydoc
 import re
 import subprocess
 import sys
@@ -39,6 +40,14 @@ def test_the_names_are_the_same_at_run_time_and_for_type_checkers():
         assert getattr(stripesim, name) is getattr(api, name)
     with pytest.raises(AttributeError, match="no attribute 'simulate_all'"):
         stripesim.simulate_all  # noqa: B018
+
+
+def test_an_import_of_everything_and_help_have_the_public_names():
+    names = {}
+    exec("from stripesim import *", names)
+    assert {*api.__all__, "__version__"} <= set(names)
+    functions = pydoc.plaintext.document(stripesim).partition("\nFUNCTIONS\n")[2]
+    assert "\n    sweep(" in functions
 
 
 def test_timelines_as_text_belong_to_lessons():

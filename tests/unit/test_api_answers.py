@@ -204,3 +204,67 @@ def test_the_examples_of_the_reference_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(program, {})
     assert (tmp_path / "results" / "results.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"method": "x"}, "method: got 'x', wanted one of markov, splitting, burst"),
+        ({"walks": 9}, "walks: got 9, wanted a whole number of at least 10"),
+        ({"walks": 0}, "walks: got 0"),
+        ({"walks": 20.5}, "walks: got 20.5"),
+        ({"walks": True}, "walks: got True"),
+    ],
+)
+def test_durability_refuses_what_it_cannot_walk(arguments, message):
+    with pytest.raises(stripesim.AnswerError) as refused:
+        stripesim.durability("durability", **arguments)
+    assert str(refused.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"requests": 0}, "requests: got 0, wanted a number of at least 100"),
+        ({"requests": 99}, "requests: got 99"),
+        ({"p99_bounds_s": [0.005, -1]}, "p99_bounds_s: got -1, wanted a number"),
+        ({"p99_bounds_s": ["5ms"]}, "p99_bounds_s: got '5ms'"),
+        ({"p99_bounds_s": [float("nan")]}, "p99_bounds_s: got nan"),
+    ],
+)
+def test_load_curves_refuse_what_no_run_can_meet(scenario, arguments, message):
+    with pytest.raises(stripesim.AnswerError) as refused:
+        stripesim.load_curves(scenario, jobs=1, **arguments)
+    assert str(refused.value).startswith(message)
+
+
+@pytest.mark.parametrize("bound_s", [0, -0.005, "5ms"])
+def test_virtual_machines_refuse_a_bound_that_is_no_time(scenario, bound_s):
+    with pytest.raises(stripesim.AnswerError, match="p99_bound_s: got"):
+        stripesim.virtual_machines(scenario, p99_bound_s=bound_s, jobs=1)
+
+
+def test_the_rows_of_durability_are_its_table(results):
+    answer = results["durability"].answer
+    rows = answer.rows
+    (row,) = answer["rows"]
+    assert rows["nines"].to_list() == [row["nines"]]
+    assert rows["method"].to_list() == ["markov"]
+    # Lists and columns of runs are left out.
+    assert not any(dtype.is_nested() for dtype in rows.dtypes)
+    assert "iops" not in rows.columns
+
+
+def test_the_rows_of_load_are_the_points_of_its_curves():
+    scenario = stripesim.Scenario(
+        schemes=["rep:3"],
+        cluster={"hosts": 3, "osds_per_host": 1, "pg_num": 32},
+        workload={"ops": ["read"], "patterns": ["rand"], "requests": 400},
+    )
+    curves = stripesim.load_curves(scenario, requests=200, jobs=1)
+    rows = curves.answer.rows
+    (curve,) = curves
+    assert rows["offered_iops"].to_list() == [
+        point.offered_iops for point in curve.points
+    ]
+    assert set(rows["scheme"]) == {"rep:3"}

@@ -323,6 +323,14 @@ def test_version_and_help(run):
         assert run(command, "--help")[0] == 0
 
 
+@pytest.mark.parametrize("group", [[], ["trace"], ["import"]])
+def test_a_group_alone_shows_its_help_and_does_not_refer_to_it(run, group):
+    status, out, err = run(*group)
+    helped = run(*group, "--help")[1]
+    assert (status, out) == (2, "")
+    assert err.strip() == helped.strip()
+
+
 def test_python_m_gives_the_same_errors(tmp_path):
     command = [sys.executable, "-m", "stripesim", "run", "nothere"]
     done = subprocess.run(

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from stripesim.models.problems import ProblemsError
+from stripesim.sim.engine.distributions import exponential, service_times
 from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder
 from stripesim.sim.engine.program import (
     BATCH,
@@ -23,6 +24,7 @@ from stripesim.sim.engine.program import (
     POOL,
     UNBOUND,
     RequestChunk,
+    Resources,
 )
 from stripesim.sim.engine.simpy.engine import SimpyEngine
 from support.engines import Run, both, completed, program, single
@@ -372,6 +374,88 @@ def test_a_use_names_a_role(role: int) -> None:
     graph = GraphBuilder("read")
     with pytest.raises(ValueError, match=f"read: use: got role {role}, wanted 0"):
         graph.use(role, 1, after=[graph.issue], label="use")
+
+
+@both
+@pytest.mark.parametrize("word", ["use", "acquire and release"])
+def test_a_word_needs_its_discipline_without_gates_or_branches(
+    run: Run, word: str
+) -> None:
+    # A plain system: pools are acquired and released, other resources are used.
+    if word == "use":
+        machine = program([single(1)], [(POOL, 1)], [closed(1, [0])])
+        message = "role 0 is 'r0', a pool, wanted fifo or batch"
+    else:
+        graph = GraphBuilder("held")
+        step = graph.acquire(0, after=[graph.issue], label="acquire")
+        held = graph.finish(reply=graph.release(0, after=[step], label="release"))
+        machine = program([held], [(FIFO, 1)], [closed(1, [0])])
+        message = "role 0 is 'r0', a fifo, wanted pool"
+    with pytest.raises(ProblemsError, match=message):
+        run(machine)
+
+
+@both
+@pytest.mark.parametrize("spawned", [False, True])
+def test_a_spread_needs_a_factor_table(run: Run, spawned: bool) -> None:
+    graph = GraphBuilder("random")
+    step = graph.use(0, 9, after=[graph.issue], label="use", spread=2)
+    templates = [graph.finish(reply=step)]
+    if spawned:
+        graph = GraphBuilder("spawning")
+        step = graph.use(0, 5, after=[graph.issue], label="use")
+        graph.spawn(templates[0], after=[step], label="spawn")
+        templates.insert(0, graph.finish(reply=step))
+    # Rows 0 (no spread) and 1.
+    machine = program(
+        templates,
+        [(FIFO, 1)],
+        [closed(1, [0])],
+        factor_tables=service_times(exponential()),
+    )
+    with pytest.raises(ProblemsError, match=r"got spread 2, wanted below 2\b"):
+        run(machine)
+
+
+@both
+@pytest.mark.parametrize(
+    ("tables", "got"),
+    [
+        (exponential(), r"int64 values of shape \(256,\)"),
+        (service_times(exponential()).astype(float), "float64 values"),
+        ([exponential()], "list"),
+    ],
+)
+def test_factor_tables_that_cannot_be_are_refused(
+    run: Run, tables: Any, got: str
+) -> None:
+    machine = program([single(1)], [(FIFO, 1)], [closed(1, [0])])
+    with pytest.raises(ProblemsError, match=f"factor tables: got {got}"):
+        run(replace(machine, factor_tables=tables))
+
+
+def test_a_spread_is_a_row_of_the_factor_tables() -> None:
+    graph = GraphBuilder("read")
+    with pytest.raises(ValueError, match="read: use: got spread -1, wanted 0"):
+        graph.use(0, 1, after=[graph.issue], label="use", spread=-1)
+
+
+@pytest.mark.parametrize(
+    ("capacities", "disciplines", "message"),
+    [
+        ([1, 0], [FIFO, FIFO], "'two': got capacity 0, wanted at least 1"),
+        ([1, -3], [FIFO, FIFO], "'two': got capacity -3"),
+        ([1, 1], [FIFO, 7], "'two': got discipline 7, wanted FIFO, BATCH"),
+        ([1], [FIFO, FIFO], "got 1 capacities, wanted 2"),
+        ([1, 1], [FIFO], "got 1 disciplines, wanted 2"),
+    ],
+)
+def test_resources_that_cannot_be_are_refused(
+    capacities: list[int], disciplines: list[int], message: str
+) -> None:
+    names = ("one", "two")
+    with pytest.raises(ProblemsError, match=message):
+        Resources(names, names, np.array(capacities), np.array(disciplines))
 
 
 def test_simpy_processes_run_after_arrivals_and_before_steps() -> None:

@@ -95,6 +95,30 @@ def test_each_scheme_has_its_own_colour_marker_and_line(rows: pl.DataFrame) -> N
     assert all(len(set(look)) == len(SCHEMES) for look in zip(*looks, strict=True))
 
 
+def test_many_schemes_stay_at_their_block_sizes_and_look_different() -> None:
+    schemes = [f"rs:{k},2" for k in range(2, 20)]
+    throughput = 1e6
+    cells = [
+        {
+            "scheme": scheme,
+            "op": "write",
+            "pattern": "seq",
+            "block_size_bytes": size,
+            "throughput_bytes_per_s": throughput,
+            "latency_mean_ns": 1e6,
+        }
+        for scheme, size in itertools.product(schemes, SIZES)
+    ]
+    figure, _ = draw_cell_figure(rows_frame(cells), pattern="seq", op="write")
+    drawn = [line for line in figure.axes[0].lines if len(line.get_xdata()) == 3]
+    assert len(drawn) == len(schemes)
+    aside = [np.asarray(line.get_xdata()) - range(len(SIZES)) for line in drawn]
+    # Halfway to the next size, a point would belong to either.
+    assert np.abs(aside).max() < 0.5
+    # Without markers, curves differ by colour and line alone.
+    assert len({(line.get_color(), line.get_linestyle()) for line in drawn}) == 18
+
+
 def test_whiskers_are_the_confidence_interval_where_there_is_one(
     rows: pl.DataFrame,
 ) -> None:

@@ -6,11 +6,14 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from stripesim.notebooks import marking
+from stripesim.notebooks.files import solve
+from stripesim.notebooks.teach import signature
 from stripesim.teach import Lesson, Question, open_lesson
 
 Command = Callable[..., tuple[int, str, str]]
@@ -95,6 +98,80 @@ def test_several_files_make_one_table_and_others_are_refused(
     status, _, err = command("mark", other)
     assert status == 2
     assert "other.json: got a document without answers and signature" in err
+
+
+@pytest.mark.parametrize("answer", [10**400, [1], {"a": 1}, None, "x" * 9999])
+def test_an_answer_that_is_no_number_is_wrong(answer: Any) -> None:
+    assert lesson(1)["bytes"].judge(answer).startswith("not yet")
+
+
+def test_all_files_that_are_no_results_are_named_at_once(
+    tmp_path: Path, command: Command
+) -> None:
+    good = lesson(1).hand_in(tmp_path / "1.json", student="1")
+    (tmp_path / "bad.json").write_text("[1]")
+    status, out, err = command(
+        "mark", tmp_path / "bad.json", good, tmp_path / "none.json"
+    )
+    assert (status, out) == (2, "")
+    first, second = err.splitlines()
+    assert "bad.json: got a document without answers" in first
+    assert "none.json: got No such file or directory" in second
+
+
+def handed_in(path: Path, **changed: Any) -> Path:
+    """Write a signed file, as a student can who knows the key."""
+    document = {"lesson": "first-steps", "seed": 1, "student": "1", "answers": {}}
+    document |= changed
+    document["signature"] = signature(document, "")
+    path.write_text(json.dumps(document))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"answers": "foo"}, 'answers: got "foo", wanted an object by question'),
+        ({"answers": {"code": "rs"}}, 'answers: code: got "rs", wanted an object'),
+        ({"answers": {"code": {"events": 3}}}, "wanted an object with a list"),
+        ({"answers": {"code": {"events": [[]]}}}, "wanted an object with a list"),
+        ({"seed": None}, "seed: got null, wanted a whole number or text"),
+        ({"seed": 1.5}, "seed: got 1.5"),
+        ({"seed": True}, "seed: got true"),
+        ({"lesson": 3}, "lesson: got 3, wanted a name"),
+        ({"student": ["x"]}, 'student: got ["x"]'),
+    ],
+)
+def test_a_signed_file_of_another_form_is_refused_in_one_line(
+    tmp_path: Path, command: Command, changed: dict[str, Any], said: str
+) -> None:
+    status, out, err = command("mark", handed_in(tmp_path / "f.json", **changed))
+    assert (status, out) == (2, "")
+    (line,) = err.splitlines()
+    assert "f.json: " in line
+    assert said in line
+
+
+@pytest.mark.parametrize(
+    "seed", ["4711", "a\\d", "\\1", "it's", "\\'+str(1/0))#\"", '"+str(1/0))#', "\n"]
+)
+def test_a_seed_is_text_whatever_it_contains(tmp_path: Path, seed: str) -> None:
+    # A student chooses the seed of a file, which runs where the file is marked.
+    text = """# Copies
+
+```python
+class Opened:
+    def __init__(self, name, seed):
+        self.seed = seed
+
+
+open_lesson = Opened
+lesson = open_lesson("copies", seed=1)
+```
+"""
+    path = tmp_path / "01-copies.md"
+    path.write_text(text)
+    assert solve(path, seed).seed == seed
 
 
 def test_a_lesson_that_ships_knows_its_name() -> None:

@@ -380,6 +380,20 @@ def test_a_code_without_costs_is_refused(scenario, halves):
         stripesim.run(scenario)
 
 
+@pytest.mark.parametrize(("lender", "guessed"), [("rs:6,3", 0), ("rs:9,2", 1)])
+def test_borrowed_costs_that_are_interpolated_say_how_well(
+    scenario, halves, lender, guessed
+):
+    # Nobody timed RS(9,2).
+    text = HALVES.replace('costs_as = "rs:6,3"', f'costs_as = "{lender}"')
+    halves.write_text(text, encoding="utf-8")
+    warnings = stripesim.run(scenario, costs=False).holes
+    assert any(f"those of {lender} cost (costs_as)" in line for line in warnings)
+    of_lender = [line for line in warnings if line.startswith(f"{lender}: ")]
+    assert len(of_lender) == guessed
+    assert all("is interpolated from" in line for line in of_lender)
+
+
 @pytest.fixture
 def command(command, monkeypatch, tmp_path):
     """Call the command line in the folder of the file."""

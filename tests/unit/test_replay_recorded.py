@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from stripesim.__main__ import main
+from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.answers.run.words import recorded_lines
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.replay import recorded_latency, replay_of
@@ -80,6 +81,41 @@ def test_recorded_and_simulated_latencies_are_side_by_side():
     (line,) = recorded_lines([{"scheme": "rep:3", **row}])
     pairs = ", ".join(f"{name} 2.00 → 2.00" for name in names)
     assert states(line, f"rep:3: ... [ms] ... {pairs}")
+
+
+@pytest.mark.parametrize(
+    ("lines", "keys", "warns"),
+    [
+        # fio's version 2 has no times.
+        ("fio version 2 iolog\n/d read 0 4096\n/d write 4096 4096\n", "", True),
+        ("fio version 2 iolog\n/d read 0 4096\n/d write 4096 4096\n", "closed", False),
+        ("fio version 2 iolog\n/d read 0 4096\n", "", False),
+        ("fio version 3 iolog\n0 /d read 0 4096\n9 /d write 0 4096\n", "", False),
+    ],
+)
+def test_a_trace_without_times_is_better_replayed_closed(tmp_path, lines, keys, warns):
+    (tmp_path / "t.csv").write_text(lines)
+    text = SCENARIO + (f'replay = "{keys}"\nqueue_depth = 1\n' if keys else "")
+    scenario = parse_scenario(text, label="s.toml", base_dir=tmp_path)
+    result = run_scenario(scenario, costs=False)
+    warnings = [line for line in result.warnings if "arrive at once" in line]
+    assert len(warnings) == warns
+    for line in warnings:
+        assert states(line, 's.toml:5: workload.trace: all 2 requests ... "closed"')
+
+
+@pytest.mark.parametrize("speed", ["1e3", "1e9"])
+def test_a_replay_that_ends_before_any_completion_has_the_rate_of_the_whole_run(
+    tmp_path, speed
+):
+    # Three requests within 2 ms, which a speed of 1,000 turns into 2 µs.
+    (tmp_path / "t.csv").write_text(LINES)
+    text = SCENARIO + f"speed = {speed}\n"
+    scenario = parse_scenario(text, label="s.toml", base_dir=tmp_path)
+    (row,) = run_scenario(scenario, costs=False).rows.to_dicts()
+    assert row["requests"] == 3
+    assert row["iops"] == pytest.approx(3 / row["simulated_s"])
+    assert row["throughput_bytes_per_s"] == pytest.approx(4096 * row["iops"])
 
 
 def test_an_image_holds_the_trace(tmp_path):

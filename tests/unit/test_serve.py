@@ -8,6 +8,7 @@ import zlib
 from base64 import urlsafe_b64encode
 from contextlib import suppress
 from dataclasses import replace
+from html import unescape
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -41,7 +42,7 @@ from stripesim.models.problems import WorkError
 from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
-from stripesim.web.app import FORM_BYTES_MAX, UPLOAD_BYTES_MAX, create_app
+from stripesim.web.app import FORM_BYTES_MAX, create_app
 from stripesim.web.comparison import option_rows
 from stripesim.web.controls import BY_DEPTH, SIDES, OwnSets, controls, left_out
 from stripesim.web.experiments import EXPERIMENTS, Settings, warm_up
@@ -50,7 +51,13 @@ from stripesim.web.jobs import RUNNING_MAX, Job, JobBoard
 from stripesim.web.options import option_of, toml_of
 from stripesim.web.pictures import load_curve
 from stripesim.web.state import LabState
-from stripesim.web.uploads import PACKED, Uploads, read_upload, unpacked
+from stripesim.web.uploads import (
+    PACKED,
+    UPLOAD_BYTES_MAX,
+    Uploads,
+    read_upload,
+    unpacked,
+)
 from stripesim.web.worker import OutOfProcessorTime, call, processor_limit
 
 BASE = """
@@ -365,11 +372,19 @@ def test_an_upload_names_no_file(client, text, problem):
     assert "problem=" in answer.headers["location"]
 
 
-def test_an_upload_is_bounded(client):
-    answer = client.post(
-        "/upload", files={"file": ("x.toml", b"#" * (UPLOAD_BYTES_MAX + 1))}
-    )
-    assert answer.status_code == 413
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"#" * (UPLOAD_BYTES_MAX + 1), "got 1,048,577 bytes, wanted at most"),
+        (b"\x89PNG\r\n\x1a\n\0", "got no text, wanted a scenario or parameter set"),
+        (b"1,host,0,Read\n", "got no TOML (Expected '=' after a key"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused_on_the_page(client, content, said):
+    answer = client.post("/upload", files={"file": ("x", content)})
+    assert answer.status_code == 303
+    page = unescape(client.get(answer.headers["location"]).text)
+    assert f"upload: {said}" in page
 
 
 def test_a_report_is_the_base(client):

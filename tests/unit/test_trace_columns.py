@@ -235,6 +235,25 @@ def test_an_unknown_csv_is_refused_with_the_columns_it_lacks(tmp_path: Path) -> 
     assert "--columns" in str(error.value)
 
 
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_an_unknown_csv_without_commas_is_referred_to_columns(
+    tmp_path: Path, separator: str
+) -> None:
+    path = put(tmp_path, separator.join(("rw", "bytes", "lba", "ts")) + "\n")
+    with pytest.raises(TraceError, match=r"without commas.* --columns time_us=NAME"):
+        load(path)
+
+
+@pytest.mark.parametrize("folder", [".", "..", "traces"])
+def test_a_folder_is_refused_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    (tmp_path / "traces").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TraceError, match="wanted a readable file"):
+        load(folder)
+
+
 def test_the_command_line_reads_columns(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stripesim.scenarios.show.answer import Answer
-from stripesim.scenarios.show.files import result_files
+from stripesim.scenarios.show.files import frame_of, result_files
 from stripesim.scenarios.show.quantities import rows_frame
 from stripesim.scenarios.show.tables import Table
 from stripesim.sim.observe.audit import failed_check
@@ -26,6 +27,7 @@ def answer_of_durability(document: Mapping[str, Any]) -> Answer:
         What `stripesim.scenarios.answers.durability.durability.answer` returns.
     """
     rows = document["rows"]
+    flat_rows = [_flat(row) for row in rows]
 
     def figures() -> Mapping[str, CaptionedFigure]:
         from stripesim.scenarios.show.figures.faults import draw_nines
@@ -34,6 +36,7 @@ def answer_of_durability(document: Mapping[str, Any]) -> Answer:
 
     return Answer(
         document=document,
+        frame=partial(frame_of, flat_rows),
         shown=[
             Table.of("Durability", [_cells(row) for row in rows], words=(1,)),
             *(line for row in rows for line in _sentences(row)),
@@ -45,9 +48,7 @@ def answer_of_durability(document: Mapping[str, Any]) -> Answer:
         ],
         refusals=document["refusals"],
         saved_as="durability.json",
-        files=lambda: result_files(
-            rows_frame([_flat(row) for row in rows]), document["provenance"], {}
-        ),
+        files=lambda: result_files(rows_frame(flat_rows), document["provenance"], {}),
         figures=figures,
     )
 

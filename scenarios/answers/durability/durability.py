@@ -8,6 +8,7 @@ import numpy as np
 
 from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import recovery_model
+from stripesim.models.problems import AnswerError, Problem
 from stripesim.models.recovery import SECOND_NS, RecoveryModel
 from stripesim.scenarios.cells.build import build_pool
 from stripesim.scenarios.cells.failures import limits_of
@@ -51,6 +52,8 @@ from stripesim.sim.durability.system import (
 from stripesim.sim.observe.audit import audit_loss, collecting_refusals
 from stripesim.sim.observe.progress import OnStep, silent
 
+#: Fewest walks of each batch at every level.
+WALKS_LEAST: Final = 10
 #: Relative difference of two rates that is only rounding.
 _SAME: Final = 1e-9
 
@@ -70,9 +73,12 @@ def answer(
 
     Raises
     ------
+    AnswerError
+        If the method is unknown, or the walks are fewer than `WALKS_LEAST`.
     RefusedError
         If the audit refuses the simulated rebuild that rows would assume.
     """
+    _check_asked(method, walks)
     rows: list[dict[str, Any]] = []
     refusals: list[str] = []
     skipped: list[str] = []
@@ -116,6 +122,18 @@ def answer(
         "refusals": refusals,
         "provenance": provenance,
     }
+
+
+def _check_asked(method: str, walks: int) -> None:
+    """Raise an error if a method or a number of walks cannot be."""
+    known = (*METHODS, "all")
+    if method not in known:
+        wanted = f"one of {', '.join(known)}"
+        raise AnswerError(Problem(place="--method", got=repr(method), wanted=wanted))
+    is_whole = isinstance(walks, int) and not isinstance(walks, bool)
+    if not is_whole or walks < WALKS_LEAST:
+        wanted = f"a whole number of at least {WALKS_LEAST}"
+        raise AnswerError(Problem(place="--walks", got=repr(walks), wanted=wanted))
 
 
 def _check_applicable(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from stripesim.scenarios.answers.load.figure import draw_load
@@ -24,7 +25,7 @@ from stripesim.scenarios.cells.notes import (
 from stripesim.scenarios.forms.capacity import storage_warnings
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.show.answer import Answer
-from stripesim.scenarios.show.files import csv_text
+from stripesim.scenarios.show.files import csv_text, frame_of
 
 
 def answer_of_load(
@@ -65,8 +66,10 @@ def answer_of_load(
             requests=requests,
         ),
     }
+    points = list(_points(document))
     return Answer(
         document=document,
+        frame=partial(frame_of, points),
         shown=[
             *sentences,
             *map(table_of, curves),
@@ -76,7 +79,7 @@ def answer_of_load(
         warnings=[*warnings, *wide, *rate_falls],
         refusals=refusals,
         saved_as="load.json",
-        files=lambda: {"load.csv": csv_text(_points(document)).encode()},
+        files=lambda: {"load.csv": csv_text(points).encode()},
         figures=lambda: draw_load(curves),
         page=lambda: report_of_load(scenario, curves, document),
     )

@@ -7,11 +7,12 @@ each.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from math import inf
 from typing import Final, NamedTuple
 
-from stripesim.models.problems import first_problem
+from stripesim.models.problems import AnswerError, Problem, first_problem
 from stripesim.scenarios.answers.load.curve_builder import (
     POINTS_MAX,
     Batch,
@@ -38,6 +39,8 @@ from stripesim.sim.observe.progress import OnStep, silent
 
 #: Largest number of curves of one scenario.
 CURVES_MAX: Final = 24
+#: Fewest requests of each run.
+REQUESTS_LEAST: Final = 100
 #: Batches of runs that find the saturation of a curve, about: steps of progress before its points.
 SEARCH_STEPS: Final = 4
 #: Steps of progress of one curve, about.
@@ -86,10 +89,24 @@ def load_curves(
     return [builder.curve() for builder in builders if builder.is_begun]
 
 
+def check_bounds(argument: str, bounds_s: Iterable[float]) -> None:
+    """Raise an AnswerError if a bound of latency [s] is no number above 0."""
+    for bound_s in bounds_s:
+        if not (isinstance(bound_s, int | float) and 0 < bound_s < inf):
+            wanted = "a number of seconds above 0"
+            raise AnswerError(Problem(place=argument, got=repr(bound_s), wanted=wanted))
+
+
 def curve_builders(
     scenario: Scenario | Sequence[Scenario], settings: CurveSettings
 ) -> list[CurveBuilder]:
     """Return a builder for each cell of each scenario. The errors are those of `load_curves`."""
+    check_bounds("p99_bounds_s", settings.p99_bounds_s)
+    if settings.requests is not None and settings.requests < REQUESTS_LEAST:
+        wanted = f"a number of at least {REQUESTS_LEAST}"
+        raise AnswerError(
+            Problem(place="--requests", got=f"{settings.requests}", wanted=wanted)
+        )
     scenarios = [scenario] if isinstance(scenario, Scenario) else list(scenario)
     builders = []
     for asked in (one.with_enough_clients() for one in scenarios):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from stripesim.scenarios.answers.load.vms import (
@@ -35,7 +36,7 @@ from stripesim.scenarios.show.figures.specification import (
     line_at,
     series_style,
 )
-from stripesim.scenarios.show.files import csv_text
+from stripesim.scenarios.show.files import csv_text, frame_of
 from stripesim.scenarios.show.tables import Table
 from stripesim.scenarios.show.words import cell_words
 from stripesim.sim.observe.intervals import Interval
@@ -74,8 +75,10 @@ def answer_of_vms(
             replications=replications,
         ),
     }
+    points = list(_points(found))
     return Answer(
         document=document,
+        frame=partial(frame_of, points),
         shown=[
             *document["sentences"],
             *(f"assumed: {line}" for line in assumptions),
@@ -86,7 +89,7 @@ def answer_of_vms(
         warnings=warnings,
         refusals=refusals,
         saved_as="vms.json",
-        files=lambda: {"vms.csv": csv_text(_points(found)).encode()},
+        files=lambda: {"vms.csv": csv_text(points).encode()},
         figures=lambda: draw_vms(found),
     )
 

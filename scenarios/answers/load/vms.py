@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final
 from stripesim.models.documents import Documented
 from stripesim.models.problems import AnswerError, Problem, first_problem
 from stripesim.scenarios.answers.load.analysis import rate_within
-from stripesim.scenarios.answers.load.curves import check_load
+from stripesim.scenarios.answers.load.curves import check_bounds, check_load
 from stripesim.scenarios.answers.load.rate_runs import (
     RateMeasurement,
     RateRun,
@@ -192,6 +192,7 @@ def vms_within(
         If the scenario has no steady load, a scheme does not fit on the cluster, or runs would be too long
         for the bound. The message names the key.
     """
+    check_bounds("p99_bound_s", [p99_bound_s])
     if scenario.workload.is_s3:
         wanted = "requests for blocks"
         raise scenario.problem("workload.kind", '"s3"', wanted)

@@ -36,7 +36,6 @@ from stripesim.scenarios.show.figures.specification import (
 
 #: Most schemes and most combinations of other values in a figure: one for each colour and style of line.
 _SCHEMES_MAX: Final = len(COLOURS)
-_STYLES: Final = tuple(dict.fromkeys(LINES))
 #: Colour of the legend of line styles.
 _GREY: Final = "#555555"
 
@@ -143,7 +142,7 @@ def _lines(shown: pl.DataFrame, keys: Sequence[str]) -> _Lines:
         schemes = schemes[:_SCHEMES_MAX]
     further = _further_keys(shown, keys)
     others = shown.select(further).unique(maintain_order=True).to_dicts() or [{}]
-    if len(others) > len(_STYLES):
+    if len(others) > len(LINES):
         left_out += [_values_text(one) for one in others[1:]]
         others = others[:1]
     return _Lines(schemes, others, left_out)
@@ -231,7 +230,7 @@ def _panel(
                 continue
             style = series_style(index)
             if len(lines.others) > 1:
-                style["linestyle"] = _STYLES[number]
+                style["linestyle"] = LINES[number]
             label = scheme_label(scheme) if number == 0 else ""
             layers += _line(points, axis, shown, style, label)
     layers += _style_keys(lines.others)
@@ -264,7 +263,7 @@ def _style_keys(others: Sequence[Mapping[str, Any]]) -> Iterator[LayerSpec]:
     """Yield a legend entry for each style of line, if there are several."""
     if len(others) < 2:
         return
-    for line, values in zip(_STYLES, others, strict=False):
+    for line, values in zip(LINES, others, strict=False):
         style = {"color": _GREY, "linestyle": line}
         yield LayerSpec(mark="line", label=_values_text(values), style=style)
 

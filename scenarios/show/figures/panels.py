@@ -23,6 +23,8 @@ from stripesim.scenarios.show.quantities import QUANTITIES, Quantity
 
 #: Distance of the whiskers of two schemes at one block size, so that they do not hide each other.
 _STEP: Final = 0.09
+#: Distance of the first and the last scheme at one block size, at most. Block sizes are 1 apart.
+_STEPS_MAX: Final = 0.6
 
 
 @dataclass(frozen=True)
@@ -97,11 +99,13 @@ def sizes_panel(
     if len(sizes) == 1:
         return _bars_panel(rows, shown, schemes, title or shown.title)
     quantity = shown.quantity
+    gaps = max(1, len(schemes) - 1)
+    step = min(_STEP, _STEPS_MAX / gaps)
     layers = []
     for index, scheme in enumerate(schemes):
         own = rows.filter(pl.col("scheme") == scheme).sort("block_size_bytes")
-        step = (index - (len(schemes) - 1) / 2) * _STEP
-        x = [sizes.index(size) + step for size in own["block_size_bytes"]]
+        aside = (index - (len(schemes) - 1) / 2) * step
+        x = [sizes.index(size) + aside for size in own["block_size_bytes"]]
         look = series_style(index)
         layers.append(
             LayerSpec(

@@ -23,7 +23,7 @@ COLOURS: Final = (
     "#000000",
 )
 MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X")
-LINES: Final = ("-", "--", "-.", ":", "-", "--", "-.")
+LINES: Final = ("-", "--", "-.", ":")
 
 #: Factor between the largest and the smallest value above which an axis is logarithmic.
 LOG_SPAN: Final = 30.0
@@ -118,12 +118,16 @@ class FigureSpec:
 
 
 def series_style(number: int) -> dict[str, str]:
-    """Return colour, line and marker of a series by its number."""
-    style = number % len(COLOURS)
+    """Return colour, line and marker of a series by its number.
+
+    Where colours repeat, lines and markers differ: 28 series look different.
+    """
+    repeats, style = divmod(number, len(COLOURS))
+    shifted = style + repeats
     return {
         "color": COLOURS[style],
-        "linestyle": LINES[style],
-        "marker": MARKERS[style],
+        "linestyle": LINES[shifted % len(LINES)],
+        "marker": MARKERS[shifted % len(MARKERS)],
     }
 
 
