@@ -91,13 +91,24 @@ def outside_of(scenario: Scenario) -> list[Problem]:
     if workload.is_open or (workload.kind == "trace" and workload.replay == "recorded"):
         asked["workload"].pop("queue_depth")
     if cluster.crush_map is not None:
-        osds_of_hosts = Counter(crush_of(scenario).domains("host").values())
-        asked["cluster"]["hosts"] = len(osds_of_hosts)
-        asked["cluster"]["osds_per_host"] = sorted(set(osds_of_hosts.values()))
+        asked["cluster"] |= _hosts_of_map(scenario)
     return [
         *calibrated_range(cluster_set(scenario)).problems(asked),
         *_unmeasured_sites(scenario),
     ]
+
+
+def _hosts_of_map(scenario: Scenario) -> dict[str, Any]:
+    """Return the number of hosts and OSDs of each in a CRUSH map, nothing if it cannot be read."""
+    try:
+        osds_of_hosts = Counter(crush_of(scenario).domains("host").values())
+    except (ValueError, OSError):
+        # The runs say why.
+        return {}
+    return {
+        "hosts": len(osds_of_hosts),
+        "osds_per_host": sorted(set(osds_of_hosts.values())),
+    }
 
 
 def _unmeasured_sites(scenario: Scenario) -> list[Problem]:
