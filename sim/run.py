@@ -422,11 +422,12 @@ def simulate(
     Raises
     ------
     ValueError
-        If faults are combined with `foreground` or `background`, or the engine is unknown.
+        If faults are combined with `foreground` or `background`, the engine is unknown, or another run has
+        taken requests of a workload.
     """
     chosen = RunSettings(**settings)
     execute = engine_named(chosen.engine)
-    loads = list(workload) if isinstance(workload, Sequence) else [workload]
+    loads = _fresh(workload)
     graphs = {} if compiled is None else compiled
     if faults is None:
         streams = _CustomStreams(foreground, background)
@@ -457,9 +458,22 @@ def planned_program(
     **settings
         Attributes of `RunSettings`.
     """
-    loads = list(workload) if isinstance(workload, Sequence) else [workload]
+    loads = _fresh(workload)
     streams = _CustomStreams(foreground=None, background=background)
     return _prepared(pool, loads, RunSettings(**settings), {}, streams).program
+
+
+def _fresh(workload: AnyWorkload | Sequence[AnyWorkload]) -> list[AnyWorkload]:
+    """Return the workloads of a run, which would go on in the middle of one that has begun."""
+    loads = list(workload) if isinstance(workload, Sequence) else [workload]
+    for load in loads:
+        # Workloads of one's own may not count.
+        taken = getattr(load, "taken", 0)
+        if taken:
+            raise ValueError(
+                f"simulate: got a workload of which a run has taken {taken:,} requests, wanted a new one"
+            )
+    return loads
 
 
 class _CustomStreams(NamedTuple):

@@ -610,3 +610,15 @@ def test_virtual_machines_are_counted_from_python():
 def test_measurements_that_cannot_be_used_are_named_from_python(tmp_path):
     with pytest.raises(stripesim.MeasuredError, match=re.escape(str(tmp_path))):
         stripesim.calibrate(tmp_path)
+
+
+def test_a_workload_serves_one_run():
+    # Given a pool and a workload that a run has used
+    sets = ["workload.requests=20", 'schemes=["rep:3"]', "workload.ops=write"]
+    pool = stripesim.pool("quickstart", sets=sets)
+    used = stripesim.workload("quickstart", sets=sets)
+    stripesim.simulate(pool, used)
+
+    # Then another run with it would begin in the middle.
+    with pytest.raises(ValueError, match="has taken 20 requests, wanted a new one"):
+        stripesim.simulate(pool, used)

@@ -119,7 +119,8 @@ class SyntheticStream:
     def __init__(self, workload: Synthetic) -> None:
         self.workload = workload
         self.queue_depth = workload.queue_depth
-        self._taken = 0
+        #: Number of requests that a run has taken, of each client in loops
+        self.taken = 0
         self._clock_ns = 0.0
         # Separate random streams keep the offsets independent of the read-write mix: one
         # seed gives the same offsets for every scheme and for reads and writes.
@@ -132,10 +133,10 @@ class SyntheticStream:
         """Return the next `count` requests."""
         load = self.workload
         if load.requests is not None:
-            count = min(count, load.requests - self._taken)
+            count = min(count, load.requests - self.taken)
         clients = None
-        numbers = np.arange(self._taken, self._taken + count, dtype=np.int64)
-        self._taken += count
+        numbers = np.arange(self.taken, self.taken + count, dtype=np.int64)
+        self.taken += count
         if load.clients > 1:
             # The superposition of Poisson arrivals is Poisson, and each arrival is from a random client.
             clients = self._clients.integers(0, load.clients, count)
@@ -175,7 +176,8 @@ class SyntheticLoops:
         self.queue_depth = workload.queue_depth
         self.clients = workload.clients
         self.first_client = workload.first_client
-        self._taken = 0
+        #: Number of requests that a run has taken, of each client in loops
+        self.taken = 0
         self._offsets, self._directions = (
             np.random.default_rng([workload.seed, index]) for index in range(2)
         )
@@ -185,9 +187,9 @@ class SyntheticLoops:
         load = self.workload
         clients = np.tile(np.arange(self.clients, dtype=np.int64), rounds)
         numbers = np.repeat(
-            np.arange(self._taken, self._taken + rounds, dtype=np.int64), self.clients
+            np.arange(self.taken, self.taken + rounds, dtype=np.int64), self.clients
         )
-        self._taken += rounds
+        self.taken += rounds
         requests = load.requests_of(numbers, self._offsets, self._directions, clients)
         if load.requests is None:
             return requests
@@ -228,7 +230,8 @@ class Replay:
         if not speed > 0:
             raise ValueError(f"workload: speed: got {speed}, wanted above 0")
         self.queue_depth = queue_depth
-        self._taken = 0
+        #: Number of requests that a run has taken, of each client in loops
+        self.taken = 0
         requests = requests.at(slice(limit))
         arrivals = None
         if queue_depth == 0:
@@ -257,6 +260,6 @@ class Replay:
 
     def take(self, count: int) -> Requests:
         """Return the next `count` requests."""
-        start = self._taken
-        self._taken = min(len(self._all), start + count)
-        return self._all.at(slice(start, self._taken))
+        start = self.taken
+        self.taken = min(len(self._all), start + count)
+        return self._all.at(slice(start, self.taken))
