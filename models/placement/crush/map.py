@@ -202,14 +202,14 @@ class CrushMap:
 
     def osds_below(self, item: int) -> list[int]:
         """Return the OSDs in or below an item, each once."""
-        by_id = {bucket.id: bucket for bucket in self.buckets}
         waiting = [item]
         seen = dict[int, None]()
         while waiting:
             bucket_id = waiting.pop()
             if bucket_id not in seen:
                 seen[bucket_id] = None
-                waiting += by_id[bucket_id].items if bucket_id in by_id else ()
+                bucket = self._by_id.get(bucket_id)
+                waiting += bucket.items if bucket else ()
         return [one for one in seen if one >= 0]
 
     def osds_of_rule(self, rule: int | str) -> set[int]:
@@ -312,6 +312,10 @@ class CrushMap:
                 self.buckets, sets.get(key, ()), self.tunables.straw_calc_version
             )
         return self._laid_flat[key]
+
+    @cached_property
+    def _by_id(self) -> dict[int, Bucket]:
+        return {bucket.id: bucket for bucket in self.buckets}
 
     @cached_property
     def _laid_flat(self) -> dict[int, MapTables]:
