@@ -18,8 +18,10 @@ class ImportGroup(typer.core.TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the first word names."""
-        if args[0] not in self.list_commands(ctx):
-            ctx.fail(f"import: got {args[0]}, wanted ceph-report, fio or cbt before it")
+        known = self.list_commands(ctx)
+        if args[0] not in known:
+            wanted = f"{', '.join(known[:-1])} or {known[-1]} before it"
+            ctx.fail(f"import: got {args[0]}, wanted {wanted}")
         return super().resolve_command(ctx, args)
 
 
