@@ -18,7 +18,7 @@ from stripesim.calibration.kernels.store import CEPH_TABLE
 from stripesim.calibration.kernels.timing import row_of
 from stripesim.models.coding.parse import parse_scheme
 from stripesim.models.kernel.cost import KernelModel
-from stripesim.models.problems import KernelError, first_problem
+from stripesim.models.problems import KernelError, Problem, first_problem
 
 _LINE = re.compile(
     r"(?P<seconds>\d+\.\d+)\s+(?P<kb>\d+)\s+(?P<plugin>\S+)\s+(?P<k>\d+)\s+(?P<m>\d+)\s+"
@@ -262,7 +262,11 @@ def ceph_rows(path: Path) -> list[dict[str, Any]]:
         raise KernelError(f"{path}: cannot read: {first_problem(error)}") from None
     absent = [column for column in _COLUMNS if column not in frame.columns]
     if absent:
-        raise KernelError(f"{path}: columns: missing {', '.join(absent)}")
+        got = f"no {', '.join(absent)}"
+        wanted = ", ".join(_COLUMNS)
+        raise KernelError(
+            Problem(place=str(path), key="columns", got=got, wanted=wanted)
+        )
     groups: dict[tuple[str, str, str, int, int], list[float]] = {}
     for raw in frame.filter(pl.col("lib") == _LIBRARY).iter_rows(named=True):
         backend = f"{raw['backend']}:{raw['technique']}"

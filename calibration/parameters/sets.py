@@ -3,7 +3,7 @@
 import csv
 import dataclasses
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from stripesim.models.hdd import DeviceModel, HddModel, HddWithLogModel
-from stripesim.models.problems import ParameterSetError, problems_at
+from stripesim.models.problems import ParameterSetError, Problem, problems_at
 from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.models.ssd import FACTOR_POINTS, SsdModel
 
@@ -23,6 +23,16 @@ DEVICE_TABLES = ("ssd", "hdd", "hdd_with_log")
 #: Sets that no longer ship, and their replacements.
 REPLACED = {"koh2017": '"kraken", the same cluster with threads that sleep and wake'}
 
+#: Keys of a number or distribution.
+_KEYS = (
+    "value",
+    "file",
+    "factors",
+    "lognormal_sigma",
+    "provenance",
+    "source",
+    "confidence_interval",
+)
 #: Limits far beyond any service time [ns], any measured spread, and any value.
 _TIME_MAX_NS = 1e12
 _SIGMA_MAX = 5
@@ -105,11 +115,10 @@ class ParameterSet:
             values[key] = value
             if not isinstance(value, str):
                 provenance[key] = Provenance("given", "the scenario's cluster")
-        wanted = {field.name for field in dataclasses.fields(kind)} - {"provenance"}
-        if wanted != values.keys():
-            raise ParameterSetError(
-                f"{where}: missing {sorted(wanted - values.keys())}, unknown {sorted(values.keys() - wanted)}"
-            )
+        names = [field.name for field in dataclasses.fields(kind)]
+        names.remove("provenance")
+        wanted = "a number with provenance and source"
+        _check_keys(where, values, names, needed=names, wanted=wanted)
         for field in dataclasses.fields(kind):
             if field.type == "int":
                 values[field.name] = _whole(
@@ -143,9 +152,7 @@ class ParameterSet:
             return model
         where = f"{self.name}.toml: [{table}]"
         values, provenance = self._numbers(table)
-        unknown = sorted(values.keys() - set(model.number_names()))
-        if unknown:
-            raise ParameterSetError(f"{where}: unknown {unknown}")
+        _check_keys(where, values, model.number_names())
         for key, value in values.items():
             if isinstance(getattr(model, key), int):
                 values[key] = _whole(value, f"{where}: {key}")
@@ -160,7 +167,8 @@ class ParameterSet:
         """Return the values of a table and their provenance."""
         where = f"{self.name}.toml: [{table}]"
         if not isinstance(self._tables.get(table), dict):
-            raise ParameterSetError(f"{where}: missing")
+            wanted = "a table of numbers"
+            raise ParameterSetError(Problem(place=where, got="nothing", wanted=wanted))
         values: dict[str, Any] = {}
         provenance: dict[str, Provenance] = {}
         for key, found in self._tables[table].items():
@@ -205,6 +213,29 @@ def lognormal_factors(sigma: float) -> tuple[float, ...]:
     quantiles = np.array([normal.inv_cdf(centre) for centre in centres.tolist()])
     factors = np.exp(sigma * quantiles)
     return tuple((factors / factors.mean()).tolist())
+
+
+def _check_keys(
+    where: str,
+    written: Iterable[str],
+    known: Sequence[str],
+    *,
+    needed: Iterable[str] = (),
+    wanted: str = "",
+) -> None:
+    """Raise an error that lists the needed keys that a table lacks, and those that it has and should not."""
+    lacking = [key for key in needed if key not in written]
+    problems = [
+        Problem(place=where, key=key, got="nothing", wanted=wanted) for key in lacking
+    ]
+    names = f"one of {', '.join(lacking or known)}"
+    problems += [
+        Problem(place=where, key=key, got="an unknown key", wanted=names)
+        for key in written
+        if key not in known
+    ]
+    if problems:
+        raise ParameterSetError(*problems)
 
 
 def _whole(value: float, where: str) -> int:
@@ -280,23 +311,7 @@ def _factors(
 
 
 def _provenance(entry: Mapping[str, Any], where: str) -> Provenance:
-    missing = [key for key in ("provenance", "source") if key not in entry]
-    if missing:
-        raise ParameterSetError(f"{where}: missing {' and '.join(missing)}")
-    unknown = sorted(
-        entry.keys()
-        - {
-            "value",
-            "file",
-            "factors",
-            "lognormal_sigma",
-            "provenance",
-            "source",
-            "confidence_interval",
-        }
-    )
-    if unknown:
-        raise ParameterSetError(f"{where}: unknown {', '.join(unknown)}")
+    _check_keys(where, entry, _KEYS, needed=("provenance", "source"), wanted="text")
     interval = entry.get("confidence_interval")
     try:
         return Provenance(

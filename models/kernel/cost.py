@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
 
-from stripesim.models.problems import KernelError
+from stripesim.models.problems import KernelError, Problem
 
 Op = Literal["encode", "decode", "reconstruct"]
 OPS: tuple[str, ...] = get_args(Op)
+
+
+#: What every kernel table states about its measurements.
+_PROVENANCE_KEYS = ("basis", "cpu", "versions", "date")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +133,13 @@ class KernelModel:
     costs: tuple[KernelCost, ...]
 
     def __post_init__(self) -> None:
-        missing = [
-            key
-            for key in ("basis", "cpu", "versions", "date")
-            if key not in self.provenance
-        ]
+        missing = [key for key in _PROVENANCE_KEYS if key not in self.provenance]
         if missing:
+            place = f"kernel table {self.name}"
+            got = f"no {', '.join(missing)}"
+            wanted = ", ".join(_PROVENANCE_KEYS)
             raise KernelError(
-                f"kernel table {self.name}: provenance: missing {', '.join(missing)}"
+                Problem(place=place, key="provenance", got=got, wanted=wanted)
             )
         if len(self._index) != len(self.costs):
             raise KernelError(

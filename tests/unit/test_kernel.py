@@ -148,7 +148,10 @@ def test_merge_lets_the_first_table_win() -> None:
             lambda text: text.replace('"fixed_ns": 100.0', '"fixed_ns": -1'),
             "fixed_ns: got -1",
         ),
-        (lambda text: text.replace('"cpu"', '"gpu"'), "provenance: missing cpu"),
+        (
+            lambda text: text.replace('"cpu"', '"gpu"'),
+            "provenance: got no cpu, wanted basis, cpu",
+        ),
     ],
 )
 def test_broken_documents_give_one_clear_line(break_it: Any, wanted: str) -> None:

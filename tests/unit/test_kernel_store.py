@@ -117,7 +117,7 @@ def test_a_bad_source_gives_one_clear_line(tmp_path: Path) -> None:
         ceph_rows(tmp_path / "absent.csv")
     path = tmp_path / "k.csv"
     path.write_text("lib,k\nceph-16.2.15,6\n")
-    with pytest.raises(KernelError, match="columns: missing backend"):
+    with pytest.raises(KernelError, match="columns: got no backend"):
         ceph_rows(path)
 
 

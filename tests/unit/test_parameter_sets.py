@@ -189,11 +189,12 @@ def test_values_of_the_scenario_take_precedence_and_are_marked(written):
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("", "mine.toml: [client]: missing"),
+        ("", "mine.toml: [client]: got nothing, wanted a table"),
         ("[client\n", "mine.toml: Expected"),
         (
             CLIENT.replace("submit_ns]", "submit_us]"),
-            "mine.toml: [client]: missing ['submit_ns'], unknown ['submit_us']",
+            "mine.toml: [client]: submit_ns: got nothing, wanted a number ... "
+            "mine.toml: [client]: submit_us: got an unknown key, wanted one of submit_ns",
         ),
         (
             CLIENT.replace('"code"', '"guessed"'),
@@ -205,13 +206,13 @@ def test_values_of_the_scenario_take_precedence_and_are_marked(written):
         ),
         (
             CLIENT.replace('source = "some rows"', ""),
-            "[client]: submit_ns: missing source",
+            "[client]: submit_ns: source: got nothing, wanted text",
         ),
         (
             CLIENT.replace('source = "some rows"', "").replace(
                 'provenance = "fitted"', ""
             ),
-            "[client]: submit_ns: missing provenance and source",
+            "[client]: submit_ns: provenance: got nothing ... source: got nothing",
         ),
         (
             CLIENT.replace("value = 45000", ""),
@@ -219,7 +220,7 @@ def test_values_of_the_scenario_take_precedence_and_are_marked(written):
         ),
         (
             CLIENT.replace("value = 45000", "value = 45000\nunit = 's'"),
-            "submit_ns: unknown unit",
+            "submit_ns: unit: got an unknown key, wanted one of value, file",
         ),
         (
             CLIENT.replace("45000", '"fast"'),
@@ -239,11 +240,13 @@ def test_values_of_the_scenario_take_precedence_and_are_marked(written):
         ),
     ],
 )
-def test_a_wrong_set_is_reported_in_one_line(written, text, line):
+def test_a_wrong_set_is_reported_with_a_line_for_each_problem(written, text, line):
     with pytest.raises(ParameterSetError) as caught:
         written(text).model(ClientModel, "client")
     assert states(str(caught.value), line)
-    assert len(str(caught.value).splitlines()) == 1
+    lines = str(caught.value).splitlines()
+    assert len(lines) == len(caught.value.problems)
+    assert all(each.startswith("mine.toml: ") for each in lines)
 
 
 def named_in_a_scenario(name):
