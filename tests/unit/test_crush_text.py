@@ -309,6 +309,16 @@ def test_maps_that_cannot_be_built_are_refused():
             build_map(**{"hosts": 4, "osds_per_host": 6} | bad)
 
 
+def test_domains_of_a_map_are_found_once(monkeypatch):
+    crush = build_map(hosts=4, osds_per_host=6)
+    hosts = crush.domains("host")
+    assert sorted(hosts) == list(range(24))
+    assert len(set(hosts.values())) == 4
+    assert crush.domains("nosuch") == {}
+    monkeypatch.setattr(type(crush), "osds_below", None)
+    assert crush.domains("host") == hosts
+
+
 def test_racks_are_failure_domains():
     crush = build_map(hosts=6, osds_per_host=2, racks=3)
     assert [rule.name for rule in crush.rules] == [

@@ -228,14 +228,22 @@ class CrushMap:
         }
 
     def domains(self, type_name: str) -> dict[int, str]:
-        """Return the name of the bucket of a type that contains each OSD, ignoring shadow trees."""
-        types = {name: number for number, name in self.types}
-        return {
-            osd: bucket.name
-            for bucket in self.buckets
-            if bucket.type_id == types.get(type_name) and "~" not in bucket.name
-            for osd in self.osds_below(bucket.id)
-        }
+        """Return the name of the bucket of a type that contains each OSD, ignoring shadow trees.
+
+        All callers share the mapping: copy it before you change it.
+        """
+        return self._domains_of_types.get(type_name, {})
+
+    @cached_property
+    def _domains_of_types(self) -> dict[str, dict[int, str]]:
+        """For each type, what `domains` returns."""
+        of_types: dict[str, dict[int, str]] = {name: {} for _, name in self.types}
+        names = dict(self.types)
+        for bucket in self.buckets:
+            if "~" not in bucket.name:
+                osds = self.osds_below(bucket.id)
+                of_types[names[bucket.type_id]] |= dict.fromkeys(osds, bucket.name)
+        return of_types
 
     def failure_domain(self, rule: int | str) -> str:
         """Return the type of bucket that no two shards of a group share under a rule (id or name).
