@@ -320,6 +320,6 @@ def counted() -> Callable[..., dict[str, int]]:
     ) -> dict[str, int]:
         bound = np.ones(role_count(width) + 1, dtype=bool)
         bound[list(unbound)] = False
-        return dict(zip(COUNTERS, template.totals(bound).tolist(), strict=True))
+        return dict(zip(COUNTERS, template.totals(bound)[:-1].tolist(), strict=True))
 
     return count

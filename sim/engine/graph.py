@@ -241,47 +241,22 @@ class Template:
         triples = sorted(triple for triple in named if triple[0] >= 0)
         return _int64(triples).reshape(-1, 3)
 
-    def uses(self, bound: npt.NDArray[np.bool_]) -> int:
-        """Count the `USE` steps of one request.
-
-        Parameters
-        ----------
-        bound
-            True for each bound role, shape (roles,).
-
-        Returns
-        -------
-        int
-            Number of `USE` steps with a bound role.
-        """
-        return int(self.sums(bound)[-1])
-
     def totals(self, bound: npt.NDArray[np.bool_]) -> IntArray:
-        """Sum the amounts that one request accounts.
-
-        Parameters
-        ----------
-        bound
-            True for each bound role, shape (roles,).
-
-        Returns
-        -------
-        ndarray of int64
-            Amount per counter, shape (len(COUNTERS),).
-        """
-        return self.sums(bound)[:-1]
-
-    def sums(self, bound: npt.NDArray[np.bool_]) -> IntArray:
-        """Return `totals` and then `uses` of one request, shape (len(COUNTERS) + 1,), or of several.
+        """Sum the amounts that one request accounts, or each of several.
 
         Parameters
         ----------
         bound
             True for each bound role, shape (roles,), or (n, roles) for n requests.
+
+        Returns
+        -------
+        ndarray of int64
+            Amount per counter and then the number of `USE` steps, shape (len(COUNTERS) + 1,), or with n rows.
         """
         by_role = self._by_role
-        sums: IntArray = by_role[0] + bound[..., : len(by_role) - 1] @ by_role[1:]
-        return sums
+        totals: IntArray = by_role[0] + bound[..., : len(by_role) - 1] @ by_role[1:]
+        return totals
 
     @cached_property
     def _by_role(self) -> IntArray:

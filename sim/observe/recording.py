@@ -75,7 +75,7 @@ def account(
         path = book.templates[template]
         if path.planned:
             of_template = patterns[pairs[first:stop] % len(patterns)]
-            sums = counts[first:stop] @ path.sums(of_template)
+            sums = counts[first:stop] @ path.totals(of_template)
             totals += sums[:-1]
             uses += int(sums[-1])
     if spawned is not None:

@@ -76,15 +76,14 @@ def test_steps_account_the_planned_bytes(sleepless, change, make_pool, shape):
         ]
         assert result.uses == counted["uses"]
         return
-    planned = np.zeros(len(COUNTERS), dtype=np.int64)
-    uses = 0
+    totals = np.zeros(len(COUNTERS) + 1, dtype=np.int64)
     for template, binding in zip(
         chunk.templates.tolist(), chunk.bindings.tolist(), strict=True
     ):
         bound = np.append(book.bindings[binding] != UNBOUND, False)
-        planned += book.templates[template].totals(bound)
-        uses += book.templates[template].uses(bound)
-    assert result.engine_run.bins.sum(axis=0).tolist() == planned.tolist()
+        totals += book.templates[template].totals(bound)
+    *planned, uses = totals.tolist()
+    assert result.engine_run.bins.sum(axis=0).tolist() == planned
     assert result.uses == uses
     # Every byte of the client is accounted: it crosses the public network once, in one direction.
     sent = result.requested.lengths_bytes[result.requested.is_write].sum()

@@ -58,7 +58,7 @@ def operation_totals(
         of_shards[..., _NETWORK_PARTS] |= of_shards[..., [roles.WORKER]]
         are_bound[:, shards] = of_shards.reshape(len(pairs), -1)
     totals_of_pair = [
-        book.templates[template].totals(np.append(is_bound, False))
+        book.templates[template].totals(np.append(is_bound, False))[:-1]
         for template, is_bound in zip(pairs[:, 0].tolist(), are_bound, strict=True)
     ]
     totals: IntArray = np.stack(totals_of_pair)[inverse.reshape(-1)]
