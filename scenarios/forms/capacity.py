@@ -25,6 +25,7 @@ from stripesim.models.problems import ScenarioError
 from stripesim.models.provenance import Provenance
 from stripesim.scenarios.cells.build import build_pool
 from stripesim.scenarios.cells.models import cluster_set, device_set
+from stripesim.scenarios.cells.notes import scenario_warnings
 from stripesim.scenarios.cells.placement import (
     check_host_count,
     domain_type,
@@ -554,30 +555,57 @@ def spare_words(held: Capacity) -> str:
     )
 
 
-def storage_warnings(scenario: Scenario, models: Models) -> list[str]:
-    """Return a warning for each scheme without a spare failure domain."""
+def warnings_of(scenario: Scenario, models: Models) -> list[str]:
+    """Warn of what an answer about a scenario assumes or leaves out, beside its calibrated range.
+
+    Raises
+    ------
+    ScenarioError
+        If the images or objects do not fit.
+    """
+    held = _capacities(scenario, models)
+    _check_room(scenario, held)
+    no_spare = [
+        spare_words(one) for one in held if one.width > 1 and one.spare_domains < 1
+    ]
+    return [*scenario_warnings(scenario, models), *no_spare]
+
+
+def check_room(scenario: Scenario, models: Models) -> None:
+    """Raise a `ScenarioError` if the images or objects do not fit."""
+    _check_room(scenario, _capacities(scenario, models))
+
+
+def _capacities(scenario: Scenario, models: Models) -> list[Capacity]:
+    """Return the capacity of each scheme, without that of bare copies."""
     drives = drives_of(scenario, models)
-    warnings = []
-    problems = []
-    images = scenario.images_bytes if scenario.workload.kind != "trace" else 0
-    for scheme in (parse_scheme(name) for name in scenario.schemes if name != "none"):
-        held = capacity_of(scenario, scheme.name, models, drives, with_loss=False)
-        limit = held.usable_bytes_full
-        if limit is not None and images > limit:
-            problems.append(
-                scenario.located(
-                    "workload",
-                    "objects" if scenario.workload.is_s3 else "image_bytes",
-                    got=f"{bytes_text(images)} of {'objects' if scenario.workload.is_s3 else 'images'}",
-                    wanted=f"at most {bytes_text(limit)}, the capacity of {scheme.name} on "
-                    f"{held.osds} OSDs at the full ratio",
-                )
-            )
-        if scheme.width > 1 and held.spare_domains < 1:
-            warnings.append(spare_words(held))
+    return [
+        capacity_of(scenario, name, models, drives, with_loss=False)
+        for name in scenario.schemes
+        if name != "none"
+    ]
+
+
+def _check_room(scenario: Scenario, capacities: Iterable[Capacity]) -> None:
+    if scenario.workload.kind == "trace":
+        return
+    key, kind = "image_bytes", "images"
+    if scenario.workload.is_s3:
+        key, kind = "objects", "objects"
+    images_bytes = scenario.images_bytes
+    problems = [
+        scenario.located(
+            "workload",
+            key,
+            got=f"{bytes_text(images_bytes)} of {kind}",
+            wanted=f"at most {bytes_text(held.usable_bytes_full)}, the capacity of {held.scheme} on "
+            f"{held.osds} OSDs at the full ratio",
+        )
+        for held in capacities
+        if held.usable_bytes_full is not None and images_bytes > held.usable_bytes_full
+    ]
     if problems:
         raise ScenarioError(*problems)
-    return warnings
 
 
 class Wear(NamedTuple):

@@ -10,9 +10,8 @@ from stripesim.models.documents import without_numpy
 from stripesim.models.problems import first_problem
 from stripesim.scenarios.cells.build import throttle_within_reach
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.notes import scenario_warnings
 from stripesim.scenarios.cells.run import row_of, run_cell
-from stripesim.scenarios.forms.capacity import storage_warnings
+from stripesim.scenarios.forms.capacity import warnings_of
 from stripesim.scenarios.schema.keys import (
     DegradedSpec,
     LoadSpec,
@@ -163,16 +162,17 @@ def _graphs(key: _GraphsKey) -> CompiledGraphs:
 
 
 def _of_any_amount(scenario: Scenario) -> Scenario:
-    """Return what is common to scenarios that differ in queue depth, number of requests or seed."""
-    load = scenario.workload.replaced(queue_depth=1, requests=None)
+    """Return what is common to scenarios that differ in queue depth, number of requests or seed.
+
+    The number of requests of a trace stays: it says which part of the trace is replayed.
+    """
+    load = scenario.workload.replaced(queue_depth=1)
+    if load.kind != "trace":
+        load = load.replaced(requests=None)
     return scenario.replaced(workload=load, seed=0)
 
 
 @lru_cache(maxsize=64)
 def _warnings(scenario: Scenario, files: tuple[str, ...]) -> list[str]:
     """Return the warnings of a task besides the calibrated range. They depend on the content of its files."""
-    models = build_models(scenario)
-    return [
-        *scenario_warnings(scenario, models),
-        *storage_warnings(scenario, models),
-    ]
+    return warnings_of(scenario, build_models(scenario))

@@ -13,13 +13,13 @@ from stripesim.scenarios.answers.plan.candidates import candidate_scenario
 from stripesim.scenarios.answers.plan.plan import nines_of
 from stripesim.scenarios.cells.bound import Bound, bounds_of
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.notes import outside_of, scenario_warnings
+from stripesim.scenarios.cells.notes import outside_of
 from stripesim.scenarios.forms.capacity import (
     Capacity,
     Drives,
     capacity_of,
     drives_of,
-    storage_warnings,
+    warnings_of,
 )
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.types import S3_OPS
@@ -147,10 +147,7 @@ def option_of(
     try:
         scenario = scenario_of(base, values, files or {})
         models = build_models(scenario)
-        risks = [
-            *storage_warnings(scenario, models),
-            *scenario_warnings(scenario, models),
-        ]
+        risks = warnings_of(scenario, models)
         answers = _answers(scenario, models, values)
     except ValueError as error:
         listed = controls(is_s3=base.workload.is_s3)

@@ -16,7 +16,7 @@ from stripesim.scenarios.forms.capacity import (
     Drives,
     capacity_of,
     drives_of,
-    storage_warnings,
+    warnings_of,
     wear_of,
 )
 from stripesim.scenarios.schema.scenario import parse_scenario, scenario_from
@@ -302,13 +302,13 @@ def test_an_image_larger_than_the_pool_is_refused():
         ValueError,
         match=rf"image_bytes: got 10 GB of images.*{limit} GB.*rep:3",
     ):
-        storage_warnings(asked, build_models(asked))
+        warnings_of(asked, build_models(asked))
 
 
 def test_a_pool_without_a_spare_domain_is_warned_of():
     asked = cluster('schemes=["rep:3"]', "cluster.hosts=3")
-    assert "no spare host" in storage_warnings(asked, build_models(asked))[0]
-    assert storage_warnings(cluster('schemes=["rep:3"]'), build_models(cluster())) == []
+    assert "no spare host" in warnings_of(asked, build_models(asked))[0]
+    assert warnings_of(cluster('schemes=["rep:3"]'), build_models(cluster())) == []
 
 
 def test_a_pool_without_a_spare_zone_is_warned_of_zones(tmp_path):
@@ -322,7 +322,7 @@ def test_a_pool_without_a_spare_zone_is_warned_of_zones(tmp_path):
         },
         base_dir=tmp_path,
     )
-    (line,) = storage_warnings(asked, build_models(asked))
+    (line,) = warnings_of(asked, build_models(asked))
     assert "no spare zone: 3 for 3 shards" in line
 
 

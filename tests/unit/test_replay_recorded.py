@@ -8,6 +8,8 @@ import pytest
 from stripesim.__main__ import main
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.answers.run.words import recorded_lines
+from stripesim.scenarios.answers.sweep.plan import plan_sweep
+from stripesim.scenarios.answers.sweep.run import run_sweep
 from stripesim.scenarios.cells.build import build_cell
 from stripesim.scenarios.cells.replay import recorded_latency, replay_of
 from stripesim.scenarios.schema.keys import cells
@@ -102,6 +104,22 @@ def test_a_trace_without_times_is_better_replayed_closed(tmp_path, lines, keys, 
     assert len(warnings) == warns
     for line in warnings:
         assert states(line, 's.toml:5: workload.trace: all 2 requests ... "closed"')
+
+
+def test_a_sweep_warns_of_the_part_of_a_trace_that_it_replays(tmp_path):
+    # Given a trace of three requests without times, of which two are replayed
+    reads = "".join(f"/d read {4096 * number} 4096\n" for number in range(3))
+    (tmp_path / "t.csv").write_text("fio version 2 iolog\n" + reads)
+    text = SCENARIO + "requests = 2\n"
+    scenario = parse_scenario(text, label="s.toml", base_dir=tmp_path)
+    # Then a sweep warns as a run does.
+    (line,) = [
+        line
+        for line in run_sweep(plan_sweep(scenario), jobs=1).warnings
+        if "arrive at once" in line
+    ]
+    assert line in run_scenario(scenario, costs=False).warnings
+    assert states(line, "all 2 requests arrive at once")
 
 
 @pytest.mark.parametrize("speed", ["1e3", "1e9"])

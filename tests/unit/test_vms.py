@@ -56,6 +56,19 @@ def test_keys_that_contradict_machines_are_refused(keys: str, says: str) -> None
     assert says in str(caught.value)
 
 
+def test_images_of_machines_that_do_not_fit_are_refused() -> None:
+    sets = ["workload.image_bytes=100TB"]
+    with pytest.raises(ScenarioError, match=r"at most .* the capacity of rep:3"):
+        vms_within(parse_scenario(CLUSTER, sets=sets), p99_bound_s=0.005)
+
+
+def test_the_answer_warns_of_a_cluster_without_a_spare_host() -> None:
+    answer = answer_of_vms(
+        parse_scenario(CLUSTER), [], engine="compiled", replications=5
+    )
+    assert any("no spare host" in line for line in answer.document["warnings"])
+
+
 def test_the_number_of_machines_is_between_simulated_ones() -> None:
     scenario = parse_scenario(CLUSTER + "vms = 1\nvm_queue_depth = 16\n")
     (found,) = vms_within(scenario, p99_bound_s=0.005, replications=3, jobs=1)

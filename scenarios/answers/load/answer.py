@@ -20,9 +20,8 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import (
     client_notes,
     made_from,
-    scenario_warnings,
 )
-from stripesim.scenarios.forms.capacity import storage_warnings
+from stripesim.scenarios.forms.capacity import warnings_of
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.files import csv_text, frame_of
@@ -45,11 +44,7 @@ def answer_of_load(
     sentences = [sentence_of(curve) for curve in curves]
     clients = client_notes(scenario)
     outside = outside_of_load(scenario)
-    models = build_models(scenario)
-    warnings = [
-        *scenario_warnings(scenario, models),
-        *storage_warnings(scenario, models),
-    ]
+    warnings = warnings_of(scenario, build_models(scenario))
     document = {
         "curves": [curve.to_json() for curve in curves],
         "sentences": sentences,

@@ -29,12 +29,12 @@ from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.load.words import rounded_rate
 from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.forms.capacity import storage_warnings
+from stripesim.scenarios.forms.capacity import check_room
 from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.geometry import loads_with_keys
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import Scenario
-from stripesim.scenarios.work.pool import Death, cores_usable, run_pool
+from stripesim.scenarios.work.pool import Death, run_pool, workers_wanted
 from stripesim.sim.observe.progress import OnStep, silent
 
 #: Largest number of curves of one scenario.
@@ -103,7 +103,7 @@ def curve_builders(
     """Return a builder for each cell of each scenario. The errors are those of `load_curves`."""
     check_bounds("p99_bounds_s", settings.p99_bounds_s)
     if settings.requests is not None and settings.requests < REQUESTS_LEAST:
-        wanted = f"a number of at least {REQUESTS_LEAST}"
+        wanted = f"at least {REQUESTS_LEAST}"
         raise AnswerError(
             Problem(place="--requests", got=f"{settings.requests}", wanted=wanted)
         )
@@ -113,8 +113,7 @@ def curve_builders(
         check_load(asked)
         models = build_models(asked)
         check_schemes(asked, models)
-        # Rejects images that do not fit, before the runs.
-        storage_warnings(asked, models)
+        check_room(asked, models)
         builders += [CurveBuilder(asked, cell, settings) for cell in cells(asked)]
     return builders
 
@@ -208,7 +207,7 @@ def new_points(
 
     for index, runs in enumerate(curves):
         queue(index, next(runs))
-    with closing(_answers(waiting, jobs or cores_usable())) as answers:
+    with closing(_answers(waiting, workers_wanted(jobs))) as answers:
         for slot, answer in answers:
             if isinstance(answer, Death):
                 raise ValueError(f"load: {answer.reason}")

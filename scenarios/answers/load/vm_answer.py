@@ -16,8 +16,8 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import (
     made_from,
     outside_of,
-    scenario_warnings,
 )
+from stripesim.scenarios.forms.capacity import warnings_of
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import (
     duration_text,
@@ -53,7 +53,7 @@ def answer_of_vms(
     refusals = [line for one in found for line in one.refusals]
     machines = with_machines(scenario)
     outside = outside_of(machines)
-    warnings = scenario_warnings(machines, build_models(machines))
+    warnings = warnings_of(machines, build_models(machines))
     assumptions = list(_assumptions(scenario))
     notes = notes_of_vms(machines, replications)
     if any(one.bound_iops is not None for one in found):

@@ -24,10 +24,11 @@ from stripesim.scenarios.cells.bound import Bound, bounds_of_cell
 from stripesim.scenarios.cells.build import check_schemes
 from stripesim.scenarios.cells.longer import REQUESTS_MAX
 from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.forms.capacity import check_room
 from stripesim.scenarios.schema.keys import Cell, WorkloadSpec, cells
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import duration_text, rate_text
-from stripesim.scenarios.work.pool import Death, cores_usable, run_pool
+from stripesim.scenarios.work.pool import Death, run_pool, workers_wanted
 from stripesim.sim.observe.intervals import Interval, student_interval
 from stripesim.sim.observe.progress import OnStep, silent
 
@@ -201,9 +202,11 @@ def vms_within(
         wanted = "one table [workload], the profile of a virtual machine"
         raise scenario.problem("workloads", "several", wanted)
     check_load(scenario)
-    check_schemes(scenario, build_models(scenario))
+    models = build_models(scenario)
+    check_schemes(scenario, models)
+    check_room(scenario, models)
     search = _VmSearch(
-        scenario, p99_bound_s * 1e9, engine, replications, jobs or cores_usable()
+        scenario, p99_bound_s * 1e9, engine, replications, workers_wanted(jobs)
     )
     return [search.within(cell, progress) for cell in cells(scenario)]
 

@@ -1,7 +1,6 @@
 """Run a scenario cell by cell and collect its rows, warnings and provenance."""
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,13 +20,12 @@ from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import (
     made_from,
     outside_of,
-    scenario_warnings,
 )
 from stripesim.scenarios.cells.run import run_cells
 from stripesim.scenarios.forms.capacity import (
     capacity_of,
     drives_of,
-    storage_warnings,
+    warnings_of,
 )
 from stripesim.scenarios.schema.checks import NO_BOUND, WANTED_BOUND
 from stripesim.scenarios.schema.failure_checks import stands_alone
@@ -75,7 +73,7 @@ def run_scenario(
     _check_has_end(scenario)
     models = build_models(scenario)
     # Rejects images that do not fit, before the run.
-    no_room = storage_warnings(scenario, models)
+    warnings = warnings_of(scenario, models)
     options = CellOptions(
         engine=engine, costs=costs, first_full=first_full, unchecked=unchecked
     )
@@ -108,7 +106,11 @@ def run_scenario(
         processors=collected.processors,
         latencies=collected.latencies,
         capacities=_capacities(scenario, models),
-        holes=_holes(scenario, models, collected, no_room),
+        holes=(
+            *warnings,
+            *dict.fromkeys(collected.unfinished),
+            *collected.bursts,
+        ),
         stopped=stopped,
         limits=collected.limits,
         refusals=collected.refusals,
@@ -150,18 +152,6 @@ def _check_has_end(scenario: Scenario) -> None:
         is_bounded = load.requests is not None or load.duration_s is not None
         if not is_bounded and load.kind != "trace":
             raise scenario.problem(f"{place}.requests", NO_BOUND, WANTED_BOUND)
-
-
-def _holes(
-    scenario: Scenario, models: Models, collected: Collected, no_room: Sequence[str]
-) -> tuple[str, ...]:
-    """Return the warnings besides those of the calibrated range."""
-    return (
-        *scenario_warnings(scenario, models),
-        *no_room,
-        *dict.fromkeys(collected.unfinished),
-        *collected.bursts,
-    )
 
 
 def parameters_of(models: Models) -> list[dict[str, Any]]:
