@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.models.problems import AnswerError, Problem
 from stripesim.sim.ceph.clients.objects import S3Load
 from stripesim.sim.ceph.clients.stationary import ages_at_start
 from stripesim.sim.ceph.clients.workload import (
@@ -354,7 +355,8 @@ def engine_named(name: str) -> Callable[[Program], EngineRun]:
     Raises
     ------
     ValueError
-        If the name is unknown, or the compiled engine is requested where nothing can compile it.
+        If the name is unknown (an `AnswerError`), or the compiled engine is requested where nothing can
+        compile it.
     """
     if name == "simpy":
         from stripesim.sim.engine.simpy import engine as engine_simpy
@@ -372,7 +374,8 @@ def engine_named(name: str) -> Callable[[Program], EngineRun]:
         from stripesim.sim.engine.compiled import engine as engine_compiled
 
         return engine_compiled.run
-    raise ValueError(f"engine: got {name!r}, wanted one of {', '.join(ENGINES)}")
+    wanted = f"one of {', '.join(ENGINES)}"
+    raise AnswerError(Problem(key="engine", got=repr(name), wanted=wanted))
 
 
 def factor_tables(pool: Pool) -> IntArray:

@@ -15,8 +15,9 @@ from inspect import isfunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from stripesim.arguments import citing_arguments
-from stripesim.models.coding import RedundancyScheme, parse_scheme
+from stripesim.arguments import checking_arguments
+from stripesim.models.coding import RedundancyScheme
+from stripesim.models.coding import parse_scheme as _parse_scheme
 from stripesim.models.problems import (
     AnswerError,
     MeasuredError,
@@ -173,7 +174,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_LATE[name]), _NAMES_THERE.get(name, name))
     if isfunction(value):
-        value = citing_arguments(value)
+        value = checking_arguments(value)
     globals()[name] = value
     return value
 
@@ -181,11 +182,12 @@ def __getattr__(name: str) -> Any:
 #: What a script that uses worker processes needs.
 _GUARD = 'guard the main part of the script with if __name__ == "__main__":'
 
-load_scenario = citing_arguments(_load_scenario)
-parse_scenario = citing_arguments(_parse_scenario)
+load_scenario = checking_arguments(_load_scenario)
+parse_scenario = checking_arguments(_parse_scenario)
+parse_scheme = checking_arguments(_parse_scheme)
 
 
-@citing_arguments
+@checking_arguments
 def run(
     scenario: Scenario | str | Path,
     *,
@@ -237,7 +239,7 @@ def run(
     return advised(result, loaded, engine=engine) if advise else result
 
 
-@citing_arguments
+@checking_arguments
 def sweep(
     scenario: Scenario | str | Path,
     over: Mapping[str, Sequence[Any]] | None = None,
@@ -298,24 +300,21 @@ def sweep(
     from contextlib import ExitStack
 
     from stripesim.scenarios.answers.sweep.ended import INTERRUPTED
-    from stripesim.scenarios.answers.sweep.plan import plan_sweep
+    from stripesim.scenarios.answers.sweep.plan import check_options, plan_sweep
     from stripesim.scenarios.answers.sweep.run import run_sweep
     from stripesim.scenarios.work.store import PartStore
 
-    points: dict[str, Any] = {"points": list}
-    if isinstance(list, str | Path):
-        points = {"list_file": list}
     plan = plan_sweep(
         scenario,
         over=over or {},
         zipped=zip or {},
-        **points,
+        points=list,
         sets=sets,
         seed=seed,
         replications=replications,
         engine=engine,
     )
-    _check_sweep(out, resume=resume, jobs=jobs, dask=dask)
+    check_options(out, resume=resume, jobs=jobs, dask=dask)
     with ExitStack() as stack:
         store = None
         if out is not None:
@@ -331,26 +330,12 @@ def sweep(
     return result
 
 
-def _check_sweep(
-    out: str | Path | None, *, resume: bool, jobs: int | None, dask: str | None
-) -> None:
-    """Raise if options of a sweep contradict each other."""
-    if jobs is not None and jobs < 1:
-        raise AnswerError(Problem(key="jobs", got=str(jobs), wanted="at least 1"))
-    if jobs is not None and dask is not None:
-        wanted = "only one of them: a Dask cluster has its own workers"
-        raise AnswerError(Problem(key="dask", got="jobs too", wanted=wanted))
-    if resume and out is None:
-        wanted = "the folder of the sweep to continue"
-        raise AnswerError(Problem(key="resume", got="no out", wanted=wanted))
-
-
-@citing_arguments
+@checking_arguments
 def study(
     name: str,
     *,
     sets: Mapping[str, Any] | None = None,
-    ablate: Sequence[str] = (),
+    ablate: Sequence[str] | str = (),
     engine: str = "compiled",
     jobs: int | None = None,
     out: str | Path | None = None,
@@ -368,7 +353,7 @@ def study(
         ``{"write.network_efficiency_fraction": 0.9}`` for ``exstorus2019``. Studies that have a scenario also
         accept its keys.
     ablate
-        Names of ablations, or ``all``.
+        Names of ablations, or one of them, or ``all``.
     engine, jobs
         As for `sweep`.
     out
@@ -426,7 +411,7 @@ def claims(study: str) -> tuple[Claim, ...]:
     return study_named(study).claims()
 
 
-@citing_arguments
+@checking_arguments
 def pool(
     scenario: Scenario | str | Path, scheme: str | None = None, *, sets: Overrides = ()
 ) -> Pool:
@@ -449,7 +434,7 @@ def pool(
     return build_pool(loaded, code, build_models(loaded))
 
 
-@citing_arguments
+@checking_arguments
 def cluster(
     scenario: Scenario | str | Path, scheme: str | None = None, *, sets: Overrides = ()
 ) -> Cluster:
@@ -463,7 +448,7 @@ def cluster(
     return pool(scenario, scheme, sets=sets).cluster
 
 
-@citing_arguments
+@checking_arguments
 def workload(
     scenario: Scenario | str | Path, cell: int | Cell = 0, *, sets: Overrides = ()
 ) -> Any:
@@ -478,16 +463,26 @@ def workload(
 
     Raises
     ------
-    IndexError
+    AnswerError
         If the scenario has fewer cells.
     """
     loaded = as_scenario(scenario, sets=sets)
-    if isinstance(cell, int):
-        cell = cells(loaded)[cell]
+    if not isinstance(cell, Cell):
+        cell = _cell_at(cell, cells(loaded))
     return build_cell(loaded, cell).workload
 
 
-@citing_arguments
+def _cell_at(index: int, known: Sequence[Cell]) -> Cell:
+    """Return the cell at an index, from 0."""
+    is_whole = isinstance(index, int) and not isinstance(index, bool)
+    if is_whole and 0 <= index < len(known):
+        return known[index]
+    last = len(known) - 1
+    wanted = f"a cell, or its index among the rows of run: 0 to {last}"
+    raise AnswerError(Problem(key="cell", got=repr(index), wanted=wanted))
+
+
+@checking_arguments
 def simulate(
     pool: Pool, workload: Any, *, unchecked: bool = False, **options: Any
 ) -> Run:
@@ -511,6 +506,7 @@ def simulate(
         If a workload never ends: it has no number of requests, and ``until_ns`` is not set.
     """
     every = workload if isinstance(workload, list | tuple) else [workload]
+    _check_parts(pool, every)
     asked = [
         load.workload if isinstance(load, SyntheticStream) else load for load in every
     ]
@@ -525,7 +521,18 @@ def simulate(
     return result if unchecked else result.withheld()
 
 
-@citing_arguments
+def _check_parts(pool: Any, workloads: Sequence[Any]) -> None:
+    """Raise if what `simulate` got is no pool, or no workload."""
+    if not isinstance(pool, Pool):
+        wanted = "what stripesim.pool returns"
+        raise AnswerError(Problem(key="pool", got=repr(pool), wanted=wanted))
+    for load in workloads or [None]:
+        if not hasattr(load, "queue_depth"):
+            wanted = "what stripesim.workload returns, or a list of such workloads"
+            raise AnswerError(Problem(key="workload", got=repr(load), wanted=wanted))
+
+
+@checking_arguments
 def durability(
     scenario: Scenario | str | Path,
     *,
@@ -568,7 +575,7 @@ def durability(
     return AnsweredList(document["rows"], partial(answer_of_durability, document))
 
 
-@citing_arguments
+@checking_arguments
 def import_report(
     *files: str | Path, pools: Sequence[str] = (), failures: bool = False
 ) -> Answer:
@@ -606,7 +613,7 @@ def import_report(
     return answer_of_cluster(*answer(cluster, pools, failures=chosen))
 
 
-@citing_arguments
+@checking_arguments
 def rehearse(
     scenario: Scenario | str | Path,
     *,
@@ -645,7 +652,7 @@ def rehearse(
     return answer_of_rehearsal(loaded, document)
 
 
-@citing_arguments
+@checking_arguments
 def plan(
     scenario: Scenario | str | Path,
     *,
@@ -687,7 +694,7 @@ def plan(
     return answer_of_plan(loaded, made, load_curves=load_curves)
 
 
-@citing_arguments
+@checking_arguments
 def load_curves(
     scenario: Scenario | str | Path,
     *,
@@ -743,7 +750,7 @@ def load_curves(
     return AnsweredList(curves, partial(answer_of_load, loaded, curves, engine=engine))
 
 
-@citing_arguments
+@checking_arguments
 def virtual_machines(
     scenario: Scenario | str | Path,
     *,
@@ -787,7 +794,7 @@ def virtual_machines(
     return answer_of_vms(loaded, found, engine=engine, replications=REPLICATIONS)
 
 
-@citing_arguments
+@checking_arguments
 def calibrate(
     measured: str | Path, *, jobs: int | None = None, unchecked: bool = False
 ) -> Answer:
@@ -822,7 +829,7 @@ def calibrate(
     return answer_of_calibration(fit(Path(measured), jobs=jobs, unchecked=unchecked))
 
 
-@citing_arguments
+@checking_arguments
 def predict(
     scenario: Scenario | str | Path,
     *,
@@ -869,7 +876,7 @@ def predict(
     return answer_of_prediction(prediction, document, file=str(register or ""))
 
 
-@citing_arguments
+@checking_arguments
 def score(register: str | Path, measured: str | Path) -> Answer:
     """Compare a registered prediction with what was measured later.
 
@@ -900,7 +907,7 @@ def score(register: str | Path, measured: str | Path) -> Answer:
     return answer_of_score(score_register(Path(register), Path(measured)))
 
 
-@citing_arguments
+@checking_arguments
 def check(
     scenario: Scenario | str | Path,
     measured: str | Path,

@@ -1,16 +1,24 @@
-"""Name arguments of Python functions in errors, where the command line names options.
+"""Check the types of arguments of Python functions, and name arguments in errors.
 
-Errors of the simulator cite options such as ``--set`` or ``--lost-shard``. A caller from Python wrote
-``sets`` or ``lost_shard``.
+The command line checks types of options, Python does not check those of arguments. Errors of the simulator
+cite options such as ``--set`` or ``--lost-shard``. A caller from Python wrote ``sets`` or ``lost_shard``.
 """
 
 import inspect
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial, wraps
-from typing import Any, Final, ParamSpec, TypeVar
+from math import isnan
+from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
+from reprlib import repr as short_repr
+from types import NoneType, UnionType
+from typing import Any, Final, ParamSpec, TypeVar, cast, get_args, get_origin
 
-from stripesim.models.problems import ProblemsError
+import numpy as np
+
+from stripesim.models.problems import AnswerError, Problem, ProblemsError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,13 +37,33 @@ _NAMES: Final = {
     "width": "width_inch",
 }
 
+#: Types that are checked, with the values that they accept, and their words. Functions check other types.
+_ACCEPTED: Final[dict[Any, tuple[tuple[type, ...], str]]] = {
+    bool: ((bool, np.bool_), "True or False"),
+    int: ((Integral,), "a whole number"),
+    float: ((Real,), "a number"),
+    str: ((str,), "text"),
+    Path: ((PathLike,), "a path"),
+    Sequence: ((Sequence, np.ndarray), "a list"),
+    Mapping: ((Mapping,), "a mapping"),
+    NoneType: ((NoneType,), "None"),
+}
 
-def citing_arguments(function: Callable[P, R]) -> Callable[P, R]:
-    """Return a function whose errors cite its arguments instead of options of the command line."""
-    parameters = inspect.signature(function).parameters
+
+def checking_arguments(function: Callable[P, R]) -> Callable[P, R]:
+    """Return a function that refuses arguments of wrong types, and whose errors cite arguments, not options.
+
+    A list or a mapping is not checked further, and neither is an argument that takes other types.
+    """
+    signature = inspect.signature(function)
+    parameters = signature.parameters
 
     @wraps(function)
     def citing(*args: Any, **keywords: Any) -> Any:
+        given = signature.bind(*args, **keywords).arguments
+        problems = list(_type_problems(function, parameters, given))
+        if problems:
+            raise AnswerError(*problems)
         try:
             return function(*args, **keywords)
         except ValueError as error:
@@ -50,6 +78,51 @@ def citing_arguments(function: Callable[P, R]) -> Callable[P, R]:
             raise
 
     return citing
+
+
+def _type_problems(
+    function: Callable[..., Any],
+    parameters: Mapping[str, inspect.Parameter],
+    given: Mapping[str, Any],
+) -> Iterator[Problem]:
+    """Yield a problem for each argument of a wrong type."""
+    for name, value in given.items():
+        parameter = parameters[name]
+        types = _types_of(parameter.annotation, function)
+        if parameter.kind is parameter.VAR_KEYWORD or not types <= _ACCEPTED.keys():
+            continue
+        is_variadic = parameter.kind is parameter.VAR_POSITIONAL
+        for part in value if is_variadic else [value]:
+            if not any(_is_of(part, kind) for kind in types):
+                words = [text for kind, (_, text) in _ACCEPTED.items() if kind in types]
+                wanted = " or ".join(words)
+                yield Problem(key=name, got=short_repr(part), wanted=wanted)
+
+
+def _types_of(annotation: Any, function: Callable[..., Any]) -> set[Any]:
+    """Return the types that an annotation allows: classes, without what lists and mappings contain."""
+    if isinstance(annotation, str):
+        try:
+            annotation = eval(annotation, function.__globals__)
+        except NameError:
+            # A name that type checkers alone import.
+            return {Any}
+    parts = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    return {get_origin(part) or part for part in parts}
+
+
+def _is_of(value: Any, kind: Any) -> bool:
+    """Return True if a type accepts a value. Text is no list, True is no number, and neither is NaN."""
+    accepted, _ = _ACCEPTED[kind]
+    if not isinstance(value, accepted):
+        return False
+    if kind in (int, float) and isinstance(value, bool):
+        return False
+    if kind is Sequence:
+        return not isinstance(value, str | bytes)
+    if kind is float:
+        return isinstance(value, Integral) or not isnan(cast(float, value))
+    return True
 
 
 def _with_arguments(message: str, names: Collection[str]) -> str:

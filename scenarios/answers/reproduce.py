@@ -268,14 +268,11 @@ def _simulated(provenance: Mapping[str, Any], stored: Lines) -> pl.DataFrame:
             scenario, engine=engine, costs=costs, unchecked=is_unchecked
         )
         return result.rows
-    listed = asked.get("list")
-    is_file = isinstance(listed, str)
     plan = plan_sweep(
         scenario,
         over=asked["over"],
         zipped=asked["zip"],
-        list_file=listed if is_file else None,
-        points=() if is_file or listed is None else listed,
+        points=asked.get("list") or (),
         replications=int(provenance["replications"]),
         engine=engine,
     )

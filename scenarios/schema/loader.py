@@ -158,7 +158,7 @@ def checked_keys(
             )
         )
     if isinstance(sets, Mapping):
-        sets = [Override(key, value) for key, value in sets.items()]
+        sets = [Override(str(key), value) for key, value in sets.items()]
     _rename_keys(document)
     for item in sets:
         _override(document, item)

@@ -131,7 +131,7 @@ def format_size(size_bytes: int) -> str:
     >>> format_size(4096), format_size(4 * 1024**2), format_size(100 * 10**9), format_size(4097)
     ('4KiB', '4MiB', '100GB', '4097B')
     """
-    parse_size_bytes(size_bytes)
+    size_bytes = parse_size_bytes(size_bytes)
     written = [
         f"{size_bytes // _FACTOR_BYTES[suffix]}{suffix}"
         for suffix in _WRITTEN_SUFFIXES

@@ -291,7 +291,7 @@ class Study:
         *,
         engine: str = "compiled",
         sets: Mapping[str, Any] | None = None,
-        ablate: Sequence[str] = (),
+        ablate: Sequence[str] | str = (),
         jobs: int | None = None,
         progress: OnStep = silent,
         unchecked: bool = False,
@@ -529,7 +529,7 @@ def study_provenance(name: str, engine: str, **more: Any) -> dict[str, Any]:
 
 def chosen(
     option: str,
-    asked: Sequence[str] | None,
+    asked: Sequence[str] | str | None,
     known: Collection[str],
     needed: Collection[str] = (),
 ) -> tuple[str, ...]:
@@ -540,16 +540,15 @@ def chosen(
     ValueError
         If a name is unknown or a needed one is missing; the message begins with the option's flag.
     """
+    if isinstance(asked, str):
+        asked = (asked,)
     if asked is None or ALL in asked:
         return tuple(known)
     unknown = [name for name in asked if name not in known]
     if unknown:
-        wanted = [*known, ALL] if known else ["none: this study has none"]
-        raise ValueError(
-            f"{option}: got {unknown[0]!r}, wanted one of {', '.join(wanted)}"
-        )
+        wanted = f"one of {', '.join([*known, ALL])}" if known else "none"
+        raise AnswerError(Problem(place=option, got=repr(unknown[0]), wanted=wanted))
     if missing := [name for name in needed if name not in asked]:
-        raise ValueError(
-            f"{option}: got {', '.join(asked)}, wanted {' and '.join(missing)} too: the ledger needs it"
-        )
+        wanted = f"{' and '.join(missing)} too: the ledger needs it"
+        raise AnswerError(Problem(place=option, got=", ".join(asked), wanted=wanted))
     return tuple(name for name in known if name in asked)

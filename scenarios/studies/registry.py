@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from stripesim.models.problems import AnswerError, Problem
+
 if TYPE_CHECKING:
     from stripesim.scenarios.studies.base import Study
 
@@ -30,10 +32,11 @@ def study_named(name: str) -> Study:
 
     Raises
     ------
-    ValueError
+    AnswerError
         If no study has this name.
     """
     if name not in STUDIES:
-        raise ValueError(f"study: got {name!r}, wanted one of {', '.join(STUDIES)}")
+        wanted = f"one of {', '.join(STUDIES)}"
+        raise AnswerError(Problem(key="study", got=repr(name), wanted=wanted))
     study: Study = import_module(f"{__package__}.{name}.study").STUDY
     return study

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 from stripesim.models.problems import AnswerError, Problem, RefusedError, problems_at
 from stripesim.scenarios.studies.parameters import Changes, apply_changes
-from stripesim.scenarios.work.pool import Death, cores_usable, run_pool
+from stripesim.scenarios.work.pool import Death, run_pool, workers_wanted
 from stripesim.sim.observe.audit import collecting_refusals
 from stripesim.sim.observe.progress import OnStep, silent
 
@@ -150,7 +150,7 @@ def run_tasks(
 def _outcomes(
     items: Sequence[_Item], jobs: int | None
 ) -> Iterator[tuple[_Item, _Outcome]]:
-    workers = cores_usable() if jobs is None else jobs
+    workers = workers_wanted(jobs)
     if workers <= 1 or len(items) <= 1:
         for item in items:
             yield item, _perform(item)

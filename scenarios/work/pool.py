@@ -247,6 +247,23 @@ def cores_usable() -> int:
     return os.cpu_count() or 1
 
 
+def workers_wanted(jobs: int | None) -> int:
+    """Return the number of worker processes that a user asks for, by default one for each processor.
+
+    Raises
+    ------
+    WorkError
+        If the number is below 1.
+    """
+    if jobs is None:
+        return cores_usable()
+    if jobs < 1:
+        from stripesim.models.problems import Problem, WorkError
+
+        raise WorkError(Problem(place="--jobs", got=str(jobs), wanted="at least 1"))
+    return jobs
+
+
 def run_pool(
     do: Callable[[T], R],
     items: Iterable[T],

@@ -20,7 +20,7 @@ def calibrate(
     ],
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, help="Worker processes. Default: one for each core."),
+        typer.Option(help="Worker processes. Default: one for each core."),
     ] = None,
     unchecked: options.UncheckedOption = False,
     out: options.OutOption = None,

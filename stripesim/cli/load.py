@@ -39,12 +39,11 @@ def load(
     engine: options.EngineOption = "compiled",
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, help="Worker processes. Default: one for each core."),
+        typer.Option(help="Worker processes. Default: one for each core."),
     ] = None,
     requests: Annotated[
         int | None,
         typer.Option(
-            min=100,
             help="Requests of each run, 5 for each point. Default: 6,000 to 20,000, by the OSDs; s3: 2,000.",
         ),
     ] = None,

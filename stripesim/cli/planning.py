@@ -82,7 +82,6 @@ def durability(
     walks: Annotated[
         int,
         typer.Option(
-            min=10,
             help="Walks that each of 20 batches starts at every level (splitting). With history, 20 times as "
             "many side walks run at least.",
         ),

@@ -72,9 +72,11 @@ def sweep(
 ) -> None:
     """Simulate a scenario at each point of a grid or list on all cores, saving each row as it finishes."""
     from stripesim.models.problems import AnswerError, noted, problems_of
-    from stripesim.scenarios.answers.sweep.plan import plan_sweep
+    from stripesim.scenarios.answers.sweep.plan import check_options, plan_sweep
 
-    problems = [*_problems(out, resume=resume, jobs=jobs, dask=dask)]
+    problems: list[Problem] = []
+    with noted(problems):
+        check_options(out, resume=resume, jobs=jobs, dask=dask)
     with noted(problems):
         to = output.destination(out, json_to, report=report, width=width)
     with noted(problems):
@@ -84,7 +86,7 @@ def sweep(
             scenario,
             over=over or (),
             zipped=zipped or (),
-            list_file=points,
+            points=points or (),
             sets=options.with_codes(sets, code),
             seed=seed,
             replications=replications,
@@ -141,22 +143,6 @@ def _run(
             metric=metric,
             progress=step,
         )
-
-
-def _problems(
-    out: Path | None, *, resume: bool, jobs: int | None, dask: str | None
-) -> Iterator[Problem]:
-    """Yield the problems with the options, which are reported together with those of the scenario."""
-    from stripesim.models.problems import Problem
-
-    if jobs is not None and jobs < 1:
-        yield Problem(place="--jobs", got=str(jobs), wanted="at least 1")
-    if jobs is not None and dask is not None:
-        wanted = "only one of them: a Dask cluster has its own workers"
-        yield Problem(place="--dask", got="--jobs too", wanted=wanted)
-    if resume and out is None:
-        wanted = "the folder of the sweep to continue"
-        yield Problem(place="--resume", got="no --out", wanted=wanted)
 
 
 def _interrupt(*_: object) -> None:

@@ -8,17 +8,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import stripesim
 from stripesim import api, blocks
 from stripesim.cli.app import app, app_of
 from stripesim.cli.sweep import sweep
+from stripesim.models.problems import ProblemsError
 from stripesim.notebooks.files import cells_of
 from stripesim.scenarios.schema.scenario import ScenarioKeywords
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKS = {name for name in vars(blocks) if not name.startswith("_")}
+NAN = float("nan")
 SMALL = {
     "schemes": ["rep:3"],
     "cluster": {"hosts": 4},
@@ -301,6 +304,78 @@ def test_every_problem_is_listed_with_its_key():
 def test_an_error_cites_the_argument_of_the_call(call, start, sets):
     with pytest.raises(ValueError, match=rf"^{re.escape(start)}"):
         call(sets)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda s: stripesim.run(s, costs="no"), "costs: got 'no', wanted True"),
+        (lambda s: stripesim.run(s, unchecked="no"), "unchecked: got 'no', wanted"),
+        (lambda s: stripesim.run(s, sets=5), "sets: got 5, wanted a list or a mapping"),
+        (lambda s: stripesim.run(s, sets={1: 2}), "sets: 1: got unknown key"),
+        (
+            lambda s: stripesim.load_curves(s, requests=NAN),
+            "requests: got nan, wanted a whole number or None",
+        ),
+        (lambda s: stripesim.load_curves(s, requests=True), "requests: got True"),
+        (lambda s: stripesim.load_curves(s, requests=99), "requests: got 99, wanted"),
+        (
+            lambda s: stripesim.load_curves(s, p99_bounds_s="5ms"),
+            "p99_bounds_s: got '5ms', wanted a list",
+        ),
+        (lambda s: stripesim.load_curves(s, jobs=0), "jobs: got 0, wanted at least 1"),
+        (
+            lambda s: stripesim.virtual_machines(s, p99_bound_s=1, jobs=-1),
+            "jobs: got -1, wanted at least 1",
+        ),
+        (
+            lambda _: stripesim.study("dachary2013", jobs=-1),
+            "jobs: got -1, wanted at least 1",
+        ),
+        (
+            lambda _: stripesim.study("dachary2013", ablate="nosuch"),
+            "ablate: got 'nosuch'",
+        ),
+        (lambda _: stripesim.claims(3), "study: got 3, wanted one of"),
+        (lambda _: stripesim.import_report(3), "files: got 3, wanted text or a path"),
+        (lambda _: stripesim.import_report(pools="reps"), "pools: got 'reps', wanted"),
+        (lambda _: stripesim.parse_scenario(None), "text: got None, wanted text"),
+        (lambda _: stripesim.parse_scheme(None), "text: got None, wanted text"),
+        (lambda s: stripesim.workload(s, -1), "cell: got -1, wanted a cell"),
+        (
+            lambda s: stripesim.workload(s, 1),
+            "cell: got 1, wanted a cell, or its index",
+        ),
+        (lambda _: stripesim.simulate(None, None), "pool: got None, wanted"),
+        (
+            lambda s: stripesim.simulate(stripesim.pool(s), None),
+            "workload: got None, wanted",
+        ),
+        (lambda s: stripesim.sweep(s, {}, jobs=1.5), "jobs: got 1.5, wanted a whole"),
+        (lambda s: stripesim.sweep(s, list=[1]), "list[0]: got 1, wanted values"),
+        (lambda s: stripesim.sweep(s, {3: [1]}), "over: 3: got unknown key"),
+        (
+            lambda s: stripesim.sweep(s, zip={"workload.queue_depth": []}),
+            "zip: workload.queue_depth: got []",
+        ),
+        (lambda _: stripesim.save_figures({}, "x", width_inch=NAN), "width_inch: got"),
+    ],
+)
+def test_an_argument_of_a_wrong_type_or_value_is_named(call, message):
+    scenario = stripesim.Scenario(**SMALL)
+    with pytest.raises(ProblemsError, match=rf"^{re.escape(message)}"):
+        call(scenario)
+
+
+def test_numbers_of_numpy_are_arguments():
+    scenario = stripesim.Scenario(**SMALL)
+    over = {"workload.queue_depth": np.array([2])}
+    swept = stripesim.sweep(scenario, over, replications=np.int64(1), jobs=np.int32(1))
+    assert swept.rows["workload.queue_depth"].unique().to_list() == [2]
+
+
+def test_a_size_as_text_is_written_exactly():
+    assert stripesim.format_size("4k") == "4KiB"
 
 
 def test_what_a_caller_must_catch_is_exported():

@@ -135,7 +135,7 @@ def test_zipped_keys_move_together_and_cross_with_the_grid(tiny: Path) -> None:
 def test_a_list_is_read_from_csv(tiny: Path, tmp_path: Path) -> None:
     listed = tmp_path / "points.csv"
     listed.write_text('workload.queue_depth, schemes\n4, "[""rs:6,3""]"\n\n8, rep:3\n')
-    plan = plan_sweep(tiny, list_file=listed)
+    plan = plan_sweep(tiny, points=listed)
     assert [(t.swept["workload.queue_depth"], t.cell.scheme) for t in plan.tasks] == [
         (4, "rs:6,3"),
         (8, "rep:3"),
@@ -145,11 +145,11 @@ def test_a_list_is_read_from_csv(tiny: Path, tmp_path: Path) -> None:
 def test_faults_of_a_list_come_with_their_lines(tiny: Path, tmp_path: Path) -> None:
     listed = tmp_path / "points.csv"
     listed.write_text("workload.queue_depth,cluster.hosts\n4\n0,4\n")
-    said = faults(tiny, list_file=listed)
+    said = faults(tiny, points=listed)
     assert any(states(fault, f"{listed}:2: got 1 ... 2") for fault in said)
     # The other points are still read, and their follow-up faults are suppressed.
     listed.write_text("workload.queue_depth,cluster.hosts\n4,4\n0,4\n")
-    (fault,) = faults(tiny, list_file=listed)
+    (fault,) = faults(tiny, points=listed)
     assert states(fault, f"{listed}:3: workload.queue_depth: got 0 ... 1")
 
 
@@ -216,7 +216,7 @@ def test_a_fault_of_some_points_names_one(tiny: Path) -> None:
             {"over": ["workload.queue_depth=" + ",".join(map(str, range(1, 400)))] * 3},
             "wanted",
         ),
-        ({"list_file": "nowhere.csv"}, "wanted"),
+        ({"points": "nowhere.csv"}, "wanted"),
     ],
 )
 def test_contradictory_options_are_refused(
@@ -240,7 +240,7 @@ def test_a_faulty_list_of_points_is_named(
 ) -> None:
     path = tmp_path / "points.csv"
     path.write_text(lines)
-    (fault,) = faults(tiny, list_file=path)
+    (fault,) = faults(tiny, points=path)
     assert states(fault, said.format(path=path))
 
 
@@ -594,7 +594,7 @@ def test_a_list_that_is_not_csv_is_refused_with_its_line(
 ) -> None:
     listed = tmp_path / "points.csv"
     listed.write_text(text)
-    line = faults(tiny, list_file=listed)[0]
+    line = faults(tiny, points=listed)[0]
     assert line.startswith(f"{listed}:")
     assert "wanted" in line
 

@@ -39,6 +39,7 @@ from stripesim.scenarios.answers.calibrate.rows import (
 )
 from stripesim.scenarios.cells.measured import ROUNDS, ROUNDS_MIN
 from stripesim.scenarios.schema.scenario import Scenario
+from stripesim.scenarios.work.pool import workers_wanted
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.audit import collecting_refusals, refuse
 from stripesim.sim.observe.progress import OnStep, silent
@@ -190,7 +191,8 @@ def calibrate(
     source = _source(folder, rows)
     spreads = spreads_for(models, factors)
     # Spawn fresh interpreters: forking a process with threads may hang.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    workers = workers_wanted(jobs)
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         simulator = _Simulator(pool, source, progress)
         # Two starts, then each evaluation with its derivatives.
         fitting_count = (2 + _EVALUATIONS * (1 + len(factors))) * len(fitted_runs)

@@ -130,9 +130,8 @@ def _check_asked(method: str, walks: int) -> None:
     if method not in known:
         wanted = f"one of {', '.join(known)}"
         raise AnswerError(Problem(place="--method", got=repr(method), wanted=wanted))
-    is_whole = isinstance(walks, int) and not isinstance(walks, bool)
-    if not is_whole or walks < WALKS_LEAST:
-        wanted = f"a whole number of at least {WALKS_LEAST}"
+    if walks < WALKS_LEAST:
+        wanted = f"at least {WALKS_LEAST}"
         raise AnswerError(Problem(place="--walks", got=repr(walks), wanted=wanted))
 
 

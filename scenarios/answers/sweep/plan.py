@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from stripesim.models.documents import json_line, toml_value
 from stripesim.models.memory_limit import limits_read_once
-from stripesim.models.problems import AnswerError, Problem, ScenarioError
+from stripesim.models.problems import AnswerError, Problem, ScenarioError, noted
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import Override, Overrides
 from stripesim.scenarios.schema.problems import value_text
@@ -19,6 +19,7 @@ from stripesim.scenarios.schema.scenario import (
     Scenario,
     as_scenario,
 )
+from stripesim.scenarios.work.pool import workers_wanted
 from stripesim.scenarios.work.task import (
     SweepTask,
     files_sha256,
@@ -115,8 +116,7 @@ def plan_sweep(
     *,
     over: Mapping[str, Sequence[Any]] | Sequence[str] = (),
     zipped: Mapping[str, Sequence[Any]] | Sequence[str] = (),
-    list_file: str | Path | None = None,
-    points: Sequence[Mapping[str, Any]] = (),
+    points: str | Path | Sequence[Mapping[str, Any]] = (),
     sets: Overrides = (),
     seed: int | None = None,
     replications: int = 1,
@@ -132,10 +132,9 @@ def plan_sweep(
         Values of each swept key, or texts ``key=value,value``. Keys form a grid.
     zipped
         Values of keys that change together, equally many of each, or texts ``key=value,value``.
-    list_file
-        CSV file with a line of keys and one line of values per point.
     points
-        The same as values by key, each point with the same keys.
+        Points with values of the same keys, or a CSV file with a line of keys and one line of values per
+        point.
     sets
         Overrides of all points: values by key, or texts ``key=value``.
     seed
@@ -152,10 +151,10 @@ def plan_sweep(
     """
     faults: list[Problem | str] = []
     grid = _grid(over, faults)
-    other = _other_axes(zipped, list_file, points, faults)
+    other = _other_axes(zipped, points, faults)
     axes = [*grid, *other]
     if isinstance(sets, Mapping):
-        sets = [Override(key, value) for key, value in sets.items()]
+        sets = [Override(str(key), value) for key, value in sets.items()]
     faults += _clashes(axes, sets)
     faults += _too_few_runs(replications)
     if _has_too_many_points(axes):
@@ -171,13 +170,13 @@ def plan_sweep(
     option = "--zip"
     if grid:
         option = "--over"
-    elif list_file or points:
+    elif points:
         option = "--list"
     _refuse_repeats(tasks, option, keys)
     asked = {
         "over": _asked(over, grid),
         "zip": _asked(zipped, other[:1]),
-        "list": [dict(point) for point in points] or (list_file and str(list_file)),
+        "list": _asked_points(points),
         "set": [_set_text(item) for item in sets],
     }
     return SweepPlan(
@@ -189,6 +188,23 @@ def plan_sweep(
         replications,
         asked,
     )
+
+
+def check_options(
+    out: str | Path | None, *, resume: bool, jobs: int | None, dask: str | None
+) -> None:
+    """Raise an `AnswerError` if options that say how a sweep runs contradict each other."""
+    problems: list[Problem] = []
+    with noted(problems):
+        workers_wanted(jobs)
+    if jobs is not None and dask is not None:
+        wanted = "only one of them: a Dask cluster has its own workers"
+        problems.append(Problem(place="--dask", got="--jobs too", wanted=wanted))
+    if resume and out is None:
+        wanted = "the folder of the sweep to continue"
+        problems.append(Problem(place="--resume", got="no --out", wanted=wanted))
+    if problems:
+        raise AnswerError(*problems)
 
 
 def _has_too_many_points(axes: Sequence[_Axis]) -> bool:
@@ -218,12 +234,24 @@ def _asked(
     return _texts_of(axes) if isinstance(values, Mapping) else list(values)
 
 
+def _asked_points(
+    points: str | Path | Sequence[Mapping[str, Any]],
+) -> list[dict[str, Any]] | str | None:
+    """Return listed points as JSON values: the name of their file, or None without any."""
+    if isinstance(points, str | Path):
+        return str(points)
+    return [dict(point) for point in points] or None
+
+
 def _grid(
     over: Mapping[str, Sequence[Any]] | Sequence[str], faults: list[Problem | str]
 ) -> list[_Axis]:
     """Return the axes of keys that form a grid, and add the faults of the others."""
     if isinstance(over, Mapping):
-        axes = [_axis_of_values(key, values, faults) for key, values in over.items()]
+        axes = [
+            _axis_of_values(key, values, "--over", faults)
+            for key, values in over.items()
+        ]
     else:
         axes = [_axis([item], "--over", faults) for item in over]
     return [axis for axis in axes if axis is not None and axis.keys]
@@ -231,8 +259,7 @@ def _grid(
 
 def _other_axes(
     zipped: Mapping[str, Sequence[Any]] | Sequence[str],
-    list_file: str | Path | None,
-    points: Sequence[Mapping[str, Any]],
+    points: str | Path | Sequence[Mapping[str, Any]],
     faults: list[Problem | str],
 ) -> list[_Axis]:
     """Return the axis of keys that change together and that of a list of points, and add their faults."""
@@ -240,10 +267,10 @@ def _other_axes(
         axes = [_axis_of_columns(zipped, faults)]
     else:
         axes = [_axis(zipped, "--zip", faults)]
-    if points:
+    if isinstance(points, str | Path):
+        axes.append(_read_list(Path(points), faults))
+    elif points:
         axes.append(_axis_of_points(points, faults))
-    if list_file is not None:
-        axes.append(_read_list(Path(list_file), faults))
     return [axis for axis in axes if axis is not None and axis.keys]
 
 
@@ -287,26 +314,29 @@ def _set_text(item: str | Override) -> str:
 
 
 def _axis_of_values(
-    key: str, values: Sequence[Any], faults: list[Problem | str]
+    key: str, values: Sequence[Any], option: str, faults: list[Problem | str]
 ) -> _Axis | None:
     """Return the axis of one key, or add a fault if it has no values."""
+    key = str(key)
     is_list = isinstance(values, Iterable) and not isinstance(values, str | Mapping)
     listed = list(values) if is_list else []
     if not listed:
         wanted = "a list of values, such as [16, 64]"
         faults.append(
-            Problem(place="--over", key=key, got=value_text(values), wanted=wanted)
+            Problem(place=option, key=key, got=value_text(values), wanted=wanted)
         )
         return None
     steps = [(value,) for value in listed]
-    return _Axis((key,), steps, ["--over"] * len(steps), is_text=False)
+    return _Axis((key,), steps, [option] * len(steps), is_text=False)
 
 
 def _axis_of_columns(
     columns: Mapping[str, Sequence[Any]], faults: list[Problem | str]
 ) -> _Axis | None:
     """Return the axis of keys that change together, or add their faults."""
-    axes = [_axis_of_values(key, values, faults) for key, values in columns.items()]
+    axes = [
+        _axis_of_values(key, values, "--zip", faults) for key, values in columns.items()
+    ]
     found = [axis for axis in axes if axis is not None]
     if len(found) < len(axes):
         return None
@@ -317,10 +347,14 @@ def _axis_of_columns(
     return _Axis(tuple(columns), rows, ["--zip"] * len(rows), is_text=False)
 
 
-def _axis_of_points(
-    points: Sequence[Mapping[str, Any]], faults: list[Problem | str]
-) -> _Axis | None:
-    """Return the axis of a list of points, or add a fault if their keys differ."""
+def _axis_of_points(points: Sequence[Any], faults: list[Problem | str]) -> _Axis | None:
+    """Return the axis of a list of points, or add a fault if one has no keys or other keys."""
+    for number, point in enumerate(points):
+        if not isinstance(point, Mapping):
+            got = value_text(point)
+            wanted = "values by key"
+            faults.append(Problem(place=f"--list[{number}]", got=got, wanted=wanted))
+            return None
     keys = tuple(points[0])
     for number, point in enumerate(points):
         if point.keys() != points[0].keys() or not keys:

@@ -13,7 +13,7 @@ from stripesim.models.problems import WorkError
 from stripesim.scenarios.answers.sweep.ended import INTERRUPTED, EndedTasks
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
 from stripesim.scenarios.work.dask import TIMEOUT_S, run_dask
-from stripesim.scenarios.work.pool import cores_usable, held, run_pool
+from stripesim.scenarios.work.pool import held, run_pool, workers_wanted
 from stripesim.scenarios.work.task import (
     Batches,
     CompletedBatch,
@@ -106,7 +106,7 @@ def _outcomes(
     # The command of a Dask cluster needs no engine.
     from stripesim.scenarios.work.attempt import attempt_all, attempt_batch
 
-    processes = min(cores_usable() if jobs is None else jobs, len(tasks))
+    processes = min(workers_wanted(jobs), len(tasks))
     if processes == 1:
         yield from attempt_all(tasks)
         return
