@@ -28,6 +28,7 @@ from stripesim.sim.ceph.loops import ClientLoops
 from stripesim.sim.ceph.planner import (
     CompiledGraphs,
     Foreground,
+    PoolGraphs,
     RequestPlanner,
     WritingClient,
 )
@@ -578,7 +579,7 @@ def _planners(
     compiled: CompiledGraphs,
     layout: Layout | ObjectLayouts | None = None,
 ) -> Sequence[RequestPlanner | S3Planner]:
-    """Return the planner of each workload. The first one has what all of them share."""
+    """Return the planner of each workload."""
     if pool.cluster.gateways is not None:
         assert not isinstance(layout, Layout)
         return [
@@ -594,19 +595,18 @@ def _planners(
             if isinstance(load, SyntheticLoops | SyntheticStream)
         ]
     assert not isinstance(layout, ObjectLayouts)
-    planners: list[RequestPlanner] = []
-    for load in loads:
-        planner = RequestPlanner(
+    graphs = PoolGraphs(pool, book, layout, compiled)
+    planners = [
+        RequestPlanner(
             pool,
             book,
             load,
             prefilled=settings.prefilled,
-            layout=layout,
+            graphs=graphs,
             timeout_ns=settings.timeout_ns,
-            beside=planners[0] if planners else None,
-            compiled=compiled,
         )
-        planners.append(planner)
+        for load in loads
+    ]
     if settings.earlier is not None:
         planners[0].remember(settings.earlier)
     return planners

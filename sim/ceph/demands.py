@@ -20,7 +20,7 @@ from stripesim.sim.ceph.clients.workload import (
     Workload,
 )
 from stripesim.sim.ceph.gateway.planner import S3Planner
-from stripesim.sim.ceph.planner import CompiledGraphs, RequestPlanner
+from stripesim.sim.ceph.planner import CompiledGraphs, PoolGraphs, RequestPlanner
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.conditions import (
     ALWAYS,
@@ -440,8 +440,9 @@ def _demands_by_view(
     pool: Pool, book: Book, mix: Mix, compiled: CompiledGraphs | None
 ) -> dict[int, FloatArray]:
     """Plan requests of a workload; return the mean demand by role [ns] for each view of placement groups."""
+    graphs = PoolGraphs(pool, book, compiled=compiled)
     planner = RequestPlanner(
-        pool, book, mix.workload, prefilled=mix.prefilled, compiled=compiled
+        pool, book, mix.workload, prefilled=mix.prefilled, graphs=graphs
     )
     rounds = SAMPLE_REQUESTS
     if isinstance(mix.workload, SyntheticLoops):

@@ -84,13 +84,28 @@ class PoolGraphs:
     """Op graphs of a pool's requests, one for each request shape and PG state.
 
     All workloads of a run share the graphs and the read caches of the pool's kind.
+
+    Parameters
+    ----------
+    pool, book
+        The pool that requests go to, and the templates and bindings of the run.
+    layout
+        State of the placement groups, if it changes during the run.
+    compiled
+        Graphs that need not be built, by an earlier run on an equal pool. New ones are added.
     """
 
     def __init__(
-        self, pool: Pool, book: Book, layout: Layout, compiled: CompiledGraphs | None
+        self,
+        pool: Pool,
+        book: Book,
+        layout: Layout | None = None,
+        compiled: CompiledGraphs | None = None,
     ) -> None:
         self.kind = kind_of(pool)
-        self.layout = layout
+        # With a director, the engine's groups tell writes from reads.
+        self.engine_groups = layout.engine_groups if layout else None
+        self.layout = layout or Layout(pool)
         self.book = book
         self._object_map_update = pool.object_map_update
         self._shapes: list[RequestShape] = []
@@ -219,14 +234,10 @@ class RequestPlanner(PlanRecorder):
         Source of the requests.
     prefilled
         True if all objects exist in full before the first request.
-    layout
-        State of the placement groups, if it changes during the run.
+    graphs
+        Graphs and read caches that all workloads of a run share. None makes own ones.
     timeout_ns
         Timeout of a request [ns], or 0 for no timeout.
-    beside
-        Planner of another workload on the same pool. The two share templates and read caches.
-    compiled
-        Graphs that the planner need not build, by an earlier one of an equal pool. It adds its own.
     every
         Plan one of so many requests, each within one object. The others only change the objects and the
         stores' memory: a run then takes the course of one that is so many times longer.
@@ -239,25 +250,18 @@ class RequestPlanner(PlanRecorder):
         workload: Workload | SyntheticLoops,
         *,
         prefilled: bool,
-        layout: Layout | None = None,
+        graphs: PoolGraphs | None = None,
         timeout_ns: int = 0,
-        beside: RequestPlanner | None = None,
-        compiled: CompiledGraphs | None = None,
         every: int = 1,
     ) -> None:
         self.pool = pool
         self.queue_depth = workload.queue_depth
         self.timeout_ns = timeout_ns
-        # With a director, the engine's groups tell writes from reads.
-        self._engine_groups = layout.engine_groups if layout else None
         self._workload = workload
         self._prefilled = prefilled
         self._every = every
         self._sample = _Sample(every) if every > 1 else None
-        if beside is None:
-            self._graphs = PoolGraphs(pool, book, layout or Layout(pool), compiled)
-        else:
-            self._graphs = beside._graphs
+        self._graphs = PoolGraphs(pool, book) if graphs is None else graphs
         self._memory = self._graphs.kind.memory(
             requests_in_flight=workload.queue_depth * getattr(workload, "clients", 1),
             prefilled=prefilled,
@@ -358,8 +362,8 @@ class RequestPlanner(PlanRecorder):
             graphs.book, planned.groups, planned.objects
         )
         groups = planned.groups
-        if self._engine_groups is not None:
-            groups = self._engine_groups.of_clients(groups, planned.is_write)
+        if self._graphs.engine_groups is not None:
+            groups = self._graphs.engine_groups.of_clients(groups, planned.is_write)
         return RequestChunk(
             templates=graphs.templates_of(
                 views, planned.shapes, self._readers(planned, views, rows)

@@ -5,7 +5,7 @@ import pytest
 from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import recovery_model
 from stripesim.sim.ceph.cluster import NO_OSD
-from stripesim.sim.ceph.failures.groups import Group
+from stripesim.sim.ceph.failures.groups import Group, PgLog
 
 EVERY_OSD = set(range(6))
 
@@ -30,22 +30,19 @@ def group(*, entries=0, lengths=(10, 10), **more):
         parse_scheme("rep:3"),
         (0, 1, 2),
         range(4),
-        entries=entries,
-        log_lengths=lengths,
+        log=PgLog(lengths, entries_count=entries),
         **more,
     )
 
 
-def wide_group(**more):
+def wide_group(*, async_recovery_min=0):
     """Four objects under RS(6,3) on OSDs 0 to 8."""
     return Group(
         0,
         parse_scheme("rs:6,3"),
         range(9),
         range(4),
-        entries=5,
-        log_lengths=(10, 10),
-        **more,
+        log=PgLog((10, 10), entries_count=5, async_recovery_min=async_recovery_min),
     )
 
 
@@ -150,9 +147,8 @@ def test_a_map_names_each_hole_of_an_acting_set():
 
 
 def coded(width=6):
-    return Group(
-        0, parse_scheme("rs:4,2"), range(width), range(4), log_lengths=(10, 10)
-    )
+    log = PgLog((10, 10))
+    return Group(0, parse_scheme("rs:4,2"), range(width), range(4), log=log)
 
 
 def lacking(pg, item):

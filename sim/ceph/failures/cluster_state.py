@@ -13,7 +13,7 @@ from stripesim.models.recovery import RecoveryModel
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.cluster_map import ClusterMap
 from stripesim.sim.ceph.failures.fullness import Fullness
-from stripesim.sim.ceph.failures.groups import Group, State
+from stripesim.sim.ceph.failures.groups import Group, PgLog, State
 from stripesim.sim.ceph.failures.plan import FaultPlan
 from stripesim.sim.ceph.failures.timeline import FaultTimeline
 from stripesim.sim.ceph.layout import EngineGroups, ImageGroups
@@ -260,17 +260,20 @@ def _initial_groups(
 
     def group(number: int, *, is_data: bool) -> Group:
         deletions_count = plan.log_deletions_count if is_data else 0
+        log = PgLog(
+            log_lengths[number],
+            # A deleted object was written once, and deleted.
+            entries_count=len(items[number]) * writes_count + 2 * deletions_count,
+            deletions_count=deletions_count,
+            async_recovery_min=plan.model.async_recovery_min_count,
+        )
         return Group(
             number,
             pool.scheme if is_data else index_scheme,
             up_sets[number],
             items[number],
             pool.leaders if is_data else None,
-            deletions_count,
-            # A deleted object was written once, and deleted.
-            entries=len(items[number]) * writes_count + 2 * deletions_count,
-            log_lengths=log_lengths[number],
-            async_recovery_min=plan.model.async_recovery_min_count,
+            log=log,
             first_osd=cluster_map.first_osds[number],
             recovered_one_in=recovered_one_in if is_data else 1,
         )
@@ -285,7 +288,7 @@ def _initial_groups(
 def _initial_log_lengths(
     pool: Pool, plan: FaultPlan, up_sets: Sequence[Sequence[int]]
 ) -> list[tuple[int, int]]:
-    """Return the lengths to which each PG's log is trimmed, see `Group`."""
+    """Return the lengths to which each PG's log is trimmed, see `PgLog`."""
     # The primary trims the log, by the PGs of its OSD: here those that the OSD begins with.
     groups_of_osd = Counter(
         osd for up_set in up_sets for osd in up_set if osd != NO_OSD

@@ -129,17 +129,40 @@ class PgInterval:
 class PgLog:
     """A PG's log of writes: how many entries it has had, and how many of them it still holds.
 
-    It is trimmed to the first of `lengths` while the PG is not clean, and to the second while it is.
+    Parameters
+    ----------
+    lengths
+        Entries to which the log is trimmed while the PG is not clean, and while it is. An OSD that missed
+        more is backfilled, others are recovered by log.
+    entries_count
+        Entries that the log has had before the run.
+    deletions_count
+        Objects that are gone but listed in the log: each OSD that gets the log has to note each.
+    async_recovery_min
+        Entries up to which an OSD that is behind serves while it is recovered.
     """
 
-    def __init__(self, lengths: tuple[int, int]) -> None:
+    def __init__(
+        self,
+        lengths: tuple[int, int] = (0, 0),
+        *,
+        entries_count: int = 0,
+        deletions_count: int = 0,
+        async_recovery_min: int = 0,
+    ) -> None:
         self._lengths = lengths
-        self.entries_count = 0
+        self.entries_count = entries_count
+        self.deletions_count = deletions_count
+        self.async_recovery_min = async_recovery_min
         self._trimmed_count = 0
 
     def append(self, count: int, *, is_clean: bool) -> None:
         """Add entries and trim the log."""
         self.entries_count += count
+        self.trim(is_clean=is_clean)
+
+    def trim(self, *, is_clean: bool) -> None:
+        """Drop the entries beyond the length that the log has now."""
         excess = self.entries_count - self._lengths[is_clean]
         self._trimmed_count = max(self._trimmed_count, excess)
 
@@ -164,15 +187,8 @@ class Group:
         Its objects.
     leaders
         Shards whose OSD may be the primary, None for all.
-    deletions
-        Objects that are gone but listed in the log: each OSD that gets the log has to note each.
-    entries
-        Entries that the log has had.
-    log_lengths
-        Entries to which the log is trimmed while the PG is not clean, and while it is. An OSD that missed
-        more is backfilled, others are recovered by log.
-    async_recovery_min
-        Entries up to which an OSD that is behind serves while it is recovered.
+    log
+        Its log as the run begins, None for one that holds nothing.
     first_osd
         For replicas, the OSD that CRUSH lists first. It leads if it is complete, wherever it is in `up`.
     recovered_one_in
@@ -186,24 +202,21 @@ class Group:
         up: Sequence[int],
         objects: Iterable[int],
         leaders: tuple[int, ...] | None = None,
-        deletions: int = 0,
         *,
-        entries: int = 0,
-        log_lengths: tuple[int, int] = (0, 0),
-        async_recovery_min: int = 0,
+        log: PgLog | None = None,
         first_osd: int = NO_OSD,
         recovered_one_in: int = 1,
     ) -> None:
         self.number = number
         self.scheme = scheme
-        self._async_recovery_min = async_recovery_min
         self._min_size = scheme.min_size
         self._leaders = tuple(range(scheme.width)) if leaders is None else leaders
         self.up = tuple(up)
         self.first_osd = first_osd
         self._recovered_one_in = recovered_one_in
         self.objects = set(objects)
-        self.deleted = set(range(-deletions, 0))
+        self.log = PgLog() if log is None else log
+        self.deleted = set(range(-self.log.deletions_count, 0))
         self.copies: dict[tuple[int, int], Copy] = {
             key: Copy() for key in self._up_keys()
         }
@@ -212,8 +225,7 @@ class Group:
         self.interval = PgInterval()
         # The acting set that the current or the next map names instead of the up set (``pg_temp``).
         self.pg_temp: tuple[int, ...] | None = None
-        self.log = PgLog(log_lengths)
-        self.log.append(entries, is_clean=self.is_clean)
+        self.log.trim(is_clean=self.is_clean)
 
     # Copies.
 
@@ -510,7 +522,7 @@ class Group:
         behind = [
             shard
             for shard, missed_count in missed.items()
-            if missed_count > self._async_recovery_min
+            if missed_count > self.log.async_recovery_min
         ]
         behind.sort(key=lambda shard: -missed[shard])
         served_count = len(self.up) - self.up.count(NO_OSD)
