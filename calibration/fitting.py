@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -99,25 +100,14 @@ def fit_parameters(
             f"fit: got {len(rows)} rows for {len(names)} parameters, wanted at least as many"
         )
 
-    steps = np.array([_STEP] * len(names))
-    if prior:
-        steps = np.maximum(steps, [_STEP_OF_PRIOR * prior[name] for name in names])
     residuals = _Residuals(simulate, start, published, tolerance, prior)
     limits: Any = (-np.inf, np.inf)
     if bounds:
         limits = np.log([np.divide(bounds[name], start[name]) for name in names]).T
-
-    def jacobian(logs: Any) -> Any:
-        ahead = logs + np.diag(steps)
-        # Backwards at an upper bound.
-        ahead = np.where(ahead > limits[1], logs - np.diag(steps), ahead)
-        changes = [residuals(tried) - residuals(logs) for tried in ahead]
-        return np.array(changes).T / (np.diag(ahead) - logs)
-
     solution = least_squares(
         residuals,
         np.zeros(len(names)),
-        jac=jacobian,
+        jac=partial(residuals.derivatives, highest=limits[1]),
         bounds=limits,
         xtol=1e-3,
         ftol=1e-3,
@@ -157,6 +147,11 @@ class _Residuals:
         self._published = published
         self._tolerance = tolerance
         self._spreads = [prior[name] for name in start] if prior else []
+        # Steps of the logarithms over which errors are differentiated.
+        self._steps = np.full(len(start), _STEP)
+        if prior:
+            of_prior = _STEP_OF_PRIOR * np.array(self._spreads)
+            self._steps = np.maximum(self._steps, of_prior)
         # Derivatives at a point need its errors again.
         self._known: dict[bytes, npt.NDArray[np.float64]] = {}
 
@@ -165,6 +160,15 @@ class _Residuals:
         if key not in self._known:
             self._known[key] = self._at(logs)
         return self._known[key]
+
+    def derivatives(
+        self, logs: npt.NDArray[np.float64], *, highest: Any
+    ) -> npt.NDArray[np.float64]:
+        """Return the derivative of each error by each logarithm, backwards beyond its highest."""
+        steps = np.diag(self._steps)
+        tried = np.where(logs + steps > highest, logs - steps, logs + steps)
+        changes = [self(point) - self(logs) for point in tried]
+        return np.array(changes).T / (np.diag(tried) - logs)
 
     def _at(self, logs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         factors = np.exp(logs).tolist()

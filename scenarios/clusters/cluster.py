@@ -347,39 +347,63 @@ def _scheme(
     """Return the scheme, the bytes on OSDs for each stored byte, and the stripe unit of a pool."""
     if placed.kind == "replicated":
         return f"rep:{placed.size}", float(placed.size), _STRIPE_UNIT_BYTES
-    known = profile or ErasureProfile()
-    k = known.k or row.stripe_width // _STRIPE_UNIT_BYTES or placed.size - 1
+    k, unit_bytes = _stripe(placed, row, profile, key)
+    if profile is None:
+        named = f"erasure_code_profile {row.erasure_code_profile!r}"
+        warnings.append(
+            f"pool {placed.name}: {named}: missing: k = {k} by the stripe width"
+        )
+        profile = ErasureProfile()
+    return _code(placed, profile, k, warnings), placed.size / k, unit_bytes
+
+
+def _stripe(
+    placed: PlacedPool, row: PoolRow, profile: ErasureProfile | None, key: str
+) -> tuple[int, int]:
+    """Return the data shards of an erasure-coded pool, and its stripe unit [B]."""
+    stated = profile.k if profile else None
+    k = stated or row.stripe_width // _STRIPE_UNIT_BYTES or placed.size - 1
     if not 1 <= k < placed.size:
         raise MeasuredError(
             f"{key}.size: got {placed.size} with {k} data shards (erasure_code_profile "
             f"{row.erasure_code_profile!r}), wanted more than k"
         )
-    unit = row.stripe_width // k or _STRIPE_UNIT_BYTES
-    if unit > _STRIPE_UNIT_MAX or (row.stripe_width and unit * k != row.stripe_width):
+    unit_bytes = row.stripe_width // k or _STRIPE_UNIT_BYTES
+    is_whole = not row.stripe_width or unit_bytes * k == row.stripe_width
+    if unit_bytes > _STRIPE_UNIT_MAX or not is_whole:
         wanted = f"{k} times a stripe unit of at most {_STRIPE_UNIT_MAX}"
         raise MeasuredError(
             f"{key}.stripe_width: got {row.stripe_width}, wanted {wanted}"
         )
+    return k, unit_bytes
+
+
+def _code(
+    placed: PlacedPool, profile: ErasureProfile, k: int, warnings: list[str]
+) -> str:
+    """Return the scheme of an erasure-coded pool: Reed-Solomon, with a warning, if it has an unknown one."""
+    m = placed.size - k
+    plain = f"rs:{k},{m}"
+    if profile.plugin in _PLAIN_PLUGINS:
+        return plain
     where = f"pool {placed.name}"
-    if profile is None:
-        named = f"erasure_code_profile {row.erasure_code_profile!r}"
-        warnings.append(f"{where}: {named}: missing: k = {k} by the stripe width")
-    plain = f"rs:{k},{placed.size - k}"
-    special = _scheme_of_plugin(known, k, placed.size - k)
-    if special is None and known.plugin not in _PLAIN_PLUGINS:
+    special = _scheme_of_plugin(profile, k, m)
+    if special is None:
         warnings.append(
-            f"{where}: erasure code plugin {value_text(known.plugin)}: not known in this form; "
+            f"{where}: erasure code plugin {value_text(profile.plugin)}: not known in this form; "
             f"simulated as {plain}"
         )
-    scheme = special or plain
+        return plain
     try:
-        width = parse_scheme(scheme).width
-        if width != placed.size:
-            raise SchemeError(f"got {width} shards, wanted the pool's {placed.size}")
+        width = parse_scheme(special).width
     except SchemeError as error:
-        warnings.append(f"{where}: {scheme}: {error}; simulated as {plain}")
-        scheme = plain
-    return scheme, placed.size / k, unit
+        problem = str(error)
+    else:
+        if width == placed.size:
+            return special
+        problem = f"got {width} shards, wanted the pool's {placed.size}"
+    warnings.append(f"{where}: {special}: {problem}; simulated as {plain}")
+    return plain
 
 
 def _scheme_of_plugin(profile: ErasureProfile, k: int, m: int) -> str | None:

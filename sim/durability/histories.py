@@ -150,16 +150,10 @@ def exposure_losses(
         histories += more
         total = _added(total, seen)
         result = _estimate(study, total, scales / histories)
-        events, side_walks, _ = total.counts.tolist()
-        effort_max = EFFORT_MAX * walks / WALKS
         rounds += 1
-        progress(
-            f"{histories:,} histories with {events:,.0f} of at most {effort_max:,.0f} events, "
-            f"{side_walks:,.0f} side walks",
-            rounds + _rounds_left(events + side_walks, effort_max),
-        )
-        precise = side_walks >= SIDE_WALKS * walks and _is_narrow(result)
-        is_last = precise or events + side_walks >= effort_max
+        effort = _Effort(total, walks)
+        progress(f"{histories:,} histories with {effort}", rounds + effort.rounds_left)
+        is_last = effort.is_spent or (effort.has_enough_walks and _is_narrow(result))
         often = result.loss_of_exposure > LOSS_OF_EXPOSURE_MAX
         if often and (is_last or _has_exposures(total)):
             counted = counted_losses(
@@ -175,9 +169,32 @@ def exposure_losses(
             return result
 
 
-def _rounds_left(effort: float, effort_max: float) -> int:
-    """Return after how many further rounds the effort is the largest. Each adds half of what was done."""
-    return max(0, ceil(log(effort_max / max(1.0, effort), 1.5)))
+class _Effort:
+    """The events and side walks so far, next to those that `walks` allow."""
+
+    def __init__(self, total: history.Watched, walks: int) -> None:
+        self.events, self.side_walks, _ = total.counts.tolist()
+        self._walks_needed = SIDE_WALKS * walks
+        self._most = EFFORT_MAX * walks / WALKS
+
+    def __str__(self) -> str:
+        return f"{self.events:,.0f} of at most {self._most:,.0f} events, {self.side_walks:,.0f} side walks"
+
+    @property
+    def has_enough_walks(self) -> bool:
+        """True if the side walks suffice for an interval."""
+        return bool(self.side_walks >= self._walks_needed)
+
+    @property
+    def is_spent(self) -> bool:
+        """True if no further round may begin."""
+        return bool(self.events + self.side_walks >= self._most)
+
+    @property
+    def rounds_left(self) -> int:
+        """Further rounds after which the effort is the largest. Each adds half of what was done."""
+        done = max(1.0, self.events + self.side_walks)
+        return max(0, ceil(log(self._most / done, 1.5)))
 
 
 def _has_exposures(total: history.Watched) -> bool:

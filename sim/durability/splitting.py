@@ -420,9 +420,6 @@ def run_batch(
     if isinstance(layout, PoolConstants):
         stage = stage_of_pool
     targets = range(1, tolerated + 2) if levels else [tolerated + 1]
-    # Bursts are drawn more often than they strike, so states after a burst have low weights and would hardly
-    # be drawn again in proportion to them. With bursts, states are drawn uniformly.
-    has_bursts = len(layout.threats.burst_rates) > 0
     generator = np.random.default_rng((seed, number))
     states = initial_state(prepared)
     picks = np.zeros(walks, dtype=np.int64)
@@ -446,11 +443,8 @@ def run_batch(
         before = estimated
         if steps[-1] == 0:
             return WalkBatch(0.0, tuple(steps), walks * len(steps), events, 0.0, {})
-        shares = weights
-        carried = np.ones(walks)
-        if has_bursts and target <= tolerated:
-            shares = (weights > 0).astype(float)
-            carried = weights
+        is_last = target > tolerated
+        shares, carried = _shares_and_weights(weights, layout.threats, is_last=is_last)
         reached *= float(shares.mean())
         picks = _resampled(shares, generator)
     paths = Counter(tuple(row) for row in states.cause[picks, 1:].tolist())
@@ -462,6 +456,19 @@ def run_batch(
         float(states.lost[picks].mean()) * prepared.loss_bytes,
         {path: count / walks for path, count in paths.items()},
     )
+
+
+def _shares_and_weights(
+    weights: Floats, threats: Threats, *, is_last: bool
+) -> tuple[Floats, Floats]:
+    """Return the shares in which states are drawn for the next level, and the weights that they then carry.
+
+    Bursts are drawn more often than they strike, so states after a burst have low weights and would hardly be
+    drawn again in proportion to them. With bursts, states are drawn uniformly.
+    """
+    if is_last or not len(threats.burst_rates):
+        return weights, np.ones(len(weights))
+    return (weights > 0).astype(float), weights
 
 
 def _resampled(shares: Floats, generator: np.random.Generator) -> npt.NDArray[np.int64]:

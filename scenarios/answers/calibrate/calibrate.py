@@ -193,24 +193,28 @@ def calibrate(
     # Spawn fresh interpreters: forking a process with threads may hang.
     workers = workers_wanted(jobs)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        simulator = _Simulator(pool, source, progress)
-        # Two starts, then each evaluation with its derivatives.
-        fitting_count = (2 + _EVALUATIONS * (1 + len(factors))) * len(fitted_runs)
-        further_count = len(FURTHER_LOADS) * (1 + len(factors))
-        after_count = len(runs) + further_count
-        simulator.begin("runs before", len(runs) + fitting_count + after_count)
+        derived = 1 + len(factors)
+        parts = {
+            "runs before": len(runs),
+            # Two starts, then each evaluation with its derivatives.
+            f"fitting {len(factors)} factors": (2 + _EVALUATIONS * derived)
+            * len(fitted_runs),
+            "runs after": len(runs),
+            "what to measure next": len(FURTHER_LOADS) * derived,
+        }
+        simulator = _Simulator(pool, source, progress, parts)
         before = simulator.simulate(runs, shipped, ROUNDS)
         with collecting_refusals(unchecked):
             _accept_fitted(rows, before)
-        simulator.begin(f"fitting {len(factors)} factors", fitting_count + after_count)
+        simulator.begin_next()
         begun = before
         if start != shipped:
             begun = simulator.simulate(fitted_runs, start, ROUNDS)
         fit = _fit(simulator, fitted_runs, start, begun, spreads)
         values = {factor.name: factor.value for factor in fit.parameters}
-        simulator.begin("runs after", after_count)
+        simulator.begin_next()
         after = simulator.simulate(runs, values, ROUNDS)
-        simulator.begin("what to measure next", further_count)
+        simulator.begin_next()
         further = _further(simulator, fitted_runs[0], rows, values, fit.covariance)
     return Calibration(
         fitted=tuple(_fitted(fit, factors, spreads)),
@@ -255,22 +259,29 @@ def _source(folder: Path, rows: Sequence[CalibrationRow]) -> str:
 
 
 class _Simulator:
-    """Simulate runs in parallel with given factors."""
+    """Simulate runs in parallel with given factors.
+
+    `parts` of the work have the largest number of runs of each, in order. The first begins at once.
+    """
 
     def __init__(
-        self, pool: ProcessPoolExecutor, source: str, progress: OnStep
+        self,
+        pool: ProcessPoolExecutor,
+        source: str,
+        progress: OnStep,
+        parts: Mapping[str, int],
     ) -> None:
         self._pool = pool
         self._source = source
         self._progress = progress
-        self._words = ""
+        self._parts = list(parts.items())
         self._done_count = 0
-        self._total_count = 0
+        self.begin_next()
 
-    def begin(self, words: str, left_count: int) -> None:
-        """Begin a part of the work; `left_count` runs are left at most, with those of all later parts."""
-        self._words = words
-        self._total_count = self._done_count + left_count
+    def begin_next(self) -> None:
+        """Begin the next part of the work: runs that the last one did not need are no longer expected."""
+        self._total_count = self._done_count + sum(count for _, count in self._parts)
+        self._words, _ = self._parts.pop(0)
 
     def simulate(
         self, runs: Sequence[CalibrationRun], values: Mapping[str, float], rounds: int
