@@ -179,6 +179,9 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+#: Names of the engines.
+Engine = Literal["compiled", "simpy"]
+
 #: What a script that uses worker processes needs.
 _GUARD = 'guard the main part of the script with if __name__ == "__main__":'
 
@@ -193,7 +196,7 @@ def run(
     *,
     sets: Overrides = (),
     seed: int | None = None,
-    engine: str = "compiled",
+    engine: Engine = "compiled",
     costs: bool = True,
     advise: bool = False,
     unchecked: bool = False,
@@ -251,7 +254,7 @@ def sweep(
     replications: int = 1,
     jobs: int | None = None,
     dask: str | None = None,
-    engine: str = "compiled",
+    engine: Engine = "compiled",
     out: str | Path | None = None,
     resume: bool = False,
     unchecked: bool = False,
@@ -336,7 +339,7 @@ def study(
     *,
     sets: Mapping[str, Any] | None = None,
     ablate: Sequence[str] | str = (),
-    engine: str = "compiled",
+    engine: Engine = "compiled",
     jobs: int | None = None,
     out: str | Path | None = None,
     unchecked: bool = False,
@@ -506,7 +509,10 @@ def simulate(
         If a workload never ends: it has no number of requests, and ``until_ns`` is not set.
     """
     every = workload if isinstance(workload, list | tuple) else [workload]
-    _check_parts(pool, every)
+    for load in every or [None]:
+        if not hasattr(load, "queue_depth"):
+            wanted = "what stripesim.workload returns, or a list of such workloads"
+            raise AnswerError(Problem(key="workload", got=repr(load), wanted=wanted))
     asked = [
         load.workload if isinstance(load, SyntheticStream) else load for load in every
     ]
@@ -519,17 +525,6 @@ def simulate(
         )
     result = _simulate(pool, workload, **options)
     return result if unchecked else result.withheld()
-
-
-def _check_parts(pool: Any, workloads: Sequence[Any]) -> None:
-    """Raise if what `simulate` got is no pool, or no workload."""
-    if not isinstance(pool, Pool):
-        wanted = "what stripesim.pool returns"
-        raise AnswerError(Problem(key="pool", got=repr(pool), wanted=wanted))
-    for load in workloads or [None]:
-        if not hasattr(load, "queue_depth"):
-            wanted = "what stripesim.workload returns, or a list of such workloads"
-            raise AnswerError(Problem(key="workload", got=repr(load), wanted=wanted))
 
 
 @checking_arguments
@@ -603,6 +598,9 @@ def import_report(
     ValueError
         If a file cannot be read or contains none of these documents.
     """
+    if not files:
+        wanted = "at least one, such as the output of ceph report"
+        raise AnswerError(Problem(key="files", got="none", wanted=wanted))
     from stripesim.scenarios.answers.cluster import answer_of_cluster
     from stripesim.scenarios.answers.failures.failures import failures_of
     from stripesim.scenarios.clusters.cluster import import_cluster
@@ -619,7 +617,7 @@ def rehearse(
     *,
     sets: Overrides = (),
     seed: int | None = None,
-    engine: str = "compiled",
+    engine: Engine = "compiled",
     unchecked: bool = False,
 ) -> Answer:
     """Rehearse the planned changes of a scenario: movement, duration, fill and the effect on clients.
@@ -658,7 +656,7 @@ def plan(
     *,
     sets: Overrides = (),
     seed: int | None = None,
-    engine: str = "compiled",
+    engine: Engine = "compiled",
     unchecked: bool = False,
 ) -> Answer:
     """Recommend a cluster to buy, and list the candidates with the requirements that each one misses.
@@ -703,7 +701,7 @@ def load_curves(
     p99_bounds_s: Sequence[float] = (),
     requests: int | None = None,
     jobs: int | None = None,
-    engine: str = "compiled",
+    engine: Engine = "compiled",
     unchecked: bool = False,
 ) -> AnsweredList[LoadCurve]:
     """Simulate latency over throughput, from a tenth of saturation to past it.
@@ -758,7 +756,7 @@ def virtual_machines(
     sets: Overrides = (),
     seed: int | None = None,
     jobs: int | None = None,
-    engine: str = "compiled",
+    engine: Engine = "compiled",
 ) -> Answer:
     """Count the virtual machines that a cluster serves within a latency.
 
@@ -836,7 +834,7 @@ def predict(
     register: str | Path | None = None,
     sets: Overrides = (),
     seed: int | None = None,
-    engine: str = "compiled",
+    engine: Engine = "compiled",
 ) -> Answer:
     """Predict a scenario's numbers with intervals, and register them before they are measured.
 
@@ -914,7 +912,7 @@ def check(
     *,
     sets: Overrides = (),
     seed: int | None = None,
-    engine: str = "compiled",
+    engine: Engine = "compiled",
 ) -> Answer:
     """Check if a measured number is what the hardware should give, and simulate what would explain it.
 

@@ -14,7 +14,17 @@ from os import PathLike
 from pathlib import Path
 from reprlib import repr as short_repr
 from types import NoneType, UnionType
-from typing import Any, Final, ParamSpec, TypeVar, cast, get_args, get_origin
+from typing import (
+    Any,
+    Final,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 
 import numpy as np
 
@@ -37,7 +47,7 @@ _NAMES: Final = {
     "width": "width_inch",
 }
 
-#: Types that are checked, with the values that they accept, and their words. Functions check other types.
+#: Plain types, with the values that they accept, and their words.
 _ACCEPTED: Final[dict[Any, tuple[tuple[type, ...], str]]] = {
     bool: ((bool, np.bool_), "True or False"),
     int: ((Integral,), "a whole number"),
@@ -53,7 +63,7 @@ _ACCEPTED: Final[dict[Any, tuple[tuple[type, ...], str]]] = {
 def checking_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Return a function that refuses arguments of wrong types, and whose errors cite arguments, not options.
 
-    A list or a mapping is not checked further, and neither is an argument that takes other types.
+    What a list or a mapping contains is not checked, and neither is an argument that takes text or an object.
     """
     signature = inspect.signature(function)
     parameters = signature.parameters
@@ -89,13 +99,12 @@ def _type_problems(
     for name, value in given.items():
         parameter = parameters[name]
         types = _types_of(parameter.annotation, function)
-        if parameter.kind is parameter.VAR_KEYWORD or not types <= _ACCEPTED.keys():
+        if parameter.kind is parameter.VAR_KEYWORD or not _are_checked(types):
             continue
         is_variadic = parameter.kind is parameter.VAR_POSITIONAL
         for part in value if is_variadic else [value]:
             if not any(_is_of(part, kind) for kind in types):
-                words = [text for kind, (_, text) in _ACCEPTED.items() if kind in types]
-                wanted = " or ".join(words)
+                wanted = " or ".join(_words_of(types))
                 yield Problem(key=name, got=short_repr(part), wanted=wanted)
 
 
@@ -107,13 +116,39 @@ def _types_of(annotation: Any, function: Callable[..., Any]) -> set[Any]:
         except NameError:
             # A name that type checkers alone import.
             return {Any}
-    parts = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
-    return {get_origin(part) or part for part in parts}
+    parts: Sequence[Any] = (annotation,)
+    if get_origin(annotation) in (Union, UnionType):
+        parts = get_args(annotation)
+    return {
+        part if get_origin(part) is Literal else get_origin(part) or part
+        for part in parts
+    }
+
+
+def _are_checked(types: set[Any]) -> bool:
+    """Return True if all types are plain, or none is and all are classes."""
+    are_plain = {kind in _ACCEPTED or get_origin(kind) is Literal for kind in types}
+    if are_plain == {True}:
+        return True
+    if Any in types or are_plain != {False}:
+        return False
+    return all(isinstance(kind, type) for kind in types)
+
+
+def _words_of(types: set[Any]) -> list[str]:
+    """Say what types accept, in the order of `_ACCEPTED`."""
+    words = [text for kind, (_, text) in _ACCEPTED.items() if kind in types]
+    for kind in sorted(types - _ACCEPTED.keys(), key=str):
+        names = ", ".join(map(str, get_args(kind)))
+        words.append(f"one of {names}" if names else f"a {kind.__name__}")
+    return words
 
 
 def _is_of(value: Any, kind: Any) -> bool:
     """Return True if a type accepts a value. Text is no list, True is no number, and neither is NaN."""
-    accepted, _ = _ACCEPTED[kind]
+    if get_origin(kind) is Literal:
+        return isinstance(value, str) and value in get_args(kind)
+    accepted, _ = _ACCEPTED.get(kind, ((kind,), ""))
     if not isinstance(value, accepted):
         return False
     if kind in (int, float) and isinstance(value, bool):

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.answers.explain import layout
 from stripesim.scenarios.answers.explain.text import (
     CATEGORIES,
@@ -121,6 +122,9 @@ def draw_timelines(timelines: Sequence[Timeline]) -> CaptionedFigure:
         sub-operation, including the primary's work for it, which is light green. Work after the reply is
         pale. The axis cuts out long pauses of the request.
     """
+    if not timelines:
+        wanted = "at least one timeline"
+        raise AnswerError(Problem(key="timelines", got="none", wanted=wanted))
     axis = layout.time_axis(timelines)
     drawn = TimelineFigure(_drawn(timelines, axis, _SCREEN), _caption(timelines, axis))
     drawn.timelines = timelines
