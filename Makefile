@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= out
 
-.PHONY: demo kernels test verify fuzz lint bench docs notebooks ledgers lowest clean help
+.PHONY: demo kernels test verify fuzz lint bench docs notebooks ledgers lowest dist clean help
 
 help:
 	@echo "make demo   install into .venv and run the main job: Koh et al. 2017, tables and figures in $(OUT)/"
@@ -19,6 +19,7 @@ help:
 	@echo "make notebooks  rewrite each lesson's .ipynb, run all in a kernel, check their answers"
 	@echo "make ledgers  run every study and record its verdicts for the documentation (minutes)"
 	@echo "make lowest  tests of scenarios, results, traces and studies with the lowest versions of dependencies"
+	@echo "make dist   build a wheel with kernels for this platform, and a source distribution, in dist/ (minutes)"
 	@echo "make clean  remove .venv and what the commands made"
 
 $(STAMP): setup.cfg pyproject.toml constraints.txt
@@ -82,6 +83,10 @@ lowest:
 	    tests/unit/test_scenario_loader.py tests/unit/test_results_files.py tests/unit/test_sweep_store.py tests/unit/test_sweep_stats.py \
 	    tests/unit/test_figures.py tests/unit/test_trace_formats.py tests/unit/test_studies.py tests/unit/test_cli.py \
 	    tests/unit/test_jit_cache.py
+
+dist: $(STAMP)
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps -w dist .
+	$(BIN)/python -c "import build_backend; build_backend.build_sdist('dist')" > /dev/null
 
 clean:
 	rm -rf $(VENV) $(OUT) models/jit/built/kernels.* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,6 +7,7 @@ import re
 import struct
 import subprocess
 import sys
+import tarfile
 import weakref
 from pathlib import Path
 from random import Random
@@ -423,3 +424,22 @@ assert len(kernels.example_calls()) > 10
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+@built
+def test_a_source_distribution_has_no_machine_code(tmp_path):
+    # Given a checkout with the kernels of this platform
+    assert list((ROOT / "models" / "jit" / "built").glob("kernels.*"))
+    script = "import build_backend, sys; build_backend.build_sdist(sys.argv[1])"
+    subprocess.run(
+        [sys.executable, "-c", script, tmp_path],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    # Then its source distribution has the sources alone.
+    (archive,) = tmp_path.iterdir()
+    with tarfile.open(archive) as packed:
+        names = packed.getnames()
+    assert any(name.endswith("sim/kernels.py") for name in names)
+    assert not any("/built/kernels." in name for name in names)
