@@ -6,17 +6,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stripesim.models.coding import (
+    RedundancyScheme,
     ReedSolomon,
     Replication,
     ShardExtent,
     StripeGeometry,
     WritePlan,
+    parse_scheme,
 )
+
+#: Schemes of other families than replication and Reed-Solomon, of which any numbers are drawn.
+#: A new code is one more name.
+OTHERS = ["lrc:4,3,2", "lrc-ceph:4,2,3", "shec:4,3,2", "clay:4,2,5"]
 
 
 @dataclass(frozen=True)
 class Request:
-    scheme: ReedSolomon | Replication
+    scheme: RedundancyScheme
     geometry: StripeGeometry
     offset: int
     length: int
@@ -24,13 +30,19 @@ class Request:
     missing: frozenset[int]
 
 
+#: Schemes that read k whole shards to decode or to repair.
+separable = st.one_of(
+    st.builds(ReedSolomon, k=st.integers(1, 8), m=st.integers(1, 4)),
+    st.builds(Replication, copies=st.integers(1, 4)),
+)
+schemes = st.one_of(separable, st.sampled_from(OTHERS).map(parse_scheme))
+
+
 @st.composite
-def requests(draw: st.DrawFn) -> Request:
-    scheme: ReedSolomon | Replication
-    if draw(st.booleans()):
-        scheme = ReedSolomon(k=draw(st.integers(1, 8)), m=draw(st.integers(1, 4)))
-    else:
-        scheme = Replication(copies=draw(st.integers(1, 4)))
+def requests(
+    draw: st.DrawFn, of: st.SearchStrategy[RedundancyScheme] = schemes
+) -> Request:
+    scheme = draw(of)
     missing = draw(
         st.frozensets(
             st.integers(0, scheme.width - 1), max_size=scheme.failures_tolerated
@@ -185,7 +197,7 @@ def test_an_object_is_filled_once(
     assert fill_bytes(repeat, r, 0) == 0
 
 
-@given(requests())
+@given(requests(separable))
 def test_reads_give_the_wanted_bytes_or_enough_to_decode_them(request: Request) -> None:
     r = request
     plan = r.scheme.plan_read(
@@ -210,7 +222,7 @@ def test_reads_give_the_wanted_bytes_or_enough_to_decode_them(request: Request) 
         assert wanted <= set(object_bytes(plan.reads, r))
 
 
-@given(requests())
+@given(requests(separable))
 def test_repair_reads_k_shards_and_writes_the_lost(request: Request) -> None:
     r = request
     plan = r.scheme.plan_repair(
