@@ -101,6 +101,13 @@ def first_problem(error: BaseException | None) -> str:
     return _ADVICE.sub("", first)
 
 
+def file_reason(error: Exception) -> str:
+    """Say why a file could not be read or written: as the system does, without number and path."""
+    if isinstance(error, UnicodeDecodeError):
+        return "bytes that are not text"
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
 def one_line(error: BaseException) -> str:
     """Print all problems of an error in one line."""
     return " ".join(" ".join(map(str, problems_of(error))).split())

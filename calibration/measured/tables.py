@@ -9,7 +9,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final
 
-from stripesim.models.problems import Problem
+from stripesim.models.problems import Problem, file_reason
 
 Source = Path | Traversable
 
@@ -102,10 +102,10 @@ def read_rows(
         # Spreadsheets put a byte order mark before the header.
         text = source.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        reason = (
-            f"cannot be read ({error.__class__.__name__}), wanted a CSV file in UTF-8"
+        wanted = "a CSV file in UTF-8"
+        problems.append(
+            Problem(place=str(source), got=file_reason(error), wanted=wanted)
         )
-        problems.append(Problem(place=str(source), detail=reason))
         return []
     reader = csv.DictReader(io.StringIO(text))
     header = [name.strip() for name in reader.fieldnames or ()]

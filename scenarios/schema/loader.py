@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from stripesim.models.documents import json_line, without_numpy
-from stripesim.models.problems import Problem, ScenarioError
+from stripesim.models.problems import Problem, ScenarioError, file_reason
 from stripesim.scenarios.schema.checks import cross_check
 from stripesim.scenarios.schema.geometry import NumberedScheme
 from stripesim.scenarios.schema.keys import (
@@ -248,9 +248,9 @@ def read_text(path: Path) -> str:
         with path.open("rb") as file:
             content = file.read(TEXT_MAX + 1)
     except OSError as error:
-        reason = error.strerror or str(error)
+        got = file_reason(error)
         raise ScenarioError(
-            Problem(place=str(path), got=reason, wanted="a file that can be read")
+            Problem(place=str(path), got=got, wanted="a file that can be read")
         ) from None
     if len(content) > TEXT_MAX:
         got = f"more than {TEXT_MAX:,} bytes"

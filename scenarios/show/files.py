@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stripesim.models.documents import json_text
-from stripesim.models.problems import AnswerError, Problem, first_problem
+from stripesim.models.problems import AnswerError, Problem, file_reason, first_problem
 from stripesim.scenarios.show.quantities import IDENTITY
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def write_files(out_dir: str | Path, contents: Mapping[str, bytes]) -> list[Path
         for path, written in temporary.items():
             written.replace(path)
     except OSError as error:
-        got = error.strerror or str(error)
+        got = file_reason(error)
         raise AnswerError(
             Problem(
                 place=str(out_dir), got=got, wanted="a folder results can be written to"

@@ -137,6 +137,15 @@ def simulated_values(
     return values, reasons
 
 
+def stated_number(text: str, *patterns: str) -> int | None:
+    """Return the number that words of a source state: the group of the first pattern that fits, or None."""
+    for pattern in patterns:
+        match = re.search(pattern, text, re.IGNORECASE)
+        if match:
+            return int(match[1])
+    return None
+
+
 def _number_of(text: str) -> float | None:
     """Return a number of at least 0, with or without commas between thousands, or None."""
     grouped = re.fullmatch(r"\d{1,3}(,\d{3})+(\.\d+)?", text)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from stripesim.models.documents import json_line
-from stripesim.models.problems import AnswerError, Problem
+from stripesim.models.problems import AnswerError, Problem, file_reason
 from stripesim.scenarios.show.files import write_files
 from stripesim.scenarios.work.task import SweepTask
 
@@ -49,7 +49,7 @@ class PartStore:
                 Problem(
                     place="--out",
                     key=str(out_dir),
-                    got=str(error.strerror or error),
+                    got=file_reason(error),
                     wanted="a folder results can be written to",
                 )
             ) from None

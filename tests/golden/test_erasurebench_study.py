@@ -319,7 +319,7 @@ def test_repairs_read_as_many_times_more_under_rs_as_groups_say(result):
 
 def test_a_file_without_a_trace_is_refused_in_one_line(tmp_path):
     with pytest.raises(
-        replay.MeasuredError, match=r"websites_size\.csv\.gz: cannot be read"
+        replay.MeasuredError, match=r"websites_size\.csv\.gz: got No such file"
     ) as caught:
         replay.traced_events(tmp_path)
     assert "\n" not in str(caught.value)

@@ -112,7 +112,9 @@ def test_a_byte_order_mark_is_no_part_of_the_header(tmp_path):
 
 
 def test_missing_file_and_missing_column(tmp_path):
-    with pytest.raises(MeasuredError, match="cannot be read"):
+    with pytest.raises(
+        MeasuredError, match="got No such file or directory, wanted a CSV"
+    ):
         load_claims(tmp_path / "none.csv")
     with pytest.raises(MeasuredError, match="got no column note"):
         load_claims(write(tmp_path, header=HEADER.removesuffix(",note")))

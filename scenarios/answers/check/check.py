@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from stripesim.models.documents import Documented
-from stripesim.models.problems import MeasuredError, Problem, RefusedError
+from stripesim.models.problems import MeasuredError, Problem, RefusedError, file_reason
 from stripesim.scenarios.answers.calibrate.fio_output import FioLoad, scheme_of
 from stripesim.scenarios.answers.check.causes import CAUSES, Cause
 from stripesim.scenarios.answers.check.rados_bench import (
@@ -251,7 +251,7 @@ def _read(measured: Path) -> tuple[FioLoad | None, Sequence[MeasuredValue]]:
         text = measured.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         wanted = "fio's JSON, the output of rados bench, or a .csv table"
-        got = getattr(error, "strerror", None) or str(error)
+        got = file_reason(error)
         raise MeasuredError(
             Problem(place=str(measured), got=got, wanted=wanted)
         ) from None

@@ -24,7 +24,7 @@ from stripesim.models.documents import (
     json_text,
     json_value,
 )
-from stripesim.models.problems import AnswerError, Problem
+from stripesim.models.problems import AnswerError, Problem, file_reason
 from stripesim.scenarios.answers.run.answer import ScenarioResult
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.schema.scenario import Scenario
@@ -320,7 +320,7 @@ def write_register(path: Path, document: Mapping[str, Any]) -> None:
         raise AnswerError(
             Problem(
                 place=f"--register: {path}",
-                got=error.strerror or str(error),
+                got=file_reason(error),
                 wanted="a file that can be written",
             )
         ) from None
@@ -357,7 +357,7 @@ def read_register(path: Path) -> dict[str, Any]:
         document = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise AnswerError(
-            Problem(place=str(path), got=str(error), wanted=wanted)
+            Problem(place=str(path), got=file_reason(error), wanted=wanted)
         ) from None
     if not isinstance(document, dict) or document.get("form") != FORM:
         got = "another document"

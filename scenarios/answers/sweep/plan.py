@@ -11,7 +11,13 @@ from typing import Any, Final
 
 from stripesim.models.documents import json_line, toml_value
 from stripesim.models.memory_limit import limits_read_once
-from stripesim.models.problems import AnswerError, Problem, ScenarioError, noted
+from stripesim.models.problems import (
+    AnswerError,
+    Problem,
+    ScenarioError,
+    file_reason,
+    noted,
+)
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import Override, Overrides
 from stripesim.scenarios.schema.problems import value_text
@@ -430,12 +436,11 @@ def _read_list(path: Path, faults: list[Problem | str]) -> _Axis | None:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", "bytes that are not UTF-8")
         faults.append(
             Problem(
                 place="--list",
                 key=str(path),
-                got=reason,
+                got=file_reason(error),
                 wanted="a CSV file that can be read",
             )
         )

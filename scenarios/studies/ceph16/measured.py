@@ -11,7 +11,7 @@ from statistics import median
 import numpy as np
 
 from stripesim.calibration.measured.tables import CsvRow, Source, read_rows
-from stripesim.models.problems import MeasuredError, Problem
+from stripesim.models.problems import MeasuredError, Problem, file_reason
 from stripesim.scenarios.studies.description import study_folder
 from stripesim.sim.ceph.clients.workload import Requests
 
@@ -392,10 +392,10 @@ def read_iolog(source: Source, is_write: bool, problems: list[Problem]) -> Reque
     try:
         lines = gzip.decompress(source.read_bytes()).decode("ascii").splitlines()
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        reason = (
-            f"cannot be read ({error.__class__.__name__}), wanted a fio log in gzip"
+        wanted = "a fio log in gzip"
+        problems.append(
+            Problem(place=str(source), got=file_reason(error), wanted=wanted)
         )
-        problems.append(Problem(place=str(source), detail=reason))
         return _requests([], is_write)
     wanted = "write" if is_write else "read"
     extents: list[tuple[int, int]] = []

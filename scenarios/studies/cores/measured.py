@@ -15,6 +15,7 @@ from stripesim.scenarios.studies.description import study_folder
 from stripesim.scenarios.studies.published_rows import (
     PublishedRow,
     published_rows,
+    stated_number,
 )
 
 _FILE: Final = "cores.csv"
@@ -56,35 +57,32 @@ class CoresRow(PublishedRow):
     @property
     def cores_per_osd(self) -> int:
         """Cores of each OSD."""
-        return self._number(self.threads, r"(\d+)\s*(?:cores?|threads?|vCPUs?)\b")
+        return _needed(self.threads, r"(\d+)\s*(?:cores?|threads?|vCPUs?)\b")
 
     @property
     def osds(self) -> int:
         """OSDs of the cluster."""
-        return self._number(self.hardware, r"(\d+)\s*OSDs?\b(?!/)")
+        return _needed(self.hardware, r"(\d+)\s*OSDs?\b(?!/)")
 
     @property
     def hosts(self) -> int:
         """Hosts of the cluster."""
-        return self._number(self.hardware, r"^\s*(\d+)\s*x\s")
+        return _needed(self.hardware, r"^\s*(\d+)\s*x\s")
 
     @property
     def fio_per_host(self) -> int:
         """Clients on each host, by default 4."""
-        match = re.search(r"(\d+)\s*fio/(?:node|host)", self.hardware)
-        return int(match[1]) if match else 4
+        return stated_number(self.hardware, r"(\d+)\s*fio/(?:node|host)") or 4
 
     @property
     def queue_depth(self) -> int:
         """Requests that each client keeps in flight, by default 128."""
-        match = re.search(r"iodepth\s*(\d+)", self.hardware)
-        return int(match[1]) if match else 128
+        return stated_number(self.hardware, r"iodepth\s*(\d+)") or 128
 
     @property
     def pg_num(self) -> int | None:
         """Placement groups, if the row states them."""
-        match = re.search(r"(\d+)\s*PGs", self.hardware)
-        return int(match[1]) if match else None
+        return stated_number(self.hardware, r"(\d+)\s*PGs")
 
     @property
     def block_bytes(self) -> int:
@@ -116,11 +114,12 @@ class CoresRow(PublishedRow):
         """Key of the run that simulates the row."""
         return (self.hardware, self.scheme, self.op, self.block, self.threads)
 
-    def _number(self, text: str, pattern: str) -> int:
-        match = re.search(pattern, text)
-        if match is None or not int(match[1]):
-            raise NotComputedError(f"{text!r} states no number that fits {pattern!r}")
-        return int(match[1])
+
+def _needed(text: str, pattern: str) -> int:
+    number = stated_number(text, pattern)
+    if not number:
+        raise NotComputedError(f"{text!r} states no number that fits {pattern!r}")
+    return number
 
 
 def load(data: Path | str | None = None) -> tuple[CoresRow, ...]:

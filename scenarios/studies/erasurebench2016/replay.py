@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from stripesim.models.coding import parse_scheme
 from stripesim.models.nic import NicModel
-from stripesim.models.problems import MeasuredError, Problem
+from stripesim.models.problems import MeasuredError, Problem, file_reason
 from stripesim.scenarios.studies.erasurebench2016 import parameters
 from stripesim.scenarios.studies.erasurebench2016.codes import (
     K,
@@ -92,7 +92,10 @@ def traced_events(data: Path) -> tuple[Event, ...]:
                 elif int(at) <= start_s + window_s:
                     events.append(Event(int(at) - start_s, int(nodes)))
     except (OSError, UnicodeDecodeError, EOFError) as error:
-        raise MeasuredError(f"{path}: cannot be read: {error}") from None
+        wanted = "a trace of events in gzip"
+        raise MeasuredError(
+            Problem(place=str(path), got=file_reason(error), wanted=wanted)
+        ) from None
     if before is None:
         raise MeasuredError(
             Problem(

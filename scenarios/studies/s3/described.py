@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from stripesim.calibration.measured.hardware import arithmetic_factor, processor_factor
 from stripesim.models.problems import NotComputedError
 from stripesim.scenarios.studies.description import shipped_toml
+from stripesim.scenarios.studies.published_rows import stated_number
 
 #: Rate of networks that a source does not state, which then limits nothing [Gbit/s].
 UNSTATED_GBIT_PER_S: Final = 100.0
@@ -112,14 +113,14 @@ def read_cluster(text: str) -> DescribedCluster:
     NotComputedError
         If it states neither hosts nor drives; the message says what is missing.
     """
-    hosts = _number(text, *_HOSTS)
+    hosts = stated_number(text, *_HOSTS)
     if hosts is None:
         raise NotComputedError("the number of hosts is not stated")
     drives = _drives_of_osds(text)
     per_host = _osds_per_host(text, hosts, drives)
     processor = _read_processor(text)
-    gateways = _number(text, rf"(\d+)\s*{_GATEWAYS}\b(?!/)")
-    each = _number(text, rf"(\d+)\s*{_GATEWAYS}\s*{_EACH_HOST}")
+    gateways = stated_number(text, rf"(\d+)\s*{_GATEWAYS}\b(?!/)")
+    each = stated_number(text, rf"(\d+)\s*{_GATEWAYS}\s*{_EACH_HOST}")
     if each is not None:
         gateways = each * hosts
     gbit_per_s, networks = _network(text)
@@ -139,18 +140,10 @@ def read_cluster(text: str) -> DescribedCluster:
         is not None,
         gbit_per_s=gbit_per_s,
         networks=networks,
-        pg_num=_number(text, r"(\d+)\s*PGs"),
-        buckets=_number(text, r"(\d+)\s*buckets") or 16,
+        pg_num=stated_number(text, r"(\d+)\s*PGs"),
+        buckets=stated_number(text, r"(\d+)\s*buckets") or 16,
         mix=read_mix(text),
     )
-
-
-def _number(text: str, *patterns: str) -> int | None:
-    for pattern in patterns:
-        match = re.search(pattern, text, re.IGNORECASE)
-        if match:
-            return int(match[1])
-    return None
 
 
 class _Drives(NamedTuple):
@@ -180,10 +173,10 @@ def _drives_of_osds(text: str) -> _Drives | None:
 
 
 def _osds_per_host(text: str, hosts: int, drives: _Drives | None) -> int:
-    each = _number(text, rf"(\d+)\s*(?:OSDs?|drives?|disks?)\s*{_EACH_HOST}")
+    each = stated_number(text, rf"(\d+)\s*(?:OSDs?|drives?|disks?)\s*{_EACH_HOST}")
     if each is not None:
         return each
-    osds = _number(text, r"(\d+)\s*OSDs\b(?!\s*(?:/|per ))")
+    osds = stated_number(text, r"(\d+)\s*OSDs\b(?!\s*(?:/|per ))")
     if osds is not None and osds % hosts == 0:
         return osds // hosts
     if drives is None:
@@ -237,7 +230,7 @@ def _read_processor(text: str) -> _Processor:
     for name, known in processors.items():
         if name.replace(" ", "").lower() not in squeezed:
             continue
-        sockets = _number(text, rf"(\d)\s*x\s*[\w ]*{re.escape(name)}") or 1
+        sockets = stated_number(text, rf"(\d)\s*x\s*[\w ]*{re.escape(name)}") or 1
         table = {
             "cpu": name,
             "cpu_base_ghz": known["base_ghz"],
@@ -250,10 +243,12 @@ def _read_processor(text: str) -> _Processor:
         arithmetic = arithmetic_factor(table)
         of_gateway = known.get("gateway_factor", arithmetic)
         return _Processor(factor, source, threads, arithmetic, of_gateway)
-    stated = _number(text, r"(\d+)\s*(?:vCPUs?|(?:hardware )?threads/(?:node|host))")
-    cores = _number(text, r"(\d+)[\s-]*(?:physical\s+)?cores?\b")
+    stated = stated_number(
+        text, r"(\d+)\s*(?:vCPUs?|(?:hardware )?threads/(?:node|host))"
+    )
+    cores = stated_number(text, r"(\d+)[\s-]*(?:physical\s+)?cores?\b")
     if stated is None and cores is not None:
-        sockets = _number(text, r"(\d)\s*[x×]\s*[\w -]*\d+[\s-]*cores?\b") or 1
+        sockets = stated_number(text, r"(\d)\s*[x×]\s*[\w -]*\d+[\s-]*cores?\b") or 1
         stated = 2 * cores * sockets
     return _Processor(1.0, "not stated", stated or UNSTATED_THREADS, 1.0, 1.0)
 
