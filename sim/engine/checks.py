@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from numbers import Integral
 from time import perf_counter
 from typing import Protocol, cast
 
@@ -49,6 +50,7 @@ def check_program(program: Program) -> None:
         If followed requests are not ascending, a stream index or a bound resource does not
         exist, the distributions have another form, or a stream does not suit a run with a director.
     """
+    _check_numbers(program)
     _check_bindings(program)
     _check_distributions(program)
     if len(program.followed) and (
@@ -78,6 +80,19 @@ def check_program(program: Program) -> None:
         if stream.timeout_ns < 0:
             raise ProblemsError(
                 f"stream {index}: got a timeout of {stream.timeout_ns} ns, wanted at least 0"
+            )
+
+
+def _check_numbers(program: Program) -> None:
+    """Check the seed and the queue depths: other types would be rounded, or fail deep inside."""
+    seed: object = program.seed
+    if not isinstance(seed, Integral):
+        raise ProblemsError(f"seed: got {seed!r}, wanted a whole number")
+    for index, stream in enumerate(program.streams):
+        depth: object = stream.queue_depth
+        if not isinstance(depth, Integral) or int(depth) < 0:
+            raise ProblemsError(
+                f"stream {index}: got queue_depth {depth!r}, wanted a whole number of at least 0"
             )
 
 
@@ -240,6 +255,7 @@ class ChunkChecks:
 
     def _check_plan(self, where: str, chunk: RequestChunk) -> None:
         program = self._program
+        _check_columns(where, chunk)
         shape = (len(chunk),)
         if chunk.templates.shape != shape or chunk.bindings.shape != shape:
             shapes = f"{chunk.templates.shape} and {chunk.bindings.shape}"
@@ -294,6 +310,19 @@ class ChunkChecks:
                 _differs(self._bound, path) for path in _paths(book.templates[index])
             )
         ]
+
+
+def _check_columns(where: str, chunk: RequestChunk) -> None:
+    """Check that the columns of a chunk are arrays of integers."""
+    for name in ("templates", "bindings", "groups", "arrivals_ns"):
+        column = getattr(chunk, name)
+        if column is None and name == "arrivals_ns":
+            continue
+        if not isinstance(column, np.ndarray) or column.dtype.kind not in "iu":
+            got = getattr(column, "dtype", type(column).__name__)
+            raise ProblemsError(
+                f"{where}: got {name} of type {got}, wanted an array of integers"
+            )
 
 
 def _check_range(where: str, name: str, indices: IntArray, count: int) -> None:

@@ -860,7 +860,7 @@ class GraphBuilder:
             raise ValueError(
                 f"{self.name}: {label}: got spread {spread}, wanted 0 or more"
             )
-        demand = round_ns(demand_ns) if demand_ns else 0
+        demand = round_ns(demand_ns) if demand_ns != 0 else 0
         demand_max = DEMAND_SPREAD_MAX_NS if spread != FIXED else DEMAND_MAX_NS
         if demand >= demand_max:
             raise ValueError(

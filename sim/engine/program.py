@@ -153,6 +153,10 @@ class Resources:
                     f"resources: got {count} {name}, wanted {len(self)}, one for each name"
                 )
         capacities = np.asarray(self.capacities)
+        if capacities.dtype.kind not in "iu" and len(self):
+            raise ProblemsError(
+                f"resources: got capacities of type {capacities.dtype}, wanted integers"
+            )
         self._check_values("capacity", capacities, capacities >= 1, "at least 1")
         known = np.isin(self.disciplines, range(len(DISCIPLINES)))
         wanted = "FIFO, BATCH, POOL or GATE"

@@ -320,6 +320,8 @@ def test_two_locks_in_opposite_order_are_reported_as_a_deadlock(run: Run) -> Non
         (closed(0, [0]), "got no arrival times"),
         (opened([5, 4], [0, 0]), "decreasing arrival times"),
         (opened([-5], [0]), "decreasing arrival times"),
+        (Source(-1, [0], [0], [0]), "got queue_depth -1, wanted a whole number"),
+        (Source(1.5, [0], [0], [0]), "got queue_depth 1.5, wanted a whole number"),  # type: ignore[arg-type]
     ],
 )
 def test_a_chunk_that_cannot_be_is_refused(
@@ -327,6 +329,45 @@ def test_a_chunk_that_cannot_be_is_refused(
 ) -> None:
     with pytest.raises(ProblemsError, match=message):
         run(program([single(1)], [(FIFO, 1)], [replace(source)]))
+
+
+class Unsuited:
+    """A stream of one request, whose columns are given."""
+
+    queue_depth = 1
+
+    def __init__(self, **columns: Any) -> None:
+        zeros = np.zeros(1, dtype=np.int64)
+        self.columns = {"templates": zeros, "bindings": zeros, "groups": zeros}
+        self.columns |= columns
+
+    def take(self, count: int) -> RequestChunk:
+        return RequestChunk(**self.columns)
+
+
+@both
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"templates": np.zeros(1)}, "got templates of type float64, wanted an array"),
+        ({"bindings": [0]}, "got bindings of type list, wanted an array of integers"),
+        ({"arrivals_ns": np.zeros(1)}, "got arrivals_ns of type float64"),
+    ],
+)
+def test_columns_of_other_types_are_refused(
+    run: Run, columns: dict[str, Any], message: str
+) -> None:
+    machine = program([single(1)], [(FIFO, 1)], [closed(1, [0])])
+    with pytest.raises(ProblemsError, match=message):
+        run(replace(machine, streams=[Unsuited(**columns)]))
+
+
+@both
+@pytest.mark.parametrize("seed", [1.5, float("nan"), "1", None])
+def test_a_seed_is_a_whole_number(run: Run, seed: Any) -> None:
+    machine = program([single(1)], [(FIFO, 1)], [closed(1, [0])])
+    with pytest.raises(ProblemsError, match=r"seed: got .* wanted a whole number"):
+        run(replace(machine, seed=seed))
 
 
 @both
@@ -446,6 +487,7 @@ def test_a_spread_is_a_row_of_the_factor_tables() -> None:
         ([1, 0], [FIFO, FIFO], "'two': got capacity 0, wanted at least 1"),
         ([1, -3], [FIFO, FIFO], "'two': got capacity -3"),
         ([1, 1], [FIFO, 7], "'two': got discipline 7, wanted FIFO, BATCH"),
+        ([1, 1.5], [FIFO, FIFO], "got capacities of type float64, wanted integers"),
         ([1], [FIFO, FIFO], "got 1 capacities, wanted 2"),
         ([1, 1], [FIFO], "got 1 disciplines, wanted 2"),
     ],
