@@ -26,9 +26,11 @@ warnings go to standard error.
 | exit status | meaning |
 |---|---|
 | 0 | done |
-| 1 | some cells of a sweep failed |
-| 2 | invalid input, described in one line with the position, the value and the expected value |
+| 1 | some cells of a sweep failed, `cite --verify` found other values, or memory ran out |
+| 2 | invalid input: a line for each problem, with the position, the value and the expected value |
+| 3 | the audit refused numbers, which are withheld |
 | 130 | stopped by Ctrl-C |
+| 141 | the reader of standard output closed it |
 
 With `STRIPESIM_DEBUG=1` in the environment an error includes its traceback.
 

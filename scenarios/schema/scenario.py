@@ -388,7 +388,7 @@ def as_scenario(
         return overridden(source, sets, seed=seed)
     given: object = source
     if not isinstance(given, str | Path):
-        got = f"a {type(given).__name__}"
+        got = type(given).__name__
         wanted = "a Scenario, such as Scenario(**keys), the name of a shipped scenario, or the path of a file"
         raise ScenarioError(Problem(key="scenario", got=got, wanted=wanted))
     return load_scenario(given, sets=sets, seed=seed)

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from stripesim import __version__, api, teach
 from stripesim.cli import app as cli
+from stripesim.models.problems import RefusedError
 from stripesim.scenarios.schema.keys import ClusterSpec, WorkloadSpec
 from stripesim.scenarios.schema.scenario import Scenario, load_scenario, parse_scenario
 from stripesim.scenarios.show.quantities import QUANTITIES
@@ -27,7 +28,7 @@ STUDY_NOTES = sorted((ROOT / "scenarios").glob("*/README.md"))
 
 if str(DOCS) not in sys.path:
     sys.path.append(str(DOCS))
-from generate import (  # noqa: E402  # noqa: E402
+from generate import (  # noqa: E402
     audit,
     commands,
     parameters,
@@ -372,3 +373,7 @@ def test_every_file_that_a_page_names_exists() -> None:
     }
     assert len(named) > 100
     assert [name for name in sorted(named) if not (ROOT / name[1]).exists()] == []
+
+
+def test_the_reference_lists_the_exit_status_of_refused_numbers() -> None:
+    assert f"\n| {RefusedError.exit_status} |" in commands.INTRODUCTION

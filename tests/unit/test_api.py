@@ -678,7 +678,7 @@ MANY_CELLS = {
 
 
 def test_keys_alone_are_no_scenario():
-    with pytest.raises(stripesim.ScenarioError, match=r"^scenario: got a dict"):
+    with pytest.raises(stripesim.ScenarioError, match=r"^scenario: got dict"):
         stripesim.run(SMALL)
 
 
