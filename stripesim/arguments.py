@@ -33,7 +33,8 @@ from stripesim.models.problems import AnswerError, Problem, ProblemsError
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_OPTION: Final = re.compile(r"--([a-z][a-z0-9-]*)")
+#: A whole command, whose options stay, or an option.
+_OPTION: Final = re.compile(r"`stripesim [^`]*`|--([a-z][a-z0-9-]*)")
 #: Options whose argument has another name than the option.
 _NAMES: Final = {
     "set": "sets",
@@ -161,9 +162,11 @@ def _is_of(value: Any, kind: Any) -> bool:
 
 
 def _with_arguments(message: str, names: Collection[str]) -> str:
-    """Replace options in a message by the arguments of those names."""
+    """Replace options in a message, but not those of a command, by the arguments of those names."""
 
     def argument(option: re.Match[str]) -> str:
+        if option[1] is None:
+            return option[0]
         name = option[1].replace("-", "_")
         name = _NAMES.get(name, name)
         return name if name in names else option[0]

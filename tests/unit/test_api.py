@@ -377,6 +377,12 @@ def test_an_argument_of_a_wrong_type_or_value_is_named(call, message):
         call(scenario)
 
 
+def test_an_error_keeps_the_options_of_a_command(tmp_path):
+    with pytest.raises(stripesim.AnswerError) as caught:
+        stripesim.score(tmp_path / "register.json", tmp_path / "measured.csv")
+    assert "`stripesim predict --register`" in str(caught.value)
+
+
 def test_numbers_of_numpy_are_arguments():
     scenario = stripesim.Scenario(**SMALL)
     over = {"workload.queue_depth": np.array([2])}
