@@ -1,4 +1,4 @@
-"""What every command prints and writes, on small inputs, in one folder.
+"""Write what every command prints and writes, on small inputs, to one folder.
 
 Run it before and after a change that should not change a word, and compare the folders::
 

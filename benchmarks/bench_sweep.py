@@ -227,7 +227,7 @@ def ceiling(requests: int, rounds: int) -> list[float]:
 
 
 def durations_s(copies: list[subprocess.Popen[str]]) -> list[float]:
-    """Let copies run at the same time, and return the wall time of each [s]."""
+    """Run copies at the same time, and return the wall time of each [s]."""
     for copy in copies:
         assert copy.stdin
         copy.stdin.write("\n")

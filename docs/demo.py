@@ -1,4 +1,4 @@
-"""Say what `make demo` simulates, and draw how well it fits the published numbers.
+"""Describe what `make demo` simulates, and draw how well it fits the published numbers.
 
 ``python docs/demo.py`` prints the scenario and the recorded verdicts of its study. With a folder, it draws
 the paper's means beside those of the run there, as its headline.

@@ -58,7 +58,7 @@ class HddModel(MeasuredModel):
     A run takes :math:`n` from the mean queue of its disks, writes included.
 
     Deviation: a long transfer varies more than in reality, but its mean is right. Deviation: writes of
-    clients, all requests of images, and all requests beside failures are not sorted. The log that a commit
+    clients, all requests of images, and all in runs with failures are not sorted. The log that a commit
     waits for has its own head (as with a separate log device).
 
     References

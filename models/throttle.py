@@ -8,7 +8,7 @@ from stripesim.models.provenance import MeasuredModel
 
 @dataclass(frozen=True, kw_only=True)
 class ThrottleModel(MeasuredModel):
-    """How many client requests an OSD admits before its messengers stop reading from clients.
+    """Limit of the client requests that an OSD admits before its messengers stop reading from clients.
 
     Notes
     -----

@@ -20,7 +20,7 @@ TraceRow = tuple[int, int, int]
 
 
 class TracePart:
-    """What expressions say about consecutive requests of a trace. ``lesson.js`` computes the same.
+    """Numbers of consecutive requests of a trace, by name in expressions. ``lesson.js`` computes the same.
 
     A read is `alone` if nothing else is in flight when it is issued, and `beside` a write if one is.
     """

@@ -122,7 +122,7 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Measured:
-    """What expressions say about a run. ``lesson.js`` computes the same.
+    """Numbers of a run, by name in expressions. ``lesson.js`` computes the same.
 
     With a second stream in the background, the run counts until the first of both has ended.
     """

@@ -150,7 +150,7 @@ def reported(report: str, pool: str, sets: Mapping[str, Any]) -> Program:
 
 
 def rebuild(scenario: str, sets: Mapping[str, Any], of: Mapping[str, Any]) -> Program:
-    """Return the rebuild of objects that an OSD held, alone or beside the scenario's clients.
+    """Return the rebuild of objects that an OSD held, alone or alongside the scenario's clients.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def rebuild(scenario: str, sets: Mapping[str, Any], of: Mapping[str, Any]) -> Pr
     of
         ``osd``: the OSD that lost its data. ``objects``: how many of its objects are rebuilt. ``returns``:
         true if they come back to that OSD, otherwise CRUSH chooses others. ``in_flight``: objects in recovery
-        at once beside clients. Without it, no client has requests, and the workload's queue depth counts.
+        at a time alongside clients. Without it, no client has requests; the workload's queue depth counts.
 
     Notes
     -----

@@ -150,7 +150,7 @@ class Run:
 
     @property
     def refused(self) -> str | None:
-        """The first refusal of the audit among the rows, or None."""
+        """First refusal of the audit among the rows, or None."""
         refusals = [row.refused for row in (self.row, *self.load_rows)]
         return next((text for text in refusals if text is not None), None)
 
@@ -209,7 +209,7 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
-    """How a run starts, when it ends, and what it records.
+    """Start and end of a run, and what it records.
 
     Attributes
     ----------
@@ -308,7 +308,7 @@ class PreparedRun:
 
     @cached_property
     def program(self) -> Program:
-        """What an engine runs."""
+        """Program that an engine runs."""
         settings = self.settings
         cluster = self.pool.cluster
         layout = self.layout
@@ -338,7 +338,7 @@ class PreparedRun:
 
 
 class FaultRecord(NamedTuple):
-    """What faults and changes did in a run: for the row, as a timeline, and for the audit."""
+    """Effects of faults and changes in a run: for the row, as a timeline, and for the audit."""
 
     numbers: FaultNumbers
     timeline: dict[str, Any]

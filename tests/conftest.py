@@ -157,7 +157,7 @@ def command(
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Let Ctrl-C interrupt a test, also in a job that the shell has started in the background."""
+    """Make Ctrl-C interrupt a test, also in a job that the shell has started in the background."""
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, handler)

@@ -245,7 +245,7 @@ def _exceeded_bound(
     kind: ErrorKind | None,
     tolerance: float | None,
 ) -> str | None:
-    """Say that a right claim on an upper bound holds only within its tolerance, or return None."""
+    """Return a note if a claim on an upper bound is right only within its tolerance, else None."""
     if claim.compare != "at-most" or error is None or error <= ROUNDING:
         return None
     assert tolerance is not None, "a claim without a tolerance is not right"

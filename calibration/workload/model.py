@@ -202,7 +202,7 @@ def _synthetic_places(
 
 
 class _Draws(NamedTuple):
-    """What has been drawn for each request: how it is placed, and where if it is placed in that way.
+    """Draws for each request: how it is placed, and where if it is placed in that way.
 
     Attributes
     ----------

@@ -39,7 +39,7 @@ Result = TypeVar("Result")
 
 
 class CodeDescription(Protocol):
-    """What an author writes: a class whose numbers are those of its form.
+    """Interface of a code that an author writes: a class whose numbers are those of its form.
 
     Optional are ``sub_chunks``, ``repair``, ``costs_as`` and ``encode``.
 

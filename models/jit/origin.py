@@ -1,4 +1,4 @@
-"""What the machine code of a function depends on: the files of the functions that it calls, and constants."""
+"""Find what the machine code of a function depends on: files of functions that it calls, and constants."""
 
 import sys
 from collections.abc import Callable

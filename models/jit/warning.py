@@ -1,4 +1,4 @@
-"""What users read about compiled code: one warning per process, and errors of calls."""
+"""Messages to users about compiled code: one warning per process, and errors of calls."""
 
 import logging
 

@@ -161,7 +161,7 @@ class ObjectStoreModel(MeasuredModel):
 
 @dataclass(frozen=True, kw_only=True)
 class DeferralModel(MeasuredModel):
-    r"""How a store on a disk defers small writes: to its log with the commit, to the disk later.
+    r"""Deferral of small writes on a disk: to the log with the commit, to the disk later.
 
     Notes
     -----

@@ -95,7 +95,7 @@ class Citation(Documented):
 
 @dataclass(frozen=True)
 class _Used:
-    """What a run used."""
+    """Parameter sets and sources that a run used."""
 
     version: str
     sets: tuple[str, ...] = ()

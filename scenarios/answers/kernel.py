@@ -185,7 +185,7 @@ def _saved_words(saved: Path) -> str:
 
 
 def _shipped() -> list[dict[str, Any]]:
-    """What was measured of Ceph's plugins and ships."""
+    """Measurements of Ceph's plugins that ship."""
     return [
         row | {"backend": f"ceph {row['backend']}"} for row in ceph_kernels().to_dicts()
     ]

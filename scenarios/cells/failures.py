@@ -55,7 +55,7 @@ def limits_of(scenario: Scenario, *, rotational: bool) -> RecoveryModel:
 
 
 def recovery_sync_words(scenario: Scenario) -> str:
-    """Say how long a sync of the log takes while objects recover, and where that time comes from."""
+    """Describe how long a sync of the log takes while objects recover, and the source of that time."""
     models = build_models(scenario)
     limits = limits_of(scenario, rotational=models.ssd.rotational)
     key = "cluster.recovery_sync_ms"

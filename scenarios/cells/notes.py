@@ -132,7 +132,7 @@ def outside_of_all(scenarios: Iterable[Scenario]) -> list[Problem]:
 
 
 def client_notes(scenario: Scenario) -> list[str]:
-    """Say which clients the answer assumes, where the scenario states none."""
+    """Return a note on the clients that the answer assumes, where the scenario states none."""
     if scenario.states_clients:
         return []
     return [

@@ -252,7 +252,7 @@ def up_sets(
 
 @dataclass(frozen=True)
 class _Placement:
-    """What decides the up sets of a cluster without a CRUSH map of its own, and a scenario that has it."""
+    """Inputs of the up sets of a cluster without a CRUSH map of its own, and a scenario that has them."""
 
     cluster: ClusterSpec
     group_weights: tuple[int, ...]

@@ -70,7 +70,7 @@ class CellRow:
 
 
 class Repeat(NamedTuple):
-    """How to repeat the beginning of a run."""
+    """Settings that repeat the beginning of a run."""
 
     engine: str
     until_ns: int  # End of the repetition [ns].

@@ -481,7 +481,7 @@ def _healing(scenario: Scenario, scheme: RedundancyScheme) -> _Healing:
 
 
 class _AfterLoss(NamedTuple):
-    """What is left after the loss of the largest failure domain."""
+    """Capacity that is left after the loss of the largest failure domain."""
 
     lost_bytes: float
     imbalance: float  # of the OSDs that are left
@@ -534,7 +534,7 @@ def largest_domain(
 
 
 def _placement_words(scenario: Scenario, *, heals: bool) -> str:
-    """Say where the placement groups are after the loss of the largest failure domain."""
+    """Return a sentence on where the placement groups are after the loss of the largest failure domain."""
     cluster = scenario.cluster
     if not heals:
         return f", with {cluster.pg_num:,} placement groups where they were"
@@ -547,7 +547,7 @@ def _placement_words(scenario: Scenario, *, heals: bool) -> str:
 
 
 def spare_words(held: Capacity) -> str:
-    """Say what the loss of a failure domain means for a pool without a spare one."""
+    """Return a sentence on what the loss of a failure domain means for a pool without a spare one."""
     return (
         f"{held.scheme}: no spare {held.domain}{held.where}: {held.domains} for {held.shards} shards. After "
         f"the loss of one, the pool stays degraded until it is replaced, with {held.width - 1} shards where "

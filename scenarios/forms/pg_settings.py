@@ -84,7 +84,7 @@ class PgChoice(Documented):
 
     @property
     def recommended(self) -> PgOption:
-        """The first option with at least 99 % of the most usable bytes. Fewer changes come first."""
+        """First option with at least 99 % of the most usable bytes. Options with fewer changes come first."""
         most_bytes = max(option.usable_bytes for option in self.options)
         enough = GOOD_ENOUGH * most_bytes
         return next(option for option in self.options if option.usable_bytes >= enough)
@@ -108,7 +108,7 @@ class PgChoice(Documented):
         return lines
 
     def sentence(self) -> str:
-        """Say what the imbalance costs now, and which settings to choose."""
+        """Return sentences on what the imbalance costs now, and which settings to choose."""
         now, then = self.present, self.recommended
         settings = _settings_text(now, self.plain_words)
         words = (

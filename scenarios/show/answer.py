@@ -98,7 +98,7 @@ class Answer(Mapping[str, Any]):
 
     @cached_property
     def rows(self) -> pl.DataFrame:
-        """What was computed, one row for each case. Empty if the answer is no table."""
+        """Computed numbers, one row for each case. Empty if the answer is no table."""
         return self.frame()
 
     def to_json(self) -> dict[str, Any]:

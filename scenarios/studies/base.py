@@ -89,7 +89,7 @@ class StudyResult(Answer):
 
     @property
     def sentence(self) -> str:
-        """How many held-out claims are right, of how many rows."""
+        """Count of right held-out claims, and of all rows."""
         claims = len(self.ledger.entries)
         right = f"{_count(self)} held-out claims right"
         return f"{right}, {claims:,} claims, {self.rows.height:,} rows"

@@ -61,7 +61,7 @@ class PublishedRow(ABC):
 
     @property
     def conditions(self) -> str:
-        """What the number was measured under, in words."""
+        """Conditions under which the number was measured, in words."""
         return f"{self.scheme}, {self.threads}"
 
     def claim(self, study: str, tolerance: float) -> Claim:

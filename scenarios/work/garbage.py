@@ -1,4 +1,4 @@
-"""Let Python look for garbage among objects less often. The command line loads this before anything else."""
+"""Make Python collect garbage less often. The command line loads this before anything else."""
 
 import gc
 

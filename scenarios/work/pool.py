@@ -77,7 +77,7 @@ def limit_threads() -> None:
 
 
 def keep_objects() -> None:
-    """Let Python look for garbage among new objects alone, and less often."""
+    """Exempt present objects from garbage collection, and make it rarer."""
     # Workers share the memory of old ones as long as no process writes to it, and the collector would.
     gc.freeze()
     collect_rarely()
@@ -348,7 +348,7 @@ def _with_answers(workers: Sequence[_Worker[T]]) -> list[_Worker[T]]:
 
 
 def _started(pickled: bytes, workers_count: int) -> _Worker[T]:
-    """Start a worker beside others.
+    """Start another worker.
 
     Raises
     ------
@@ -413,7 +413,7 @@ class _Queue(Generic[T]):
                 worker.give(_Attempt(self.fresh.popleft(), 0))
 
     def retry(self, job: _Attempt[T], cause: str) -> Death | None:
-        """Let an item whose worker died wait again, or return its `Death` after the last attempt."""
+        """Queue an item whose worker died again, or return its `Death` after the last attempt."""
         if job.deaths + 1 < self.attempts_max:
             self.retried.appendleft(_Attempt(job.item, job.deaths + 1))
             return None

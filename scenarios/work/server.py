@@ -1,4 +1,4 @@
-"""What the server of workers loads before it forks them: the engine (``preload.py``), and how it ends.
+"""Load the engine (``preload.py``) into the server of workers before it forks them, and end it quickly.
 
 `pool` names this module to the server. Nothing else may import it.
 """

@@ -1,4 +1,4 @@
-"""How probable a burst is to take a placement group to a certain number of missing shards, the *aim*."""
+"""Compute the probability that a burst takes a placement group to a number of missing shards, the *aim*."""
 
 from math import comb
 from typing import Final, NamedTuple

@@ -57,7 +57,7 @@ class Levels(NamedTuple):
 
 
 class Sharing(NamedTuple):
-    """How other drives share the groups that miss the same shards.
+    """Shares of other drives in the groups that miss the same shards.
 
     Attributes
     ----------

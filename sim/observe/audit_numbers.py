@@ -46,7 +46,7 @@ _RECEIVERS: Final = {
 
 
 class FaultTotals(NamedTuple):
-    """What failures and changes did in a run."""
+    """Effects of failures and changes in a run."""
 
     rebuilt_bytes: int  # Bytes of shards rebuilt or copied.
     held_bytes: int  # Bytes that there were to rebuild, at most.

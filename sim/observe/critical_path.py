@@ -214,7 +214,7 @@ class PathSplitter:
 
     @cached_property
     def _steps(self) -> list[_TemplateStep]:
-        """What the split needs to know of each step, as plain numbers."""
+        """Numbers of each step that the split needs."""
         template = self.template
         columns = (template.words, template.demands_ns, template.spreads)
         numbers = zip(*(column.tolist() for column in columns), strict=True)

@@ -1,4 +1,4 @@
-"""How work reports its progress: one signature for all commands."""
+"""Report progress of work: one signature for all commands."""
 
 import sys
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""What a result row is about: the workloads of a run, their requests, and the part of the run to measure."""
+"""Scope of a result row: the workloads of a run, their requests, and the part of the run to measure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkloadRun:
-    """What happened to the requests of one workload.
+    """Issue, completion and failure of the requests of one workload.
 
     Attributes
     ----------

@@ -377,7 +377,7 @@ def rate_of(base: Scenario) -> float | None:
 
 
 def left_out(base: Scenario) -> list[str]:
-    """Say what the page leaves out of a scenario's load and failures."""
+    """Return a sentence on what the page leaves out of a scenario's load and failures."""
     load = base.workload
     notes = []
     if base.workloads:

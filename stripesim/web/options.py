@@ -117,7 +117,7 @@ class PlanOption:
 
     @property
     def is_partial(self) -> bool:
-        """Whether time ran out before all answers were there."""
+        """True if time ran out before all answers were there."""
         return self.answers is not None and self.answers.missing != ""
 
     @property
@@ -321,7 +321,7 @@ def _answers(
 def _missing_words(
     reason: str, bounds: Sequence[Bound], times_ns: Mapping[str, Any]
 ) -> str:
-    """Say which answers are missing and why. Durability comes last, so that it always is."""
+    """Return a sentence on which answers are missing and why. Durability comes last, so that it always is."""
     names = ["durability"]
     if not times_ns:
         names.insert(0, "time of a lone request")

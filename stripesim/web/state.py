@@ -120,7 +120,7 @@ class LabState:
 
     @property
     def address_holds(self) -> str:
-        """What the address of the page holds, and what a colleague needs besides it."""
+        """Content of the page's address, and what a colleague needs besides it."""
         if self.base == "served":
             note = "The address holds all values, but not the scenario that this server was started with."
         elif self.base.startswith(PACKED):

@@ -99,7 +99,7 @@ def quick_options(quick_rebuilds):
 
 @pytest.fixture(autouse=True)
 def endless_experiments(monkeypatch):
-    """Let experiments wait until they are stopped, since most tests read none of their results."""
+    """Make experiments wait until they are stopped, since most tests read none of their results."""
     monkeypatch.setattr("stripesim.web.jobs.run_experiment", run_until_stopped)
 
 
@@ -113,7 +113,7 @@ def client(quick_options):
 
 @pytest.fixture
 def without_workers(monkeypatch):
-    """Let a server compute in the process of the test, for tests of pages alone. `client` uses workers."""
+    """Make a server compute in the process of the test, for tests of pages alone. `client` uses workers."""
 
     async def call_here(function, *args, **limits):
         del limits
@@ -508,7 +508,7 @@ def test_a_spreadsheet_does_not_run_typed_text_as_a_formula(client):
 
 @pytest.fixture
 def small_experiments(monkeypatch, endless_experiments):
-    """Let workers run all experiments on small samples."""
+    """Make workers run all experiments on small samples."""
     monkeypatch.setattr("stripesim.web.jobs.run_experiment", run_small_experiment)
 
 

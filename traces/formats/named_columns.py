@@ -142,7 +142,7 @@ def _chosen_roles(roles: Mapping[str, str]) -> dict[str, str | None]:
 
 
 class _Heading(NamedTuple):
-    """The first line of a file, split by one separator."""
+    """First line of a file, split by one separator."""
 
     separator: str
     line: str

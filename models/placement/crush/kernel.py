@@ -45,7 +45,7 @@ OP_SET_CHOOSELEAF_TRIES = int(StepOp.SET_CHOOSELEAF_TRIES)
 
 
 class Wanted(NamedTuple):
-    """What a choose step wants: items of a type, perhaps a device below each, with an indep stride or 0."""
+    """Target of a choose step: items of a type, perhaps a device below each, with an indep stride or 0."""
 
     kind: Whole
     to_leaf: bool

@@ -158,7 +158,7 @@ _LEVERAGE_MAX: Final = 0.99
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatNoise(Documented):
-    """How far repeated measurements of one load differ.
+    """Differences between repeated measurements of one load.
 
     Attributes
     ----------

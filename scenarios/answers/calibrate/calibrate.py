@@ -80,7 +80,7 @@ class FittedFactor:
 
 @dataclass(frozen=True)
 class FactorGain:
-    """How far a further measurement would narrow a factor."""
+    """A further measurement, and the interval of a factor that it would leave."""
 
     factor: str
     #: Standard deviation of the factor's logarithm now, and expected after the measurement

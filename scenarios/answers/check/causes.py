@@ -180,7 +180,7 @@ def _message_us(scenario: Scenario, factor: float) -> str:
 
 
 def _slow_syncs(scenario: Scenario, factor: float) -> Changed:
-    """Let each sync of the log flush the drive's cache, as on a drive without power-loss protection."""
+    """Make each sync of the log flush the drive's cache, as on a drive without power-loss protection."""
     models = build_models(scenario)
     flush_ns = _flush_ns(models, factor)
     return scenario, replace(

@@ -1,1 +1,1 @@
-"""How likely data is lost, and how. Start with `durability`."""
+"""Estimate how likely data is lost, and in which ways. Start with `durability`."""

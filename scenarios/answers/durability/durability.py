@@ -348,7 +348,7 @@ def described_system(
 
 
 def _mixed_drives(scenario: Scenario) -> list[str]:
-    """Say that drives of several sizes count as equal."""
+    """Warn that drives of several sizes count as equal."""
     if isinstance(scenario.cluster.hosts, int):
         return []
     sizes = drive_bytes_of_hosts(scenario)

@@ -25,7 +25,7 @@ OBJECTS_COUNT: Final = 1600
 
 @dataclass(frozen=True)
 class HealingPace:
-    """How long a placement group takes to rebuild a shard, once it has its reservations.
+    """Time that a placement group takes to rebuild a shard, once it has its reservations.
 
     Attributes
     ----------

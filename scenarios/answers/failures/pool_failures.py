@@ -1,4 +1,4 @@
-"""What a failure does to the placement groups of one pool: shards that move, and groups with few left."""
+"""Effects of a failure on the placement groups of one pool: shards that move, and groups with few left."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass

@@ -91,7 +91,7 @@ Batch = Generator[list[RateRun], list[RateMeasurement], None]
 
 
 class CurveSettings(NamedTuple):
-    """How to build a curve.
+    """Settings of a curve.
 
     Attributes
     ----------
@@ -158,7 +158,7 @@ class _Rate(NamedTuple):
 
     @property
     def refused(self) -> str | None:
-        """The first check of the audit that a replication fails, or None."""
+        """First check of the audit that a replication fails, or None."""
         refusals = [one.refused for one in self.measured]
         return next((text for text in refusals if text is not None), None)
 

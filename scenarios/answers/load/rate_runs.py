@@ -47,7 +47,7 @@ class RateRun:
 
 @dataclass(frozen=True)
 class RateMeasurement:
-    """What one run measures in its window.
+    """Measurements of one run in its window.
 
     Attributes
     ----------

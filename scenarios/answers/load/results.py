@@ -153,7 +153,7 @@ class LoadCurve(Documented):
 
     @property
     def saturation_from(self) -> str:
-        """How the saturation was found."""
+        """Method that found the saturation."""
         return "search" if self.is_searched else "closed loop"
 
     def all_points(self) -> list[dict[str, Any]]:

@@ -95,7 +95,7 @@ def answer_of_vms(
 
 
 def vm_sentence(found: VmsWithin) -> str:
-    """Say how many machines keep the bound, and what limits more of them."""
+    """Return a sentence on how many machines keep the bound, and what limits more of them."""
     bound = duration_text(found.p99_bound_ns * 1e-9)
     title = cell_words(found.cell)
     if found.is_most:
@@ -152,7 +152,7 @@ def _assumptions(scenario: Scenario) -> Iterator[str]:
 
 
 def notes_of_vms(scenario: Scenario, replications: int) -> list[str]:
-    """Say what a virtual machine of the scenario does."""
+    """Describe the load of a virtual machine of the scenario."""
     load = scenario.workload
     if load.vm_iops_limit is None:
         profile = f"keeps {load.queue_depth} requests in flight"

@@ -1,4 +1,4 @@
-"""How many virtual machines keep a latency: more of them are simulated until the 99th percentile is too long.
+"""Count the virtual machines that keep a latency: simulate more until the 99th percentile is too long.
 
 `vm_answer` writes the answer.
 """
@@ -95,7 +95,7 @@ class VmPoint(Documented):
 
 @dataclass(frozen=True, kw_only=True)
 class VmsWithin(Documented):
-    """How many virtual machines keep the 99th percentile within a bound.
+    """Number of virtual machines that keep the 99th percentile within a bound.
 
     Attributes
     ----------

@@ -407,7 +407,7 @@ def _judge_spare_domains(candidate: Candidate, plan: PlanSpec) -> None:
 
 
 def _next_domain_words(candidate: Candidate) -> str:
-    """Say what one more failure domain costs."""
+    """Return a sentence on what one more failure domain costs."""
     held = candidate.capacity
     scenario = candidate.scenario
     assert held is not None

@@ -86,7 +86,7 @@ class _WorstCells(NamedTuple):
 
 
 class _Simulated(NamedTuple):
-    """What the runs of a candidate say: the worst numbers under each seed, and a rebuild."""
+    """Numbers of a candidate's runs: the worst of each under all seeds, and a rebuild."""
 
     worst: list[_WorstCells]
     rebuild: Rebuild
@@ -693,7 +693,7 @@ def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:
 
 
 def _sync_words(scenario: Scenario, plan: PlanSpec) -> str:
-    """Say how long recovery waits for the log: of candidates with different drives, different times."""
+    """Return a note on how long recovery waits for the log, by the candidates' drives."""
     if plan.drive:
         return (
             "each object that recovers waits for a sync of the log (cluster.recovery_sync_ms, or the "
@@ -703,7 +703,7 @@ def _sync_words(scenario: Scenario, plan: PlanSpec) -> str:
 
 
 def _seeds_words(plan: PlanSpec) -> str:
-    """Say how many seeds each candidate runs under."""
+    """Return a note on how many seeds each candidate runs under."""
     if plan.interval_percent is None:
         return f"{plan.replications} seeds"
     return (

@@ -99,7 +99,7 @@ class MeasuredValue:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredFile:
-    """What a file holds: values and, where it states one, the closed loop that was measured."""
+    """Content of a file: values and, where it states one, the closed loop that was measured."""
 
     values: tuple[MeasuredValue, ...]
     load: FioLoad | None = None

@@ -165,7 +165,7 @@ class PredictionScore(Documented):
 
     @property
     def head(self) -> dict[str, Any]:
-        """What identifies the register."""
+        """Identity of the register."""
         keys = ("registered", "scenario", "seed", "versions", SEAL)
         return {key: self.register[key] for key in keys}
 

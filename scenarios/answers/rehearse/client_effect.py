@@ -125,7 +125,7 @@ def clients_during(
     -----
     In the sample objects are few, but PGs peer as often as in the complete pool. So requests that waited for
     a PG to peer, those issued while the backlog of peering was worked off, and those before the first and
-    after the last object moved, count once. Requests beside moving objects represent all others: each as
+    after the last object moved, count once. Requests while objects move represent all others: each as
     many as it takes to keep the clients' requests in flight (closed loop) or their rate of arrival throughout
     `duration_s`.
     """

@@ -92,7 +92,7 @@ def report_of_rehearsal(
 
 
 def _intervals_words() -> str:
-    """Say what intervals of durations are worth, by the timed changes that ship."""
+    """Return a sentence on what intervals of durations are worth, by the timed changes that ship."""
     counts = coverage(duration_errors())["held-out"]
     return (
         "Intervals of durations are meant to hold 80 % of changes like the timed ones of a real Ceph 20.2.4, "

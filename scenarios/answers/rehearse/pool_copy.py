@@ -1,7 +1,7 @@
 """Copy a pool into a new pool with another scheme: placement, bytes, fill, and bounds of the duration.
 
-The engines run one pool at a time. So reads of the old pool, beside its clients, and writes of the new pool
-are simulated one after the other, and their rates bound that of the copy.
+The engines run one pool at a time. So reads of the old pool, alongside its clients, and writes of the new
+pool are simulated one after the other, and their rates bound that of the copy.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ COPY_WARNINGS: Final = (
     "change 0 (scheme): reads of the old pool and writes of the new one are simulated one after the other, "
     "not together: the duration is that of a copy whose reads and writes never overlap, and duration_low_s "
     "that of perfect overlap",
-    "change 0 (scheme): clients are measured beside the reads of the copy, not beside its writes; the writes "
+    "change 0 (scheme): clients are measured during the reads of the copy, not during its writes; the writes "
     "are simulated without clients, and written bytes have no metadata",
 )
 # Simulated time of each part [s], and objects of its image [count].
@@ -114,11 +114,11 @@ def rehearse_copy(scenario: Scenario, *, engine: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Reads:
-    """Reads of the old pool beside its clients."""
+    """Reads of the old pool alongside its clients."""
 
     objects_per_s: float
     before: dict[str, Any]  # Clients without the copy.
-    during: dict[str, Any]  # Clients beside the reads.
+    during: dict[str, Any]  # Clients during the reads.
 
 
 def _parallel(scenario: Scenario) -> int:

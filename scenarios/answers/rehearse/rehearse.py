@@ -362,7 +362,7 @@ def _check(scenario: Scenario) -> None:
         has_restart = any(each.kind == "restart" for each in scenario.changes)
         if has_restart and len(scenario.changes) > 1 and change.at_s is not None:
             wanted = "no time: with a restart, each change begins once the cluster is clean after the others"
-            got = f"{change.at_s:g} beside a restart"
+            got = f"{change.at_s:g} together with a restart"
             raise scenario.problem(f"changes.{index}.at_s", got, wanted)
 
 

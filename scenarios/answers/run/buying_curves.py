@@ -247,7 +247,7 @@ def bounds_of_steps(scenario: Scenario, scheme: str) -> list[dict[str, Any]]:
 
 
 def sentence_of_bounds(rows: Sequence[Mapping[str, Any]]) -> str | None:
-    """Say which step raises the bound most for the money, or None if none with a price does."""
+    """Name the step that raises the bound most for the money, or return None if none with a price does."""
     priced = [row for row in rows if row["iops_per_1000"] is not None]
     if not priced:
         return None
@@ -334,7 +334,7 @@ def _cost(scenario: Scenario, changed: Scenario) -> float | None:
 
 
 def buying_sentences(points: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say, for each cell, which step buys most requests for the money, and which most requests."""
+    """Name, for each cell, the step that buys most requests for the money, and the one that buys most."""
     sentences = []
     keys = ("scheme", "op", "pattern", "block_size_bytes")
     for cell in dict.fromkeys(tuple(point[key] for key in keys) for point in points):

@@ -23,7 +23,7 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class CellOptions:
-    """What to compute for each cell. `run_scenario` describes the fields."""
+    """Requested results of each cell. `run_scenario` describes the fields."""
 
     engine: str
     costs: bool
@@ -33,7 +33,7 @@ class CellOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Collected:
-    """What cells contribute to the result of their scenario. The contributions of several cells add up."""
+    """Contribution of cells to the result of their scenario. Contributions of several cells add up."""
 
     #: Completion times of each cell, as the bytes of their SHA-256
     fingerprints: bytes = b""

@@ -160,7 +160,7 @@ def _percent(share: float | None) -> str:
 
 
 def _busy_words(cell: Mapping[str, Any], iops: float) -> str:
-    """Say how many cores a rate keeps busy, and at which rate the first resource saturates."""
+    """Describe how many cores a rate keeps busy, and the rate at which the first resource saturates."""
     busy_cores = iops * cell["cpu_ns_per_op"] / 1e9
     words = f"{iops:,.0f} requests/s keep {busy_cores:.1f} cores busy"
     first = cell.get("saturates_first")

@@ -1,4 +1,4 @@
-"""Say in sentences what runs did: faults, repairs and recorded latencies."""
+"""Describe in sentences what runs did: faults, repairs and recorded latencies."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

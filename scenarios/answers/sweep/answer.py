@@ -59,7 +59,7 @@ class SweepResult(Answer):
 
     @property
     def sentence(self) -> str:
-        """How many rows there are, how many tasks failed, and why the sweep stopped."""
+        """Return a line on the number of rows and of failed tasks, and why the sweep stopped."""
         failed = f", {len(self.failed):,} failed" if self.failed else ""
         stopped = f", stopped: {self.stopped}" if self.stopped else ""
         return f"{len(self.records):,} rows{failed}{stopped}"

@@ -50,7 +50,7 @@ _CELL_KEYS: Final = ("workload.ops", "workload.patterns", "workload.block_sizes_
 
 
 class _Lines(NamedTuple):
-    """How a figure tells lines apart: schemes by colour and mark, other values by the style of the line."""
+    """Styles that tell lines apart: schemes by colour and mark, other values by the style of the line."""
 
     schemes: Sequence[str]
     #: Values of further keys, one mapping for each style

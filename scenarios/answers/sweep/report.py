@@ -26,7 +26,7 @@ _TABLE_ROWS_MAX: Final = 500
 
 
 def _host_failures(plan: SweepPlan) -> str:
-    """Say which schemes can lose data with one host, because their failure domain is the OSD."""
+    """Warn of schemes that can lose data with one host, because their failure domain is the OSD."""
     losing = {
         scheme_label(task.cell.scheme)
         for task in plan.tasks

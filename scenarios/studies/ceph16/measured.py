@@ -190,7 +190,7 @@ class MeasuredPasses:
 
     @property
     def cell(self) -> tuple[str, str, int, int, int]:
-        """What the runs of one cell have in common."""
+        """Properties that the runs of one cell have in common."""
         return (
             self.coded.name,
             self.features,

@@ -27,9 +27,9 @@ FILE: Final = "timed.csv"
 TIME_TOLERANCE: Final = 0.3
 #: Tolerance of the clients' mean latency during a change over that before it.
 LATENCY_TOLERANCE: Final = 0.3
-#: Size of the writes of a load beside a change [B].
+#: Size of the writes of a load during a change [B].
 LOAD_BLOCK_BYTES: Final = 4096
-#: Size of the image beside a load [B]. RBD's own object `rbd_info` is in its pool, too.
+#: Size of the image under a load [B]. RBD's own object `rbd_info` is in its pool, too.
 LOAD_IMAGE_BYTES: Final = 1 << 30
 #: Time before the first map whose latencies are those before a change [s].
 BEFORE_S: Final = 10
@@ -57,7 +57,7 @@ _STRIPE_UNITS_BYTES: Final = {"replicated": 4096, "classic": 4096, "optimised": 
 
 
 class Key(NamedTuple):
-    """What repeats of a change share."""
+    """Properties that repeats of a change share."""
 
     scheme: str
     log: str
@@ -126,11 +126,11 @@ class TimedChange:
     #: Entries that a trimmed log held before the change, as ``ceph pg dump`` lists them. None if not noted:
     #: all groups are then taken to be backfilled
     log_entries_count: int | None = None
-    load: LoadBeside | None = None  #: Clients beside the change, None without
+    load: LoadBeside | None = None  #: Clients during the change, None without
 
     @property
     def key(self) -> Key:
-        """What repeats share."""
+        """Properties that repeats share."""
         return Key(
             self.scheme,
             self.log,
@@ -191,7 +191,7 @@ def _change(row: CsvRow) -> TimedChange:
 
 
 def _load(row: CsvRow) -> LoadBeside | None:
-    """Return the load beside a change, None if the row states no rate."""
+    """Return the load during a change, None if the row states no rate."""
     rate_per_s = _positive(row, "load_per_s", required=False)
     if rate_per_s is None:
         return None
@@ -275,7 +275,7 @@ def claims_of_times(
 ) -> list[Claim]:
     """Return the claims of changes, each of the mean of its repeats. Those of `read` changes calibrate.
 
-    A change has a claim of its time, and beside a load another of the clients' latency.
+    A change has a claim of its time, and under a load another of the clients' latency.
     """
     claims = []
     for key, repeats in by_key(changes).items():

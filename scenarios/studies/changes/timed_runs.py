@@ -44,12 +44,12 @@ PARAMETERS: Final = ParameterFile("changes")
 _REVERSED: Final = {"return": "drain", "grow": "shrink"}
 #: When a change begins that follows the one that it reverses: long after that is complete [s].
 _SECOND_CHANGE_S: Final = 120
-#: When a change begins beside a load that reverses none: after the time whose latencies are those before [s].
+#: When a change begins under a load that reverses none: after the time whose latencies are those before [s].
 _FIRST_CHANGE_S: Final = 12
 
 
 class SimulatedChange(NamedTuple):
-    """What the simulator says of one measured change."""
+    """Simulated counterpart of one measured change."""
 
     clean_s: float  #: Time from the first map until all PGs are clean [s]
     #: Mean latency of the clients before and during the change [ms], None without a load

@@ -30,7 +30,7 @@ from stripesim.sim.durability.system import YEAR_S, code_of
 
 
 class Durability(Study):
-    """Nothing is fitted: every row follows from its stated parameters."""
+    """Study without a fit: every row follows from its stated parameters."""
 
     name = STUDY_NAME
 

@@ -61,7 +61,7 @@ _STOPPED: Final = re.compile(
 _UNKNOWN_STATES: Final = (
     (
         r"recover|backfill|rebalanc|rebuild",
-        "clients beside recovery need the amount of data, which no row states",
+        "clients during recovery need the amount of data, which no row states",
     ),
     (
         r"(?:drives?|disks?|OSDs?) (?:stopped|down|failed|lost|out)",

@@ -122,7 +122,7 @@ class FillPlan:
 
 @dataclass(frozen=True)
 class FaultProblem:
-    """What is wrong with an event of a plan."""
+    """Problem of an event of a plan."""
 
     event: int  #: Number of the event, from 0
     got: str

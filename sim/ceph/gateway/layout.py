@@ -275,7 +275,7 @@ class ObjectLayouts:
 
     @property
     def index_kind(self) -> PoolKind:
-        """How the index is recovered."""
+        """Kind of pool under which the index is recovered."""
         return IndexKeys(self.index_pool)
 
 

@@ -476,7 +476,7 @@ class _Gateway:
         )
 
     def repay(self, size_bytes: int, after: int, name: str) -> None:
-        """Let another operation have its data in flight."""
+        """Release the unit of an operation, so that another can have its data in flight."""
         if self._takes_unit(size_bytes):
             role = self._roles.gateway(service.BUDGET)
             label = f"gateway: room back from {name}"

@@ -38,7 +38,7 @@ _INDEX_UPDATES = 2
 
 @dataclass(frozen=True)
 class _PlannedObjects(Columns):
-    """What a planner needs to plan requests again, one row per part."""
+    """Columns that a planner needs to plan requests again, one row per part."""
 
     ops: IntArray  #: Number of the operation
     sizes: IntArray

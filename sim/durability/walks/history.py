@@ -71,7 +71,7 @@ class Plan(NamedTuple):
 
 
 class Watched(NamedTuple):
-    """What some histories show, summed over them. Row 0 is independent failures, then each burst.
+    """Counts of some histories, summed over them. Row 0 is independent failures, then each burst.
 
     Attributes
     ----------

@@ -278,7 +278,7 @@ def _level(pool: PoolConstants, st: PoolStates, at: int) -> int:
 def _strike_of_burst(
     pool: PoolConstants, st: PoolStates, at: int, weight: float, rng: State
 ) -> tuple[float, int]:
-    """Let a burst strike its next drive, and return the weight (−1 without room) and the events."""
+    """Strike the next drive of a burst, and return the weight (−1 without room) and the events."""
     which = st.burst[at]
     st.struck_left[at] -= 1
     loses, ratio = draws.loses_data(pool.threats, which, rng)

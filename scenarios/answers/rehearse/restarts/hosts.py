@@ -73,7 +73,7 @@ def _pool_of(scenario: Scenario, weights: OsdWeights) -> Pool:
 
 @dataclass(frozen=True)
 class RestartedHosts:
-    """What the restart of each host affects, counted from the acting sets.
+    """Effects of the restart of each host, counted from the acting sets.
 
     Placement groups are those of the pool and of the index of buckets, shards those of the pool.
     """

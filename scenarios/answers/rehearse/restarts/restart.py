@@ -222,7 +222,7 @@ def _clients(
 
     `duration_s` is that of downtime and recovery together, None if the cluster does not become clean. As in
     all rehearsals, requests that wait for peering count once. Requests with the host down represent the rest
-    of the downtime, requests beside recovering objects the rest of the recovery.
+    of the downtime, requests while objects recover the rest of the recovery.
     """
     names = ("before", "down", "recovering", "after")
     if duration_s is None:

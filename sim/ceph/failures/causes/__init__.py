@@ -1,1 +1,1 @@
-"""What a plan does to the cluster: `outages` of OSDs and hosts, `slow_drives`, silent `corruption`."""
+"""Effects of a plan on the cluster: `outages` of OSDs and hosts, `slow_drives`, silent `corruption`."""
