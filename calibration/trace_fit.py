@@ -78,27 +78,27 @@ def fit_trace(trace: BlockTrace | FailureTrace, *, seed: int = 1) -> TraceFit:
 
 
 def _fit_failures(trace: FailureTrace) -> TraceFit:
-    found: list[SurvivalFit] = []
+    fits: list[SurvivalFit] = []
     missing: list[str] = []
     states: tuple[State, ...] = ("up", "down")
     for state in states:
         try:
-            found.append(fit_survival(trace, state))
+            fits.append(fit_survival(trace, state))
         except TraceError as error:
             missing += map(str, error.problems)
     return TraceFit(
-        trace.source, survival=tuple(found), missing=tuple(dict.fromkeys(missing))
+        trace.source, survival=tuple(fits), missing=tuple(dict.fromkeys(missing))
     )
 
 
 def _fit_block(trace: BlockTrace, seed: int) -> TraceFit:
-    found: list[ServiceFit] = []
+    fits: list[ServiceFit] = []
     missing: list[str] = []
     quantity: Quantity = "response" if trace.commands is None else "service"
     operations: tuple[Operation, ...] = ("read", "write")
     for operation in operations:
         try:
-            found.append(
+            fits.append(
                 fit_times(trace, operation=operation, quantity=quantity, seed=seed)
             )
         except TraceError as error:
@@ -110,7 +110,7 @@ def _fit_block(trace: BlockTrace, seed: int) -> TraceFit:
         missing += map(str, error.problems)
     return TraceFit(
         trace.source,
-        tuple(found),
+        tuple(fits),
         fit_interference(trace, seed=seed),
         workload,
         missing=tuple(missing),

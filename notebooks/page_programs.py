@@ -212,16 +212,16 @@ def _rebuilds(
     layout = Layout(pool)
     planner = OperationBook(pool, book, layout, in_one_graph=True)
     up_osds = set(range(pool.cluster.osds))
-    found: list[tuple[int, int]] = []
+    rebuilds: list[tuple[int, int]] = []
     for group in groups:
         for operation in planner.operations(group, 0, up_osds):
             templates, binding = planner.plan(group, operation, up_osds)
-            found += [(template, binding) for template in templates]
-    if not found:
+            rebuilds += [(template, binding) for template in templates]
+    if not rebuilds:
         raise AnswerError(
             Problem(key="rebuild", got=f"no PG on osd.{osd}", wanted="an OSD with PGs")
         )
-    return [found[number % len(found)] for number in range(count)]
+    return [rebuilds[number % len(rebuilds)] for number in range(count)]
 
 
 def _group_without(pool: Pool, number: int, osd: int, up: npt.NDArray[Any]) -> Group:

@@ -788,8 +788,8 @@ def virtual_machines(
     from stripesim.scenarios.answers.load.vms import REPLICATIONS, vms_within
 
     loaded = as_scenario(scenario, sets=sets, seed=seed)
-    found = vms_within(loaded, p99_bound_s=p99_bound_s, engine=engine, jobs=jobs)
-    return answer_of_vms(loaded, found, engine=engine, replications=REPLICATIONS)
+    within = vms_within(loaded, p99_bound_s=p99_bound_s, engine=engine, jobs=jobs)
+    return answer_of_vms(loaded, within, engine=engine, replications=REPLICATIONS)
 
 
 @checking_arguments

@@ -218,10 +218,10 @@ def processor_factor(table: Mapping[str, Any]) -> tuple[float, str]:
         If the table of a cluster lacks clocks or a known architecture.
     """
     problems: list[Problem] = []
-    found = _processor("", table, "processor", problems, fitted_hardware())
+    factor = _processor("", table, "processor", problems, fitted_hardware())
     if problems:
         raise MeasuredError(*problems)
-    return found
+    return factor
 
 
 def arithmetic_factor(table: Mapping[str, Any]) -> float:

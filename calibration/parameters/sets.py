@@ -83,8 +83,8 @@ class ParameterSet:
 
     def table(self, name: str) -> dict[str, Any] | None:
         """Return a table as in the file, or None if the set has no such table."""
-        found: dict[str, Any] | None = self._tables.get(name)
-        return found
+        table: dict[str, Any] | None = self._tables.get(name)
+        return table
 
     def tables(self) -> list[tuple[str, dict[str, Any]]]:
         """Return all tables as in the file, each with its name."""

@@ -101,6 +101,6 @@ def _used(function: Any) -> list[tuple[str, str, Any]]:
         elif _is_own(value.__name__):
             for attribute in function.__code__.co_names:
                 if attribute in vars(value):
-                    found = vars(value)[attribute]
-                    used.append((value.__name__, attribute, found))
+                    member = vars(value)[attribute]
+                    used.append((value.__name__, attribute, member))
     return used

@@ -51,8 +51,10 @@ def _new_cost(group: Sequence[KernelCost], scheme: str) -> KernelCost:
     factors = []
     for size in _SIZES:
         times_ns = np.array([max(1.0, cost.duration_ns(size)) for cost in group])
-        found: Floats = np.linalg.lstsq(design, np.log(times_ns), rcond=None)[0]
-        factors.append(_predicted(found, wanted) / _predicted(found, shapes[nearest]))
+        coefficients: Floats = np.linalg.lstsq(design, np.log(times_ns), rcond=None)[0]
+        factors.append(
+            _predicted(coefficients, wanted) / _predicted(coefficients, shapes[nearest])
+        )
     factor = float(np.exp(np.mean(np.log(factors))))
     cost = group[nearest]
     return replace(

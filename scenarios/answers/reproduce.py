@@ -120,9 +120,9 @@ def _vms(
 
     engine = str(provenance["engine"])
     (bound_ns,) = {one["p99_bound_ns"] for one in stored["vms"]}
-    found = vms_within(scenario, p99_bound_s=bound_ns / 1e9, engine=engine)
+    within = vms_within(scenario, p99_bound_s=bound_ns / 1e9, engine=engine)
     replications = int(provenance["replications"])
-    answer = answer_of_vms(scenario, found, engine=engine, replications=replications)
+    answer = answer_of_vms(scenario, within, engine=engine, replications=replications)
     return dict(answer.document)
 
 
@@ -296,12 +296,12 @@ def _differences(stored: Lines, again: Lines, what: str) -> list[str]:
     """List the first differences of two tables, or of the values of two answers."""
     if len(stored) != len(again):
         return [f"{len(stored)} rows are stored, {len(again)} were simulated"]
-    found = [
+    differences = [
         f"{f'row {number}: ' if what == 'rows' else ''}{key}: "
         f"stored {before.get(key, 'none')}, again {after.get(key, 'none')}"
         for number, (before, after) in enumerate(zip(stored, again, strict=True))
         for key in dict.fromkeys((*before, *after))
         if before.get(key) != after.get(key)
     ]
-    more = len(found) - _LISTED_MAX
-    return found[:_LISTED_MAX] + ([f"and {more} more values"] if more > 0 else [])
+    more = len(differences) - _LISTED_MAX
+    return differences[:_LISTED_MAX] + ([f"and {more} more values"] if more > 0 else [])

@@ -328,23 +328,25 @@ def drawn_failures(scenario: Scenario, topology: Topology) -> list[Failure]:
             str(scenario.resolve(drawn.trace)), drawn.trace_format
         )
     assert lifetime is not None
-    found: list[Failure] = []
+    failures: list[Failure] = []
     for unit in range(topology.count(drawn.unit)):
         draw = np.random.default_rng([scenario.seed, 9, unit])
         at_s = _draw(lifetime, draw) / drawn.speed
         while at_s < horizon_s:
-            if len(found) >= FAILURES_MAX:
+            if len(failures) >= FAILURES_MAX:
                 got = f"more than {FAILURES_MAX:,} failures before {at_s:g} of {horizon_s:g} s"
                 wanted = "fewer: longer lifetimes, or a smaller faults.drawn.speed"
                 raise scenario.problem("faults.drawn.lifetime", got, wanted)
             back_s = (
                 None if downtime is None else at_s + _draw(downtime, draw) / drawn.speed
             )
-            found.append(_of_unit(topology, drawn.unit, unit, at_s, back_s, drawn.kind))
+            failures.append(
+                _of_unit(topology, drawn.unit, unit, at_s, back_s, drawn.kind)
+            )
             if back_s is None:
                 break
             at_s = back_s + max(1e-9, _draw(lifetime, draw) / drawn.speed)
-    return sorted(found, key=lambda failure: (failure.time_ns, failure.osds))
+    return sorted(failures, key=lambda failure: (failure.time_ns, failure.osds))
 
 
 def _of_unit(
@@ -415,19 +417,19 @@ def replayed_failures(scenario: Scenario, topology: Topology) -> list[Failure]:
         got = f"{len(numbers)} nodes in {replayed.trace}"
         wanted = f"at most the cluster's {units} {replayed.unit}s"
         raise scenario.problem("faults.replay.trace", got, wanted)
-    found = []
+    failures = []
     for node, start_s, stop_s in outages:
         at_s = max(0.0, (start_s - replayed.from_s) / replayed.speed)
         back_s = None if stop_s is None else (stop_s - replayed.from_s) / replayed.speed
         if back_s is not None and nanoseconds(back_s) <= nanoseconds(at_s):
             continue
         if scenario.duration_s is None or at_s < scenario.duration_s:
-            found.append(
+            failures.append(
                 _of_unit(
                     topology, replayed.unit, numbers[node], at_s, back_s, replayed.kind
                 )
             )
-    return found
+    return failures
 
 
 @cached_by_content(maxsize=4)

@@ -228,7 +228,7 @@ def predict(
     if result.counts_refused is not None:
         refuse(result.counts_refused)
     assert result.window is not None
-    found = []
+    values = []
     for row in rows:
         numbers = result.row.as_dict() | (_part(result, row.part) if row.part else {})
         rates = {
@@ -236,7 +236,7 @@ def predict(
             for name in _RATES
             if numbers[name] is not None
         }
-        found.append(
+        values.append(
             {
                 "row_id": row.id,
                 "op": row.op,
@@ -254,7 +254,7 @@ def predict(
                 "latency_p99_ms": numbers["latency_p99_ns"] / 1e6,
             }
         )
-    return found
+    return values
 
 
 def _part(result: Run, part: str) -> dict[str, float | None]:

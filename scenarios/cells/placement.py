@@ -362,21 +362,21 @@ def padded_osd_hosts(scenario: Scenario) -> IntArray:
         new_hosts = cluster.host_count + np.arange(len(sizes), dtype=np.int64)
         return np.concatenate([first_hosts, np.repeat(new_hosts, sizes)])
     crush = crush_of(scenario)
-    found = crush.domains("host")
-    if not found:
+    host_names = crush.domains("host")
+    if not host_names:
         raise scenario.problem(
             key, f"no bucket of type host in {cluster.crush_map}", "one"
         )
-    stray = [device.name for device in crush.devices if device.id not in found]
+    stray = [device.name for device in crush.devices if device.id not in host_names]
     if stray:
         raise scenario.problem(
             key, f"{stray[0]} in no host of {cluster.crush_map}", "it in one"
         )
     numbers = {
-        name: number for number, name in enumerate(dict.fromkeys(found.values()))
+        name: number for number, name in enumerate(dict.fromkeys(host_names.values()))
     }
     osd_hosts = np.zeros(crush.max_devices, dtype=np.int64)
-    osd_hosts[list(found)] = [numbers[name] for name in found.values()]
+    osd_hosts[list(host_names)] = [numbers[name] for name in host_names.values()]
     return osd_hosts
 
 

@@ -91,10 +91,10 @@ def _answer_of_vms(
         got = f"{len(bounds_s)} bounds"
         raise ValueError(f"--p99: got {got}, wanted one, such as 5ms, with --vms")
     with output.progress(scenario.name, _VMS_TRIED * len(cells(scenario))) as step:
-        found = vms_within(
+        within = vms_within(
             scenario, p99_bound_s=bounds_s[0], engine=engine, jobs=jobs, progress=step
         )
-    return answer_of_vms(scenario, found, engine=engine, replications=REPLICATIONS)
+    return answer_of_vms(scenario, within, engine=engine, replications=REPLICATIONS)
 
 
 def _bound_s(text: str) -> float:

@@ -370,15 +370,15 @@ def _fit(
 def _fitted(
     fit: Fit, factors: Sequence[Factor], spreads: Mapping[str, float]
 ) -> list[FittedFactor]:
-    found = []
+    parameters = []
     for at, (factor, fitted) in enumerate(zip(factors, fit.parameters, strict=True)):
         low, high = fitted.confidence_interval
         spread = float(np.sqrt(fit.covariance[at, at]))
         is_known = spread < _KNOWN_SHARE * spreads[factor.name]
-        found.append(
+        parameters.append(
             FittedFactor(factor.name, fitted.value, low, high, factor.unit, is_known)
         )
-    return found
+    return parameters
 
 
 def _judged(

@@ -361,12 +361,12 @@ class _CauseSearch:
 
     def explanations(self) -> list[Explanation]:
         """Return the best strength of each cause that applies, the closest first."""
-        found = []
+        explanations = []
         for cause in CAUSES:
             strengths = cause.faster if self._is_faster else cause.slower
             if strengths and cause.applies(self._measured.scenario):
-                found += self._best(cause, strengths)
-        return sorted(found, key=lambda one: one.distance)
+                explanations += self._best(cause, strengths)
+        return sorted(explanations, key=lambda one: one.distance)
 
     def _best(self, cause: Cause, strengths: Sequence[float]) -> list[Explanation]:
         """Return the closest strength of a cause, or nothing if no simulation of it passes the audit."""

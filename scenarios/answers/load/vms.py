@@ -270,12 +270,12 @@ class _VmSearch:
                 first_above = middle
             else:
                 most = middle
-        found = self._result(cell, [points[vms] for vms in sorted(points)])
-        if not (found.is_most and is_exceeded):
-            return found
+        result = self._result(cell, [points[vms] for vms in sorted(points)])
+        if not (result.is_most and is_exceeded):
+            return result
         assert bound is not None
         return replace(
-            found, is_most=False, limited_by=bound.resource, bound_iops=bound.iops
+            result, is_most=False, limited_by=bound.resource, bound_iops=bound.iops
         )
 
     def _bound(self, cell: Cell) -> Bound | None:
@@ -406,11 +406,11 @@ def _measured(runs: Sequence[RateRun], jobs: int) -> Iterator[RateMeasurement]:
     if jobs == 1:
         yield from (measure_rate(run) for run in runs)
         return
-    found: dict[int, RateMeasurement] = {}
+    measurements: dict[int, RateMeasurement] = {}
     for run, answer in run_pool(_attempt, deque(runs), jobs=jobs):
         if isinstance(answer, Death):
             raise ValueError(f"load: {answer.reason}")
         if isinstance(answer, str):
             raise ValueError(answer)
-        found[run.scenario.seed] = answer
-    yield from (found[run.scenario.seed] for run in runs)
+        measurements[run.scenario.seed] = answer
+    yield from (measurements[run.scenario.seed] for run in runs)

@@ -612,16 +612,16 @@ def _pareto(candidates: Sequence[Candidate]) -> list[Candidate]:
 
     def goals(candidate: Candidate) -> tuple[float, ...]:
         capacity = candidate.capacity
-        found = candidate.results
+        results = candidate.results
         assert capacity is not None
-        cost = found["cost"]
+        cost = results["cost"]
         if cost is None:
             cost = capacity.raw_bytes or 0.0
         return (
             cost,
             -(capacity.usable_bytes_safe or 0.0),
-            found["latency_p99_ns"] or 0.0,
-            -(found["nines"] or 0.0),
+            results["latency_p99_ns"] or 0.0,
+            -(results["nines"] or 0.0),
         )
 
     def beaten(mine: tuple[float, ...]) -> bool:

@@ -108,7 +108,7 @@ def notable(advice: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         for row in advice
         if len(row["doubled"]) == 1
     }
-    found = []
+    rows = []
     for row in advice:
         alone = [singles[cell_of(row), key] for key in row["doubled"]]
         faster = row["iops_gain"] > max(one["iops_gain"] for one in alone) + _NOTABLE
@@ -117,8 +117,8 @@ def notable(advice: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
             < min(one["latency_mean_gain"] for one in alone) - _NOTABLE
         )
         if len(alone) == 1 or faster or sooner:
-            found.append(row)
-    return found
+            rows.append(row)
+    return rows
 
 
 def gain_text(row: Mapping[str, Any], name: str) -> str:
@@ -195,15 +195,15 @@ def _of_cell(
 ) -> Iterator[Gain]:
     def rows(purchases: Sequence[Purchase]) -> list[ResultRow]:
         changed, models = with_doubled(scenario, purchases)
-        found = []
+        rows = []
         for replication in range(replications):
             seeded = changed.seeded(replication)
-            found.append(run_cell(seeded, cell, engine, models).row)
+            rows.append(run_cell(seeded, cell, engine, models).row)
             progress(
                 f"{cell.scheme}: "
                 + (" and ".join(one.words for one in purchases) or "as it is")
             )
-        return found
+        return rows
 
     base = rows(())
     offered = _offered(scenario)

@@ -343,10 +343,10 @@ def _axis_of_columns(
     axes = [
         _axis_of_values(key, values, "--zip", faults) for key, values in columns.items()
     ]
-    found = [axis for axis in axes if axis is not None]
-    if len(found) < len(axes):
+    valid = [axis for axis in axes if axis is not None]
+    if len(valid) < len(axes):
         return None
-    steps = [[value for (value,) in axis.steps] for axis in found]
+    steps = [[value for (value,) in axis.steps] for axis in valid]
     if not _are_equally_many(tuple(columns), steps, faults):
         return None
     rows = list(zip(*steps, strict=True))

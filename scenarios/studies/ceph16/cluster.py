@@ -59,14 +59,14 @@ class OneMachine(Cluster):
     @cached_property
     def resources(self) -> Resources:
         """Return all resources. The client's thread also needs a core."""
-        found = super().resources
-        kinds = np.array(found.kinds)
+        resources = super().resources
+        kinds = np.array(resources.kinds)
         return replace(
-            found,
-            disciplines=np.where(kinds == "client.submit", POOL, found.disciplines),
-            shares=(*found.shares, _CORE_SHARE),
+            resources,
+            disciplines=np.where(kinds == "client.submit", POOL, resources.disciplines),
+            shares=(*resources.shares, _CORE_SHARE),
             share_indices=np.where(
-                kinds == "cpu", len(found.shares), found.share_indices
+                kinds == "cpu", len(resources.shares), resources.share_indices
             ),
         )
 

@@ -55,18 +55,18 @@ def ledger_for(
 ) -> Ledger:
     """Judge result rows against measured ones."""
     claims = claims_of(rows)
-    found = {row["row_id"]: row for row in simulated}
+    by_id = {row["row_id"]: row for row in simulated}
     values = {
-        f"{row.id}:{metric}": float(found[row.id][metric])
+        f"{row.id}:{metric}": float(by_id[row.id][metric])
         for row in rows
-        if row.id in found
+        if row.id in by_id
         for metric in row.measured
     }
     ledger = judge(claims, values, parameters=parameters)
     marks = {
-        f"{row.id}:{metric}": found[row.id]["refused"]
+        f"{row.id}:{metric}": by_id[row.id]["refused"]
         for row in rows
-        if row.id in found and found[row.id]["refused"] is not None
+        if row.id in by_id and by_id[row.id]["refused"] is not None
         for metric in row.measured
     }
     return replace(

@@ -127,7 +127,7 @@ def _counted(step: RecordedStep) -> dict[str, int]:
     """Return what a step adds to each quantity."""
     counted = step.counted
     is_http = step.label.startswith(_HTTP)
-    found = {
+    counts = {
         "device_read": counted.get("device_read_bytes", 0),
         "device_write": counted.get("device_write_bytes", 0),
         "device_data_write": counted.get("device_write_bytes", 0)
@@ -136,7 +136,7 @@ def _counted(step: RecordedStep) -> dict[str, int]:
         "transactions": int(step.label.endswith("kv submit") and step.word == "use"),
     }
     if not is_http:
-        found["osd_net"] = counted.get("public_net_bytes", 0)
+        counts["osd_net"] = counted.get("public_net_bytes", 0)
         is_sent = step.role == "gateway.tx"
-        found["operations"] = counted.get("messages", 0) if is_sent else 0
-    return found
+        counts["operations"] = counted.get("messages", 0) if is_sent else 0
+    return counts

@@ -245,11 +245,11 @@ class S3Planner(PlanRecorder):
         columns = np.column_stack([objects.ops, objects.sizes, views, index_views])
         rows = list(map(tuple, columns.tolist()))
         count = 2 + views.shape[1]
-        found = {
+        templates = {
             row: self._template(row[0], row[1], row[2:count], row[count:])
             for row in sorted(set(rows))
         }
-        return np.array([found[row] for row in rows], dtype=np.int64)
+        return np.array([templates[row] for row in rows], dtype=np.int64)
 
     def _template(
         self,

@@ -57,12 +57,12 @@ class RunReport:
 
     def rows_of(self, kind: Kind, scheme: str) -> list[dict[str, Any]]:
         """Return the rows of one kind of request and one scheme, by block size."""
-        found = [
+        rows = [
             row
             for row in self.rows
             if (row["op"], row["pattern"], row["scheme"]) == (*kind, scheme)
         ]
-        return sorted(found, key=lambda row: row["block_size_bytes"] or 0)
+        return sorted(rows, key=lambda row: row["block_size_bytes"] or 0)
 
     def sizes_of(self, kind: Kind) -> list[int]:
         """Return the block sizes of one kind of request [B]."""
@@ -110,8 +110,8 @@ class RunReport:
         rebuilds = [rebuild for _, rebuild in self.measured_rebuilds(scheme)] or [
             self.rebuilds[scheme]
         ]
-        found = [rebuild.seconds_for(held) for rebuild in rebuilds]
-        return [seconds for seconds in found if seconds is not None]
+        times_s = [rebuild.seconds_for(held) for rebuild in rebuilds]
+        return [seconds for seconds in times_s if seconds is not None]
 
 
 def gather(
