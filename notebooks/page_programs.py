@@ -26,7 +26,7 @@ from stripesim.sim.ceph.failures.groups import Group
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.distributions import exponential, service_times
-from stripesim.sim.engine.graph import GraphBuilder
+from stripesim.sim.engine.graph_builder import GraphBuilder
 from stripesim.sim.engine.program import (
     FIFO,
     ListedRequests,

@@ -61,10 +61,10 @@ from stripesim.sim.engine.graph import (
     RELEASE,
     STEP_BITS,
     USE,
-    GraphBuilder,
     IntArray,
     Template,
 )
+from stripesim.sim.engine.graph_builder import GraphBuilder
 from stripesim.sim.engine.program import (
     BATCH,
     CHUNK,

@@ -10,7 +10,8 @@ from stripesim.sim.ceph.paths import PathContext
 from stripesim.sim.ceph.paths.stage import Stage
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.ceph.pool import Book, Pool
-from stripesim.sim.engine.graph import GraphBuilder, IntArray, Template
+from stripesim.sim.engine.graph import IntArray, Template
+from stripesim.sim.engine.graph_builder import GraphBuilder
 from stripesim.sim.engine.program import ListedRequests
 
 

@@ -1,7 +1,7 @@
 """Transfer of a message over a network, as steps of an op graph."""
 
 from stripesim.models.nic import NicModel
-from stripesim.sim.engine.graph import GraphBuilder
+from stripesim.sim.engine.graph_builder import GraphBuilder
 
 
 def send_message(

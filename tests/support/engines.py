@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from stripesim.sim.engine.compiled import engine as engine_compiled
-from stripesim.sim.engine.graph import GraphBuilder, IntArray, Template
+from stripesim.sim.engine.graph import IntArray, Template
+from stripesim.sim.engine.graph_builder import GraphBuilder
 from stripesim.sim.engine.program import EngineRun, Program, Resources
 from stripesim.sim.engine.simpy import engine as engine_simpy
 

@@ -17,9 +17,9 @@ from stripesim.sim.engine.graph import (
     DELAY,
     NONE,
     USE,
-    GraphBuilder,
     Template,
 )
+from stripesim.sim.engine.graph_builder import GraphBuilder
 
 # Few different demands, so that many things happen at the same time and ties are met.
 CLASSES = 3

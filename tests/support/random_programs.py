@@ -17,11 +17,11 @@ import numpy.typing as npt
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
 from stripesim.sim.engine.graph import (
     USE,
-    GraphBuilder,
     IntArray,
     Template,
     chained,
 )
+from stripesim.sim.engine.graph_builder import GraphBuilder
 from stripesim.sim.engine.program import (
     BATCH,
     BY_CLIENT,

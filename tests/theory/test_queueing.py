@@ -20,7 +20,8 @@ from stripesim.sim.engine.draws import (
     scaled_ns,
     seed_state,
 )
-from stripesim.sim.engine.graph import STEP_BITS, GraphBuilder, IntArray, Template
+from stripesim.sim.engine.graph import STEP_BITS, IntArray, Template
+from stripesim.sim.engine.graph_builder import GraphBuilder
 from stripesim.sim.engine.program import FIFO, POOL, Program, RequestChunk
 from support.engines import Run, both, engine_compiled
 from support.engines import program as program_of

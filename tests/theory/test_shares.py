@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from stripesim.sim.engine.graph import GraphBuilder
+from stripesim.sim.engine.graph_builder import GraphBuilder
 from stripesim.sim.engine.program import (
     FIFO,
     POOL,

@@ -39,8 +39,8 @@ from stripesim.sim.engine.graph import (
     NO_ROLE,
     TURN,
     USE,
-    GraphBuilder,
 )
+from stripesim.sim.engine.graph_builder import GraphBuilder
 from stripesim.sim.observe.critical_path import (
     COST_KEYS,
     STEPS,

@@ -12,7 +12,8 @@ import pytest
 from stripesim.models.problems import ProblemsError
 from stripesim.sim.engine import conditions
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
-from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder, IntArray, Template
+from stripesim.sim.engine.graph import COUNTER_INDEX, IntArray, Template
+from stripesim.sim.engine.graph_builder import GraphBuilder
 from stripesim.sim.engine.program import (
     BATCH,
     CUT,

@@ -12,10 +12,10 @@ from stripesim.sim.engine.conditions import idle
 from stripesim.sim.engine.graph import (
     COUNTER_INDEX,
     NO_ROLE,
-    GraphBuilder,
     Template,
     chained,
 )
+from stripesim.sim.engine.graph_builder import GraphBuilder
 from stripesim.sim.engine.program import FIFO, POOL, ListedRequests
 from stripesim.sim.observe.critical_path import critical_steps, predecessors_of
 from support.engines import Run, both, completed, latencies, program, single

@@ -16,7 +16,8 @@ import pytest
 
 from stripesim.models.problems import ProblemsError
 from stripesim.sim.engine.distributions import exponential, service_times
-from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder
+from stripesim.sim.engine.graph import COUNTER_INDEX
+from stripesim.sim.engine.graph_builder import GraphBuilder
 from stripesim.sim.engine.program import (
     BATCH,
     FIFO,

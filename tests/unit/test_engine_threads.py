@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from stripesim.sim.engine import conditions
-from stripesim.sim.engine.graph import GraphBuilder, Template
+from stripesim.sim.engine.graph import Template
+from stripesim.sim.engine.graph_builder import GraphBuilder
 from stripesim.sim.engine.program import (
     BATCH,
     FIFO,

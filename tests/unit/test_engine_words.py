@@ -18,7 +18,8 @@ from stripesim.sim.engine import compiled, conditions
 from stripesim.sim.engine import simpy as simpy_engine
 from stripesim.sim.engine.compiled import kernel
 from stripesim.sim.engine.conditions import Test
-from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder, Template
+from stripesim.sim.engine.graph import COUNTER_INDEX, Template
+from stripesim.sim.engine.graph_builder import GraphBuilder
 from stripesim.sim.engine.program import (
     BATCH,
     FIFO,

@@ -31,7 +31,8 @@ from stripesim.scenarios.schema.loader import shipped_scenarios
 from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.engine import graph as graphs
-from stripesim.sim.engine.graph import COUNTERS, GraphBuilder
+from stripesim.sim.engine.graph import COUNTERS
+from stripesim.sim.engine.graph_builder import GraphBuilder
 from stripesim.sim.engine.program import FIFO, Program, RequestChunk, Resources
 from stripesim.sim.run import simulate
 from support.examples import SLOW

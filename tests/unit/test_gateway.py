@@ -31,7 +31,8 @@ from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.ceph.gateway.paths import S3Paths
 from stripesim.sim.ceph.kinds import kind_of
-from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder
+from stripesim.sim.engine.graph import COUNTER_INDEX
+from stripesim.sim.engine.graph_builder import GraphBuilder
 from stripesim.sim.observe.critical_path import COST_KEYS
 from support.messages import states
 

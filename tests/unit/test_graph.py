@@ -8,13 +8,15 @@ from stripesim.sim.engine.graph import (
     ACQUIRE,
     COUNTER_INDEX,
     DELAY,
-    DEMAND_MAX_NS,
-    DEMAND_SPREAD_MAX_NS,
     NONE,
     RELEASE,
     SSD_READ,
     STEPS_MAX,
     USE,
+)
+from stripesim.sim.engine.graph_builder import (
+    DEMAND_MAX_NS,
+    DEMAND_SPREAD_MAX_NS,
     GraphBuilder,
 )
 

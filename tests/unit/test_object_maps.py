@@ -17,7 +17,8 @@ from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.ceph.clients.workload import Replay, Requests
 from stripesim.sim.ceph.object_maps import ObjectMaps, pool_of_maps
-from stripesim.sim.engine.graph import STEPS_MAX, GraphBuilder, chained
+from stripesim.sim.engine.graph import STEPS_MAX, chained
+from stripesim.sim.engine.graph_builder import GraphBuilder
 from stripesim.sim.observe.recording import account
 from stripesim.sim.run import simulate
 from support.engines import both, completed, program

@@ -19,7 +19,8 @@ from stripesim.sim.ceph.paths.pipeline import (
 from stripesim.sim.ceph.paths.stage import Stage
 from stripesim.sim.ceph.paths.store import encode_and_send
 from stripesim.sim.ceph.phases import Phase
-from stripesim.sim.engine.graph import GraphBuilder, Template
+from stripesim.sim.engine.graph import Template
+from stripesim.sim.engine.graph_builder import GraphBuilder
 
 #: Pieces of an index object that a method reads before it writes: the header and the object's entry [count].
 INDEX_READS_COUNT = 2

@@ -33,7 +33,8 @@ from stripesim.sim.ceph.kinds.requests import RequestShape
 from stripesim.sim.ceph.paths import PathContext
 from stripesim.sim.ceph.paths.message import cut_message
 from stripesim.sim.ceph.phases import Phase
-from stripesim.sim.engine.graph import NO_ROLE, NO_SHARD, GraphBuilder, Template
+from stripesim.sim.engine.graph import NO_ROLE, NO_SHARD, Template
+from stripesim.sim.engine.graph_builder import GraphBuilder
 
 S3Op = Literal["put", "get", "head", "list", "delete", "part", "complete", "range"]
 #: Operations that write. Each updates the index as well, before its reply and after it.

@@ -5,7 +5,8 @@ from stripesim.sim.ceph.paths.context import PathContext
 from stripesim.sim.ceph.paths.stage import Stage
 from stripesim.sim.ceph.paths.store import ssd_read, ssd_write
 from stripesim.sim.ceph.phases import Phase
-from stripesim.sim.engine.graph import GraphBuilder, Template
+from stripesim.sim.engine.graph import Template
+from stripesim.sim.engine.graph_builder import GraphBuilder
 
 
 def bare_path(

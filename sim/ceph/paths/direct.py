@@ -12,7 +12,8 @@ from stripesim.sim.ceph.paths.context import (
 from stripesim.sim.ceph.paths.read import device_reads
 from stripesim.sim.ceph.paths.stage import Stage
 from stripesim.sim.ceph.paths.store import local_read
-from stripesim.sim.engine.graph import GraphBuilder, Template
+from stripesim.sim.engine.graph import Template
+from stripesim.sim.engine.graph_builder import GraphBuilder
 
 
 def can_read_directly(context: PathContext, plan: ReadPlan) -> bool:

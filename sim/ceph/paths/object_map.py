@@ -14,7 +14,8 @@ from stripesim.sim.ceph.object_maps import (
 from stripesim.sim.ceph.paths import store
 from stripesim.sim.ceph.paths.context import ObjectExtent, PathContext
 from stripesim.sim.ceph.paths.stage import Stage
-from stripesim.sim.engine.graph import NO_SHARD, GraphBuilder, Template, chained
+from stripesim.sim.engine.graph import NO_SHARD, Template, chained
+from stripesim.sim.engine.graph_builder import GraphBuilder
 
 
 def object_map_path(

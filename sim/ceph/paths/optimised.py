@@ -22,7 +22,8 @@ from stripesim.sim.ceph.paths.store import (
 )
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.conditions import pinned
-from stripesim.sim.engine.graph import GraphBuilder, Template
+from stripesim.sim.engine.graph import Template
+from stripesim.sim.engine.graph_builder import GraphBuilder
 
 # Pages by shard and number, counted from the first stripe that a request's shape knows.
 Pages = frozenset[tuple[int, int]]

@@ -11,7 +11,8 @@ from stripesim.sim.ceph.paths.stage import Stage
 from stripesim.sim.ceph.paths.store import roll_forward
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.conditions import alone, pinned
-from stripesim.sim.engine.graph import GraphBuilder, Template
+from stripesim.sim.engine.graph import Template
+from stripesim.sim.engine.graph_builder import GraphBuilder
 
 # Key ranges of a request: the stripes written, and the partial stripe that the write requests first.
 WRITTEN = 0

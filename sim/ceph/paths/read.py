@@ -17,7 +17,8 @@ from stripesim.sim.ceph.paths.context import (
 from stripesim.sim.ceph.paths.stage import Stage
 from stripesim.sim.ceph.paths.store import decoding_ns, fetch, gather, local_read
 from stripesim.sim.engine.conditions import completed
-from stripesim.sim.engine.graph import GraphBuilder, Template
+from stripesim.sim.engine.graph import Template
+from stripesim.sim.engine.graph_builder import GraphBuilder
 
 
 def read_path(

@@ -16,7 +16,8 @@ from stripesim.sim.ceph.paths.store import (
     transaction,
 )
 from stripesim.sim.ceph.phases import Phase
-from stripesim.sim.engine.graph import GraphBuilder, Template
+from stripesim.sim.engine.graph import Template
+from stripesim.sim.engine.graph_builder import GraphBuilder
 
 # osd_deep_scrub_stride (v16.2.15).
 SCRUB_STRIDE_BYTES = 512 << 10

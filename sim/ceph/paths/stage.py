@@ -18,7 +18,8 @@ from stripesim.sim.ceph.qos import (
 )
 from stripesim.sim.ceph.roles import Osd
 from stripesim.sim.ceph.sites import SiteDelay
-from stripesim.sim.engine.graph import NO_ROLE, NO_SHARD, GraphBuilder
+from stripesim.sim.engine.graph import NO_ROLE, NO_SHARD
+from stripesim.sim.engine.graph_builder import GraphBuilder
 
 # Maximum number of steps of one transfer or one stay on a core. With more pieces, each step represents
 # several consecutive ones, which bounds the graph for objects of any size. The total time is the same.

@@ -6,7 +6,8 @@ from stripesim.sim.ceph.paths import store
 from stripesim.sim.ceph.paths.context import ObjectExtent, PathContext, by_shard
 from stripesim.sim.ceph.paths.stage import Stage
 from stripesim.sim.ceph.phases import Phase
-from stripesim.sim.engine.graph import NO_ROLE, GraphBuilder, Template
+from stripesim.sim.engine.graph import NO_ROLE, Template
+from stripesim.sim.engine.graph_builder import GraphBuilder
 
 
 def write_path(

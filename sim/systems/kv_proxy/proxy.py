@@ -14,7 +14,8 @@ import numpy as np
 
 from stripesim.models.nic import NicModel
 from stripesim.models.problems import ProblemsError
-from stripesim.sim.engine.graph import GraphBuilder, IntArray, Template
+from stripesim.sim.engine.graph import IntArray, Template
+from stripesim.sim.engine.graph_builder import GraphBuilder
 from stripesim.sim.engine.program import (
     FIFO,
     EngineRun,

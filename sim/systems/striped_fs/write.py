@@ -13,7 +13,8 @@ import numpy as np
 
 from stripesim.models.problems import ProblemsError
 from stripesim.sim.ceph.pool import Book
-from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder, Template
+from stripesim.sim.engine.graph import COUNTER_INDEX, Template
+from stripesim.sim.engine.graph_builder import GraphBuilder
 from stripesim.sim.engine.program import EngineRun, ListedRequests, Program, Resources
 from stripesim.sim.run import engine_named
 from stripesim.sim.systems.striped_fs import participants as roles
