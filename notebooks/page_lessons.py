@@ -106,9 +106,9 @@ class PlannedRun:
         loads = [
             value_of(one, numbers) for one in (self.in_flight, self.rate_per_s) if one
         ]
-        chosen = [numbers[name] for name in self.varied]
+        varied_numbers = [numbers[name] for name in self.varied]
         gaps = self._gaps(numbers).tobytes() if self.arrivals == "trace" else b""
-        key = (json.dumps([vars(self), chosen, loads]), gaps)
+        key = (json.dumps([vars(self), varied_numbers, loads]), gaps)
         if key not in _MEASURED:
             _MEASURED[key] = Measured.of(self.program(numbers))
         return _MEASURED[key]
@@ -284,8 +284,8 @@ class PageLesson:
 
 def page_lessons() -> list[PageLesson]:
     """Return the lessons in the order of their numbers."""
-    found = [PageLesson(path.stem) for path in FOLDER.glob("*.toml")]
-    return sorted(found, key=lambda lesson: lesson.number)
+    lessons = [PageLesson(path.stem) for path in FOLDER.glob("*.toml")]
+    return sorted(lessons, key=lambda lesson: lesson.number)
 
 
 def write_pages(folder: Path) -> list[Path]:
@@ -358,6 +358,6 @@ def _put(value: Any, numbers: Mapping[str, Any]) -> Any:
     if isinstance(value, list):
         return [_put(one, numbers) for one in value]
     if isinstance(value, str):
-        whole = _NUMBER.fullmatch(value)
-        return numbers[whole[1]] if whole else value.format_map(numbers)
+        number = _NUMBER.fullmatch(value)
+        return numbers[number[1]] if number else value.format_map(numbers)
     return value

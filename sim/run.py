@@ -429,20 +429,20 @@ def simulate(
         If faults are combined with `foreground` or `background`, the engine is unknown, or another run has
         taken requests of a workload.
     """
-    chosen = RunSettings(**settings)
-    execute = engine_named(chosen.engine)
+    run_settings = RunSettings(**settings)
+    execute = engine_named(run_settings.engine)
     loads = _fresh(workload)
     graphs = {} if compiled is None else compiled
     if faults is None:
         streams = _CustomStreams(foreground, background)
-        prepared = _prepared(pool, loads, chosen, graphs, streams)
+        prepared = _prepared(pool, loads, run_settings, graphs, streams)
         run = execute(prepared.program)
         return _result(prepared, run, _workload_runs(prepared, run))
     if foreground is not None or background:
         raise ValueError(
             "faults: got further streams, wanted none in a run under faults"
         )
-    prepared = _prepared_for_faults(pool, loads, chosen, graphs, faults)
+    prepared = _prepared_for_faults(pool, loads, run_settings, graphs, faults)
     return _result_under_faults(prepared, execute(prepared.program))
 
 
@@ -707,18 +707,18 @@ def _result(
     faults: FaultRecord | None = None,
 ) -> Run:
     """Collect the results of a run."""
-    whole = _scope(prepared, run, loads)
+    whole_run = _scope(prepared, run, loads)
     parts = []
     if len(loads) > 1:
         parts = [_scope(prepared, run, [load]) for load in loads]
-    latencies_ns = whole.requested.latencies_ns
+    latencies_ns = whole_run.requested.latencies_ns
     uses = resource_use(prepared.pool.cluster, run, int(latencies_ns.sum()))
     limits = limits_of_run(
         uses,
-        is_closed=whole.is_closed,
-        is_saturated=bool(whole.offered.is_saturated),
+        is_closed=whole_run.is_closed,
+        is_saturated=bool(whole_run.offered.is_saturated),
     )
-    row = _row(prepared, run, whole, limits, faults)
+    row = _row(prepared, run, whole_run, limits, faults)
     load_rows = [_row(prepared, run, part, limits) for part in parts]
     background = tuple(
         account(stream, prepared.book) for stream in prepared.background_of(run)
@@ -727,13 +727,13 @@ def _result(
     refused = None
     requests_least = 0
     requests_wanted = 0
-    if whole.window is not None:
-        processors = processor_use(prepared.pool.cluster, run, row, whole.counted)
-        uses_count = sum(one["uses"] for one in (whole.counted, *background))
-        refused = _refusal(prepared, run, row, whole, uses_count, faults)
+    if whole_run.window is not None:
+        processors = processor_use(prepared.pool.cluster, run, row, whole_run.counted)
+        uses_count = sum(one["uses"] for one in (whole_run.counted, *background))
+        refused = _refusal(prepared, run, row, whole_run, uses_count, faults)
         rows = [row, *load_rows]
         is_saturated = any(one.saturated for one in rows)
-        numbers = _row_numbers(prepared, row, whole, is_saturated=is_saturated)
+        numbers = _row_numbers(prepared, row, whole_run, is_saturated=is_saturated)
         requests_least = numbers.least
         requests_wanted = numbers.requests_wanted
         row = replace(row, refused=audit_row(numbers) or refused)
@@ -744,7 +744,7 @@ def _result(
     return Run(
         row=row,
         load_rows=tuple(load_rows),
-        requested=whole.requested,
+        requested=whole_run.requested,
         first=loads[0].first,
         engine_run=run,
         book=prepared.book,
@@ -752,10 +752,10 @@ def _result(
         foreground=loads[0].sources[0],
         background=background,
         uses=run.uses,
-        sha256=completions_sha256(whole.requested),
+        sha256=completions_sha256(whole_run.requested),
         resources=uses,
         limits=limits.near,
-        window=whole.window,
+        window=whole_run.window,
         timeline=None if faults is None else faults.timeline,
         processors=processors,
         requests_least=requests_least,

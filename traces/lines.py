@@ -77,13 +77,13 @@ def with_cells(
         lines = lines.with_columns(pl.col("text").str.replace_all(r"[ \t]+", " "))
     last = len(columns) - 1
     # A row with too many cells must not pass on its first ones.
-    whole = pl.col("text").str.count_matches(separator, literal=True) == last
+    is_complete = pl.col("text").str.count_matches(separator, literal=True) == last
     cells = (
         pl.col("text")
         .str.split_exact(separator, last)
         .struct.rename_fields(list(columns))
     )
-    rows = lines.with_columns(whole.alias("whole"), cells.alias("cells")).unnest(
+    rows = lines.with_columns(is_complete.alias("whole"), cells.alias("cells")).unnest(
         "cells"
     )
     stripped = pl.col(columns).str.strip_chars()
@@ -96,7 +96,7 @@ def _with_quoted_cells(
     data = "\n".join(lines["text"]).encode()
     kinds = dict.fromkeys(columns, pl.String())
     table = clean_cells(data, kinds, separator, quoted=True)
-    whole = pl.lit(True)
+    is_complete = pl.lit(True)
     # A line with too few cells lacks its last one.
     if table is None or table.height != lines.height or table[columns[-1]].null_count():
         cells = [cells_of(text, separator, quoted=True) for text in lines["text"]]
@@ -104,10 +104,10 @@ def _with_quoted_cells(
         nothing = [None] * len(columns)
         rows = [row if ok else nothing for row, ok in zip(cells, right, strict=True)]
         table = pl.DataFrame(rows, schema=kinds, orient="row")
-        whole = pl.lit(pl.Series(right, dtype=pl.Boolean))
+        is_complete = pl.lit(pl.Series(right, dtype=pl.Boolean))
     stripped = pl.col(columns).str.strip_chars()
     filled = table.with_columns(pl.when(stripped != "").then(stripped))
-    return lines.hstack(filled).with_columns(whole=whole)
+    return lines.hstack(filled).with_columns(whole=is_complete)
 
 
 def clean_cells(

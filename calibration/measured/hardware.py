@@ -302,15 +302,15 @@ def on_hardware(
     if hardware.threads_per_core == 1:
         cpu = replace(cpu, paired_slowdown_fraction=0)
     client = scaled_times(models.client, factor, hardware.cpu_source)
-    found = replace(
+    on_host = replace(
         models, cpu=cpu, client=client, ssd=drive_model(hardware, osds_per_drive)
     )
     if hardware.networks:
-        return found
+        return on_host
     # The loopback has long frames.
     rate = {"rate_bits_per_s": _LOOPBACK_GBIT_PER_S * 1e9}
     nic = ParameterSet("pacific").model(NicModel, "private_nic", rate)
-    return replace(found, public_nic=nic, private_nic=nic)
+    return replace(on_host, public_nic=nic, private_nic=nic)
 
 
 def scaled_times(

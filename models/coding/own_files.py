@@ -336,14 +336,14 @@ class _Copied:
         if isinstance(value, ModuleType):
             return [f"import {value.__name__} as {name}"]
         module = getattr(value, "__module__", None)
-        there = getattr(value, "__name__", None)
-        if module != "__main__" and _is_importable(module, there, value):
-            return [f"from {module} import {there} as {name}"]
+        own_name = getattr(value, "__name__", None)
+        if module != "__main__" and _is_importable(module, own_name, value):
+            return [f"from {module} import {own_name} as {name}"]
         if thing.__module__ != "__main__":
             return [f"from {thing.__module__} import {name}"]
         if inspect.isclass(value) or inspect.isfunction(value):
             parts = self.parts_of(value)
-            return parts if there == name else [*parts, f"{name} = {there}"]
+            return parts if own_name == name else [*parts, f"{name} = {own_name}"]
         if _is_plain(value):
             return [f"{name} = {value!r}"]
         if _is_alias(value):

@@ -350,5 +350,5 @@ def find_linker() -> list[str]:
 def _run(command: list[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = done.stderr.strip()[:300]
-        raise KernelError(Problem(place=" ".join(command[:3]), detail=said))
+        message = done.stderr.strip()[:300]
+        raise KernelError(Problem(place=" ".join(command[:3]), detail=message))

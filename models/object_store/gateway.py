@@ -176,5 +176,5 @@ class GatewayModel(MeasuredModel):
 
     def aligned_chunk_bytes(self, alignment_bytes: int) -> int:
         """Return the chunk of a pool with an alignment [B]: whole stripes, at least one."""
-        whole = self.chunk_bytes // alignment_bytes
-        return max(1, whole) * alignment_bytes
+        units = self.chunk_bytes // alignment_bytes
+        return max(1, units) * alignment_bytes

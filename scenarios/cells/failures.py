@@ -193,13 +193,13 @@ def objects_of_buckets(
         Placement groups of the pool, which hold equally many.
     """
     known_bytes = stored * object_bytes
-    whole = stored + stored_objects_beyond(scenario, known_bytes, object_bytes)
-    simulated = min(whole, OTHER_OBJECTS_MAX)
+    all_objects = stored + stored_objects_beyond(scenario, known_bytes, object_bytes)
+    simulated = min(all_objects, OTHER_OBJECTS_MAX)
     numbers = np.arange(groups, dtype=np.int64)
     counts = simulated // groups + (numbers < simulated % groups)
     return {
         "group_objects": tuple(counts.tolist()),
-        "objects_ratio": whole / simulated if simulated else 1.0,
+        "objects_ratio": all_objects / simulated if simulated else 1.0,
     }
 
 
@@ -268,7 +268,7 @@ def recovery_warnings(scenario: Scenario, scheme: str, row: ResultRow) -> list[s
     faults = row.faults
     if faults is None:
         return []
-    whole = ""
+    whole_note = ""
     if faults.recovery_whole_s is not None:
         whole_text = f"about {duration_text(faults.recovery_whole_s)} to recover"
         if not faults.clean_at_end:
@@ -276,16 +276,16 @@ def recovery_warnings(scenario: Scenario, scheme: str, row: ResultRow) -> list[s
                 f"at least {duration_text(faults.recovery_whole_s)} to recover, and far more if few groups "
                 "hold the rest"
             )
-        whole = f"; all of it takes {whole_text}"
+        whole_note = f"; all of it takes {whole_text}"
     warnings = []
     if faults.objects_ratio > 1:
         share = number_text(100 / faults.objects_ratio)
         warnings.append(
-            f"{scheme}: bytes and times of the recovery are those of {share} % of the stored data{whole}"
+            f"{scheme}: bytes and times of the recovery are those of {share} % of the stored data{whole_note}"
         )
     elif not faults.clean_at_end and scenario.duration_s is not None:
         warnings.append(
-            f"{scheme}: workload.duration_s ends the run before the cluster is clean{whole}"
+            f"{scheme}: workload.duration_s ends the run before the cluster is clean{whole_note}"
         )
     return warnings
 

@@ -608,21 +608,21 @@ def _simulated(estimate: Estimate, system: System) -> dict[str, Any]:
 
 
 def _burst(system: System) -> dict[str, Any]:
-    found = [(burst, loss_of_burst(system, burst)) for burst in system.bursts]
+    burst_losses = [(burst, loss_of_burst(system, burst)) for burst in system.bursts]
 
     def sum_of(quantity: Callable[[BurstLoss], float]) -> float:
         """Sum a quantity of a strike over the strikes within the horizon."""
         return sum(
             burst.rate_per_s * system.horizon_s * quantity(loss)
-            for burst, loss in found
+            for burst, loss in burst_losses
         )
 
     losses = sum_of(lambda loss: loss.probability)
     lost_bytes = system.client_bytes * sum_of(lambda loss: loss.lost)
     row = _row(system, -expm1(-losses), losses, lost_bytes / losses if losses else 0.0)
-    bursts = [_burst_row(burst, loss) for burst, loss in found]
+    bursts = [_burst_row(burst, loss) for burst, loss in burst_losses]
     row |= {
-        "exact": all(loss.low == loss.high for _, loss in found),
+        "exact": all(loss.low == loss.high for _, loss in burst_losses),
         "nines_low": _nines(-expm1(-sum_of(lambda loss: loss.high))),
         "nines_high": _nines(-expm1(-sum_of(lambda loss: loss.low))),
         "bursts": bursts,

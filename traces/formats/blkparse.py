@@ -117,17 +117,17 @@ def _parse(block: Block, log: FaultLog) -> pl.DataFrame:
     )
     note = pl.col("device").is_null() & pl.col("text").str.contains(_NOTE)
     within = pl.col("sector") <= INT64_MAX // SECTOR_BYTES - SECTORS_MAX
-    whole = pl.col("process").is_not_null() & (
+    is_complete = pl.col("process").is_not_null() & (
         pl.when(pl.col("sectors") > 0)
         .then(within & (pl.col("sectors") <= SECTORS_MAX))
         .otherwise(True)
     )
-    split = whole & pl.col("new_sector").is_not_null() & within
+    split = is_complete & pl.col("new_sector").is_not_null() & within
     event = (
         pl.when(pl.col("action") == "X")
         .then(split)
         .when(pl.col("action").is_in(_MATCHED))
-        .then(whole & pl.col("new_sector").is_null())
+        .then(is_complete & pl.col("new_sector").is_null())
         .otherwise(pl.col("action").is_in(_ACTIONS))
     )
     notes = rows.select(note.alias("note")).to_series()

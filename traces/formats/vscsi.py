@@ -69,10 +69,10 @@ def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
             behind = np.uint64(zero) - records["ts"]
             sound &= np.minimum(ahead, behind) <= _REACH_US
         for at in np.flatnonzero(keep & ~sound):
-            one = records[at]
+            record = records[at]
             log.add(
                 int(number[at]),
-                f"length {one['len']} B, block {one['lbn']}, time {one['ts']} us",
+                f"length {record['len']} B, block {record['lbn']}, time {record['ts']} us",
                 "a length of at least 1, an extent below 2**62 bytes, times within 73 years of the first",
             )
         keep &= sound

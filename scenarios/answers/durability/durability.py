@@ -89,15 +89,15 @@ def answer(
         with collecting_refusals(unchecked) as of_rebuild:
             described = described_system(scenario, scheme)
         system = described.system
-        chosen = _suited(system) if method == "all" else [method]
-        if chosen:
+        methods = _suited(system) if method == "all" else [method]
+        if methods:
             recommended[scheme] = recommended_method(system)._asdict()
         if method == "all":
             skipped += (f"{scheme}: {reason}" for reason in _skipped(system))
         else:
             _check_applicable(scenario, scheme, system, method)
-        steps.add(len(chosen))
-        for name in chosen:
+        steps.add(len(methods))
+        for name in methods:
             row = assess(
                 system,
                 name,

@@ -90,11 +90,11 @@ def _drawn(timeline: Timeline, end_ns: int, terminal: Console) -> Text:
     columns = min(terminal.width, _COLUMNS_MAX)
     lines = drawing(timeline, columns=columns, end_ns=end_ns)
     title = Text(heading(timeline), style="bold")
-    whole = Text("\n").join([title, *map(_coloured, lines)])
+    text = Text("\n").join([title, *map(_coloured, lines)])
     # A terminal continues a long last line, whose place says when the request completes.
-    whole.no_wrap = True
-    whole.overflow = "ignore"
-    return whole
+    text.no_wrap = True
+    text.overflow = "ignore"
+    return text
 
 
 def _coloured(line: str) -> Text:

@@ -383,15 +383,15 @@ def _judge_spare_domains(candidate: Candidate, plan: PlanSpec) -> None:
     spare = held.spare_domains
     domain = held.domain if spare == 1 else f"{held.domain}s"
     shards = "1 shard" if held.shards == 1 else f"{held.shards} shards"
-    found = (
+    spare_text = (
         f"{spare} spare {domain} beyond {shards}{held.where} (min_size {held.min_size})"
     )
     if spare < 1:
         width = "size" if held.scheme.startswith("rep:") else "k+m"
-        found = f"no spare failure domain: {width} = {domain} ({held.shards})"
+        spare_text = f"no spare failure domain: {width} = {domain} ({held.shards})"
         if held.where:
-            found = f"no spare host{held.where}: {held.domains} for {shards}"
-    words = f"spare_domains: {found}, wanted {plan.spare_domains} or more"
+            spare_text = f"no spare host{held.where}: {held.domains} for {shards}"
+    words = f"spare_domains: {spare_text}, wanted {plan.spare_domains} or more"
     if spare < 1:
         words += (
             f"; with one lost, placement groups stay at {held.width - 1} shards (min_size {held.min_size}) "

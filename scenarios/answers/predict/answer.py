@@ -76,10 +76,10 @@ def _prediction_parts(
 
 def _first_sentence(row: PredictedRow) -> str:
     rate = row.value("iops")
-    said = "" if rate is None else f"{value_text(rate)} requests/s, "
+    rate_text = "" if rate is None else f"{value_text(rate)} requests/s, "
     p99 = row.value("latency_p99_ns")
     tail = "" if p99 is None else f"p99 {value_text(p99)} ms, "
-    return f"{row.id}: {said}{tail}each in its interval with probability {COVERAGE:.0%}"
+    return f"{row.id}: {rate_text}{tail}each in its interval with probability {COVERAGE:.0%}"
 
 
 def _row_cells(row: PredictedRow) -> dict[str, str]:

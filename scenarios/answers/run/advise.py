@@ -159,13 +159,13 @@ def advise(
 ) -> list[Gain]:
     """Simulate the gain of doubling each resource, and the most promising ones in pairs."""
     check_advice(scenario)
-    found: list[Gain] = []
+    all_gains: list[Gain] = []
     for cell in cells(scenario):
         gains = _of_cell(scenario, cell, engine, replications, progress)
-        found += sorted(
+        all_gains += sorted(
             gains, key=lambda gain: (-round(gain.iops[0], 3), gain.latency_mean[0])
         )
-    return found
+    return all_gains
 
 
 def _offered(scenario: Scenario) -> list[Purchase]:

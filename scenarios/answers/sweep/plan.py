@@ -577,10 +577,10 @@ def _attributed(
         named = (value_text(f"{swept}={value}"), value_text(swept))
         if not _covers(swept, problem.key) and problem.key not in named:
             continue
-        said = problem.said
+        text = problem.said
         if problem.key == "schemes" and value[0] not in "[\"'":
-            said += """; quote schemes with a comma, such as 'schemes="rs:6,3",rep:3'"""
-        return replace(problem, place=origin, detail=said), True
+            text += """; quote schemes with a comma, such as 'schemes="rs:6,3",rep:3'"""
+        return replace(problem, place=origin, detail=text), True
     return problem, True
 
 

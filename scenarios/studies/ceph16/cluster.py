@@ -110,16 +110,16 @@ def kernel_for(scheme: RedundancyScheme) -> KernelModel:
 
 def models_for(scheme: RedundancyScheme) -> Models:
     """Build the models of the generation `pacific` for one scheme."""
-    chosen = ParameterSet(PARAMETERS)
+    parameters = ParameterSet(PARAMETERS)
     rate = {"rate_bits_per_s": LOOPBACK_BITS_PER_S}
     models = Models(
-        client=chosen.model(ClientModel, "client"),
-        cpu=chosen.model(CpuModel, "cpu", {"cores_per_host": CORES}),
-        public_nic=chosen.model(NicModel, "public_nic", rate),
-        private_nic=chosen.model(NicModel, "private_nic", rate),
-        messages=chosen.model(MessageModel, "messages"),
+        client=parameters.model(ClientModel, "client"),
+        cpu=parameters.model(CpuModel, "cpu", {"cores_per_host": CORES}),
+        public_nic=parameters.model(NicModel, "public_nic", rate),
+        private_nic=parameters.model(NicModel, "private_nic", rate),
+        messages=parameters.model(MessageModel, "messages"),
         pg_lock=PgLockModel(scope=RELEASE.pg_lock_scope, provenance={}),
-        threads=chosen.model(
+        threads=parameters.model(
             ThreadModel,
             "threads",
             {
@@ -127,8 +127,8 @@ def models_for(scheme: RedundancyScheme) -> Models:
                 "op_threads_per_shard_count": RELEASE.op_threads().threads_per_shard_count,
             },
         ),
-        ssd=chosen.model(SsdModel, "ssd"),
-        store=chosen.model(ObjectStoreModel, "store"),
+        ssd=parameters.model(SsdModel, "ssd"),
+        store=parameters.model(ObjectStoreModel, "store"),
         kernel=kernel_for(scheme),
     )
     return changed_models(models)

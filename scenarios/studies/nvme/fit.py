@@ -57,7 +57,7 @@ def simulated(
     rows: Mapping[str, MeasuredRow], values: Mapping[str, float], rounds: int
 ) -> dict[str, float]:
     """Simulate rows with some numbers changed, and each shared run once."""
-    found: dict[str, float] = {}
+    simulated_values: dict[str, float] = {}
     runs: dict[object, list[MeasuredRow]] = {}
     for row in rows.values():
         runs.setdefault(row.run_key[1:], []).append(row)
@@ -68,8 +68,8 @@ def simulated(
             for row, result in zip(
                 shared, simulate_rows(shared, hardware, rounds=rounds), strict=True
             ):
-                found[row.id] = float(result[_metric(row)])
-    return found
+                simulated_values[row.id] = float(result[_metric(row)])
+    return simulated_values
 
 
 def simulator(

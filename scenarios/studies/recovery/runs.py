@@ -101,9 +101,9 @@ def host_models(scenario: Scenario) -> Models:
         sheet_source="Intel SSD DC P3700 800 GB",
         sustained_write_fraction=fitted_hardware().sustained_write_fraction,
     )
-    found = on_hardware(build_models(scenario), host, 1)
-    queue = op_queue(scenario, found.ssd, found.threads.op_shards_count)
-    return replace(found, op_queue=queue)
+    models = on_hardware(build_models(scenario), host, 1)
+    queue = op_queue(scenario, models.ssd, models.threads.op_shards_count)
+    return replace(models, op_queue=queue)
 
 
 def scheduler_row(

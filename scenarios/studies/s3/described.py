@@ -270,14 +270,14 @@ def _network(text: str) -> tuple[float, int]:
 def read_mix(text: str) -> tuple[tuple[str, float], ...]:
     """Return the shares of a mixed load, such as ``45r/35w/20stat``, ``70 % GET, 30 % PUT`` or ``70/30``."""
     word = _MIX_IN_A_WORD.search(text)
-    found = _MIX_IN_PERCENT.findall(text)
+    parts = _MIX_IN_PERCENT.findall(text)
     reads = _MIX_OF_READS.search(text)
     if word is not None:
-        found = re.findall(r"(\d+)([a-z]+)", word[0], re.IGNORECASE)
-    elif not found and reads and int(reads[1]) + int(reads[2]) == 100:
-        found = [(reads[1], "get"), (reads[2], "put")]
+        parts = re.findall(r"(\d+)([a-z]+)", word[0], re.IGNORECASE)
+    elif not parts and reads and int(reads[1]) + int(reads[2]) == 100:
+        parts = [(reads[1], "get"), (reads[2], "put")]
     shares: dict[str, float] = {}
-    for number, name in found:
+    for number, name in parts:
         op = _OPS_OF_MIX[name.lower()]
         shares[op] = shares.get(op, 0.0) + float(number)
     return tuple((op, share) for op, share in shares.items() if share > 0)

@@ -207,16 +207,16 @@ class ObjectRow(PublishedRow):
         `warp` draws the logarithm of a size evenly, from 1/256 of the largest (``GetExpRandSize``). Each
         doubling from :math:`s` is then :math:`s / \ln 2` on average, and all sizes 0.18 of the largest.
         """
-        found = re.findall(r"(\d+(?:\.\d+)?)\s*([KMG])?i?B?", self.block)
-        if not found:
+        ends_found = re.findall(r"(\d+(?:\.\d+)?)\s*([KMG])?i?B?", self.block)
+        if not ends_found:
             raise NotComputedError(f"the size {self.block!r} states no number")
-        listed = [(number, unit) for number, unit in found if unit]
+        listed = [(number, unit) for number, unit in ends_found if unit]
         if len(listed) > 1 and not _RANGE.search(self.block):
             sizes = [_size_bytes(number, unit) for number, unit in listed]
             if not all(sizes):
                 raise NotComputedError(f"the sizes {self.block!r} have one of 0")
         else:
-            ends = [_size_bytes(number, unit) for number, unit in found]
+            ends = [_size_bytes(number, unit) for number, unit in ends_found]
             sizes = self._sizes_between(ends)
         return tuple((size, 1.0 / len(sizes)) for size in sizes)
 

@@ -53,8 +53,8 @@ class S3Load(Synthetic):
         if threshold is None:
             return set()
         large = [size for size in self.sizes_bytes if size >= threshold]
-        whole = {min(self.part_bytes, size) for size in large}
-        return {0} | whole | {size % self.part_bytes for size in large}
+        part_sizes = {min(self.part_bytes, size) for size in large}
+        return {0} | part_sizes | {size % self.part_bytes for size in large}
 
     def in_parts(self, requests: S3Requests) -> tuple[S3Requests, IntArray]:
         """Split PUTs and GETs of large objects into parts, and return them with the request of each.
@@ -157,5 +157,5 @@ def _drawn(
 ) -> IntArray:
     """Draw an index for each request by shares."""
     ends = np.cumsum(np.array(shares))
-    found = np.searchsorted(ends / ends[-1], draws.random(count), side="right")
-    return np.minimum(found, len(shares) - 1).astype(np.int64)
+    indices = np.searchsorted(ends / ends[-1], draws.random(count), side="right")
+    return np.minimum(indices, len(shares) - 1).astype(np.int64)

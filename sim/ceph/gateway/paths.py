@@ -210,12 +210,12 @@ class S3Paths:
         sent: list[int] = []
         taken: list[int] = []
         for number, chunk_bytes in enumerate(parts_bytes):
-            here = head
+            arrived = head
             if number:
                 room = sent[number - window_count] if number > window_count else head
-                here = self._read(gateway, number, chunk_bytes, [head, room])
+                arrived = self._read(gateway, number, chunk_bytes, [head, room])
             work_ns = self._byte_ns("get") * chunk_bytes
-            step = gateway.work(work_ns, [here, *sent[-1:]], "return bytes")
+            step = gateway.work(work_ns, [arrived, *sent[-1:]], "return bytes")
             header_bytes = 0 if number else self._model.reply_bytes
             before = [step]
             if number >= _CHUNKS_AHEAD:
@@ -294,12 +294,12 @@ class S3Paths:
             own = self._roles.of_object(self._roles.index(shard), width)
             label = f"index shard {shard}"
             read.append(graph.embed(path, after=before, roles=own, label=label))
-        here = graph.join(read, label="all shards here")
+        arrived = graph.join(read, label="all shards here")
         reply_bytes = keys * model.list_entry_bytes
         of_shard_ns = model.list_shard_ns + keys_of_shard * model.list_key_ns
         work_ns = gateways.index_shards * of_shard_ns
         work_ns += self._byte_ns("get") * reply_bytes
-        step = gateway.work(work_ns, [here], "merge keys")
+        step = gateway.work(work_ns, [arrived], "merge keys")
         return graph.finish(reply=gateway.reply(reply_bytes, step))
 
     def delete(self, size_bytes: int) -> Template:
@@ -398,9 +398,9 @@ class S3Paths:
         path = self.kind.plan(context, shape).compile()
         name = _object_name(number)
         paid = gateway.pay(size_bytes, after, name)
-        here = self._on_data(gateway.graph, path, number, [paid], name)
+        arrived = self._on_data(gateway.graph, path, number, [paid], name)
         messenger_ns = self._model.messenger_get_ns_per_byte * size_bytes
-        received = gateway.work(messenger_ns, [here], "receive", service.MESSENGER)
+        received = gateway.work(messenger_ns, [arrived], "receive", service.MESSENGER)
         gateway.repay(size_bytes, received, name)
         return received
 

@@ -79,9 +79,9 @@ def optimised_write_path(
         graph.pin(ROWS, after=[ticket], label="pin the pages"),
         graph.pin(OBJECT, after=[ticket], label="pin the object"),
     ]
-    here = _old_pages(stage, plan, in_cache, ticket)
+    old_pages = _old_pages(stage, plan, in_cache, ticket)
     turn = graph.turn(
-        ticket, after=[*pins, here], label="turn in the pipeline", phase=Phase.LOCK
+        ticket, after=[*pins, old_pages], label="turn in the pipeline", phase=Phase.LOCK
     )
     # A shard without data saves nothing for a rollback.
     metadata = StoreIo(0, 0, context.models.store.metadata_log_bytes(erasure=False), 0)

@@ -321,9 +321,9 @@ def _gather_fastest(
     enough = graph.join(
         arrivals.values(), first=context.scheme.k, label="first k shards here"
     )
-    here = graph.join([all_wanted, enough], first=1, label="enough data here")
+    enough_data = graph.join([all_wanted, enough], first=1, label="enough data here")
     if plan.decode_stripes:
-        return _assemble(stage, plan, here)
+        return _assemble(stage, plan, enough_data)
     extra = len(sources) - context.scheme.k
     late = frozenset(wanted[:extra])
     decoded = context.scheme.plan_read(
@@ -333,7 +333,7 @@ def _gather_fastest(
         policy=context.models.ec,
     )
     yes, no = graph.branch(
-        completed(all_wanted), after=[here], label="all wanted data here"
+        completed(all_wanted), after=[enough_data], label="all wanted data here"
     )
     sides = [_assemble(stage, plan, yes), _assemble(stage, decoded, no)]
     return graph.merge(sides, label="data")

@@ -64,11 +64,11 @@ class LostGateways:
     def _substitutes(self) -> np.ndarray:
         """Return for each gateway the next one that is there, itself if none is."""
         is_down = self._is_down()
-        there = np.flatnonzero(~is_down)
+        up = np.flatnonzero(~is_down)
         numbers = np.arange(len(is_down), dtype=np.int64)
-        if not len(there):
+        if not len(up):
             return numbers
-        after = there[np.searchsorted(there, numbers) % len(there)]
+        after = up[np.searchsorted(up, numbers) % len(up)]
         return np.where(is_down, after, numbers)
 
     def _is_down(self) -> np.ndarray:
