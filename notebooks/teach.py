@@ -147,6 +147,8 @@ class Question:
         try:
             number = float(answer)
         except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if not math.isfinite(number):
             return f"not yet: wanted a number of {self.unit}".removesuffix(" of ")
         if math.isclose(number, value, rel_tol=self.tolerance, abs_tol=1e-12):
             return "right"
