@@ -265,9 +265,7 @@ class Lesson:
         """
         answers = {
             question.name: {
-                **(
-                    {} if question.given is None else {"answer": _plain(question.given)}
-                ),
+                **({} if question.given is None else {"answer": plain(question.given)}),
                 "events": sorted(question.record),
             }
             for question in self.questions.values()
@@ -346,11 +344,13 @@ def signature(document: Mapping[str, Any], key: str) -> str:
     return hmac.new(f"stripesim {key}".encode(), text.encode(), "sha256").hexdigest()
 
 
-def _plain(value: Any) -> Any:
-    """Return an answer as JSON takes it: numbers of NumPy as those of Python."""
+def plain(value: Any) -> Any:
+    """Return an answer as JSON takes it: numbers of NumPy as those of Python, what it lacks as text."""
     if hasattr(value, "item"):
         value = value.item()
-    return value if isinstance(value, bool | int | float | str) else str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if isinstance(value, bool | int | float | str | None) else str(value)
 
 
 def row_of(rows: Any, **values: Any) -> dict[str, Any]:
