@@ -237,6 +237,13 @@ class _Pages:
             answer.headers["HX-Push-Url"] = f"/?{state.query}"
         return answer
 
+    async def leave(self, request: Request) -> Response:
+        """Note that a tab was closed or loaded again."""
+        async with self._forms.read(request, FORM_BYTES_MAX) as form:
+            query = {key: text for key, text in form.items() if isinstance(text, str)}
+        self._board.close(_tab(query))
+        return Response(status_code=204)
+
     def _simulate(
         self,
         tab: str,
@@ -433,6 +440,7 @@ def create_app(scenario: Scenario | None = None) -> Starlette:
             Route("/", pages.page),
             Route("/compare", pages.compare),
             Route("/simulate", pages.simulate, methods=["POST"]),
+            Route("/leave", pages.leave, methods=["POST"]),
             Route("/job/{job_id}", pages.job),
             Route("/upload", pages.upload, methods=["POST"]),
             Route("/download/{what}", pages.download),

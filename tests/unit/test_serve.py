@@ -618,6 +618,46 @@ def test_a_late_answer_to_earlier_values_does_not_stop_the_job_of_later_ones():
     on_board(ask_twice)
 
 
+def test_a_job_stops_soon_after_its_last_tab_was_closed(monkeypatch):
+    monkeypatch.setattr("stripesim.web.jobs.CLOSED_S_MAX", 0.0)
+
+    async def close_tabs(board):
+        options = {"a": option(parse_scenario(BASE))}
+        job = board.show("one", options, SETTINGS, 0.0)
+        board.show("two", options, SETTINGS, 0.0)
+        # When one of two tabs is closed
+        board.close("one")
+        await anyio.sleep(1.2)
+        # Then the job goes on for the other, and ends with it.
+        assert not job.over
+        board.close("two")
+        while not job.over:
+            await anyio.sleep(0.05)
+        assert job.state == "stopped"
+
+    on_board(close_tabs)
+
+
+def test_a_page_that_is_loaded_again_keeps_its_job():
+    async def reload(board):
+        options = {"a": option(parse_scenario(BASE))}
+        job = board.show("before", options, SETTINGS, 0.0)
+        board.close("before")
+        assert board.show("after", options, SETTINGS, 1.0) is job
+        # Longer than until the board looks for jobs without pages.
+        await anyio.sleep(1.2)
+        assert not job.over
+
+    on_board(reload)
+
+
+def test_a_closed_page_says_so(client):
+    answer = client.post("/leave", data={"tab": "none"})
+    assert (answer.status_code, answer.text) == (204, "")
+    foreign = {"sec-fetch-site": "cross-site"}
+    assert client.post("/leave", headers=foreign).status_code == 403
+
+
 def test_two_tabs_share_the_workers(monkeypatch):
     """Experiments of the second tab run before those of the first have ended."""
     monkeypatch.setattr("stripesim.web.jobs.run_experiment", run_briefly)
