@@ -22,6 +22,7 @@ _MEASURED: Final = {"iops": 1.0, "latency_mean_ns": 1e-6, "latency_p99_ns": 1e-6
 # Rows about a simulation in the CSV file and the report.
 _SUMMARISED: Final = {
     "iops": "served [1/s]",
+    "latency_mean_ns": "mean [ms]",
     "latency_p99_ns": "p99 [ms]",
     "limit": "near its limit",
 }

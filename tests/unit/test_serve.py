@@ -44,7 +44,14 @@ from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 from stripesim.web.app import FORM_BYTES_MAX, create_app
 from stripesim.web.comparison import option_rows
-from stripesim.web.controls import BY_DEPTH, SIDES, OwnSets, controls, left_out
+from stripesim.web.controls import (
+    BY_DEPTH,
+    SIDES,
+    FormKind,
+    OwnSets,
+    controls,
+    left_out,
+)
 from stripesim.web.experiments import EXPERIMENTS, Settings, warm_up
 from stripesim.web.experiments import load_curve as load_points
 from stripesim.web.jobs import RUNNING_MAX, Job, JobBoard
@@ -658,6 +665,30 @@ def test_a_closed_page_says_so(client):
     assert client.post("/leave", headers=foreign).status_code == 403
 
 
+def test_a_cluster_with_one_network_has_one_field_for_it():
+    # Given one network, so that the rate of a private one has no effect
+    base = parse_scenario(BASE.replace("[cluster]", "[cluster]\nnetworks = 1"))
+    state = state_of(base, {"a.private_gbit_per_s": "1"})
+    labels = {control.name: control.label for control in state.controls}
+    assert labels["public_gbit_per_s"] == "Network [Gbit/s]"
+    assert "private_gbit_per_s" not in labels
+    assert "private_gbit_per_s" not in state.query
+    assert "private_gbit_per_s" not in state.guesses
+    shown = option(base, public_gbit_per_s="25")
+    assert shown.scenario.cluster.public_gbit_per_s == 25
+    rows = {row["number"] for row in option_rows(dict.fromkeys(SIDES, shown), None)}
+    assert "public_gbit_per_s" in rows
+    assert "private_gbit_per_s" not in rows
+
+
+def test_messages_name_fields_as_the_form_does():
+    problems = option(parse_scenario(BASE), sites="3").problems.by_field
+    assert problems.keys() == {"sites"}
+    assert '"Round trip between sites [ms]"' in problems["sites"]
+    assert '"Hosts" (8)' in problems["sites"]
+    assert "cluster." not in problems["sites"]
+
+
 def test_two_tabs_share_the_workers(monkeypatch):
     """Experiments of the second tab run before those of the first have ended."""
     monkeypatch.setattr("stripesim.web.jobs.run_experiment", run_briefly)
@@ -1135,7 +1166,7 @@ def test_objects_without_an_operation_have_their_problem_at_a_share():
 
 def test_a_form_has_the_controls_of_its_load():
     of_images = {control.name for control in controls()}
-    of_objects = {control.name for control in controls(is_s3=True)}
+    of_objects = {control.name for control in controls(kind=FormKind(is_s3=True))}
     assert of_images - of_objects == {"block_kib", "read_percent"}
     assert of_objects - of_images == {
         "object_kib", "put", "get", "head", "list", "delete",
