@@ -746,6 +746,18 @@ def faster_parameters():
     return re.sub(r"(\[cpu\.op_prepare_ns\]\nvalue = )\d+", r"\g<1>100", own, count=1)
 
 
+def test_a_file_that_cannot_be_used_changes_no_value_of_the_page(client):
+    answer = client.post(
+        "/upload",
+        files={"file": ("notes.toml", b"no TOML at all")},
+        headers={"referer": "http://127.0.0.1/?base=quickstart&a.hosts=9&problem=old"},
+    )
+    query = dict(parse_qsl(urlsplit(answer.headers["location"]).query))
+    problem = query.pop("problem")
+    assert query == {"base": "quickstart", "a.hosts": "9"}
+    assert "wanted a scenario" in problem
+
+
 def test_uploaded_parameters_change_the_cluster_that_the_page_shows(client):
     answer = client.post(
         "/upload",
