@@ -170,8 +170,12 @@ def report_of_options(options: Mapping[str, PlanOption], job: Job | None) -> str
     """Render both options as a self-contained page."""
     both = options.values()
     columns = ["number", "A", "B", "B against A", "why"]
+    # An empty field means what its placeholder says.
     fields = [
-        [control.label, *(option.values[control.name] for option in both)]
+        [
+            control.label,
+            *(option.values[control.name] or control.placeholder for option in both),
+        ]
         for control in _controls(options)
     ]
     warnings = [

@@ -43,7 +43,7 @@ from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 from stripesim.web.app import FORM_BYTES_MAX, create_app
-from stripesim.web.comparison import option_rows
+from stripesim.web.comparison import option_rows, report_of_options
 from stripesim.web.controls import (
     BY_DEPTH,
     SIDES,
@@ -756,6 +756,16 @@ def test_a_file_that_cannot_be_used_changes_no_value_of_the_page(client):
     problem = query.pop("problem")
     assert query == {"base": "quickstart", "a.hosts": "9"}
     assert "wanted a scenario" in problem
+
+
+def test_a_report_says_what_empty_fields_mean_and_lists_its_warnings():
+    base = parse_scenario(BASE)
+    options = {side: option(base, side, racks="") for side in SIDES}
+    page = report_of_options(options, None)
+    rows = re.findall(r">Racks<(.*?)</tr>", page, re.DOTALL)
+    assert [row.count("none") for row in rows] == [2]
+    assert any(one.warnings for one in options.values())
+    assert "<h3>Warnings</h3>" in page
 
 
 def test_uploaded_parameters_change_the_cluster_that_the_page_shows(client):
