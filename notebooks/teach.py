@@ -326,8 +326,10 @@ def open_lesson(name: str, *, seed: int | str = 1) -> Lesson:
     Raises
     ------
     ValueError
-        If no lesson has this name.
+        If no lesson has this name, or the seed is neither a whole number nor text.
     """
+    if isinstance(seed, bool) or not isinstance(seed, int | str):
+        raise ValueError(f"seed: got {seed!r}, wanted a whole number or text")
     folder = Path(__file__).parent / "answers"
     known = sorted(path.stem.replace("_", "-") for path in folder.glob("[a-z]*.py"))
     if name not in known:

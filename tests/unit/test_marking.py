@@ -284,5 +284,11 @@ lesson = open_lesson("copies", seed=1)
     assert solve(path, seed).seed == seed
 
 
+@pytest.mark.parametrize("seed", [1.5, None, True, b"1"])
+def test_a_seed_that_marking_refuses_opens_no_lesson(seed: Any) -> None:
+    with pytest.raises(ValueError, match="seed: got .*, wanted a whole number or text"):
+        open_lesson("the-pg-lock", seed=seed)
+
+
 def test_a_lesson_that_ships_knows_its_name() -> None:
     assert open_lesson("the-pg-lock").name == "the-pg-lock"
