@@ -9,6 +9,7 @@ A lesson is a Markdown file with fenced Python code, a format that jupytext read
 """
 
 import contextlib
+import io
 import itertools
 import re
 import sys
@@ -145,16 +146,20 @@ def main(arguments: list[str]) -> None:
         case []:
             for path in write_all():
                 print(f"wrote {path}")
-        case ["execute", *names]:
+        case ["execute", *names] if by_name.keys() >= set(names):
             for name in names or by_name:
-                if name in by_name:
-                    _execute(by_name[name])
+                _execute(by_name[name])
         case ["pages", folder]:
             # Only this needs the simulator.
             from stripesim.notebooks.page_lessons import write_pages
 
-            for path in write_pages(Path(folder)):
-                print(f"wrote {path}")
+            try:
+                for path in write_pages(Path(folder)):
+                    print(f"wrote {path}")
+            except OSError as error:
+                raise SystemExit(
+                    f"{folder}: got {error.strerror}, wanted a folder to write to"
+                ) from None
         case ["mark", name, *seeds] if seeds and name in by_name:
             _mark(by_name[name], seeds)
         case _:
@@ -172,9 +177,9 @@ def _execute(lesson: Path) -> None:
 
 
 def _mark(lesson: Path, seeds: list[str]) -> None:
-    for text in seeds:
-        seed = int(text) if text.isdecimal() else text
-        with contextlib.redirect_stdout(sys.stderr):
+    # A seed is text: 0815 draws other numbers than 815.
+    for seed in seeds:
+        with contextlib.redirect_stdout(io.StringIO()):
             opened = solve(lesson, seed)
         print(opened.marking_sheet(), "\n")
 

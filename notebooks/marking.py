@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
+from stripesim._version import __version__
 from stripesim.models.problems import AnswerError, Problem
 from stripesim.notebooks.files import lessons, name_of, solve
-from stripesim.notebooks.page_lessons import page_lessons
-from stripesim.notebooks.teach import Lesson, Question, signature
+from stripesim.notebooks.page_lessons import PageLesson, page_lessons
+from stripesim.notebooks.teach import Lesson, Question, plain, signature
+from stripesim.scenarios.clusters.report_schema import escaped
 from stripesim.scenarios.schema.toml import shorten
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.tables import Table
@@ -29,11 +31,20 @@ _FORMS: Final[Mapping[str, tuple[Any, str]]] = {
     "answers": (dict, "an object by question"),
     "signature": (str, "text"),
 }
-#: Characters of a value in a message, at most.
+#: Characters of a value in a message or a table, at most.
 _CHARACTERS_MAX: Final = 40
+#: Largest file [B], and longest seed [characters].
+_FILE_BYTES_MAX: Final = 1 << 20
+_SEED_MAX: Final = 100
+_WANTED: Final = "a file that Lesson.hand_in or a page wrote"
 
 
-def answer_of_marking(paths: Sequence[str | Path], *, key: str = "") -> Answer:
+def answer_of_marking(
+    paths: Sequence[str | Path],
+    *,
+    key: str = "",
+    progress: Callable[[str], object] = lambda words: None,
+) -> Answer:
     """Grade files that students handed in.
 
     Parameters
@@ -42,6 +53,8 @@ def answer_of_marking(paths: Sequence[str | Path], *, key: str = "") -> Answer:
         Files that `Lesson.hand_in` or the page of a lesson wrote.
     key
         Key of the class, with which the files must be signed.
+    progress
+        Called with the name of each file that has been graded.
 
     Returns
     -------
@@ -54,10 +67,10 @@ def answer_of_marking(paths: Sequence[str | Path], *, key: str = "") -> Answer:
         If a file is no result of a lesson.
     """
     files = [Path(path) for path in paths]
-    graded = [
-        _graded(path, handed_in, key)
-        for path, handed_in in zip(files, _read_all(files), strict=True)
-    ]
+    graded = []
+    for path, handed_in in zip(files, _read_all(files), strict=True):
+        graded.append(_graded(path, handed_in, key))
+        progress(escaped(path.name))
     return Answer(
         document={"files": graded},
         shown=[
@@ -85,12 +98,17 @@ def _read_all(files: Sequence[Path]) -> list[dict[str, Any]]:
 def _graded(path: Path, handed_in: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Judge the answers of a file against those that its lesson computes for its seed."""
     signed = {name: handed_in[name] for name in handed_in if name != "signature"}
-    is_signed = handed_in["signature"] == signature(signed, key)
+    try:
+        is_signed = handed_in["signature"] == signature(signed, key)
+    except RecursionError:
+        # Nested too deeply for a signature.
+        is_signed = False
     result = {
         "file": str(path),
         "student": handed_in["student"],
         "lesson": handed_in["lesson"],
         "seed": handed_in["seed"],
+        "stripesim": handed_in.get("stripesim"),
         "is_signed": is_signed,
         "points": 0.0,
         "points_max": 0,
@@ -98,29 +116,30 @@ def _graded(path: Path, handed_in: Mapping[str, Any], key: str) -> dict[str, Any
     }
     if not is_signed:
         return result
-    lesson = _solved(path, handed_in)
-    result["questions"] = list(_judged(lesson, handed_in["answers"]))
+    # Lessons of notebooks print tables and figures as they run.
+    with contextlib.redirect_stdout(io.StringIO()):
+        solver = _solvers(is_page=_is_page(handed_in))[handed_in["lesson"]]
+        lesson = solver(handed_in["seed"])
+        result["questions"] = list(_judged(lesson, handed_in["answers"]))
     result["points"] = sum(one["points"] for one in result["questions"])
     result["points_max"] = sum(one.points for one in lesson.questions.values())
     return result
 
 
-def _solved(path: Path, handed_in: Mapping[str, Any]) -> Lesson:
-    """Return the lesson of a file with what its answers need: that of a page, or that of a notebook."""
-    is_page = handed_in.get("page") is True
-    solvers: dict[str, Callable[[int | str], Lesson]]
+def _is_page(handed_in: Mapping[str, Any]) -> bool:
+    return handed_in.get("page") is True
+
+
+def _solvers(*, is_page: bool) -> Mapping[str, Callable[[int | str], Lesson]]:
+    """Return a function for each lesson of pages or of notebooks: with what its answers need, for a seed."""
     if is_page:
-        solvers = {lesson.name: lesson.open for lesson in page_lessons()}
-    else:
-        solvers = {name_of(lesson): partial(solve, lesson) for lesson in lessons()}
-    name = str(handed_in["lesson"])
-    if name not in solvers:
-        wanted = f"one of {', '.join(solvers)}"
-        raise AnswerError(
-            Problem(place=str(path), key="lesson", got=name, wanted=wanted)
-        )
-    with contextlib.redirect_stdout(sys.stderr):
-        return solvers[name](handed_in["seed"])
+        return {lesson.name: lesson.open for lesson in _page_lessons()}
+    return {name_of(lesson): partial(solve, lesson) for lesson in lessons()}
+
+
+@cache
+def _page_lessons() -> list[PageLesson]:
+    return page_lessons()
 
 
 def _judged(lesson: Lesson, answers: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -140,7 +159,7 @@ def _points(question: Question, given: Mapping[str, Any]) -> dict[str, Any]:
     is_right = verdict == "right" and "revealed" not in events
     return {
         "question": question.name,
-        "answer": given.get("answer"),
+        "answer": plain(given.get("answer")),
         "right_answer": question.value,
         "verdict": "revealed" if "revealed" in events else verdict,
         "hint": "hint" in events,
@@ -149,18 +168,36 @@ def _points(question: Question, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    wanted = "a file that Lesson.hand_in or a page wrote"
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        got = getattr(error, "strerror", None) or str(error)
-        raise AnswerError(Problem(place=str(path), got=got, wanted=wanted)) from None
-    if not isinstance(document, dict) or not _FORMS.keys() <= document.keys():
+    document, got = _document(path)
+    if not got and not (
+        isinstance(document, dict) and _FORMS.keys() <= document.keys()
+    ):
         got = "a document without answers and signature"
-        raise AnswerError(Problem(place=str(path), got=got, wanted=wanted))
+    if got:
+        raise AnswerError(Problem(place=_name(path), got=got, wanted=_WANTED))
     for problem in _problems(document):
-        raise AnswerError(replace(problem, place=str(path)))
-    return document
+        raise AnswerError(replace(problem, place=_name(path)))
+    return dict(document)
+
+
+def _document(path: Path) -> tuple[Any, str]:
+    """Return the document of a file, or what the file is instead."""
+    try:
+        with path.open("rb") as file:
+            # Bounded, because a file may have any size, or none at all.
+            content = file.read(_FILE_BYTES_MAX + 1)
+    except OSError as error:
+        return None, error.strerror or str(error)
+    if len(content) > _FILE_BYTES_MAX:
+        return None, f"more than {_FILE_BYTES_MAX:,} bytes"
+    try:
+        return json.loads(content.decode("utf-8-sig")), ""
+    except UnicodeDecodeError:
+        return None, "no text"
+    except ValueError as error:
+        return None, f"no JSON ({error})"
+    except RecursionError:
+        return None, "JSON that is nested too deeply"
 
 
 def _problems(document: Mapping[str, Any]) -> Iterator[Problem]:
@@ -171,27 +208,54 @@ def _problems(document: Mapping[str, Any]) -> Iterator[Problem]:
         if not isinstance(value, form) or isinstance(value, bool):
             yield Problem(key=name, got=_shown(value), wanted=wanted)
             return
+    if not _is_seed(document["seed"]):
+        wanted = f"a whole number or text of at most {_SEED_MAX} characters"
+        yield Problem(key="seed", got=_shown(document["seed"]), wanted=wanted)
+    solvers = _solvers(is_page=_is_page(document))
+    if document["lesson"] not in solvers:
+        wanted = f"one of {', '.join(solvers)}"
+        yield Problem(key="lesson", got=_shown(document["lesson"]), wanted=wanted)
     for name, given in document["answers"].items():
         events = given.get("events", []) if isinstance(given, dict) else None
         if not isinstance(events, list) or not all(
             isinstance(event, str) for event in events
         ):
             wanted = "an object with a list of events"
-            key = f"answers: {shorten(name, _CHARACTERS_MAX)}"
+            key = f"answers: {_short(name)}"
             yield Problem(key=key, got=_shown(given), wanted=wanted)
+
+
+def _is_seed(seed: int | str) -> bool:
+    """Return True if numbers can be drawn from a seed."""
+    try:
+        text = str(seed)
+        text.encode()
+    except ValueError:
+        # A number of thousands of digits, or half of a surrogate pair, which is no text.
+        return False
+    return len(text) <= _SEED_MAX
 
 
 def _shown(value: object) -> str:
     return shorten(json.dumps(value), _CHARACTERS_MAX)
 
 
+def _short(text: object) -> str:
+    """Return a text of a student without what a terminal would interpret."""
+    return shorten(escaped(str(text)), _CHARACTERS_MAX)
+
+
+def _name(path: Path) -> str:
+    return escaped(str(path))
+
+
 def _cells(one: Mapping[str, Any]) -> dict[str, str]:
     right = sum(question["points"] > 0 for question in one["questions"])
     return {
-        "file": one["file"],
-        "student": str(one["student"]),
-        "lesson": str(one["lesson"]),
-        "seed": str(one["seed"]),
+        "file": escaped(one["file"]),
+        "student": _short(one["student"]),
+        "lesson": _short(one["lesson"]),
+        "seed": _short(one["seed"]),
         "signature": "right" if one["is_signed"] else "wrong",
         "right": f"{right} of {len(one['questions'])}",
         "points": f"{one['points']:g} of {one['points_max']}",
@@ -199,10 +263,18 @@ def _cells(one: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _lines(one: Mapping[str, Any]) -> list[str]:
+    name = escaped(one["file"])
     if not one["is_signed"]:
-        return [f"{one['file']}: not graded: the file was changed or has another key"]
-    return [
-        f"{one['file']}: {question['question']}: {question['verdict']}"
+        return [f"{name}: not graded: the file was changed or has another key"]
+    lines = [
+        f"{name}: {question['question']}: {question['verdict']}"
         for question in one["questions"]
         if not question["points"]
     ]
+    version = one["stripesim"]
+    if version is not None and version != __version__:
+        lines.append(
+            f"{name}: warning: written by stripesim {_short(version)} and graded by {__version__}, "
+            "whose right answers may differ"
+        )
+    return lines

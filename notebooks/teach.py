@@ -147,6 +147,8 @@ class Question:
         try:
             number = float(answer)
         except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if not math.isfinite(number):
             return f"not yet: wanted a number of {self.unit}".removesuffix(" of ")
         if math.isclose(number, value, rel_tol=self.tolerance, abs_tol=1e-12):
             return "right"
@@ -263,9 +265,7 @@ class Lesson:
         """
         answers = {
             question.name: {
-                **(
-                    {} if question.given is None else {"answer": _plain(question.given)}
-                ),
+                **({} if question.given is None else {"answer": plain(question.given)}),
                 "events": sorted(question.record),
             }
             for question in self.questions.values()
@@ -326,8 +326,10 @@ def open_lesson(name: str, *, seed: int | str = 1) -> Lesson:
     Raises
     ------
     ValueError
-        If no lesson has this name.
+        If no lesson has this name, or the seed is neither a whole number nor text.
     """
+    if isinstance(seed, bool) or not isinstance(seed, int | str):
+        raise ValueError(f"seed: got {seed!r}, wanted a whole number or text")
     folder = Path(__file__).parent / "answers"
     known = sorted(path.stem.replace("_", "-") for path in folder.glob("[a-z]*.py"))
     if name not in known:
@@ -344,11 +346,13 @@ def signature(document: Mapping[str, Any], key: str) -> str:
     return hmac.new(f"stripesim {key}".encode(), text.encode(), "sha256").hexdigest()
 
 
-def _plain(value: Any) -> Any:
-    """Return an answer as JSON takes it: numbers of NumPy as those of Python."""
+def plain(value: Any) -> Any:
+    """Return an answer as JSON takes it: numbers of NumPy as those of Python, what it lacks as text."""
     if hasattr(value, "item"):
         value = value.item()
-    return value if isinstance(value, bool | int | float | str) else str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if isinstance(value, bool | int | float | str | None) else str(value)
 
 
 def row_of(rows: Any, **values: Any) -> dict[str, Any]:

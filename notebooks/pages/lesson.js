@@ -85,10 +85,10 @@ globalThis.lessons = (() => {
     return isTie && digits.at(-1) % 2 === 0 ? Number(digits + power) : Number(value.toPrecision(3));
   }
 
-  // Numbers may have commas between thousands.
+  // Numbers may have commas between thousands. 1e999 is no number that an answer can be.
   function read(text) {
     const number = text.trim().replace(/,(?=\d{3}(\D|$))/g, "");
-    return number === "" || Number.isNaN(Number(number)) ? text.trim() : String(Number(number));
+    return number === "" || !Number.isFinite(Number(number)) ? text.trim() : String(Number(number));
   }
 
   // As `Question.judge` of teach.py.
@@ -98,7 +98,7 @@ globalThis.lessons = (() => {
       return compared(answer) === compared(value) ? "right" : "not yet";
     }
     const number = Number(answer);
-    if (answer === "" || Number.isNaN(number)) return unit ? `not yet: wanted a number of ${unit}` : "not yet: wanted a number";
+    if (answer === "" || !Number.isFinite(number)) return unit ? `not yet: wanted a number of ${unit}` : "not yet: wanted a number";
     const room = Math.max(tolerance * Math.max(Math.abs(number), Math.abs(value)), 1e-12);
     if (Math.abs(number - value) <= room) return "right";
     if (value && number / value <= 0) return "not yet: the sign or the zero";

@@ -27,4 +27,6 @@ def mark(
     to = output.destination(None, json_to)
     from stripesim.notebooks.marking import answer_of_marking
 
-    output.deliver(answer_of_marking(files, key=key), to)
+    with output.progress("mark", len(files)) as step:
+        answer = answer_of_marking(files, key=key, progress=step)
+    output.deliver(answer, to)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -142,6 +143,8 @@ def rehearse(
     output.deliver(answer_of_rehearsal(loaded, document), to, unchecked=unchecked)
 
 
+#: Scenario that `serve` starts from without another.
+_SERVED: Final = "plan"
 #: Largest number of browser connections that `serve` accepts.
 _CONNECTIONS_MAX: Final = 100
 
@@ -169,7 +172,10 @@ def serve(
         ) from None
     from stripesim.scenarios.schema.scenario import load_scenario
 
-    loaded = None if scenario is None else load_scenario(scenario, sets=sets or ())
+    loaded = None
+    if scenario is not None or sets:
+        loaded = load_scenario(scenario or _SERVED, sets=sets or ())
+    _check_port(port)
     print(f"http://127.0.0.1:{port}/  (Ctrl+C to stop)", file=sys.stderr)
     uvicorn.run(
         create_app(loaded),
@@ -180,3 +186,16 @@ def serve(
         # Abandon work in progress one second after a signal.
         timeout_graceful_shutdown=1,
     )
+
+
+def _check_port(port: int) -> None:
+    """Raise a `ValueError` if this machine does not give a port, before the address is shown."""
+    with socket.socket() as probe:
+        # As the server does, which may follow one that has just ended.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise ValueError(
+                f"--port: got {port} ({error.strerror}), wanted a free port"
+            ) from None

@@ -67,6 +67,8 @@ UPLOAD_PROCESSOR_S_MAX: Final = 60.0
 WARM_UP_WALL_S_MAX: Final = 1800.0
 _OPTIONS_KEPT: Final = 256
 _PROBLEM_CHARACTERS_MAX: Final = 2000
+#: Longest values that an address holds beside a problem [characters].
+_KEPT_CHARACTERS_MAX: Final = 12_000
 _TAB_CHARACTERS_MAX: Final = 32
 _STATIC: Final[Mapping[str, tuple[str, str, str]]] = {
     "page.css": ("stripesim.scenarios.show.page", "page.css", "text/css"),
@@ -237,6 +239,13 @@ class _Pages:
             answer.headers["HX-Push-Url"] = f"/?{state.query}"
         return answer
 
+    async def leave(self, request: Request) -> Response:
+        """Note that a tab was closed or loaded again."""
+        async with self._forms.read(request, FORM_BYTES_MAX) as form:
+            query = {key: text for key, text in form.items() if isinstance(text, str)}
+        self._board.close(_tab(query))
+        return Response(status_code=204)
+
     def _simulate(
         self,
         tab: str,
@@ -283,11 +292,13 @@ class _Pages:
                 chosen = self._uploads.keep(content, upload)
                 if upload.scenario is None:
                     # Parameters change the cluster that the page shows.
-                    shown = _query_of(request.headers.get("referer", ""))
-                    shown.pop("problem", None)
-                    chosen = {**shown, **chosen}
+                    chosen = {**_shown(request), **chosen}
             except WorkError as error:
                 chosen = {"problem": str(error)[:_PROBLEM_CHARACTERS_MAX]}
+                shown = _shown(request)
+                # Requests of the page have its address three times.
+                if len(urlencode(shown)) <= _KEPT_CHARACTERS_MAX:
+                    chosen = {**shown, **chosen}
         return RedirectResponse("/?" + urlencode(chosen), status_code=303)
 
     async def download(self, request: Request) -> Response:
@@ -316,6 +327,13 @@ def _query_of(address: str) -> dict[str, str]:
     except ValueError:
         return {}
     return dict(parse_qsl(query, keep_blank_values=True))
+
+
+def _shown(request: Request) -> dict[str, str]:
+    """Return the values of the page that sent a form, without an earlier problem."""
+    shown = _query_of(request.headers.get("referer", ""))
+    shown.pop("problem", None)
+    return shown
 
 
 def _valid(options: Mapping[str, PlanOption]) -> dict[str, PlanOption]:
@@ -433,6 +451,7 @@ def create_app(scenario: Scenario | None = None) -> Starlette:
             Route("/", pages.page),
             Route("/compare", pages.compare),
             Route("/simulate", pages.simulate, methods=["POST"]),
+            Route("/leave", pages.leave, methods=["POST"]),
             Route("/job/{job_id}", pages.job),
             Route("/upload", pages.upload, methods=["POST"]),
             Route("/download/{what}", pages.download),

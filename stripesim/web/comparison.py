@@ -22,6 +22,7 @@ _MEASURED: Final = {"iops": 1.0, "latency_mean_ns": 1e-6, "latency_p99_ns": 1e-6
 # Rows about a simulation in the CSV file and the report.
 _SUMMARISED: Final = {
     "iops": "served [1/s]",
+    "latency_mean_ns": "mean [ms]",
     "latency_p99_ns": "p99 [ms]",
     "limit": "near its limit",
 }
@@ -169,8 +170,12 @@ def report_of_options(options: Mapping[str, PlanOption], job: Job | None) -> str
     """Render both options as a self-contained page."""
     both = options.values()
     columns = ["number", "A", "B", "B against A", "why"]
+    # An empty field means what its placeholder says.
     fields = [
-        [control.label, *(option.values[control.name] for option in both)]
+        [
+            control.label,
+            *(option.values[control.name] or control.placeholder for option in both),
+        ]
         for control in _controls(options)
     ]
     warnings = [

@@ -103,7 +103,7 @@ _SITES: Final = ControlGroup(
             "Round trip between sites [ms]",
             low=0,
             high=1000,
-            placeholder="as in the scenario",
+            placeholder="unchanged",
         ),
         Control(
             "stretch",
@@ -159,23 +159,32 @@ _FAILURES: Final = ControlGroup(
 )
 
 
+class FormKind(NamedTuple):
+    """What a scenario has that decides which controls the form has."""
+
+    is_s3: bool = False  #: The load is on objects
+    #: Clients and hosts share one network, so that a rate of a private one has no effect
+    has_one_network: bool = False
+
+    @classmethod
+    def of(cls, base: Scenario) -> "FormKind":
+        """Return the kind of form for a scenario."""
+        return cls(base.workload.is_s3, base.cluster.networks == 1)
+
+
 @lru_cache(maxsize=64)
 def groups(
     own: OwnSets = OwnSets(),  # noqa: B008 - immutable
-    *,
-    is_s3: bool = False,
+    kind: FormKind = FormKind(),  # noqa: B008 - immutable
 ) -> tuple[ControlGroup, ...]:
-    """Return the groups of controls in their order on the page. The first is always visible.
-
-    `is_s3`: the load is on objects.
-    """
+    """Return the groups of controls in their order on the page. The first is always visible."""
     return (
         _SCHEMES,
         _RELEASE,
         _hosts(own),
         _SITES,
-        _network(own),
-        _load(is_s3=is_s3),
+        _network(own, has_one=kind.has_one_network),
+        _load(is_s3=kind.is_s3),
         _FAILURES,
     )
 
@@ -187,13 +196,13 @@ def _hosts(own: OwnSets) -> ControlGroup:
         (
             Control("hosts", "Hosts", low=1, high=200, stops=_COUNTS),
             Control("osds_per_host", "OSDs per host", low=1, high=60, stops=_OSDS),
-            Control("drive", "Drive", "select", choices=drives),
+            Control("drive", "Drive", "select", choices=drives, is_wide=True),
             Control(
                 "drive_tb",
                 "Drive capacity [TB]",
                 low=0.0001,
                 high=1000,
-                placeholder="default of the drive",
+                placeholder="of the drive",
             ),
             Control("racks", "Racks", low=1, high=100, placeholder="none"),
             Control("pg_num", "Placement groups", low=1, high=65_536, stops=_POWERS),
@@ -201,27 +210,26 @@ def _hosts(own: OwnSets) -> ControlGroup:
     )
 
 
-def _network(own: OwnSets) -> ControlGroup:
+def _network(own: OwnSets, *, has_one: bool) -> ControlGroup:
     parameters = (*own.parameters, *sets_with(("client",)))
+    names = {
+        "public_gbit_per_s": "Public network",
+        "private_gbit_per_s": "Private network",
+    }
+    if has_one:
+        names = {"public_gbit_per_s": "Network"}
+    rates = (
+        Control(key, f"{name} [Gbit/s]", low=0.1, high=800, stops=_GBIT_PER_S)
+        for key, name in names.items()
+    )
     return ControlGroup(
         "Network and processors",
         (
-            Control(
-                "public_gbit_per_s",
-                "Public network [Gbit/s]",
-                low=0.1,
-                high=800,
-                stops=_GBIT_PER_S,
-            ),
-            Control(
-                "private_gbit_per_s",
-                "Private network [Gbit/s]",
-                low=0.1,
-                high=800,
-                stops=_GBIT_PER_S,
-            ),
+            *rates,
             Control("cores_per_host", "Cores per host", low=1, high=1024, stops=_CORES),
-            Control("parameters", "Parameters", "select", choices=parameters),
+            Control(
+                "parameters", "Parameters", "select", choices=parameters, is_wide=True
+            ),
         ),
     )
 
@@ -299,13 +307,10 @@ def _of_objects() -> tuple[Control, ...]:
 
 def controls(
     own: OwnSets = OwnSets(),  # noqa: B008 - immutable
-    *,
-    is_s3: bool = False,
+    kind: FormKind = FormKind(),  # noqa: B008 - immutable
 ) -> tuple[Control, ...]:
-    """Return all controls in their order on the page. `is_s3` is that of `groups`."""
-    return tuple(
-        control for group in groups(own, is_s3=is_s3) for control in group.controls
-    )
+    """Return all controls in their order on the page."""
+    return tuple(control for group in groups(own, kind) for control in group.controls)
 
 
 def defaults(base: Scenario, side: str) -> dict[str, str]:
@@ -329,7 +334,6 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
         "stretch": YES if cluster.stretch else NO,
         "drive": _first_of(plan.drive, cluster.drive),
         "public_gbit_per_s": cluster.public_gbit_per_s,
-        "private_gbit_per_s": cluster.private_gbit_per_s,
         "cores_per_host": cluster.cores_per_host,
         "parameters": cluster.parameters,
         "pg_num": cluster.pg_num,
@@ -344,6 +348,8 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
         "failure": "host",
         "added_hosts": 1,
     }
+    if not FormKind.of(base).has_one_network:
+        values["private_gbit_per_s"] = cluster.private_gbit_per_s
     texts = {key: _field_text(value) for key, value in values.items()}
     return texts | _optional(cluster, durability)
 

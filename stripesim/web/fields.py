@@ -1,7 +1,8 @@
 """Define a field of the form: its valid values, and the scenario keys that it sets."""
 
 import math
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -25,6 +26,8 @@ _OPTIONAL: Final = frozenset(
     {"drive_tb", "racks", "sites", "site_rtt_ms", "repair_mb_per_s"}
 )
 
+#: A key of a scenario in a message.
+_KEY: Final = re.compile(r"\b(?:cluster|workload|durability)\.\w+")
 # Scenario keys set by a field of a different name. Other keys of [cluster] have a field of the same name.
 _FIELDS_OF_KEYS: Final[Mapping[str, str]] = {
     "schemes": "scheme",
@@ -61,6 +64,7 @@ class Control:
     scope: Literal["option", "cluster", "both"] = "cluster"
     placeholder: str = ""  # meaning of an empty field
     stops: tuple[float, ...] = ()  # values of its slider
+    is_wide: bool = False  # takes the whole width of the form, for long names
 
     @property
     def both(self) -> bool:
@@ -133,20 +137,35 @@ def problems_of_scenario(
     error: ValueError, controls: Iterable[Control]
 ) -> FormProblems:
     """Assign each problem of a scenario to the field that sets its key."""
-    names = {control.name for control in controls}
+    labels = {control.name: control.label for control in controls}
     by_field: dict[str, str] = {}
     others = []
     for problem in problems_of(error):
-        name = _field_of(problem.key, names)
+        name = _field_of(problem.key, labels)
         if name is None:
             others.append(str(problem))
             continue
         earlier = by_field.get(name)
-        by_field[name] = f"{earlier}; {problem.said}" if earlier else problem.said
+        said = _with_labels(problem.said, labels)
+        by_field[name] = f"{earlier}; {said}" if earlier else said
     return FormProblems(by_field, tuple(others))
 
 
-def _field_of(key: str, names: set[str]) -> str | None:
+def _with_labels(text: str, labels: Mapping[str, str]) -> str:
+    """Replace scenario keys in a text by the labels of the fields that set them.
+
+    >>> _with_labels("got no sites, wanted cluster.sites, too", {"sites": "Sites"})
+    'got no sites, wanted "Sites", too'
+    """
+
+    def label(found: re.Match[str]) -> str:
+        name = _field_of(found[0], labels)
+        return found[0] if name is None else f'"{labels[name]}"'
+
+    return _KEY.sub(label, text)
+
+
+def _field_of(key: str, names: Container[str]) -> str | None:
     """Return the name of the control that sets a scenario key, or None."""
     name = _FIELDS_OF_KEYS.get(key, key.removeprefix("cluster."))
     return name if name in names else None

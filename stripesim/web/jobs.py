@@ -32,6 +32,8 @@ WORKERS: Final = 2
 WALL_S_MAX: Final = 120.0
 #: A job stops after this time without a request from any tab [s].
 UNWATCHED_S_MAX: Final = 30.0
+#: Time after which a job stops whose last tab was closed, unless a page asks for it again [s].
+CLOSED_S_MAX: Final = 5.0
 # Time until the process of a stopped experiment is killed [s], because a new process takes seconds to start.
 _GRACE_S: Final = 3.0
 
@@ -177,10 +179,21 @@ class JobBoard:
             return
         del self._tabs[tab]
         job = self._jobs.get(shown.job_id)
-        if job is not None and all(
-            other.job_id != shown.job_id for other in self._tabs.values()
-        ):
+        if job is not None and not self._is_shown(shown.job_id):
             self._stop(job)
+
+    def close(self, tab: str) -> None:
+        """Note that a tab was closed or loaded again. The job that only it showed stops soon."""
+        shown = self._tabs.pop(tab, None)
+        if shown is None:
+            return
+        job = self._jobs.get(shown.job_id)
+        if job is not None and not self._is_shown(shown.job_id):
+            soon_s = time.monotonic() - UNWATCHED_S_MAX + CLOSED_S_MAX
+            job.watched_s = min(job.watched_s, soon_s)
+
+    def _is_shown(self, key: str) -> bool:
+        return any(shown.job_id == key for shown in self._tabs.values())
 
     def get(self, key: str) -> Job | None:
         """Return a job and note that a page shows it, or None if it was dropped."""

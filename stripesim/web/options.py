@@ -25,7 +25,7 @@ from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.types import S3_OPS
 from stripesim.scenarios.schema.units import bytes_text, number_text
 from stripesim.sim.ceph.cluster import Models
-from stripesim.web.controls import BY_DEPTH, YES, controls, defaults
+from stripesim.web.controls import BY_DEPTH, YES, FormKind, controls, defaults
 from stripesim.web.fields import (
     NO_PROBLEMS,
     Control,
@@ -108,7 +108,11 @@ class PlanOption:
     @property
     def controls(self) -> tuple[Control, ...]:
         """Controls of the form that have its values."""
-        return controls(is_s3="object_kib" in self.values)
+        kind = FormKind(
+            is_s3="object_kib" in self.values,
+            has_one_network="private_gbit_per_s" not in self.values,
+        )
+        return controls(kind=kind)
 
     @property
     def numbers(self) -> tuple[Number, ...]:
@@ -150,7 +154,7 @@ def option_of(
         risks = warnings_of(scenario, models)
         answers = _answers(scenario, models, values)
     except ValueError as error:
-        listed = controls(is_s3=base.workload.is_s3)
+        listed = controls(kind=FormKind.of(base))
         return PlanOption(values, problems=problems_of_scenario(error, listed))
     if answers.missing:
         risks = [*risks, answers.missing]
@@ -177,7 +181,8 @@ def scenario_of(
     for key in ("hosts", "osds_per_host", "cores_per_host", "pg_num"):
         keys[key] = int(float(values[key]))
     for key in ("public_gbit_per_s", "private_gbit_per_s"):
-        keys[key] = float(values[key])
+        if key in values:
+            keys[key] = float(values[key])
     keys["racks"] = int(float(values["racks"])) if values["racks"] else None
     keys |= _site_keys(base, values)
     # An empty field means the capacity of the chosen drive, whatever the base states.

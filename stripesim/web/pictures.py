@@ -500,6 +500,21 @@ def capacity(
     )
 
 
+_LARGE: Final = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"))
+
+
+def _years_text(years: float) -> str:
+    """Write a number of years, large ones in words.
+
+    >>> _years_text(1585.0), _years_text(3.27e11)
+    ('1,585', '327 billion')
+    """
+    for size, word in _LARGE:
+        if years >= size:
+            return f"{number_text(years / size)} {word}"
+    return number_text(years)
+
+
 def nines(
     names: Mapping[str, str], answers: Mapping[str, ClosedForms]
 ) -> Picture | None:
@@ -518,7 +533,7 @@ def nines(
         )
     ]
     losses = [
-        f"{names[side]} loses data in one of {short(10**value)} years"
+        f"{names[side]} loses data in one of {_years_text(10**value)} years"
         for side, value in known.items()
     ]
     assumptions = dict.fromkeys(

@@ -8,6 +8,7 @@ from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.web.controls import (
     SIDES,
     ControlGroup,
+    FormKind,
     OwnSets,
     controls,
     groups,
@@ -35,8 +36,8 @@ class LabState:
         Text of every control by side and name, as typed.
     own
         Parameter sets beyond the shipped ones that the form offers.
-    is_s3
-        True if the load is on objects.
+    kind
+        What decides which controls the form has.
     guess
         Scheme of option B if the page chose it, because the scenario states only one.
     guesses
@@ -49,7 +50,7 @@ class LabState:
     one_cluster: bool
     values: Mapping[str, Mapping[str, str]]
     own: OwnSets
-    is_s3: bool = False
+    kind: FormKind
     guess: str | None = None
     guesses: Mapping[str, str] = field(default_factory=dict)
     sets: str = ""
@@ -66,8 +67,8 @@ class LabState:
 
         A query without values compares two schemes on one cluster.
         """
-        is_s3 = scenario.workload.is_s3
-        listed = controls(own, is_s3=is_s3)
+        kind = FormKind.of(scenario)
+        listed = controls(own, kind)
         keys = {control.key(side) for control in listed for side in SIDES}
         one_cluster = query.get(_ONE_CLUSTER) == "1" or keys.isdisjoint(query)
         values = {}
@@ -86,18 +87,19 @@ class LabState:
         if values["b"]["scheme"] != guess:
             guess = None
         firsts = first_values(scenario, "a")
-        guesses = {name: firsts[name] for name in sorted(unstated(scenario))}
-        return cls(base, one_cluster, values, own, is_s3, guess, guesses)
+        shown = unstated(scenario) & firsts.keys()
+        guesses = {name: firsts[name] for name in sorted(shown)}
+        return cls(base, one_cluster, values, own, kind, guess, guesses)
 
     @property
     def groups(self) -> tuple[ControlGroup, ...]:
         """Controls of the form, in groups."""
-        return groups(self.own, is_s3=self.is_s3)
+        return groups(self.own, self.kind)
 
     @property
     def controls(self) -> tuple[Control, ...]:
         """All controls of the form."""
-        return controls(self.own, is_s3=self.is_s3)
+        return controls(self.own, self.kind)
 
     @property
     def has_equal_options(self) -> bool:

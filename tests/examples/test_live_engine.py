@@ -332,6 +332,69 @@ def test_the_command_that_the_page_names_gives_the_same_nanoseconds(
     assert chrome.get_log("browser") == []
 
 
+def _numbers(chrome):
+    """Return the numbers above the charts, by name."""
+    texts = {}
+    for one in chrome.find_elements("css selector", "#numbers div"):
+        name, text = one.text.split("\n")
+        texts[name] = text
+    return texts
+
+
+def test_throughput_times_latency_is_the_mean_in_flight(chrome, page):
+    chrome.get(page.as_uri())
+    _answered(chrome)
+    for requests in (100, 2000):
+        _choose(chrome, "requests", requests)
+        shown = _numbers(chrome)
+        rate = float(shown["throughput"].removesuffix(" /s").replace(",", ""))
+        latency_s = float(shown["mean latency"].removesuffix(" ms")) / 1e3
+        in_flight = float(shown["mean in flight"])
+        # Three digits of each.
+        assert rate * latency_s == pytest.approx(in_flight, rel=0.01)
+        # 32 until no request follows the last ones.
+        assert in_flight < 32
+    assert in_flight > 0.95 * 32
+
+
+def test_long_latencies_are_written_without_an_exponent(chrome, page):
+    chrome.get(page.as_uri())
+    _answered(chrome)
+    written = chrome.execute_script(
+        "return [0.00123456, 1.3, 999.4, 999.6, 17887.3].map((one) => ms(one * 1e6))"
+    )
+    assert written == ["0.00123", "1.30", "999", "1,000", "17,887"]
+
+
+def test_the_address_holds_what_was_chosen(chrome, page):
+    chrome.get(page.as_uri())
+    _answered(chrome)
+    for choice in (("schemes", 2), ("depth", 3), ("requests", 500)):
+        _choose(chrome, *choice)
+    digest = chrome.find_element("id", "digest").text
+    chrome.refresh()
+    _answered(chrome)
+    assert chrome.find_element("id", "digest").text == digest
+    # An address of another version names no entry of a list.
+    chrome.get("about:blank")
+    chrome.get(f"{page.as_uri()}#schemes=99&nonsense=1&depth=3")
+    _answered(chrome)
+    assert (
+        chrome.execute_script("return document.getElementById('schemes').value") == "1"
+    )
+    assert chrome.get_log("browser") == []
+
+
+def test_the_load_curve_has_enough_ticks_to_read_it(chrome, page):
+    chrome.get(page.as_uri())
+    _answered(chrome)
+    ticks = chrome.execute_script(
+        "return [...document.querySelectorAll('#load text')]"
+        ".filter(one => one.getAttribute('text-anchor') === 'end').length"
+    )
+    assert ticks >= 3
+
+
 #: Uses of resources that the engine computes in 300 ms at 0.4 µs each. Browsers take 0.15 to 0.3 µs.
 FIRST_USES = 750_000
 #: Calls of the engine: the reader's choice, four points of a first curve, and a repetition with more room.

@@ -16,7 +16,7 @@ import stripesim
 from stripesim.models.jit import prebuilt
 from stripesim.notebooks import marking
 from stripesim.notebooks.answers.queueing_theory import erlang_c_wait
-from stripesim.notebooks.expressions import years_to_loss
+from stripesim.notebooks.expressions import value_of, years_to_loss
 from stripesim.notebooks.page_data import TracePart
 from stripesim.notebooks.page_lessons import (
     FOLDER,
@@ -34,6 +34,9 @@ SCRIPT = Path(__file__).resolve().parents[1] / "support" / "lesson_page.mjs"
 WASM = prebuilt.FOLDER / prebuilt.WASM
 SCRIPTS = (PARTS / "engine.js", PARTS / "charts.js", FOLDER / "lesson.js")
 LESSONS = {lesson.name: lesson for lesson in page_lessons()}
+#: Keys as a browser gets them, as in selenium's `Keys`.
+TAB = "\ue004"
+ENTER = "\ue007"
 SEEDS = ["1", "4711"]
 
 pytestmark = pytest.mark.skipif(
@@ -103,6 +106,25 @@ def test_a_page_simulates_and_asks_what_python_does(name, tmp_path):
             assert question.solution.endswith(f". {why}")
 
 
+def test_littles_law_holds_for_each_run_of_the_first_lesson():
+    lesson = LESSONS["first-steps"]
+    for seed in SEEDS:
+        names = lesson.names(lesson.open(seed).data)
+        for name, run in lesson.runs.items():
+            in_flight = value_of(run.in_flight, names)
+            # Rate × latency. Half a per cent is for the end of the run, when few are left in flight.
+            found = names[name].rate * names[name].mean_ms / 1e3
+            assert found == pytest.approx(in_flight, rel=0.01), (seed, name)
+
+
+def test_an_answer_by_littles_law_is_right_in_the_first_lesson():
+    for seed in SEEDS:
+        opened = LESSONS["first-steps"].open(seed)
+        drawn = opened.data
+        rate_factor = opened["depth"].value
+        assert opened["what depth costs"].judge(drawn.deep / rate_factor) == "right"
+
+
 @pytest.mark.parametrize("name", LESSONS)
 def test_other_seeds_give_other_problems(name):
     lesson = LESSONS[name]
@@ -118,6 +140,7 @@ def test_a_page_judges_as_python_does(tmp_path):
         ("rs:6,3", 0, ""),
     ]
     texts = ["12.6", "12.8", "40", "-1", "0.004", "1e-3", "77", "1,077", "RS:6, 3", ""]
+    texts += ["1e400", "-1e400", "Infinity", "inf", "nan"]
     cases = [(text, *value) for value in values for text in texts]
     verdicts = node(tmp_path, {"runs": {}}, judged=cases)["verdicts"]
     for (text, value, tolerance, unit), verdict in zip(cases, verdicts, strict=True):
@@ -317,7 +340,11 @@ def written(folder, name):
 
 
 def opened(chrome, path, seed):
-    chrome.get("about:blank")
+    # The tab keeps answers of earlier tests, for all files of this disk.
+    empty = path.with_name("empty.html")
+    empty.touch()
+    chrome.get(empty.as_uri())
+    chrome.execute_script("sessionStorage.clear()")
     chrome.get(f"{path.as_uri()}#{seed}")
     for _ in range(400):
         if chrome.execute_script("return document.body.dataset.seed") == seed:
@@ -488,6 +515,118 @@ def test_hints_and_revealed_answers_are_handed_in(chrome, tmp_path, command):
         "revealed",
         "not answered",
     ]
+
+
+def answered(chrome, number, text):
+    """Answer a question by keyboard, and return what the page says."""
+    section = chrome.find_element("id", f"question-{number}")
+    said = section.find_element("css selector", ":scope > .said:last-child")
+    before = said.text
+    field = section.find_element("tag name", "input")
+    field.clear()
+    field.send_keys(text, ENTER)
+    for _ in range(200):
+        if said.text != before:
+            return said.text
+        time.sleep(0.05)
+    raise AssertionError("the page says nothing new")
+
+
+def shown(chrome):
+    """Return the headings of the questions with the progress."""
+    headings = chrome.find_elements("css selector", "#questions h2")
+    return [one.text for one in headings], chrome.find_element("id", "progress").text
+
+
+def named(chrome, seed):
+    for _ in range(400):
+        if chrome.execute_script("return document.body.dataset.seed") == seed:
+            return
+        time.sleep(0.05)
+    raise AssertionError("no problems of this number")
+
+
+def test_a_number_without_bounds_is_no_answer(chrome, tmp_path):
+    opened(chrome, written(tmp_path, "first-steps"), "7")
+    for text in ("1e400", "Infinity", "-1e999"):
+        chrome.find_element("id", "seed").click()
+        assert "wanted a number" in answered(chrome, 0, text)
+        chrome.execute_script(
+            "document.querySelector('#question-0 > .said:last-child').textContent = ''"
+        )
+    headings, progress = shown(chrome)
+    assert len(headings) == 1
+    assert progress.startswith("0 of 5 right")
+
+
+def test_answers_stay_when_the_page_is_loaded_again_and_for_each_number(
+    chrome, tmp_path
+):
+    # Given a right answer, a revealed one and a wrong prediction
+    opened(chrome, written(tmp_path, "first-steps"), "4711")
+    lesson = opened_in_python("first-steps", "4711")
+    assert "Right at once" in answered(
+        chrome, 0, str(lesson["Little's law on paper"].value)
+    )
+    answered(chrome, 1, "1000")
+    chrome.find_element("css selector", "#question-1 .reveal").click()
+    answered(chrome, 2, "1000")
+    before = shown(chrome)
+    assert before[1] == "1 of 5 right, 0 with a hint, 1 revealed"
+    # When the page is loaded again
+    chrome.refresh()
+    named(chrome, "4711")
+    # Then all of it is there.
+    assert shown(chrome) == before
+    section = chrome.find_element("id", "question-1")
+    assert lesson["copies over code"].solution in section.text
+    assert not section.find_element("tag name", "input").is_displayed()
+    section = chrome.find_element("id", "question-2")
+    assert "Your prediction is not yet: too high" in section.text
+    assert section.find_element("tag name", "svg").is_displayed()
+    # Another number has its own answers, and the back button returns.
+    field = chrome.find_element("id", "seed")
+    field.clear()
+    field.send_keys("李 0815", ENTER)
+    named(chrome, "李 0815")
+    assert len(shown(chrome)[0]) == 1
+    chrome.back()
+    named(chrome, "4711")
+    assert shown(chrome) == before
+    assert chrome.get_log("browser") == []
+
+
+def test_the_last_of_two_numbers_asked_for_at_once_is_shown(chrome, tmp_path):
+    opened(chrome, written(tmp_path, "first-steps"), "1")
+    chrome.execute_script("location.hash = '#5'; location.hash = '#6'")
+    named(chrome, "6")
+    asked = opened_in_python("first-steps", "6")["Little's law on paper"].text
+    (question,) = chrome.find_elements("css selector", "#questions section")
+    assert asked in question.text
+
+
+def test_an_address_that_is_no_text_names_a_number_all_the_same(chrome, tmp_path):
+    opened(chrome, written(tmp_path, "first-steps"), "%E0%A4%A")
+    assert not chrome.find_element("id", "error").is_displayed()
+
+
+def test_tab_goes_on_from_an_answer_to_the_next_question(chrome, tmp_path):
+    opened(chrome, written(tmp_path, "first-steps"), "7")
+    right = opened_in_python("first-steps", "7")["Little's law on paper"].value
+    answered(chrome, 0, str(right))
+    chrome.switch_to.active_element.send_keys(TAB)
+    assert chrome.switch_to.active_element.get_attribute("id") == "answer-1"
+
+
+def test_a_file_has_the_name_of_its_student_in_any_script(chrome, tmp_path):
+    folder = tmp_path / "saved"
+    folder.mkdir()
+    chrome.execute_cdp_cmd(
+        "Browser.setDownloadBehavior",
+        {"behavior": "allow", "downloadPath": str(folder)},
+    )
+    opened(chrome, written(tmp_path, "first-steps"), "8")
+    assert handed_in(chrome, folder, "first-steps", "李雷")
 
 
 def test_the_queue_follows_its_sliders(chrome, tmp_path):

@@ -19,6 +19,7 @@ from stripesim.scenarios.answers.explain.request import explain
 from support.axe import needs_axe, violations
 from support.chromium import POLL_S, headless_chromium
 from support.small_experiments import (
+    option_after_a_while,
     option_with_quick_rebuild,
     run_first_points,
     run_no_experiment,
@@ -533,6 +534,58 @@ def test_the_first_answer_is_on_the_first_screen_of_a_phone(page):
         "document.querySelectorAll('details').forEach(d => { d.open = true })"
     )
     assert page.execute_script("return document.documentElement.scrollWidth") <= 360
+
+
+# Texts that a field may show, but has no room for. Lists need some of it for an arrow.
+CUT_TEXTS = """
+const pen = document.createElement("canvas").getContext("2d");
+const found = [];
+for (const field of document.querySelectorAll("#plan input[placeholder], #plan select")) {
+  if (!field.offsetParent) continue;
+  const style = getComputedStyle(field);
+  pen.font = style.font;
+  const isList = field.tagName === "SELECT";
+  const texts = isList ? [...field.options].map((one) => one.text) : [field.placeholder];
+  const padding = parseFloat(style.paddingLeft) + parseFloat(style.paddingRight);
+  const room = field.clientWidth - padding - (isList ? 20 : 0);
+  for (const text of texts) if (pen.measureText(text).width > room) found.push(`${field.name}: ${text}`);
+}
+return found;
+"""
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_no_text_of_a_field_is_cut_off(page, width):
+    resize(page, width)
+    # Each option with its own cluster, so that all fields are there twice.
+    page.get(f"{page.current_url}?a.hosts=8")
+    page.execute_script(
+        "document.querySelectorAll('.group').forEach((one) => { one.open = true })"
+    )
+    assert page.execute_script(CUT_TEXTS) == []
+
+
+def test_a_tab_that_is_closed_says_so(page, address, monkeypatch):
+    closed = []
+    monkeypatch.setattr(
+        "stripesim.web.jobs.JobBoard.close", lambda board, tab: closed.append(tab)
+    )
+    first = page.current_window_handle
+    page.switch_to.new_window("tab")
+    page.get(address)
+    tab = page.find_element("name", "tab").get_attribute("value")
+    page.close()
+    page.switch_to.window(first)
+    until(page, lambda _: closed == [tab])
+
+
+def test_answers_to_earlier_values_are_pale_while_new_ones_take_long(page, monkeypatch):
+    monkeypatch.setattr("stripesim.web.app.option_of", option_after_a_while)
+    shown = page.find_element("id", "numbers")
+    assert shown.value_of_css_property("opacity") == "1"
+    type_into(page, "a.hosts", "23")
+    until(page, lambda _: shown.value_of_css_property("opacity") == "0.5")
+    until(page, lambda _: shown.value_of_css_property("opacity") == "1")
 
 
 @needs_axe

@@ -77,6 +77,12 @@ def option_with_quick_rebuild(*args):
     return option_of(*args)
 
 
+def option_after_a_while(*args):
+    """Compute an option as on a busy machine."""
+    time.sleep(3.0)
+    return option_with_quick_rebuild(*args)
+
+
 def durability_without_end(*_args):
     # The limit of the option is ten seconds. Let it act after a tenth of one.
     signal.setitimer(signal.ITIMER_PROF, 0.1, 1.0)

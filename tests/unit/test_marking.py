@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stripesim.notebooks import marking
+from stripesim.notebooks import files, marking
 from stripesim.notebooks.files import solve
 from stripesim.notebooks.teach import signature
 from stripesim.teach import Lesson, Question, open_lesson
@@ -140,6 +140,14 @@ def handed_in(path: Path, **changed: Any) -> Path:
         ({"seed": True}, "seed: got true"),
         ({"lesson": 3}, "lesson: got 3, wanted a name"),
         ({"student": ["x"]}, 'student: got ["x"]'),
+        (
+            {"lesson": "../../etc/passwd"},
+            'lesson: got "../../etc/passwd", wanted one of',
+        ),
+        ({"lesson": "third-steps", "page": True}, 'lesson: got "third-steps"'),
+        ({"seed": "\ud800"}, 'seed: got "\\ud800", wanted a whole number or text'),
+        ({"seed": "x" * 101}, "text of at most 100 characters"),
+        ({"seed": 10**4000}, "seed: got 1000"),
     ],
 )
 def test_a_signed_file_of_another_form_is_refused_in_one_line(
@@ -150,6 +158,108 @@ def test_a_signed_file_of_another_form_is_refused_in_one_line(
     (line,) = err.splitlines()
     assert "f.json: " in line
     assert said in line
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "got no JSON"),
+        (b"\x89PNG\r\n", "got no text"),
+        (b"[" * 200_000, "got JSON that is nested too deeply"),
+        (b'{"lesson":' * 50_000, "got JSON that is nested too deeply"),
+        (b" " * 1_048_577, "got more than 1,048,576 bytes"),
+    ],
+)
+def test_a_file_of_anything_else_is_refused_in_one_line(
+    tmp_path: Path, command: Command, content: bytes, said: str
+) -> None:
+    path = tmp_path / "f.json"
+    path.write_bytes(content)
+    status, out, err = command("mark", path)
+    assert (status, out) == (2, "")
+    (line,) = err.splitlines()
+    assert f"f.json: {said}" in line
+
+
+def test_a_lesson_that_no_file_may_name_is_found_before_any_lesson_runs(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[Path] = []
+    monkeypatch.setattr(marking, "solve", lambda path, seed: ran.append(path))
+    good = handed_in(tmp_path / "a.json")
+    status, _, _ = command("mark", good, handed_in(tmp_path / "b.json", lesson="x"))
+    assert (status, ran) == (2, [])
+
+
+def test_a_name_cannot_draw_over_the_table(tmp_path: Path, command: Command) -> None:
+    name = "\x1b[2A10 of 10\x1b[1B\nEve  \u202e"
+    path = handed_in(tmp_path / "\x1b[31m.json", student=name, stripesim="\x1b[0m")
+    status, out, _ = command("mark", path)
+    assert status == 0
+    assert all(line.isprintable() for line in out.splitlines())
+    assert "\\x1b[2A10 of 10" in out
+    # Other programs get the name as it is.
+    _, [one] = graded(command, path)
+    assert one["student"] == name
+
+
+def test_numbers_that_json_lacks_are_handed_in_as_wrong_answers(
+    tmp_path: Path, command: Command
+) -> None:
+    mine = lesson(1)
+    mine["bytes"].check(float("nan"))
+    path = mine.hand_in(tmp_path / "a.json", student="Bob")
+    status, [one] = graded(command, path)
+    assert (status, one["points"]) == (0, 0)
+    answers = '{"bytes": {"answer": 1e999, "events": []}}'
+    handed_in(path, answers=json.loads(answers))
+    status, [one] = graded(command, path)
+    assert (status, one["points"]) == (0, 0)
+
+
+def test_a_file_of_another_version_is_graded_with_a_warning(
+    tmp_path: Path, command: Command
+) -> None:
+    own = lesson(1).hand_in(tmp_path / "own.json", student="Ada")
+    old = handed_in(tmp_path / "old.json", stripesim="0.2.0")
+    _, out, _ = command("mark", own, old)
+    (line,) = (line for line in out.splitlines() if "0.2.0" in line)
+    assert line.startswith(f"{old}: warning: ")
+
+
+def test_what_a_lesson_prints_is_not_the_answer_of_marking(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def talk(path: Path, seed: int | str) -> Lesson:
+        print("rows and rows")
+        return lesson(seed)
+
+    monkeypatch.setattr(marking, "solve", talk)
+    _, out, err = command("mark", handed_in(tmp_path / "a.json"))
+    assert "rows and rows" not in out + err
+
+
+def test_the_seed_of_a_marking_sheet_is_text(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(files, "solve", lambda path, seed: lesson(seed))
+    files.main(["mark", "first-steps", "0815", "4711"])
+    out = capsys.readouterr().out
+    assert "(seed 0815)" in out
+    assert "(seed 4711)" in out
+
+
+@pytest.mark.parametrize(
+    "arguments", [["execute", "third-steps"], ["pages", "FILE"], ["mark", "x", "1"]]
+)
+def test_wrong_arguments_of_lesson_files_end_in_one_line(
+    tmp_path: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "FILE").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stop:
+        files.main(arguments)
+    assert "wanted" in str(stop.value)
 
 
 @pytest.mark.parametrize(
@@ -172,6 +282,12 @@ lesson = open_lesson("copies", seed=1)
     path = tmp_path / "01-copies.md"
     path.write_text(text)
     assert solve(path, seed).seed == seed
+
+
+@pytest.mark.parametrize("seed", [1.5, None, True, b"1"])
+def test_a_seed_that_marking_refuses_opens_no_lesson(seed: Any) -> None:
+    with pytest.raises(ValueError, match=r"seed: got .*, wanted a whole number"):
+        open_lesson("the-pg-lock", seed=seed)
 
 
 def test_a_lesson_that_ships_knows_its_name() -> None:

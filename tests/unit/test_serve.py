@@ -43,8 +43,15 @@ from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 from stripesim.web.app import FORM_BYTES_MAX, create_app
-from stripesim.web.comparison import option_rows
-from stripesim.web.controls import BY_DEPTH, SIDES, OwnSets, controls, left_out
+from stripesim.web.comparison import option_rows, report_of_options
+from stripesim.web.controls import (
+    BY_DEPTH,
+    SIDES,
+    FormKind,
+    OwnSets,
+    controls,
+    left_out,
+)
 from stripesim.web.experiments import EXPERIMENTS, Settings, warm_up
 from stripesim.web.experiments import load_curve as load_points
 from stripesim.web.jobs import RUNNING_MAX, Job, JobBoard
@@ -618,6 +625,70 @@ def test_a_late_answer_to_earlier_values_does_not_stop_the_job_of_later_ones():
     on_board(ask_twice)
 
 
+def test_a_job_stops_soon_after_its_last_tab_was_closed(monkeypatch):
+    monkeypatch.setattr("stripesim.web.jobs.CLOSED_S_MAX", 0.0)
+
+    async def close_tabs(board):
+        options = {"a": option(parse_scenario(BASE))}
+        job = board.show("one", options, SETTINGS, 0.0)
+        board.show("two", options, SETTINGS, 0.0)
+        # When one of two tabs is closed
+        board.close("one")
+        await anyio.sleep(1.2)
+        # Then the job goes on for the other, and ends with it.
+        assert not job.over
+        board.close("two")
+        while not job.over:
+            await anyio.sleep(0.05)
+        assert job.state == "stopped"
+
+    on_board(close_tabs)
+
+
+def test_a_page_that_is_loaded_again_keeps_its_job():
+    async def reload(board):
+        options = {"a": option(parse_scenario(BASE))}
+        job = board.show("before", options, SETTINGS, 0.0)
+        board.close("before")
+        assert board.show("after", options, SETTINGS, 1.0) is job
+        # Longer than until the board looks for jobs without pages.
+        await anyio.sleep(1.2)
+        assert not job.over
+
+    on_board(reload)
+
+
+def test_a_closed_page_says_so(client):
+    answer = client.post("/leave", data={"tab": "none"})
+    assert (answer.status_code, answer.text) == (204, "")
+    foreign = {"sec-fetch-site": "cross-site"}
+    assert client.post("/leave", headers=foreign).status_code == 403
+
+
+def test_a_cluster_with_one_network_has_one_field_for_it():
+    # Given one network, so that the rate of a private one has no effect
+    base = parse_scenario(BASE.replace("[cluster]", "[cluster]\nnetworks = 1"))
+    state = state_of(base, {"a.private_gbit_per_s": "1"})
+    labels = {control.name: control.label for control in state.controls}
+    assert labels["public_gbit_per_s"] == "Network [Gbit/s]"
+    assert "private_gbit_per_s" not in labels
+    assert "private_gbit_per_s" not in state.query
+    assert "private_gbit_per_s" not in state.guesses
+    shown = option(base, public_gbit_per_s="25")
+    assert shown.scenario.cluster.public_gbit_per_s == 25
+    rows = {row["number"] for row in option_rows(dict.fromkeys(SIDES, shown), None)}
+    assert "public_gbit_per_s" in rows
+    assert "private_gbit_per_s" not in rows
+
+
+def test_messages_name_fields_as_the_form_does():
+    problems = option(parse_scenario(BASE), sites="3").problems.by_field
+    assert problems.keys() == {"sites"}
+    assert '"Round trip between sites [ms]"' in problems["sites"]
+    assert '"Hosts" (8)' in problems["sites"]
+    assert "cluster." not in problems["sites"]
+
+
 def test_two_tabs_share_the_workers(monkeypatch):
     """Experiments of the second tab run before those of the first have ended."""
     monkeypatch.setattr("stripesim.web.jobs.run_experiment", run_briefly)
@@ -673,6 +744,28 @@ def faster_parameters():
     """Return the shipped set of a cluster with a tenth of the processor time for each request."""
     own = (files("stripesim.calibration.parameters") / "nvme.toml").read_text("utf-8")
     return re.sub(r"(\[cpu\.op_prepare_ns\]\nvalue = )\d+", r"\g<1>100", own, count=1)
+
+
+def test_a_file_that_cannot_be_used_changes_no_value_of_the_page(client):
+    answer = client.post(
+        "/upload",
+        files={"file": ("notes.toml", b"no TOML at all")},
+        headers={"referer": "http://127.0.0.1/?base=quickstart&a.hosts=9&problem=old"},
+    )
+    query = dict(parse_qsl(urlsplit(answer.headers["location"]).query))
+    problem = query.pop("problem")
+    assert query == {"base": "quickstart", "a.hosts": "9"}
+    assert "wanted a scenario" in problem
+
+
+def test_a_report_says_what_empty_fields_mean_and_lists_its_warnings():
+    base = parse_scenario(BASE)
+    options = {side: option(base, side, racks="") for side in SIDES}
+    page = report_of_options(options, None)
+    rows = re.findall(r">Racks<(.*?)</tr>", page, re.DOTALL)
+    assert [row.count("none") for row in rows] == [2]
+    assert any(one.warnings for one in options.values())
+    assert "<h3>Warnings</h3>" in page
 
 
 def test_uploaded_parameters_change_the_cluster_that_the_page_shows(client):
@@ -1095,7 +1188,7 @@ def test_objects_without_an_operation_have_their_problem_at_a_share():
 
 def test_a_form_has_the_controls_of_its_load():
     of_images = {control.name for control in controls()}
-    of_objects = {control.name for control in controls(is_s3=True)}
+    of_objects = {control.name for control in controls(kind=FormKind(is_s3=True))}
     assert of_images - of_objects == {"block_kib", "read_percent"}
     assert of_objects - of_images == {
         "object_kib", "put", "get", "head", "list", "delete",

@@ -203,3 +203,28 @@ def test_all_forms_together_are_bounded():
         return while_held, await status_of(reader, form_request(body))
 
     assert anyio.run(read) == (503, 200)
+
+
+def test_a_port_in_use_is_refused_before_the_address_is_shown(command):
+    with socket.socket() as other:
+        other.bind((HOST, 0))
+        other.listen()
+        port = other.getsockname()[1]
+        status, out, err = command("serve", "--port", port)
+    assert (status, out) == (2, "")
+    (line,) = err.splitlines()
+    assert line.startswith(f"--port: got {port} (")
+    assert "wanted a free port" in line
+
+
+@pytest.mark.parametrize("named", [(), ("quickstart",)])
+def test_overrides_change_the_scenario_that_the_page_starts_from(
+    command, monkeypatch, named
+):
+    served = []
+    monkeypatch.setattr("stripesim.web.app.create_app", served.append)
+    monkeypatch.setattr("uvicorn.run", lambda app, **options: None)
+    sets = ("--set", "cluster.hosts=20")
+    status, _, err = command("serve", *named, *sets, "--port", free_port())
+    assert status == 0, err
+    assert [scenario.cluster.hosts for scenario in served] == [20]

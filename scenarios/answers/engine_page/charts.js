@@ -12,11 +12,15 @@ globalThis.charts = (() => {
     return (value) => start + (f(value) - f(low)) / span * (stop - start);
   }
 
+  // At least this many ticks of a logarithmic axis, or it has those of a linear one.
+  const LOG_TICKS_MIN = 4;
+
   function ticks(low, high, isLog) {
     if (isLog) {
       const found = [];
       for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++)
         for (const digit of [1, 2, 5]) if (digit * 10 ** power >= low && digit * 10 ** power <= high) found.push(digit * 10 ** power);
+      if (found.length < LOG_TICKS_MIN) return ticks(low, high, false);
       return found.length > 6 ? found.filter((one) => String(one).replace(/[0.]/g, "")[0] === "1") : found;
     }
     const raw = (high - low) / 5, power = 10 ** Math.floor(Math.log10(raw));

@@ -48,6 +48,12 @@ document.addEventListener("htmx:afterSwap", () => {
   }
 });
 
+// What only a closed tab showed does not go on for long. A page that is loaded again asks for it in time.
+addEventListener("pagehide", () => {
+  const tab = document.getElementsByName("tab")[0].value;
+  navigator.sendBeacon("/leave", new URLSearchParams({ tab }));
+});
+
 // An update may add or remove the error of a field: mark the field itself accordingly.
 document.addEventListener("htmx:afterSettle", () => {
   for (const error of document.querySelectorAll(".field .error")) {
