@@ -1,13 +1,13 @@
 """Find the limits of a run: resources near their limit, the bottleneck, and the time of requests."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.sim.ceph.cluster import Cluster
+from stripesim.sim.ceph.cluster import CORE_KINDS, THREAD_KINDS, Cluster
 from stripesim.sim.engine.program import POOL, EngineRun
 
 #: Utilisation at which a resource is near its limit.
@@ -178,6 +178,9 @@ def limits_of_run(
     The mean decides first. If no class is near its limit on average, the class with a full member
     is the bottleneck: a hot spot, such as an OSD with more placement groups than the others.
 
+    A thread is in use while its work waits for a core, so cores come before threads if both are near
+    their limit on average, or both have a full member.
+
     Locks and pipelines of placement groups are a limit if requests wait for them for `NEAR` of
     their latency, because each group is busy only while requests come to it. They are also a limit
     if at least `NEAR` of them are in use on average and requests wait for `NEAR` of the time that
@@ -226,9 +229,19 @@ def _bottleneck(near: list[ResourceUse]) -> ResourceUse | None:
         # Requests that wait for a group's lock cannot load other resources further.
         return max(serial, key=lambda use: use.latency_share)
     if near and near[0].is_limit:
-        return near[0]
+        return _cause(near[0], [use for use in near if use.is_limit])
     full = [use for use in near if use.utilisation >= FULL]
-    return max(full, key=lambda use: use.utilisation, default=None)
+    if not full:
+        return None
+    return _cause(max(full, key=lambda use: use.utilisation), full)
+
+
+def _cause(first: ResourceUse, others: Sequence[ResourceUse]) -> ResourceUse:
+    """Return the cores among `others` if `first` is threads, which are in use while they wait for cores."""
+    if first.kind not in THREAD_KINDS:
+        return first
+    cores = (use for use in others if use.kind in CORE_KINDS)
+    return max(cores, key=lambda use: use.utilisation, default=first)
 
 
 def resource_name(kind: str) -> str:
