@@ -82,6 +82,29 @@ def test_pinned_osds_get_cores_of_their_own():
     assert step.keys == {"cores_per_osd": 16, "cores_per_host": 64}
 
 
+def test_a_cpu_limit_is_raised_in_steps():
+    limit = "cpu_limit_per_osd = 4.0\npg_num"
+    scenario = parse_scenario(TEXT.replace("pg_num", limit))
+    steps = curves.steps_of(scenario)
+    assert not amounts(scenario, "cores per OSD")
+    assert amounts(scenario, "CPU limit per OSD") == [2, 8, 12, 16]
+    keys = {step.amount: step.keys for step in steps if "limit" in step.resource}
+    assert keys[2]["cpu_limit_per_osd"] == 2
+    # 32 cores of a host suffice for 4 OSDs with 8 each, but not for 16 each.
+    assert keys[8]["cores_per_host"] == 32
+    assert keys[16]["cores_per_host"] == 64
+
+
+def test_further_pinned_osds_need_cores():
+    pinned = TEXT.replace("pg_num", "cores_per_osd = 8\npg_num")
+    steps = curves.steps_of(parse_scenario(pinned))
+    keys = {
+        step.amount: step.keys for step in steps if step.resource == "OSDs per host"
+    }
+    # 4 OSDs with 8 cores each have all 32 of a host.
+    assert keys[5] == {"osds_per_host": 5, "cores_per_host": 40}
+
+
 def test_racks_grow_alike():
     text = TEXT.replace("osds_per_host", "racks = 2\nosds_per_host")
     assert amounts(parse_scenario(text), "hosts") == [6, 8, 10]

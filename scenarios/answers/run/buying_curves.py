@@ -11,7 +11,11 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from stripesim.models.documents import Documented
-from stripesim.scenarios.answers.run.advise import CELLS_MAX, REPLICATIONS
+from stripesim.scenarios.answers.run.advise import (
+    CELLS_MAX,
+    REPLICATIONS,
+    with_host_cores,
+)
 from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import osd_hosts
@@ -50,8 +54,8 @@ class BuyingPoint(Documented):
     Attributes
     ----------
     amount
-        Amount of the resource: cores of each OSD, OSDs of each host, hosts, Gbit/s of both networks, or
-        gateways.
+        Amount of the resource: cores or CPU limit of each OSD, OSDs of each host, hosts, Gbit/s of both
+        networks, or gateways.
     iops, latency_p99_ns
         Over replications, with 95 % intervals.
     iops_gain
@@ -104,7 +108,8 @@ def steps_of(scenario: Scenario) -> list[PurchaseStep]:
     if isinstance(cluster.hosts, int) and cluster.crush_map is None:
         own = cluster.osds_per_host
         for count in dict.fromkeys((own + 1, own + 2, 2 * own)):
-            steps.append(PurchaseStep("OSDs per host", count, {"osds_per_host": count}))
+            keys = _with_cores(scenario, {"osds_per_host": count})
+            steps.append(PurchaseStep("OSDs per host", count, keys))
         added = cluster.racks or 1
         for more in (1, 2, 3):
             hosts = cluster.hosts + more * added
@@ -124,24 +129,45 @@ def steps_of(scenario: Scenario) -> list[PurchaseStep]:
 
 
 def _core_steps(scenario: Scenario) -> Iterator[PurchaseStep]:
-    """Yield cores of each OSD: pinned ones if the scenario pins OSDs, else the host's, which OSDs share."""
+    """Yield limits of each OSD, or cores: pinned ones if the scenario pins OSDs, else the host's."""
     cluster = scenario.cluster
+    key = None if cluster.cores_per_osd is None else "cores_per_osd"
+    if cluster.cpu_limit_per_osd is not None:
+        key = "cpu_limit_per_osd"
     for count in CORES_PER_OSD:
         if count == _own_cores(scenario):
             continue
         of_host = round(count * _osds_of_host(scenario))
         keys = {"cores_per_host": of_host}
-        if cluster.cores_per_osd is not None:
-            keys = {
-                "cores_per_osd": count,
-                "cores_per_host": max(of_host, cluster.cores_per_host),
-            }
-        yield PurchaseStep("cores per OSD", count, keys)
+        if key is not None:
+            keys = {key: count, "cores_per_host": max(of_host, cluster.cores_per_host)}
+        yield PurchaseStep(_cores_words(scenario), count, _with_cores(scenario, keys))
+
+
+def _cores_words(scenario: Scenario) -> str:
+    """Name the cores that OSDs have: a limit, or cores of their own or of their host."""
+    if scenario.cluster.cpu_limit_per_osd is not None:
+        return "CPU limit per OSD"
+    return "cores per OSD"
+
+
+def _with_cores(scenario: Scenario, keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Return changed keys of a cluster, with those of the cores that its OSDs then need."""
+    changed = scenario.with_cluster(**keys)
+    fitting = with_host_cores(changed).cluster
+    more = {
+        key: getattr(fitting, key)
+        for key in ("cores_per_host", "cores_per_osd")
+        if getattr(fitting, key) != getattr(changed.cluster, key)
+    }
+    return {**keys, **more}
 
 
 def _own_cores(scenario: Scenario) -> float:
-    """Return the cores of each OSD: its own, or its share of those of a host."""
+    """Return the cores of each OSD: its limit, its own, or its share of those of a host."""
     cluster = scenario.cluster
+    if cluster.cpu_limit_per_osd is not None:
+        return cluster.cpu_limit_per_osd
     return cluster.cores_per_osd or cluster.cores_per_host / _osds_of_host(scenario)
 
 
@@ -275,7 +301,7 @@ def _own_points(
     """Yield the cluster as it is, on the curve of each resource."""
     cluster = scenario.cluster
     amounts: dict[str, float] = {
-        "cores per OSD": _own_cores(scenario),
+        _cores_words(scenario): _own_cores(scenario),
         "OSDs per host": cluster.osds_per_host,
         "hosts": cluster.host_count,
         "network [Gbit/s]": cluster.public_gbit_per_s,
