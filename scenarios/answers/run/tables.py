@@ -162,12 +162,16 @@ def _percent(share: float | None) -> str:
 def _busy_words(cell: Mapping[str, Any], iops: float) -> str:
     """Say how many cores a rate keeps busy, and at which rate the first resource saturates."""
     busy_cores = iops * cell["cpu_ns_per_op"] / 1e9
-    words = f"{iops:,.0f} requests/s keep {busy_cores:.1f} cores busy"
     first = cell.get("saturates_first")
     if not first:
-        return words
-    rate = f"{first['iops']:,.0f} requests/s"
-    return f"{words}; first to saturate: {first['resource']}, at {rate}"
+        return f"{iops:,.0f} requests/s keep {busy_cores:.1f} cores busy"
+    full = f"{first['resource']}, at {first['iops']:,.0f} requests/s"
+    if iops > first["iops"]:
+        return (
+            f"{iops:,.0f} requests/s are more than this cluster serves, and would need {busy_cores:,.1f} "
+            f"cores; first to saturate: {full}"
+        )
+    return f"{iops:,.0f} requests/s keep {busy_cores:.1f} cores busy; first to saturate: {full}"
 
 
 def capacity_table(capacities: Sequence[Mapping[str, Any]]) -> Table:
