@@ -21,6 +21,8 @@ _SERIAL = "pg."
 #: Bottleneck of a closed loop without a resource near its limit. Only a shorter latency or
 #: more requests in flight raise the rate.
 LATENCY = "latency"
+#: Where requests spend most of their time if that is on the way between sites.
+BETWEEN_SITES = "sites"
 #: Bottleneck of an open loop that serves all requests.
 NO_BOTTLENECK = "none"
 
@@ -152,8 +154,25 @@ class RunLimits:
     near: tuple[dict[str, Any], ...]
 
 
+def travel_fraction(cluster: Cluster, run: EngineRun, latency_ns: int) -> float:
+    """Return the least part of the latency that messages are on their way between sites, 0 to 1.
+
+    Resources take no more than all waits and services, of which some overlap. What remains is the way. It is
+    0 for one site and for gateways, whose clients take time of their own.
+    """
+    if cluster.sites is None or cluster.gateways is not None or not latency_ns:
+        return 0.0
+    is_pool = cluster.resources.disciplines == POOL
+    spent_ns = int(run.waited_ns.sum()) + int(run.busy_ns[~is_pool].sum())
+    return max(0.0, 1 - spent_ns / latency_ns)
+
+
 def limits_of_run(
-    uses: tuple[ResourceUse, ...], *, is_closed: bool, is_saturated: bool = False
+    uses: tuple[ResourceUse, ...],
+    *,
+    is_closed: bool,
+    is_saturated: bool = False,
+    travelling: float = 0.0,
 ) -> RunLimits:
     """Find the limit of a run.
 
@@ -167,6 +186,8 @@ def limits_of_run(
     is_saturated
         True if an open loop falls behind its arrivals. Without a resource near its limit, requests then
         queue where they spend most of their time.
+    travelling
+        `travel_fraction` of the run.
 
     Returns
     -------
@@ -200,13 +221,16 @@ def limits_of_run(
     slowest = max(uses, key=lambda use: use.time_share)
     if first is None and is_saturated:
         first = slowest
+    latency_at, fraction = slowest.kind, slowest.time_share
+    if travelling > 1 / 2:
+        latency_at, fraction = BETWEEN_SITES, travelling
     return RunLimits(
         bottleneck=first.kind if first else bottleneck,
         bottleneck_utilisation=first.utilisation if first else None,
         bottleneck_mean_utilisation=first.mean_utilisation if first else None,
         bottleneck_wait_fraction=first.wait_fraction if first else None,
-        latency_at=slowest.kind,
-        latency_at_fraction=slowest.time_share,
+        latency_at=latency_at,
+        latency_at_fraction=fraction,
         near=tuple(
             {
                 "resource": use.kind,
