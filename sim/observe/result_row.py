@@ -208,7 +208,8 @@ class ResultRow:
     ] = None
     latency_at_fraction: Annotated[
         float | None,
-        "its share of the time that requests spend at all resources, or least share of the latency on the way, 0 to 1",
+        "its share of the time that requests spend at all resources, or least share of the latency on the "
+        "way, 0 to 1",
     ] = None
     limits: Annotated[
         str | None,
