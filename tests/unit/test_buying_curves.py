@@ -234,6 +234,20 @@ def test_bounds_of_steps_rise_with_what_limits():
     assert "for each 1,000" in sentence
 
 
+def test_a_higher_cpu_limit_within_the_cores_of_a_host_costs_nothing():
+    # 32 cores of a host are enough for 4 OSDs with up to 8 each.
+    text = TEXT.replace("pg_num = 64", "pg_num = 2048\ncpu_limit_per_osd = 1.0")
+    text = text.replace("requests = 100", "requests = 100\nqueue_depth = 64")
+    rows = curves.bounds_of_steps(parse_scenario(text).with_enough_clients(), "rep:3")
+    costs = {row["amount"]: row["cost"] for row in rows if "limit" in row["resource"]}
+    assert costs[8] is None
+    # 4 OSDs with 12 cores each need 16 more for each of 4 hosts.
+    assert costs[12] == pytest.approx(4 * 16 * 60)
+    sentence = curves.sentence_of_bounds(rows)
+    assert sentence is not None
+    assert "no money: CPU limit per OSD 8 " in sentence
+
+
 def test_a_plan_prices_the_steps_of_its_recommendation():
     text = TEXT.replace("hosts = [4]", 'hosts = [4]\nusable_bytes = "1TB"')
     document = make_plan(parse_scenario(text)).document

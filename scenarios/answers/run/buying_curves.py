@@ -32,6 +32,8 @@ from stripesim.sim.observe.progress import OnStep, silent
 
 #: Cores of each OSD to try.
 CORES_PER_OSD: Final = (2, 4, 8, 12, 16)
+#: Name of the CPU limit of OSDs, which costs nothing within the cores of a host.
+_LIMIT: Final = "CPU limit per OSD"
 #: Factors on the rate of both networks to try.
 _NETWORK_FACTORS: Final = (2, 4)
 #: Unit of money that sentences count by.
@@ -147,7 +149,7 @@ def _core_steps(scenario: Scenario) -> Iterator[PurchaseStep]:
 def _cores_words(scenario: Scenario) -> str:
     """Name the cores that OSDs have: a limit, or cores of their own or of their host."""
     if scenario.cluster.cpu_limit_per_osd is not None:
-        return "CPU limit per OSD"
+        return _LIMIT
     return "cores per OSD"
 
 
@@ -273,16 +275,32 @@ def bounds_of_steps(scenario: Scenario, scheme: str) -> list[dict[str, Any]]:
 
 
 def sentence_of_bounds(rows: Sequence[Mapping[str, Any]]) -> str | None:
-    """Say which step raises the bound most for the money, or None if none with a price does."""
+    """Say which step raises the bound for nothing or most for the money, or None if no price is known."""
     priced = [row for row in rows if row["iops_per_1000"] is not None]
     if not priced:
         return None
+    free = _best_free_step(rows)
+    if free is not None:
+        return (
+            f"more requests for no money: {free['resource']} {number_text(free['amount'])} lifts the highest "
+            f"rate to {rate_text(free['iops'])} requests/s (a bound; run --advise simulates it)"
+        )
     best = max(priced, key=lambda row: row["iops_per_1000"])
     return (
         f"more requests for the money: {best['resource']} {number_text(best['amount'])} for "
         f"{number_text(best['cost'])} lifts the highest rate to {rate_text(best['iops'])} requests/s, "
         f"{rate_text(best['iops_per_1000'])} more for each 1,000 (a bound; run --advise simulates it)"
     )
+
+
+def _best_free_step(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Return the limit that gains most within the cores of the hosts, or None if none does."""
+    free = (
+        row
+        for row in rows
+        if row["resource"] == _LIMIT and row["cost"] is None and row["iops_gain"] > 0
+    )
+    return max(free, key=lambda row: row["iops_gain"], default=None)
 
 
 def _rows(
@@ -377,8 +395,14 @@ def buying_sentences(points: Sequence[Mapping[str, Any]]) -> list[str]:
             continue
         most = _smallest_with_most(bought)
         words = f"{name}: most requests: {_step_text(most)}"
+        free = _best_free_step(bought)
         priced = [point for point in bought if point["iops_per_1000"] is not None]
-        if priced:
+        if priced and free is not None:
+            words = (
+                f"{name}: most requests for no money: {_step_text(free)}; "
+                f"most requests: {_step_text(most)}"
+            )
+        elif priced:
             best = max(priced, key=lambda point: point["iops_per_1000"])
             words = (
                 f"{name}: most requests for the money: {_step_text(best)} for "
