@@ -1,6 +1,7 @@
 """Processor time of a storage daemon by kind of work."""
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import ClassVar
 
 from stripesim.models.provenance import MeasuredModel
@@ -124,3 +125,36 @@ class ClientModel(MeasuredModel):
     #: Processor time of library and load generator per request, over all threads [ns]. It matters if clients
     #: run on the storage hosts.
     processor_ns: float
+
+
+def busy_cores(alone: float, cores: float, slowdown: float) -> float:
+    r"""Return how many hardware threads of a host work keeps busy, if two of them share a core.
+
+    Parameters
+    ----------
+    alone
+        Threads that the work would keep busy if each had a core to itself [count].
+    cores
+        Hardware threads of the host [count].
+    slowdown
+        `CpuModel.paired_slowdown_fraction` [1].
+
+    Notes
+    -----
+    Of b busy threads of c, :math:`s = 2b - c` share a core once b exceeds c / 2, and work on them takes the
+    fraction f longer:
+
+    .. math:: b = a \, (1 + f \, s / b) \tag{1}
+
+    The load is taken to be even.
+
+    >>> busy_cores(alone=4, cores=16, slowdown=0.5)
+    4
+    >>> busy_cores(alone=12, cores=18, slowdown=0.5)  # all 18: 12 * (1 + 0.5 * 18 / 18)
+    18.0
+    """
+    if alone <= cores / 2 or not slowdown:
+        return min(alone, cores)
+    linear = alone * (1 + 2 * slowdown)
+    root = sqrt(max(0.0, linear**2 - 4 * alone * slowdown * cores))
+    return min((linear + root) / 2, cores)

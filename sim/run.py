@@ -54,6 +54,7 @@ from stripesim.sim.observe.limits import (
     RunLimits,
     limits_of_run,
     resource_use,
+    travel_fraction,
 )
 from stripesim.sim.observe.processors import processor_use
 from stripesim.sim.observe.recording import account, completions_sha256, describe
@@ -712,11 +713,16 @@ def _result(
     if len(loads) > 1:
         parts = [_scope(prepared, run, [load]) for load in loads]
     latencies_ns = whole_run.requested.latencies_ns
-    uses = resource_use(prepared.pool.cluster, run, int(latencies_ns.sum()))
+    latency_ns = int(latencies_ns.sum())
+    uses = resource_use(prepared.pool.cluster, run, latency_ns)
+    travelling = 0.0
+    if faults is None:
+        travelling = travel_fraction(prepared.pool.cluster, run, latency_ns)
     limits = limits_of_run(
         uses,
         is_closed=whole_run.is_closed,
         is_saturated=bool(whole_run.offered.is_saturated),
+        travelling=travelling,
     )
     row = _row(prepared, run, whole_run, limits, faults)
     load_rows = [_row(prepared, run, part, limits) for part in parts]

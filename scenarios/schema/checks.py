@@ -319,20 +319,36 @@ def _osd_cores(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     each = pinned or limit
     if each is None:
         return
-    # Clients and gateways on the hosts need at least one core.
-    needs_core = scenario.client.place == "osd-hosts" or (
-        scenario.workload.is_s3 and cluster.gateways.place == "osd-hosts"
-    )
-    for group in cluster.host_groups:
+    needs_core = _others_on_hosts(scenario)
+    needed = host_cores_needed(scenario)
+    for group, least in zip(cluster.host_groups, needed, strict=True):
         osds = group.osds or 0
-        cores = (group.cores or cluster.cores_per_host) - needs_core
-        if each * osds > cores:
-            most = cores // osds if pinned else cores / osds
-            wanted = f"at most {most:.4g}: a host has {cores + needs_core} cores for {osds} OSDs"
+        cores = group.cores or cluster.cores_per_host
+        if least > cores:
+            free = cores - needs_core
+            most = free // osds if pinned else free / osds
+            wanted = f"at most {most:.4g}: a host has {cores} cores for {osds} OSDs"
             if needs_core:
                 wanted += " and at least one other process"
             yield problem(key, f"{each:g}", wanted, "cluster.cores_per_host")
             return
+
+
+def host_cores_needed(scenario: ScenarioKeys) -> list[float]:
+    """Return the cores that a host of each group needs for pinned or limited OSDs, 0 without."""
+    cluster = scenario.cluster
+    each = cluster.cores_per_osd or cluster.cpu_limit_per_osd
+    if each is None:
+        return [0] * len(cluster.host_groups)
+    others = _others_on_hosts(scenario)
+    return [each * (group.osds or 0) + others for group in cluster.host_groups]
+
+
+def _others_on_hosts(scenario: ScenarioKeys) -> bool:
+    """Return True if clients or gateways are on the hosts, which need at least one core."""
+    if scenario.client.place == "osd-hosts":
+        return True
+    return scenario.workload.is_s3 and scenario.cluster.gateways.place == "osd-hosts"
 
 
 def _sizes(scenario: ScenarioKeys) -> Iterator[KeyProblem]:

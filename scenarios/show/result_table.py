@@ -5,18 +5,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
 from stripesim.scenarios.schema.units import size_text
 from stripesim.scenarios.show.quantities import IDENTITY, QUANTITIES, Rows
+from stripesim.scenarios.show.tables import listed_rows
 from stripesim.sim.observe.audit import failed_check
 from stripesim.sim.observe.limits import LATENCY, NEAR, resource_name
 
 # Rows that differ in these are separated in a table.
 _GROUP: Final = ("scheme", "op", "pattern")
+_NOTE: Final = "MB = 10⁶ bytes; latency = mean; B/B = bytes moved per client byte"
 
 
 class _Shown(NamedTuple):
@@ -153,8 +155,12 @@ _SHOWN_OF_OBJECTS: Final = tuple(
 )
 
 
-def result_table(rows: Rows, console: Console, *, of_objects: bool = False) -> Table:
+def result_table(
+    rows: Rows, console: Console, *, of_objects: bool = False
+) -> RenderableType:
     """Lay out result rows as a table that fits a console, without the least important columns if need be.
+
+    Where the most important ones do not fit either, each row is a list of all of them.
 
     `of_objects` is True for requests for objects in buckets. The percentage after the bottleneck is its
     utilisation. In the phase "recovering" the bottleneck is the limit of the recovery. Requests blocked by
@@ -166,11 +172,17 @@ def result_table(rows: Rows, console: Console, *, of_objects: bool = False) -> T
     while True:
         table = _table(rows, columns, left_out=len(every) - len(columns))
         rank = max(column.rank for column in columns)
+        needed = Measurement.get(console, unlimited, table)
+        if needed.maximum <= console.width:
+            return table
         if rank == 0:
-            return table
-        if Measurement.get(console, unlimited, table).maximum <= console.width:
-            return table
+            break
         columns = [column for column in columns if column.rank != rank]
+    if needed.minimum <= console.width:
+        return table
+    names = [column.header for column in every]
+    texts = [[column.write(row) for column in every] for row in rows]
+    return listed_rows(names, texts, note=_NOTE)
 
 
 def _columns_of(rows: Rows, of_objects: bool) -> list[_Shown]:
@@ -194,7 +206,7 @@ def html_table(rows: Rows, *, of_objects: bool = False) -> str:
 
 
 def _table(rows: Rows, columns: Sequence[_Shown], left_out: int) -> Table:
-    notes = "MB = 10⁶ bytes; latency = mean; B/B = bytes moved per client byte"
+    notes = _NOTE
     if left_out:
         notes += (
             f"; columns left out: {left_out}, see results.csv or widen the terminal"

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-    from rich.table import Table as TerminalTable
 
+# Characters between columns of a table on a terminal, and beside its first and last one.
+_GAP: Final = 3
+_EDGES: Final = 2
 #: Maximum number of schemes that fit side by side on a phone.
 _COLUMNS_ON_PHONE: Final = 4
 
@@ -111,12 +113,30 @@ class TerminalPart:
     file_width: int = 160  # Width in a pipe or file [characters].
 
 
-def terminal_table(table: Table) -> TerminalTable:
-    """Lay out a table for the terminal. Brackets in its texts are text, not markup."""
+def terminal_table(table: Table, width: int) -> RenderableType:
+    """Lay out a table for a terminal of `width` columns. Brackets in its texts are text, not markup.
+
+    Cells wrap between words, never within a number. Where words do not fit, each row is a list of names and
+    values.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.markup import escape as plain
     from rich.table import Table as TerminalTable
 
+    texts = [[cell.text for cell in row] for row in table.body]
+    natural = _widths(table.columns, texts, str.splitlines)
+    least = _widths(table.columns, texts, str.split)
+    widths: Sequence[int | None] = [None] * len(table.columns)
+    room = width - _EDGES - _GAP * (len(table.columns) - 1)
+    if sum(natural) > room:
+        if sum(least) > room:
+            return listed_rows(
+                table.columns,
+                texts,
+                title=table.caption if table.caption_shown else "",
+                note=table.note,
+            )
+        widths = _fitted(natural, least, room)
     title = plain(table.caption) if table.caption_shown else None
     laid_out = TerminalTable(
         box=SIMPLE_HEAD,
@@ -131,9 +151,78 @@ def terminal_table(table: Table) -> TerminalTable:
             plain(column),
             justify="right" if number in table.numbers else "left",
             overflow="fold",
+            width=widths[number],
         )
-    for number, row in enumerate(table.body):
+    for number, texts_of_row in enumerate(texts):
         if number in table.groups:
             laid_out.add_section()
-        laid_out.add_row(*(plain(cell.text) for cell in row))
+        laid_out.add_row(*map(plain, texts_of_row))
     return laid_out
+
+
+def _widths(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    split: Callable[[str], list[str]],
+) -> list[int]:
+    """Return the width of each column that holds its longest line or word, whichever `split` gives."""
+    from rich.cells import cell_len
+
+    widths = []
+    for number, column in enumerate(columns):
+        texts = [column, *(row[number] for row in rows if number < len(row))]
+        parts = [part for text in texts for part in split(text)]
+        widths.append(max(map(cell_len, parts), default=0))
+    return widths
+
+
+def _fitted(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """Shrink the widest columns first, none below its least width, until all fit.
+
+    >>> _fitted([20, 6, 12], [8, 6, 3], 24)
+    [9, 6, 9]
+    """
+    widths = list(natural)
+    while sum(widths) > room:
+        wide = [index for index, width in enumerate(widths) if width > least[index]]
+        widths[max(wide, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def listed_rows(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    title: str = "",
+    note: str = "",
+) -> RenderableType:
+    """Lay out each row as a list of names and values, for a terminal too narrow for a table.
+
+    A row without its first text has that of the row above. A row with a single text is a heading.
+    """
+    from rich.console import Group
+    from rich.table import Table as TerminalTable
+    from rich.text import Text
+
+    names = [" ".join(column.split()) for column in columns]
+    parts: list[RenderableType] = []
+    if title:
+        parts.append(Text(title))
+    first = ""
+    for row in rows:
+        parts.append(Text())
+        if len(row) < len(columns):
+            parts += map(Text, row)
+            continue
+        first = row[0] or first
+        grid = TerminalTable.grid(padding=(0, 2))
+        grid.add_column(overflow="fold")
+        grid.add_column(overflow="fold")
+        for name, text in zip(names, (first, *row[1:]), strict=True):
+            if text:
+                grid.add_row(Text(name), Text(" ".join(text.split())))
+        parts.append(grid)
+    parts.append(Text())
+    if note:
+        parts.append(Text(note, style="dim italic"))
+    return Group(*parts)

@@ -78,8 +78,10 @@ _GATEWAY_MACHINE_KINDS = ("gateway.cpu", "gateway.tx", "gateway.rx")
 _OWNED_PREFIXES = ("osd.", "pg.", "map.", "index.", "gateway.")
 # Cores of an OSD that shares them with no other process, or has a quota of their time.
 _OSD_CORE_KINDS = ("osd.cpu",)
+#: Kinds of the cores on which the threads of OSDs run.
+CORE_KINDS = ("cpu", *_OSD_CORE_KINDS)
 # Kinds that are cores.
-_CORES = ("cpu", *_OSD_CORE_KINDS, "gateway.cpu")
+_CORES = (*CORE_KINDS, "gateway.cpu")
 # Period of a quota of processor time: the kernel's default, which Kubernetes leaves as it is
 # (``cpu.max``, ``cpu.cfs_period_us``).
 _QUOTA_PERIOD_NS = 100_000_000

@@ -210,6 +210,29 @@ def _decodable(scheme: RedundancyScheme) -> npt.NDArray[np.bool_]:
     return decodes
 
 
+def parity_note(code: Code) -> str | None:
+    """Compare the losses that a code surely survives with its parities; None if it survives that many.
+
+    >>> print(parity_note(code_of("lrc:4,3,2")))
+    lrc:4,3,2 has 3 parities, but survives only the loss of any 1 shard: of 21 sets of 2, 2 cannot be decoded
+    >>> parity_note(code_of("rs:4,2"))
+    """
+    parities = code.width - code.k
+    if code.tolerated >= parities:
+        return None
+    shards = "shard" if code.tolerated == 1 else "shards"
+    note = (
+        f"{code.name} has {parities} parities, but survives only the loss of any "
+        f"{code.tolerated} {shards}"
+    )
+    if code.distances is None:
+        return note
+    fatal = code.tolerated + 1
+    losses = np.bitwise_count(np.arange(len(code.distances))) == fatal
+    undecodable = np.count_nonzero(code.distances[losses] == 0)
+    return f"{note}: of {comb(code.width, fatal):,} sets of {fatal}, {undecodable:,} cannot be decoded"
+
+
 @dataclass(frozen=True)
 class DriveRepair:
     """The pace of repair.

@@ -1,13 +1,13 @@
 """Find the limits of a run: resources near their limit, the bottleneck, and the time of requests."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.sim.ceph.cluster import Cluster
+from stripesim.sim.ceph.cluster import CORE_KINDS, THREAD_KINDS, Cluster
 from stripesim.sim.engine.program import POOL, EngineRun
 
 #: Utilisation at which a resource is near its limit.
@@ -21,6 +21,8 @@ _SERIAL = "pg."
 #: Bottleneck of a closed loop without a resource near its limit. Only a shorter latency or
 #: more requests in flight raise the rate.
 LATENCY = "latency"
+#: Where requests spend most of their time if that is on the way between sites.
+BETWEEN_SITES = "sites"
 #: Bottleneck of an open loop that serves all requests.
 NO_BOTTLENECK = "none"
 
@@ -152,8 +154,25 @@ class RunLimits:
     near: tuple[dict[str, Any], ...]
 
 
+def travel_fraction(cluster: Cluster, run: EngineRun, latency_ns: int) -> float:
+    """Return the least part of the latency that messages are on their way between sites, 0 to 1.
+
+    Resources take no more than all waits and services, of which some overlap. What remains is the way. It is
+    0 for one site and for gateways, whose clients take time of their own.
+    """
+    if cluster.sites is None or cluster.gateways is not None or not latency_ns:
+        return 0.0
+    is_pool = cluster.resources.disciplines == POOL
+    spent_ns = int(run.waited_ns.sum()) + int(run.busy_ns[~is_pool].sum())
+    return max(0.0, 1 - spent_ns / latency_ns)
+
+
 def limits_of_run(
-    uses: tuple[ResourceUse, ...], *, is_closed: bool, is_saturated: bool = False
+    uses: tuple[ResourceUse, ...],
+    *,
+    is_closed: bool,
+    is_saturated: bool = False,
+    travelling: float = 0.0,
 ) -> RunLimits:
     """Find the limit of a run.
 
@@ -167,6 +186,8 @@ def limits_of_run(
     is_saturated
         True if an open loop falls behind its arrivals. Without a resource near its limit, requests then
         queue where they spend most of their time.
+    travelling
+        `travel_fraction` of the run.
 
     Returns
     -------
@@ -177,6 +198,9 @@ def limits_of_run(
     -----
     The mean decides first. If no class is near its limit on average, the class with a full member
     is the bottleneck: a hot spot, such as an OSD with more placement groups than the others.
+
+    A thread is in use while its work waits for a core, so cores come before threads if both are near
+    their limit on average, or both have a full member.
 
     Locks and pipelines of placement groups are a limit if requests wait for them for `NEAR` of
     their latency, because each group is busy only while requests come to it. They are also a limit
@@ -197,13 +221,16 @@ def limits_of_run(
     slowest = max(uses, key=lambda use: use.time_share)
     if first is None and is_saturated:
         first = slowest
+    latency_at, fraction = slowest.kind, slowest.time_share
+    if travelling > 1 / 2:
+        latency_at, fraction = BETWEEN_SITES, travelling
     return RunLimits(
         bottleneck=first.kind if first else bottleneck,
         bottleneck_utilisation=first.utilisation if first else None,
         bottleneck_mean_utilisation=first.mean_utilisation if first else None,
         bottleneck_wait_fraction=first.wait_fraction if first else None,
-        latency_at=slowest.kind,
-        latency_at_fraction=slowest.time_share,
+        latency_at=latency_at,
+        latency_at_fraction=fraction,
         near=tuple(
             {
                 "resource": use.kind,
@@ -226,9 +253,19 @@ def _bottleneck(near: list[ResourceUse]) -> ResourceUse | None:
         # Requests that wait for a group's lock cannot load other resources further.
         return max(serial, key=lambda use: use.latency_share)
     if near and near[0].is_limit:
-        return near[0]
+        return _cause(near[0], [use for use in near if use.is_limit])
     full = [use for use in near if use.utilisation >= FULL]
-    return max(full, key=lambda use: use.utilisation, default=None)
+    if not full:
+        return None
+    return _cause(max(full, key=lambda use: use.utilisation), full)
+
+
+def _cause(first: ResourceUse, others: Sequence[ResourceUse]) -> ResourceUse:
+    """Return the cores among `others` if `first` is threads, which are in use while they wait for cores."""
+    if first.kind not in THREAD_KINDS:
+        return first
+    cores = (use for use in others if use.kind in CORE_KINDS)
+    return max(cores, key=lambda use: use.utilisation, default=first)
 
 
 def resource_name(kind: str) -> str:

@@ -38,7 +38,7 @@ def processor_use(
     Returns
     -------
     dict
-        ``cpu_ns_per_op``, ``threads`` and ``hosts``.
+        ``cpu_ns_per_op``, ``paired_slowdown_fraction``, ``threads`` and ``hosts``.
 
     Notes
     -----
@@ -72,12 +72,31 @@ def processor_use(
     index = cluster.host_resource(np.arange(cluster.hosts), "cpu")
     busy_ns = run.busy_ns[index].astype(np.float64)
     if cluster.osds_have_cores:
-        of_osds = run.busy_ns[cluster.core_resource(np.arange(cluster.osds))]
-        busy_ns += np.bincount(cluster.osd_hosts, of_osds, cluster.hosts)
+        own_ns = run.busy_ns[cluster.core_resource(np.arange(cluster.osds))]
+        busy_ns += np.bincount(cluster.osd_hosts, own_ns, cluster.hosts)
     cores = cluster.cores
     busy = np.minimum(1.0, busy_ns / (cores * span_ns))
+    of_osds = cores
+    if cluster.cores_per_osd is not None:
+        of_osds = cores - cluster.free_cores
     hosts = [
-        {"host": host, "cores": int(count), "utilisation": float(share)}
-        for host, (count, share) in enumerate(zip(cores, busy, strict=True))
+        {
+            "host": host,
+            "cores": int(count),
+            "osd_cores": int(own),
+            "utilisation": float(share),
+        }
+        for host, (count, own, share) in enumerate(
+            zip(cores, of_osds, busy, strict=True)
+        )
     ]
-    return {"cpu_ns_per_op": row.cpu_ns_per_op, "threads": threads, "hosts": hosts}
+    slowdown = cluster.models.cpu.paired_slowdown_fraction
+    if cluster.cpu_limit_per_osd is not None:
+        # Threads of an OSD stop at its limit, long before they share cores.
+        slowdown = 0.0
+    return {
+        "cpu_ns_per_op": row.cpu_ns_per_op,
+        "paired_slowdown_fraction": slowdown,
+        "threads": threads,
+        "hosts": hosts,
+    }

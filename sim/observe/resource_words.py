@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from stripesim.sim.observe.limits import LATENCY, NO_BOTTLENECK
+from stripesim.sim.observe.limits import BETWEEN_SITES, LATENCY, NO_BOTTLENECK
 
 
 class ResourceWords(NamedTuple):
@@ -136,6 +136,7 @@ RESOURCE_WORDS: Final[Mapping[str, ResourceWords]] = MappingProxyType(
             "processors (finisher threads)",
             "finisher threads",
         ),
+        BETWEEN_SITES: ResourceWords("round trips between sites"),
         LATENCY: ResourceWords("latency: no resource is near its limit"),
         NO_BOTTLENECK: ResourceWords("none: all requests are served"),
     }

@@ -203,11 +203,13 @@ class ResultRow:
     ] = None
     latency_at: Annotated[
         str | None,
-        "class of resources at which requests spend most of their time, waiting or being served",
+        "class of resources at which requests spend most of their time, waiting or being served; sites: on "
+        "the way between them",
     ] = None
     latency_at_fraction: Annotated[
         float | None,
-        "its share of the time that requests spend at all resources, 0 to 1",
+        "its share of the time that requests spend at all resources, or least share of the latency on the "
+        "way, 0 to 1",
     ] = None
     limits: Annotated[
         str | None,

@@ -188,7 +188,8 @@ def _print(answer: Answer, to: Destination) -> None:
         if isinstance(part, str):
             print(part)
         elif isinstance(part, Table):
-            console().print(terminal_table(part))
+            terminal = console()
+            terminal.print(terminal_table(part, terminal.width))
         else:
             terminal = console(part.file_width)
             terminal.print(part.lay_out(terminal), crop=False)

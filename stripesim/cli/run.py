@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -63,6 +64,8 @@ def run(
     """Simulate a scenario: each scheme under each workload pattern."""
     to = output.destination(out, json_to, report=report, width=width)
     options.check_metric(metric)
+    if cores is not None and not 0 < cores < inf:
+        raise ValueError(f"--cores-at: got {cores:g}, wanted a rate above 0")
     from stripesim.scenarios.answers.run.advise import check_advice
     from stripesim.scenarios.answers.run.execute import run_scenario
     from stripesim.scenarios.schema.keys import cells

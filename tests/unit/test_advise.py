@@ -71,6 +71,61 @@ def test_doubling_changes_only_the_key() -> None:
     assert faster.ssd.servers == models.ssd.servers
 
 
+def test_one_network_has_no_private_one_to_double() -> None:
+    two = parse_scenario(TEXT)
+    one = parse_scenario(TEXT.replace("[workload]", "networks = 1\n[workload]"))
+    left_out = {each.words for each in _offered(two)} - {
+        each.words for each in _offered(one)
+    }
+    assert left_out == {"private network"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "doubled", "host_cores"),
+    [
+        # Two OSDs with 8 cores each need 16 of a host.
+        ("cores_per_osd = 4\ncores_per_host = 8", {"cores_per_osd": 8}, 16),
+        # A limit of 4 fits the host, and 2 x 4 = 8 as well.
+        ("cpu_limit_per_osd = 2.0\ncores_per_host = 8", {"cpu_limit_per_osd": 4}, 8),
+        # No OSD exceeds the cores that it is pinned to, so they grow with the limit.
+        (
+            "cpu_limit_per_osd = 3.0\ncores_per_osd = 4\ncores_per_host = 8",
+            {"cpu_limit_per_osd": 6, "cores_per_osd": 6},
+            12,
+        ),
+    ],
+)
+def test_twice_the_cores_are_those_that_osds_may_use(
+    keys: str, doubled: dict[str, float], host_cores: int
+) -> None:
+    scenario = parse_scenario(TEXT.replace("[workload]", f"{keys}\n[workload]"))
+    (cores,) = (one for one in _offered(scenario) if "osd.cpu" in one.kinds)
+    cluster = with_doubled(scenario, [cores])[0].cluster
+    assert {key: getattr(cluster, key) for key in doubled} == doubled
+    assert cluster.cores_per_host == host_cores
+
+
+def test_more_pinned_osds_come_with_cores() -> None:
+    # Four OSDs with 4 cores each need 16 of a host, which has 8.
+    keys = "cores_per_osd = 4\ncores_per_host = 8\n[workload]"
+    scenario = parse_scenario(TEXT.replace("[workload]", keys))
+    (osds,) = (
+        one for one in _offered(scenario) if "kv" in one.kinds and "OSDs" in one.words
+    )
+    assert osds.words == "OSDs with cores"
+    assert with_doubled(scenario, [osds])[0].cluster.cores_per_host == 16
+    roomy = scenario.with_cluster(cores_per_host=16)
+    assert "OSDs" in [one.words for one in _offered(roomy)]
+
+
+def test_a_higher_cpu_limit_helps_osds_that_it_stops() -> None:
+    keys = "cpu_limit_per_osd = 0.5\n[workload]"
+    text = TEXT.replace("[workload]", keys).replace('"kraken"', '"nvme"')
+    scenario = parse_scenario(text.replace("requests = 600", "requests = 200"))
+    gains = {gain.words: gain for gain in advise(scenario, replications=1)}
+    assert gains["CPU limit of OSDs"].iops.mean > 0.5
+
+
 def test_relieving_the_limiting_thread_helps_reads() -> None:
     scenario = parse_scenario(TEXT)
     done: list[str] = []

@@ -82,6 +82,29 @@ def test_pinned_osds_get_cores_of_their_own():
     assert step.keys == {"cores_per_osd": 16, "cores_per_host": 64}
 
 
+def test_a_cpu_limit_is_raised_in_steps():
+    limit = "cpu_limit_per_osd = 4.0\npg_num"
+    scenario = parse_scenario(TEXT.replace("pg_num", limit))
+    steps = curves.steps_of(scenario)
+    assert not amounts(scenario, "cores per OSD")
+    assert amounts(scenario, "CPU limit per OSD") == [2, 8, 12, 16]
+    keys = {step.amount: step.keys for step in steps if "limit" in step.resource}
+    assert keys[2]["cpu_limit_per_osd"] == 2
+    # 32 cores of a host suffice for 4 OSDs with 8 each, but not for 16 each.
+    assert keys[8]["cores_per_host"] == 32
+    assert keys[16]["cores_per_host"] == 64
+
+
+def test_further_pinned_osds_need_cores():
+    pinned = TEXT.replace("pg_num", "cores_per_osd = 8\npg_num")
+    steps = curves.steps_of(parse_scenario(pinned))
+    keys = {
+        step.amount: step.keys for step in steps if step.resource == "OSDs per host"
+    }
+    # 4 OSDs with 8 cores each have all 32 of a host.
+    assert keys[5] == {"osds_per_host": 5, "cores_per_host": 40}
+
+
 def test_racks_grow_alike():
     text = TEXT.replace("osds_per_host", "racks = 2\nosds_per_host")
     assert amounts(parse_scenario(text), "hosts") == [6, 8, 10]
@@ -209,6 +232,20 @@ def test_bounds_of_steps_rise_with_what_limits():
     sentence = curves.sentence_of_bounds(rows)
     assert sentence is not None
     assert "for each 1,000" in sentence
+
+
+def test_a_higher_cpu_limit_within_the_cores_of_a_host_costs_nothing():
+    # 32 cores of a host are enough for 4 OSDs with up to 8 each.
+    text = TEXT.replace("pg_num = 64", "pg_num = 2048\ncpu_limit_per_osd = 1.0")
+    text = text.replace("requests = 100", "requests = 100\nqueue_depth = 64")
+    rows = curves.bounds_of_steps(parse_scenario(text).with_enough_clients(), "rep:3")
+    costs = {row["amount"]: row["cost"] for row in rows if "limit" in row["resource"]}
+    assert costs[8] is None
+    # 4 OSDs with 12 cores each need 16 more for each of 4 hosts.
+    assert costs[12] == pytest.approx(4 * 16 * 60)
+    sentence = curves.sentence_of_bounds(rows)
+    assert sentence is not None
+    assert "no money: CPU limit per OSD 8 " in sentence
 
 
 def test_a_plan_prices_the_steps_of_its_recommendation():

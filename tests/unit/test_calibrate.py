@@ -237,6 +237,27 @@ def test_rates_after_are_nearer_than_before(calibrated):
     assert any(not value.is_within(value.before) for value in rates)
 
 
+def test_rows_that_no_factor_explains_are_warned_of(calibrated):
+    assert calibrated.unexplained() == []
+    assert document_of(calibrated)["warnings"] == []
+    # Given a fitted rate that is still three times the measured one, and a factor at the end of its range
+    (first, *others) = calibrated.values
+    assert first.left_out is not None
+    wrong = replace(first, after=3 * first.measured)
+    (processor, *further) = calibrated.fitted
+    found = replace(
+        calibrated,
+        values=(wrong, *others),
+        fitted=(replace(processor, is_at_end=True), *further),
+    )
+    # Then both are named
+    answer = answer_of_calibration(found)
+    (line,) = answer.warnings
+    assert first.id in line
+    assert "at the end of its range" in str(answer.shown[0])
+    assert not any(factor.is_at_end for factor in calibrated.fitted)
+
+
 def test_the_contract_of_the_json(calibrated):
     document = document_of(calibrated)
     assert set(document["fitted"][0]) == {"name", "value", "low", "high", "unit"}

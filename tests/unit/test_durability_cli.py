@@ -90,6 +90,18 @@ def test_a_chain_with_latent_errors_names_them(tmp_path, command):
         assert "latent sector error" in row["dominant_path"]
 
 
+def test_a_code_that_survives_fewer_losses_than_it_has_parities_says_so(command):
+    # Shards 0, 1 and 5 of lrc:4,3,2 add up to zero, as do 2, 3 and 6, and the parities 4, 5 and 6. So two
+    # lost data shards of a group have one equation: {0, 1} and {2, 3}, of 7 * 6 / 2 = 21 pairs.
+    given = ("durability", "durability", "--method", "markov", "--set")
+    status, out, _ = command(*given, 'schemes=["lrc:4,3,2", "rs:4,3"]')
+    assert status == 0
+    notes = [line for line in out.splitlines() if line.startswith("note: ")]
+    (note,) = notes
+    assert "lrc:4,3,2 has 3 parities" in note
+    assert "any 1 shard: of 21 sets of 2, 2 cannot" in note
+
+
 def test_crush_answers_by_every_method():
     found = answer(parse_scenario(CRUSH), "all", walks=50)
     assert [row["method"] for row in found["rows"]] == [

@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -111,6 +112,31 @@ def test_the_few_locks_of_a_sequential_stream_are_its_bottleneck(
     ).rows.to_dicts()
     assert row["bottleneck"] == bottleneck
     assert ("in line" in row["limits"]) == (bottleneck == "pg.lock")
+
+
+def test_threads_that_wait_for_the_cores_of_one_host_are_not_the_bottleneck() -> None:
+    # One host of four holds half of the OSDs and has few cores, so the threads of its OSDs wait for them.
+    def row(cores: int) -> dict[str, Any]:
+        groups = [{"count": 3, "osds": 2, "cores": 24}]
+        groups += [{"count": 1, "osds": 6, "cores": cores}]
+        scenario = load_scenario(
+            "quickstart",
+            sets={
+                "schemes": ["rep:3"],
+                "cluster.hosts": groups,
+                "workload.ops": ["write"],
+                "workload.queue_depth": 128,
+                "workload.requests": 6000,
+            },
+        )
+        return run_scenario(scenario, costs=False).rows.to_dicts()[0]
+
+    few, twice = row(16), row(32)
+    assert twice["iops"] > 1.5 * few["iops"]
+    # Key-value threads are in use more than cores, because they are in use while they wait for them.
+    assert "kv hot spot" in few["limits"]
+    assert few["bottleneck"] == "cpu"
+    assert twice["bottleneck"] != "cpu"
 
 
 def test_a_lone_request_is_limited_by_its_latency(fast, change, make_pool):

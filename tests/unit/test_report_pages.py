@@ -273,6 +273,34 @@ def test_the_page_states_that_a_run_is_inside_the_calibrated_range():
     assert "utside the calibrated range" not in said
 
 
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ("", "128 cores per host, networks of 100 (public) and 100 Gbit/s (private)."),
+        (
+            "networks = 1\npublic_gbit_per_s = 25\ncores_per_host = 16",
+            "16 cores per host, one network of 25 Gbit/s.",
+        ),
+        (
+            "hosts = [{count = 3, osds = 2, cores = 16}, {count = 1, osds = 4, cores = 48}]",
+            "4 hosts with 10 OSDs, 1 drive of 3.84 TB per OSD, 16 or 48 cores per host",
+        ),
+    ],
+)
+def test_the_cluster_is_described_as_the_scenario_states_it(keys, words):
+    text = TEXT.replace('"rep:3", "rs:4,2"', '"rep:3"').replace('"64k"', '"4k"')
+    text = text.replace('"4k", "4k"', '"4k"').replace(
+        "requests = 600", "requests = 100"
+    )
+    if keys.startswith("hosts"):
+        text = text.replace("hosts = 4\nosds_per_host = 2", keys)
+    else:
+        text = text.replace("pg_num", f"{keys}\npg_num")
+    scenario = parse_scenario(text)
+    page = Page(report_of_run(scenario, run_scenario(scenario, costs=False)))
+    assert words in "".join(page.text)
+
+
 def test_a_scenario_without_sizes_or_known_drives_has_a_page_too(tmp_path):
     rows = "".join(
         f"1281663720000{at:05d},host,0,Read,{4096 * at},4096,1000\n" for at in range(30)

@@ -8,11 +8,12 @@ import pytest
 from stripesim.models.coding import parse_scheme
 from stripesim.models.placement import map_of_hosts
 from stripesim.models.problems import ScenarioError
+from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.cells.build import build_cell, check_schemes
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import up_sets
 from stripesim.scenarios.schema.keys import cells
-from stripesim.scenarios.schema.scenario import parse_scenario
+from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
 from stripesim.sim.run import simulate
 from support.messages import states
 
@@ -287,3 +288,30 @@ def test_local_reads_are_of_replicas_through_their_osds(scheme, sets, wanted):
     assert any(states(fault, wanted) for fault in caught.value.faults), (
         caught.value.faults
     )
+
+
+@pytest.mark.parametrize(("rtt_ms", "is_far"), [(2.0, True), (0.1, False)])
+def test_a_write_that_travels_between_sites_spends_its_time_there(
+    rtt_ms: float, is_far: bool
+) -> None:
+    # The client is as far from two of three primaries, and each primary from its replicas: 2/3 + 1 round
+    # trips are 3.3 ms at 2 ms each, and 0.17 ms at 0.1 ms, beside some 0.4 ms on cores and drives.
+    scenario = load_scenario(
+        "quickstart",
+        sets={
+            "schemes": ["rep:3"],
+            "cluster.hosts": 6,
+            "cluster.sites": 3,
+            "cluster.site_rtt_ms": rtt_ms,
+            "cluster.failure_domain_replicated": "site",
+            "workload.ops": ["write"],
+            "workload.requests": 500,
+            "workload.queue_depth": 8,
+        },
+    )
+    (row,) = run_scenario(scenario, costs=False).rows.to_dicts()
+    assert row["bottleneck"] == "latency"
+    assert (row["latency_at"] == "sites") == is_far
+    if is_far:
+        # A lower bound, because times at resources overlap.
+        assert 0.7 < row["latency_at_fraction"] <= 3.33 / 3.6

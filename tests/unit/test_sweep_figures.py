@@ -8,7 +8,11 @@ import pytest
 
 from stripesim.models.problems import AnswerError
 from stripesim.scenarios.answers.sweep.figures import draw_sweep
-from stripesim.scenarios.answers.sweep.stats import aggregate, mean_columns
+from stripesim.scenarios.answers.sweep.stats import (
+    aggregate,
+    mean_columns,
+    why_no_figure,
+)
 from stripesim.scenarios.show.quantities import typed_frame
 
 DEPTH = "workload.queue_depth"
@@ -55,6 +59,38 @@ def test_a_key_that_was_not_swept_is_refused() -> None:
     rows = means(**{DEPTH: [4, 8]})
     with pytest.raises(AnswerError, match=r"^keys: got cluster\.hosts, wanted swept"):
         draw_sweep(rows, [DEPTH, "cluster.hosts"])
+
+
+@pytest.mark.parametrize(
+    ("keys", "columns", "reason"),
+    [
+        ([], {}, "no key is swept (--over KEY=V,V)"),
+        ([DEPTH], {DEPTH: [4]}, f"1 value of {DEPTH}, wanted 2 or more"),
+        (["workload.ops", DEPTH], {"workload.ops": ["read"], DEPTH: [4, 8]}, "axis"),
+        ([DEPTH], {DEPTH: [4, 8]}, None),
+    ],
+)
+def test_means_without_a_figure_have_a_reason(
+    keys: list[str], columns: dict[str, list[Any]], reason: str | None
+) -> None:
+    rows = means(**columns)
+    found = why_no_figure(rows, keys, "throughput_bytes_per_s")
+    assert (found is None) == (draw_sweep(rows, keys) is not None)
+    if reason is None:
+        assert found is None
+    else:
+        assert found is not None and reason in found
+
+
+def test_a_sweep_of_one_point_says_that_it_has_no_figure(command, tmp_path) -> None:
+    given = ("sweep", "quickstart", "--jobs", 1, "--set", "workload.requests=200")
+    _, _, single = command(*given, "--out", tmp_path / "one")
+    assert "no figure: no key is swept" in single
+    assert not (tmp_path / "one" / "sweep.png").exists()
+    swept = ("--over", "workload.queue_depth=4,8")
+    _, _, several = command(*given, *swept, "--out", tmp_path / "two")
+    assert "no figure" not in several
+    assert (tmp_path / "two" / "sweep.png").exists()
 
 
 def test_each_op_and_pattern_has_a_panel() -> None:

@@ -119,7 +119,7 @@ def test_the_summary_is_tables_of_at_most_100_columns(tmp_path: Path) -> None:
     summary = describe(load(put(tmp_path, "t.csv", rows)))
     console = Console(width=100, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
     for table in summary_tables(summary):
-        console.print(terminal_table(table))
+        console.print(terminal_table(table, console.width))
     text = console.export_text()
     assert "{" not in text
     for words in ("requests", "hit ratio", "window [s]", "4,096"):

@@ -11,7 +11,7 @@ from stripesim.scenarios.answers.calibrate.accuracy import (
     error_lines,
     repeat_noise,
 )
-from stripesim.scenarios.answers.calibrate.calibrate import Calibration
+from stripesim.scenarios.answers.calibrate.calibrate import Calibration, FittedFactor
 from stripesim.scenarios.answers.calibrate.parameter_file import (
     FILE,
     parameter_text,
@@ -42,6 +42,7 @@ def answer_of_calibration(calibration: Calibration) -> Answer:
             *_errors(calibration),
             *_sentences(calibration),
         ],
+        warnings=_warnings(calibration),
         refusals=calibration.refusals,
         saved_as="calibration.json",
         files=lambda: _files(calibration),
@@ -83,6 +84,7 @@ def document_of(calibration: Calibration) -> dict[str, Any]:
         "errors": json_value(error_lines(calibration.values)),
         "noise": json_value(repeat_noise(calibration.rows)),
         "further": json_value(calibration.further),
+        "warnings": _warnings(calibration),
     }
 
 
@@ -101,11 +103,33 @@ def _factors(calibration: Calibration) -> Table:
             "value": f"{factor.value:.2f}",
             "95 % interval": f"{factor.low:.2f} to {factor.high:.2f}",
             "unit": "µs" if factor.unit == "us" else "×",
-            "told by the rows": "yes" if factor.is_known else "no: as assumed",
+            "told by the rows": _told(factor),
         }
         for factor in calibration.fitted
     ]
     return Table.of("Fitted factors", rows, numeric=False)
+
+
+def _told(factor: FittedFactor) -> str:
+    """Say if the rows tell a factor."""
+    if factor.is_at_end:
+        return "no: at the end of its range"
+    return "yes" if factor.is_known else "no: as assumed"
+
+
+def _warnings(calibration: Calibration) -> list[str]:
+    """Name the rows that no factor explains, or nothing."""
+    wrong = calibration.unexplained()
+    if not wrong:
+        return []
+    rows = ", ".join(
+        f"{value.id} ({_number(value.after)} after the fit, {_number(value.measured)} measured)"
+        for value in wrong
+    )
+    return [
+        f"no factors explain {rows}: look for another cause, such as other drives, another load beside it or "
+        "a limit, before you trust this parameter set (`stripesim check` names some)"
+    ]
 
 
 def _values(calibration: Calibration) -> Table:

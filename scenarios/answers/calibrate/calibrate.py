@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from math import log
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
@@ -48,8 +49,12 @@ from stripesim.sim.observe.progress import OnStep, silent
 # variation between repeated measurements and effects missing from the model.
 _ROW_SPREAD: Final = 0.2
 _EVALUATIONS: Final = 12
+#: Ratio of a fitted value to the measured one, or its inverse, beyond which no factor explains it.
+UNEXPLAINED: Final = 1.5
 # Factors are searched from their start divided by this number to their start times this number.
 _RANGE: Final = 20.0
+# Part of that range, as logarithms, from which on a factor is at its end.
+_END_SHARE: Final = 0.99
 # A factor counts as known if the rows reduce its spread below this share of the assumed spread.
 _KNOWN_SHARE: Final = 0.9
 # Ratio of the two values of a factor that determine a sensitivity.
@@ -76,6 +81,8 @@ class FittedFactor:
     unit: str
     #: True if the rows narrowed its spread, False if it is still the assumed factor
     is_known: bool
+    #: True if the search ended at the end of its range
+    is_at_end: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,6 +137,16 @@ class Calibration:
             for value in self.values
             if value.role == role
         )
+
+    def unexplained(self) -> list[JudgedValue]:
+        """List the fitted values that are still wrong by more than a factor of `UNEXPLAINED`."""
+        return [
+            value
+            for value in self.values
+            if value.left_out is not None
+            and value.after is not None
+            and abs(log(value.after / value.measured)) > log(UNEXPLAINED)
+        ]
 
     def held_out(self) -> int:
         """Count the held-out values."""
@@ -217,7 +234,7 @@ def calibrate(
         simulator.begin_next()
         further = _further(simulator, fitted_runs[0], rows, values, fit.covariance)
     return Calibration(
-        fitted=tuple(_fitted(fit, factors, spreads)),
+        fitted=tuple(_fitted(fit, factors, spreads, start)),
         rows=tuple(rows),
         values=tuple(_judged(rows, before, after, fit.leverages, unchecked=unchecked)),
         further=tuple(further),
@@ -368,15 +385,27 @@ def _fit(
 
 
 def _fitted(
-    fit: Fit, factors: Sequence[Factor], spreads: Mapping[str, float]
+    fit: Fit,
+    factors: Sequence[Factor],
+    spreads: Mapping[str, float],
+    start: Mapping[str, float],
 ) -> list[FittedFactor]:
     parameters = []
     for at, (factor, fitted) in enumerate(zip(factors, fit.parameters, strict=True)):
         low, high = fitted.confidence_interval
         spread = float(np.sqrt(fit.covariance[at, at]))
         is_known = spread < _KNOWN_SHARE * spreads[factor.name]
+        moved = abs(log(fitted.value / start[factor.name]))
         parameters.append(
-            FittedFactor(factor.name, fitted.value, low, high, factor.unit, is_known)
+            FittedFactor(
+                factor.name,
+                fitted.value,
+                low,
+                high,
+                factor.unit,
+                is_known,
+                is_at_end=moved > _END_SHARE * log(_RANGE),
+            )
         )
     return parameters
 

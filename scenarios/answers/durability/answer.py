@@ -40,6 +40,7 @@ def answer_of_durability(document: Mapping[str, Any]) -> Answer:
         shown=[
             Table.of("Durability", [_cells(row) for row in rows], words=(1,)),
             *(line for row in rows for line in _sentences(row)),
+            *(f"note: {line}" for line in document["notes"]),
             *(f"left out: {line}" for line in document["skipped"]),
             *(
                 f"recommended for {scheme}: {choice['method']}, because {choice['reason']}"

@@ -1,6 +1,6 @@
 """Answer a scenario's `[durability]`: build the systems, choose the methods, assemble the document."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Any, Final, Literal, NamedTuple
 
@@ -48,6 +48,7 @@ from stripesim.sim.durability.system import (
     Lifetime,
     System,
     code_of,
+    parity_note,
 )
 from stripesim.sim.observe.audit import audit_loss, collecting_refusals
 from stripesim.sim.observe.progress import OnStep, silent
@@ -119,9 +120,16 @@ def answer(
         "rows": rows,
         "recommended": recommended,
         "skipped": skipped,
+        "notes": parity_notes(scenario.schemes),
         "refusals": refusals,
         "provenance": provenance,
     }
+
+
+def parity_notes(schemes: Sequence[str]) -> list[str]:
+    """Name the codes that survive fewer losses than they have parities."""
+    notes = (parity_note(code_of(scheme)) for scheme in schemes)
+    return [note for note in notes if note is not None]
 
 
 def _check_asked(method: str, walks: int) -> None:

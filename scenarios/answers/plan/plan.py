@@ -10,6 +10,7 @@ from stripesim.models.problems import Problem, RefusedError, first_problem, prob
 from stripesim.scenarios.answers.durability.durability import (
     DETECTION_S,
     described_system,
+    parity_notes,
 )
 from stripesim.scenarios.answers.plan.candidates import (
     Candidate,
@@ -681,6 +682,7 @@ def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:
             f"nines: over one year, drives fail independently at {AFR:.1%} per year, and repair starts after "
             f"{DETECTION_S:g} s, without bursts and latent errors. Set [durability] to change this"
         )
+    assumptions += parity_notes(scenario.schemes)
     assumptions += client_notes(scenario)
     if plan.rate_per_s is not None:
         assumptions.append(f"a rate counts as served if at least {SERVED:.0%} of it is")

@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import combinations
+from math import ceil
 from typing import Any, ClassVar, Final, NamedTuple
 
 from stripesim.models.documents import Documented
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.run import run_cell
+from stripesim.scenarios.schema.checks import host_cores_needed
 from stripesim.scenarios.schema.keys import Cell, cells
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.sim.ceph.cluster import Models
@@ -43,10 +45,14 @@ _PRIVATE: Final = Purchase(
     ("private.tx", "private.rx"),
 )
 
+_OSDS: Final = Purchase(
+    ("cluster", "osds_per_host"), "OSDs", ("ssd", "kv", "sync", "worker")
+)
+_CORES: Final = Purchase(("cluster", "cores_per_host"), "CPU cores", ("cpu",))
 PURCHASES: Final = (
-    Purchase(("cluster", "osds_per_host"), "OSDs", ("ssd", "kv", "sync", "worker")),
+    _OSDS,
     Purchase(_DRIVE, "drive speed", ("ssd", "kv")),
-    Purchase(("cluster", "cores_per_host"), "CPU cores", ("cpu",)),
+    _CORES,
     Purchase(("cluster", "public_gbit_per_s"), "public network", _PUBLIC),
     _PRIVATE,
     Purchase(
@@ -171,15 +177,57 @@ def advise(
 def _offered(scenario: Scenario) -> list[Purchase]:
     """List the purchases for a scenario.
 
-    With a CRUSH map, the number of OSDs is fixed. With one network, there is no private one.
+    With a CRUSH map, the number of OSDs is fixed. With one network, there is no private one. OSDs may have
+    cores or a CPU limit of their own.
     """
-    fixed = None if scenario.cluster.crush_map is None else ("cluster", "osds_per_host")
+    cluster = scenario.cluster
+    fixed = None if cluster.crush_map is None else _OSDS.key
     offered = [one for one in PURCHASES if one.key != fixed]
-    if scenario.cluster.networks == 1:
+    own = {_CORES: _cores(scenario), _OSDS: _osds(scenario)}
+    offered = [own.get(one, one) for one in offered]
+    if cluster.networks == 1:
         offered.remove(_PRIVATE)
     if scenario.workload.is_s3:
         offered.append(_GATEWAYS)
     return offered
+
+
+def _cores(scenario: Scenario) -> Purchase:
+    """Return the purchase of the cores that OSDs have: their limit, those of their own, or the host's."""
+    kinds = ("osd.cpu", "cpu")
+    if scenario.cluster.cpu_limit_per_osd is not None:
+        return Purchase(("cluster", "cpu_limit_per_osd"), "CPU limit of OSDs", kinds)
+    if scenario.cluster.cores_per_osd is not None:
+        return Purchase(("cluster", "cores_per_osd"), "CPU cores of OSDs", kinds)
+    return _CORES
+
+
+def _osds(scenario: Scenario) -> Purchase:
+    """Return the purchase of OSDs, which names further cores if hosts have too few for them."""
+    more, _ = with_doubled(scenario, [_OSDS])
+    groups = zip(more.cluster.host_groups, scenario.cluster.host_groups, strict=True)
+    if any(after.cores != before.cores for after, before in groups):
+        return _OSDS._replace(words="OSDs with cores")
+    return _OSDS
+
+
+def with_host_cores(scenario: Scenario) -> Scenario:
+    """Return a scenario with the cores that limits and pinned OSDs need, if it has fewer."""
+    cluster = scenario.cluster
+    pinned, limit = cluster.cores_per_osd, cluster.cpu_limit_per_osd
+    if pinned is not None and limit is not None and limit > pinned:
+        scenario = scenario.with_cluster(cores_per_osd=ceil(limit))
+    own = [group.cores or 0 for group in cluster.host_groups]
+    needed = [ceil(cores) for cores in host_cores_needed(scenario)]
+    more = list(map(max, own, needed))
+    if more == own:
+        return scenario
+    if isinstance(cluster.hosts, int):
+        return scenario.with_cluster(cores_per_host=more[0])
+    groups = zip(cluster.hosts, more, strict=True)
+    return scenario.with_cluster(
+        hosts=tuple(group.replaced(cores=cores) for group, cores in groups)
+    )
 
 
 #: Key of a cluster → key of a group of hosts that overrides it.
@@ -246,6 +294,7 @@ def with_doubled(
             )
             update["hosts"] = tuple(doubled)
         scenario = scenario.replaced(**{table: own.replaced(**update)})
+    scenario = with_host_cores(scenario)
     models = build_models(scenario)
     if any(purchase.key == _DRIVE for purchase in purchases):
         names = [

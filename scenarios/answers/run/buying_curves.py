@@ -11,7 +11,11 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from stripesim.models.documents import Documented
-from stripesim.scenarios.answers.run.advise import CELLS_MAX, REPLICATIONS
+from stripesim.scenarios.answers.run.advise import (
+    CELLS_MAX,
+    REPLICATIONS,
+    with_host_cores,
+)
 from stripesim.scenarios.cells.bound import bounds_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.placement import osd_hosts
@@ -28,6 +32,8 @@ from stripesim.sim.observe.progress import OnStep, silent
 
 #: Cores of each OSD to try.
 CORES_PER_OSD: Final = (2, 4, 8, 12, 16)
+#: Name of the CPU limit of OSDs, which costs nothing within the cores of a host.
+_LIMIT: Final = "CPU limit per OSD"
 #: Factors on the rate of both networks to try.
 _NETWORK_FACTORS: Final = (2, 4)
 #: Unit of money that sentences count by.
@@ -50,8 +56,8 @@ class BuyingPoint(Documented):
     Attributes
     ----------
     amount
-        Amount of the resource: cores of each OSD, OSDs of each host, hosts, Gbit/s of both networks, or
-        gateways.
+        Amount of the resource: cores or CPU limit of each OSD, OSDs of each host, hosts, Gbit/s of both
+        networks, or gateways.
     iops, latency_p99_ns
         Over replications, with 95 % intervals.
     iops_gain
@@ -104,7 +110,8 @@ def steps_of(scenario: Scenario) -> list[PurchaseStep]:
     if isinstance(cluster.hosts, int) and cluster.crush_map is None:
         own = cluster.osds_per_host
         for count in dict.fromkeys((own + 1, own + 2, 2 * own)):
-            steps.append(PurchaseStep("OSDs per host", count, {"osds_per_host": count}))
+            keys = _with_cores(scenario, {"osds_per_host": count})
+            steps.append(PurchaseStep("OSDs per host", count, keys))
         added = cluster.racks or 1
         for more in (1, 2, 3):
             hosts = cluster.hosts + more * added
@@ -124,24 +131,45 @@ def steps_of(scenario: Scenario) -> list[PurchaseStep]:
 
 
 def _core_steps(scenario: Scenario) -> Iterator[PurchaseStep]:
-    """Yield cores of each OSD: pinned ones if the scenario pins OSDs, else the host's, which OSDs share."""
+    """Yield limits of each OSD, or cores: pinned ones if the scenario pins OSDs, else the host's."""
     cluster = scenario.cluster
+    key = None if cluster.cores_per_osd is None else "cores_per_osd"
+    if cluster.cpu_limit_per_osd is not None:
+        key = "cpu_limit_per_osd"
     for count in CORES_PER_OSD:
         if count == _own_cores(scenario):
             continue
         of_host = round(count * _osds_of_host(scenario))
         keys = {"cores_per_host": of_host}
-        if cluster.cores_per_osd is not None:
-            keys = {
-                "cores_per_osd": count,
-                "cores_per_host": max(of_host, cluster.cores_per_host),
-            }
-        yield PurchaseStep("cores per OSD", count, keys)
+        if key is not None:
+            keys = {key: count, "cores_per_host": max(of_host, cluster.cores_per_host)}
+        yield PurchaseStep(_cores_words(scenario), count, _with_cores(scenario, keys))
+
+
+def _cores_words(scenario: Scenario) -> str:
+    """Name the cores that OSDs have: a limit, or cores of their own or of their host."""
+    if scenario.cluster.cpu_limit_per_osd is not None:
+        return _LIMIT
+    return "cores per OSD"
+
+
+def _with_cores(scenario: Scenario, keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Return changed keys of a cluster, with those of the cores that its OSDs then need."""
+    changed = scenario.with_cluster(**keys)
+    fitting = with_host_cores(changed).cluster
+    more = {
+        key: getattr(fitting, key)
+        for key in ("cores_per_host", "cores_per_osd")
+        if getattr(fitting, key) != getattr(changed.cluster, key)
+    }
+    return {**keys, **more}
 
 
 def _own_cores(scenario: Scenario) -> float:
-    """Return the cores of each OSD: its own, or its share of those of a host."""
+    """Return the cores of each OSD: its limit, its own, or its share of those of a host."""
     cluster = scenario.cluster
+    if cluster.cpu_limit_per_osd is not None:
+        return cluster.cpu_limit_per_osd
     return cluster.cores_per_osd or cluster.cores_per_host / _osds_of_host(scenario)
 
 
@@ -247,16 +275,32 @@ def bounds_of_steps(scenario: Scenario, scheme: str) -> list[dict[str, Any]]:
 
 
 def sentence_of_bounds(rows: Sequence[Mapping[str, Any]]) -> str | None:
-    """Name the step that raises the bound most for the money, or return None if none with a price does."""
+    """Name the step that raises the bound for nothing or most for the money; None if no price is known."""
     priced = [row for row in rows if row["iops_per_1000"] is not None]
     if not priced:
         return None
+    free = _best_free_step(rows)
+    if free is not None:
+        return (
+            f"more requests for no money: {free['resource']} {number_text(free['amount'])} lifts the highest "
+            f"rate to {rate_text(free['iops'])} requests/s (a bound; run --advise simulates it)"
+        )
     best = max(priced, key=lambda row: row["iops_per_1000"])
     return (
         f"more requests for the money: {best['resource']} {number_text(best['amount'])} for "
         f"{number_text(best['cost'])} lifts the highest rate to {rate_text(best['iops'])} requests/s, "
         f"{rate_text(best['iops_per_1000'])} more for each 1,000 (a bound; run --advise simulates it)"
     )
+
+
+def _best_free_step(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Return the limit that gains most within the cores of the hosts, or None if none does."""
+    free = (
+        row
+        for row in rows
+        if row["resource"] == _LIMIT and row["cost"] is None and row["iops_gain"] > 0
+    )
+    return max(free, key=lambda row: row["iops_gain"], default=None)
 
 
 def _rows(
@@ -275,7 +319,7 @@ def _own_points(
     """Yield the cluster as it is, on the curve of each resource."""
     cluster = scenario.cluster
     amounts: dict[str, float] = {
-        "cores per OSD": _own_cores(scenario),
+        _cores_words(scenario): _own_cores(scenario),
         "OSDs per host": cluster.osds_per_host,
         "hosts": cluster.host_count,
         "network [Gbit/s]": cluster.public_gbit_per_s,
@@ -351,8 +395,14 @@ def buying_sentences(points: Sequence[Mapping[str, Any]]) -> list[str]:
             continue
         most = _smallest_with_most(bought)
         words = f"{name}: most requests: {_step_text(most)}"
+        free = _best_free_step(bought)
         priced = [point for point in bought if point["iops_per_1000"] is not None]
-        if priced:
+        if priced and free is not None:
+            words = (
+                f"{name}: most requests for no money: {_step_text(free)}; "
+                f"most requests: {_step_text(most)}"
+            )
+        elif priced:
             best = max(priced, key=lambda point: point["iops_per_1000"])
             words = (
                 f"{name}: most requests for the money: {_step_text(best)} for "

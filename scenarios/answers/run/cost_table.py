@@ -1,16 +1,19 @@
 """Lay out the costs of each cell: its mean latency by step."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from rich.box import SIMPLE_HEAD
+from rich.console import Console, RenderableType
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 
 from stripesim.scenarios.answers.run.words import cell_name
 from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.scenarios.show.figures.captions import STEP_LOOKS
-from stripesim.scenarios.show.tables import TerminalPart
+from stripesim.scenarios.show.tables import TerminalPart, listed_rows
 from stripesim.sim.observe.critical_path import (
     COST_KEYS,
     cost_key,
@@ -21,6 +24,8 @@ from stripesim.sim.observe.critical_path import (
 #: Largest number of cells to print. Of a larger grid, only one block size is shown.
 ROWS_MAX: Final = 24
 _USUAL_SIZE_BYTES: Final = 4096
+#: Width of a console on which every table fits [characters].
+_UNLIMITED: Final = 10_000
 _NOTE: Final = (
     "% of the mean latency of the sampled requests, along their critical paths: first line service, second "
     "line waiting. * = largest part; log = the store's log and its thread; distri. = private network, "
@@ -34,10 +39,12 @@ def cost_parts(rows: Sequence[Mapping[str, Any]]) -> list[TerminalPart]:
     costed = [row for row in rows if row.get(COST_KEYS[0]) is not None]
     if not costed:
         return []
-    return [TerminalPart(lambda _: _cost_table(costed))]
+    return [TerminalPart(partial(_cost_table, costed))]
 
 
-def _cost_table(costed: Sequence[Mapping[str, Any]]) -> Table:
+def _cost_table(
+    costed: Sequence[Mapping[str, Any]], console: Console
+) -> RenderableType:
     """Lay out the latency breakdown of each row; a large grid is shown at one block size only."""
     title = "Cost by step [%]"
     sizes = sorted({row.get("block_size_bytes") or 0 for row in costed})
@@ -48,6 +55,25 @@ def _cost_table(costed: Sequence[Mapping[str, Any]]) -> Table:
             f", {format_size(size)} of {len(sizes)} sizes (all: --out, figures costs-…)"
         )
     steps = steps_with_time(costed)
+    headings = ["requests", "mean\n[ms]"]
+    headings += [STEP_LOOKS[step].heading for step in steps]
+    lines: list[list[str]] = []
+    for row in costed:
+        latency = number_text(row["cost_latency_mean_ns"] * 1e-6)
+        lines.append([cell_name(row), latency, *(_share(row, step) for step in steps)])
+        waiting = [_share(row, step, waiting=True) for step in steps]
+        lines.append(["  waiting", "", *waiting])
+    table = _table_of(title, headings, lines)
+    unlimited = console.options.update(width=_UNLIMITED)
+    if Measurement.get(console, unlimited, table).minimum <= console.width:
+        return table
+    return listed_rows(headings, lines, title=title, note=_NOTE)
+
+
+def _table_of(
+    title: str, headings: Sequence[str], lines: Sequence[Sequence[str]]
+) -> Table:
+    """Lay out a line of service and a line of waiting for each kind of request."""
     table = Table(
         box=SIMPLE_HEAD,
         caption=_NOTE,
@@ -57,15 +83,11 @@ def _cost_table(costed: Sequence[Mapping[str, Any]]) -> Table:
         title=title,
         title_justify="left",
     )
-    table.add_column("requests")
-    for heading in ("mean\n[ms]", *(STEP_LOOKS[step].heading for step in steps)):
+    table.add_column(headings[0])
+    for heading in headings[1:]:
         table.add_column(heading, justify="right", no_wrap=True)
-    for row in costed:
-        latency = number_text(row["cost_latency_mean_ns"] * 1e-6)
-        in_service = (_share(row, step) for step in steps)
-        table.add_row(escape(cell_name(row)), latency, *in_service)
-        waiting = (_share(row, step, waiting=True) for step in steps)
-        table.add_row("  waiting", "", *waiting, style="dim")
+    for number, texts in enumerate(lines):
+        table.add_row(*map(escape, texts), style="dim" if number % 2 else None)
     return table
 
 

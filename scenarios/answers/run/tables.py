@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
+from stripesim.models.cpu import busy_cores
 from stripesim.scenarios.answers.run.advise import gain_text, notable
 from stripesim.scenarios.answers.run.words import cell_name
 from stripesim.scenarios.schema.units import bytes_text, number_text, size_text
@@ -11,6 +12,8 @@ from stripesim.scenarios.show.tables import Table
 
 #: Longest list of events with equal time and kind.
 _TEXTS_MAX: Final = 2
+#: Further cores, relative, from which on the cores without sharing are stated besides.
+_SHARED_NOTED: Final = 0.02
 
 
 def timeline_table(timeline: Mapping[str, Any]) -> Table:
@@ -161,13 +164,26 @@ def _percent(share: float | None) -> str:
 
 def _busy_words(cell: Mapping[str, Any], iops: float) -> str:
     """Describe how many cores a rate keeps busy, and the rate at which the first resource saturates."""
-    busy_cores = iops * cell["cpu_ns_per_op"] / 1e9
-    words = f"{iops:,.0f} requests/s keep {busy_cores:.1f} cores busy"
+    alone = iops * cell["cpu_ns_per_op"] / 1e9
     first = cell.get("saturates_first")
-    if not first:
-        return words
-    rate = f"{first['iops']:,.0f} requests/s"
-    return f"{words}; first to saturate: {first['resource']}, at {rate}"
+    full = ""
+    if first:
+        full = f"; first to saturate: {first['resource']}, at {first['iops']:,.0f} requests/s"
+    if first and iops > first["iops"]:
+        return (
+            f"{iops:,.0f} requests/s are more than this cluster serves, and would need {alone:,.1f} cores or "
+            f"more{full}"
+        )
+    used = [host["cores"] * host["utilisation"] for host in cell["hosts"]]
+    shares = [one / (sum(used) or 1) for one in used]
+    busy = sum(
+        busy_cores(alone * share, host["osd_cores"], cell["paired_slowdown_fraction"])
+        for share, host in zip(shares, cell["hosts"], strict=True)
+    )
+    words = f"{iops:,.0f} requests/s keep {busy:.1f} cores busy"
+    if busy > alone * (1 + _SHARED_NOTED):
+        words += f" ({alone:.1f} if no two hardware threads shared a core)"
+    return words + full
 
 
 def capacity_table(capacities: Sequence[Mapping[str, Any]]) -> Table:

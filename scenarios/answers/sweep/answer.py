@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 from stripesim.models.documents import json_text
 from stripesim.scenarios.answers.sweep.ended import INTERRUPTED
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
-from stripesim.scenarios.answers.sweep.stats import CELL_COLUMNS, mean_columns
+from stripesim.scenarios.answers.sweep.stats import (
+    CELL_COLUMNS,
+    mean_columns,
+    why_no_figure,
+)
 from stripesim.scenarios.answers.sweep.table import for_terminal, means_table
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.files import csv_text, result_files
@@ -81,6 +85,7 @@ class SweepResult(Answer):
         }
         self.shown = [for_terminal(means_table(self.means, self.plan.keys))]
         self.alerts = list(self._alerts())
+        self.notes = list(self._notes())
         self.files = self._files
         self.figures = self._figures
         self.status = self._status()
@@ -132,6 +137,14 @@ class SweepResult(Answer):
             yield f"stopped: {self.stopped}; {done} of {len(self.plan.tasks)} rows are done"
             if self.folder is not None:
                 yield f"repeat the command with --resume to continue from {self.folder}"
+
+    def _notes(self) -> Iterator[str]:
+        """Say why the folder of the rows has no figure."""
+        if self.folder is None or not self.means:
+            return
+        reason = why_no_figure(self.aggregated, self.plan.keys, self.metric)
+        if reason is not None:
+            yield f"no figure: {reason}"
 
     def _unsteady(self) -> Iterator[str]:
         """Yield a line about rows without a steady state. The audit gives its own reason for refused rows."""

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from stripesim.models.problems import AnswerError, Problem
+from stripesim.scenarios.answers.sweep.stats import CELL_KEYS, why_no_figure
 from stripesim.scenarios.schema.units import size_text
 from stripesim.scenarios.show.figures.captions import (
     OP_WORDS,
@@ -45,9 +46,6 @@ _LOG_SPAN: Final = 10.0
 #: Up to this many values, the axis has ticks at exactly the values that were run.
 _TICKS_MAX: Final = 8
 
-#: Swept keys that already are columns of result rows.
-_CELL_KEYS: Final = ("workload.ops", "workload.patterns", "workload.block_sizes_bytes")
-
 
 class _Lines(NamedTuple):
     """Styles that tell lines apart: schemes by colour and mark, other values by the style of the line."""
@@ -79,14 +77,14 @@ def draw_sweep(
     Returns
     -------
     CaptionedFigure or None
-        None if the first key has fewer than two values.
+        None if the means cannot be drawn, see `stripesim.scenarios.answers.sweep.stats.why_no_figure`.
 
     Raises
     ------
     AnswerError
         If the rows have no such quantity or key.
     """
-    unknown = {*keys} - {*aggregated.columns, "schemes", *_CELL_KEYS}
+    unknown = {*keys} - {*aggregated.columns, "schemes", *CELL_KEYS}
     if unknown:
         got = ", ".join(sorted(unknown))
         raise AnswerError(
@@ -104,12 +102,10 @@ def sweep_figure(
 ) -> FigureSpec | None:
     """Specify the figure of `draw_sweep`."""
     quantity = quantity_shown(metric, aggregated.columns)
-    if not keys or not _is_axis(aggregated, keys[0]):
+    if why_no_figure(aggregated, keys, metric) is not None:
         return None
     x = keys[0]
     shown = aggregated.filter(pl.col(metric).is_not_null())
-    if shown.is_empty() or shown[x].n_unique() < 2:
-        return None
     lines = _lines(shown, keys)
     simulated = set(shown.select("op", "pattern").iter_rows())
     known = itertools.product((*OP_WORDS, "trace"), (*PATTERN_WORDS, "trace"))
@@ -151,7 +147,7 @@ def _lines(shown: pl.DataFrame, keys: Sequence[str]) -> _Lines:
 def _further_keys(shown: pl.DataFrame, keys: Sequence[str]) -> list[str]:
     """Return the columns that vary besides the axis and the scheme."""
     # The columns of cells already show swept schemes and block sizes.
-    hidden = {keys[0], "schemes", *_CELL_KEYS}
+    hidden = {keys[0], "schemes", *CELL_KEYS}
     if keys[0] == "workload.block_sizes_bytes":
         hidden.add("block_size_bytes")
     return [
@@ -192,14 +188,6 @@ class _FigureAxis(NamedTuple):
         if self.categories:
             return [float(self.categories.index(value)) for value in values]
         return [float(value) for value in values]
-
-
-def _is_axis(aggregated: pl.DataFrame, key: str) -> bool:
-    """Return True if a key has numbers, or other values that no line or panel stands for."""
-    dtype = aggregated.schema.get(key, pl.Null())
-    if dtype.is_numeric():
-        return True
-    return dtype in (pl.String, pl.Boolean) and key not in ("schemes", *_CELL_KEYS)
 
 
 def _categories(shown: pl.DataFrame, key: str) -> list[Any]:

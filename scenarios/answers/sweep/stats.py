@@ -1,16 +1,21 @@
-"""Average replications."""
+"""Average replications, and decide if the means can be drawn."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from stripesim.scenarios.show.quantities import QUANTITIES, Rows
 from stripesim.sim.observe.intervals import student_interval
 
+if TYPE_CHECKING:
+    import polars as pl
+
 #: Columns that distinguish the cells of a point.
 CELL_COLUMNS: Final = ("scheme", "op", "pattern", "block_size_bytes")
+#: Swept keys that already are columns of result rows.
+CELL_KEYS: Final = ("workload.ops", "workload.patterns", "workload.block_sizes_bytes")
 
 #: Columns that are not averaged, besides the intervals of single runs, which replications replace.
 _NOT_AVERAGED: Final = frozenset({"replication", "seed", "steady", "engine_wall_s"})
@@ -139,3 +144,30 @@ def _ends(name: str) -> tuple[str, str]:
     """Return the names of the columns with the ends of an interval."""
     low, high = _INTERVAL_ENDS
     return name + low, name + high
+
+
+def why_no_figure(
+    aggregated: pl.DataFrame, keys: Sequence[str], metric: str
+) -> str | None:
+    """Return why means cannot be drawn against the first swept key, or None if they can."""
+    if not keys:
+        return "no key is swept (--over KEY=V,V)"
+    first = keys[0]
+    if not _is_axis(aggregated, first):
+        return f"{first} is no axis: sweep another key first"
+    values = aggregated.filter(aggregated[metric].is_not_null())[first].n_unique()
+    if values < 2:
+        return (
+            f"{values} value{'' if values == 1 else 's'} of {first}, wanted 2 or more"
+        )
+    return None
+
+
+def _is_axis(aggregated: pl.DataFrame, key: str) -> bool:
+    """Return True if a key has numbers, or other values that no line or panel stands for."""
+    import polars as pl
+
+    dtype = aggregated.schema.get(key, pl.Null())
+    if dtype.is_numeric():
+        return True
+    return dtype in (pl.String, pl.Boolean) and key not in ("schemes", *CELL_KEYS)

@@ -127,9 +127,9 @@ def _cluster_words(report: RunReport) -> str:
     )
     if cluster.networks == 1:
         networks = f"one network of {cluster.public_gbit_per_s:g} Gbit/s"
+    cores = " or ".join(map(str, dict.fromkeys(cluster.of_hosts("cores"))))
     return (
-        f"Cluster: {hosts}, {drive_words} per OSD, {cluster.cores_per_host} cores per host, "
-        f"{networks}."
+        f"Cluster: {hosts}, {drive_words} per OSD, {cores} cores per host, {networks}."
     )
 
 
