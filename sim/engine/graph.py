@@ -246,10 +246,11 @@ class Template:
         return sums
 
 
-def steps_error(name: str, steps: int) -> StepsError:
-    """Return the error of a graph with too many steps."""
-    wanted = f"at most {STEPS_MAX}"
-    return StepsError(Problem(place=name, got=f"{steps} steps", wanted=wanted))
+def check_steps(name: str, steps: int) -> None:
+    """Raise StepsError if a graph has more than `STEPS_MAX` steps."""
+    if steps > STEPS_MAX:
+        wanted = f"at most {STEPS_MAX}"
+        raise StepsError(Problem(place=name, got=f"{steps} steps", wanted=wanted))
 
 
 def chained(first: Template, second: Template, *, name: str) -> Template:
@@ -270,8 +271,7 @@ def chained(first: Template, second: Template, *, name: str) -> Template:
         If both together have more than `STEPS_MAX` steps.
     """
     steps = first.steps + second.steps
-    if steps > STEPS_MAX:
-        raise steps_error(name, steps)
+    check_steps(name, steps)
     # The issue of the second path follows the reply of the first.
     link = int(first.successor_starts[first.reply + 1])
     successors = np.insert(first.successors, link, first.steps)

@@ -39,16 +39,15 @@ from stripesim.sim.engine.graph import (
     RELEASE,
     SIDE,
     SPAWN,
-    STEPS_MAX,
     TURN,
     UNPIN,
     USE,
     Dynamics,
     IntArray,
     Template,
+    check_steps,
     int_array,
     renamed_role,
-    steps_error,
     with_roles,
 )
 from stripesim.sim.engine.graph_checks import check_graph
@@ -618,8 +617,7 @@ class GraphBuilder:
             or a unit, ticket or pin is not returned exactly once.
         """
         steps = len(self.words)
-        if steps > STEPS_MAX:
-            raise steps_error(self.name, steps)
+        check_steps(self.name, steps)
         check_graph(self, reply)
         # Like a predecessor, a successor is numbered with the side of the branch that leads to it.
         following: list[list[int]] = [[] for _ in range(steps)]

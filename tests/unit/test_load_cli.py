@@ -117,9 +117,7 @@ def test_a_run_shows_the_curve_in_its_report_if_asked(command, monkeypatch, tmp_
     monkeypatch.setattr(
         "stripesim.scenarios.answers.load.curve_builder._REQUESTS_PER_OSD", 1
     )
-    monkeypatch.setattr(
-        "stripesim.scenarios.answers.load.curves.cores_usable", lambda: 1
-    )
+    monkeypatch.setattr("stripesim.scenarios.work.pool.cores_usable", lambda: 1)
 
     status, _, err = command("run", *arguments, "--load")
 

@@ -197,7 +197,8 @@ def test_a_name_cannot_draw_over_the_table(tmp_path: Path, command: Command) -> 
     status, out, _ = command("mark", path)
     assert status == 0
     assert all(line.isprintable() for line in out.splitlines())
-    assert "\\x1b[2A10 of 10" in out
+    # The cell may wrap between words.
+    assert "\\x1b[2A10" in out
     # Other programs get the name as it is.
     _, [one] = graded(command, path)
     assert one["student"] == name
