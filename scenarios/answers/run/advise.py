@@ -183,8 +183,8 @@ def _offered(scenario: Scenario) -> list[Purchase]:
     cluster = scenario.cluster
     fixed = None if cluster.crush_map is None else _OSDS.key
     offered = [one for one in PURCHASES if one.key != fixed]
-    own = {_CORES: _cores(scenario), _OSDS: _osds(scenario)}
-    offered = [own.get(one, one) for one in offered]
+    own = {_CORES: _cores, _OSDS: _osds}
+    offered = [own[one](scenario) if one in own else one for one in offered]
     if cluster.networks == 1:
         offered.remove(_PRIVATE)
     if scenario.workload.is_s3:
@@ -194,17 +194,24 @@ def _offered(scenario: Scenario) -> list[Purchase]:
 
 def _cores(scenario: Scenario) -> Purchase:
     """Return the purchase of the cores that OSDs have: their limit, those of their own, or the host's."""
-    kinds = ("osd.cpu", "cpu")
+    key = cores_key(scenario)
+    if key not in _OF_OSDS:
+        return _CORES
+    return Purchase(("cluster", key), _OF_OSDS[key], ("osd.cpu", "cpu"))
+
+
+def cores_key(scenario: Scenario) -> str:
+    """Return the key of a cluster that decides which cores its OSDs have."""
     if scenario.cluster.cpu_limit_per_osd is not None:
-        return Purchase(("cluster", "cpu_limit_per_osd"), "CPU limit of OSDs", kinds)
+        return "cpu_limit_per_osd"
     if scenario.cluster.cores_per_osd is not None:
-        return Purchase(("cluster", "cores_per_osd"), "CPU cores of OSDs", kinds)
-    return _CORES
+        return "cores_per_osd"
+    return "cores_per_host"
 
 
 def _osds(scenario: Scenario) -> Purchase:
     """Return the purchase of OSDs, which names further cores if hosts have too few for them."""
-    more, _ = with_doubled(scenario, [_OSDS])
+    more = _doubled(scenario, [_OSDS])
     groups = zip(more.cluster.host_groups, scenario.cluster.host_groups, strict=True)
     if any(after.cores != before.cores for after, before in groups):
         return _OSDS._replace(words="OSDs with cores")
@@ -230,6 +237,11 @@ def with_host_cores(scenario: Scenario) -> Scenario:
     )
 
 
+#: Keys of the cores that OSDs have for themselves → words of their purchase.
+_OF_OSDS: Final = {
+    "cpu_limit_per_osd": "CPU limit of OSDs",
+    "cores_per_osd": "CPU cores of OSDs",
+}
 #: Key of a cluster → key of a group of hosts that overrides it.
 _OF_GROUPS: Final = {"osds_per_host": "osds", "cores_per_host": "cores"}
 
@@ -272,6 +284,23 @@ def with_doubled(
     scenario: Scenario, purchases: Sequence[Purchase]
 ) -> tuple[Scenario, Models]:
     """Return a scenario with twice as much of some resources, and its models."""
+    scenario = _doubled(scenario, purchases)
+    models = build_models(scenario)
+    if any(purchase.key == _DRIVE for purchase in purchases):
+        names = [
+            one.name
+            for one in fields(models.ssd)
+            if one.name.endswith(("_ns", "_ns_per_byte"))
+        ]
+        faster = replace(
+            models.ssd, **{name: getattr(models.ssd, name) / 2 for name in names}
+        )
+        models = replace(models, ssd=faster)
+    return scenario, models
+
+
+def _doubled(scenario: Scenario, purchases: Sequence[Purchase]) -> Scenario:
+    """Return a scenario with twice as much of some resources, but the speed of drives, which models have."""
     for table, key in (one.key for one in purchases if one.key != _DRIVE):
         own = getattr(scenario, table)
         groups = scenario.cluster.hosts
@@ -294,19 +323,7 @@ def with_doubled(
             )
             update["hosts"] = tuple(doubled)
         scenario = scenario.replaced(**{table: own.replaced(**update)})
-    scenario = with_host_cores(scenario)
-    models = build_models(scenario)
-    if any(purchase.key == _DRIVE for purchase in purchases):
-        names = [
-            one.name
-            for one in fields(models.ssd)
-            if one.name.endswith(("_ns", "_ns_per_byte"))
-        ]
-        faster = replace(
-            models.ssd, **{name: getattr(models.ssd, name) / 2 for name in names}
-        )
-        models = replace(models, ssd=faster)
-    return scenario, models
+    return with_host_cores(scenario)
 
 
 def _gain(

@@ -14,6 +14,7 @@ from stripesim.models.documents import Documented
 from stripesim.scenarios.answers.run.advise import (
     CELLS_MAX,
     REPLICATIONS,
+    cores_key,
     with_host_cores,
 )
 from stripesim.scenarios.cells.bound import bounds_of
@@ -133,24 +134,20 @@ def steps_of(scenario: Scenario) -> list[PurchaseStep]:
 def _core_steps(scenario: Scenario) -> Iterator[PurchaseStep]:
     """Yield limits of each OSD, or cores: pinned ones if the scenario pins OSDs, else the host's."""
     cluster = scenario.cluster
-    key = None if cluster.cores_per_osd is None else "cores_per_osd"
-    if cluster.cpu_limit_per_osd is not None:
-        key = "cpu_limit_per_osd"
+    key = cores_key(scenario)
     for count in CORES_PER_OSD:
         if count == _own_cores(scenario):
             continue
         of_host = round(count * _osds_of_host(scenario))
         keys = {"cores_per_host": of_host}
-        if key is not None:
+        if key != "cores_per_host":
             keys = {key: count, "cores_per_host": max(of_host, cluster.cores_per_host)}
         yield PurchaseStep(_cores_words(scenario), count, _with_cores(scenario, keys))
 
 
 def _cores_words(scenario: Scenario) -> str:
     """Name the cores that OSDs have: a limit, or cores of their own or of their host."""
-    if scenario.cluster.cpu_limit_per_osd is not None:
-        return _LIMIT
-    return "cores per OSD"
+    return _LIMIT if cores_key(scenario) == "cpu_limit_per_osd" else "cores per OSD"
 
 
 def _with_cores(scenario: Scenario, keys: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,10 +164,9 @@ def _with_cores(scenario: Scenario, keys: Mapping[str, Any]) -> dict[str, Any]:
 
 def _own_cores(scenario: Scenario) -> float:
     """Return the cores of each OSD: its limit, its own, or its share of those of a host."""
-    cluster = scenario.cluster
-    if cluster.cpu_limit_per_osd is not None:
-        return cluster.cpu_limit_per_osd
-    return cluster.cores_per_osd or cluster.cores_per_host / _osds_of_host(scenario)
+    key = cores_key(scenario)
+    cores: float = getattr(scenario.cluster, key)
+    return cores / _osds_of_host(scenario) if key == "cores_per_host" else cores
 
 
 def _counted(scenario: Scenario) -> Scenario:
