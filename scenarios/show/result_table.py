@@ -7,12 +7,11 @@ from typing import Any, Final, Literal, NamedTuple
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
 from rich.markup import escape
-from rich.measure import Measurement
 from rich.table import Table
 
 from stripesim.scenarios.schema.units import size_text
 from stripesim.scenarios.show.quantities import IDENTITY, QUANTITIES, Rows
-from stripesim.scenarios.show.tables import listed_rows
+from stripesim.scenarios.show.tables import listed_rows, natural_widths
 from stripesim.sim.observe.audit import failed_check
 from stripesim.sim.observe.limits import LATENCY, NEAR, resource_name
 
@@ -168,11 +167,10 @@ def result_table(
     """
     rows = with_phases(rows)
     columns = every = _columns_of(rows, of_objects)
-    unlimited = console.options.update(width=10_000)
     while True:
         table = _table(rows, columns, left_out=len(every) - len(columns))
         rank = max(column.rank for column in columns)
-        needed = Measurement.get(console, unlimited, table)
+        needed = natural_widths(table, console)
         if needed.maximum <= console.width:
             return table
         if rank == 0:

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.measure import Measurement
 
 # Characters between columns of a table on a terminal, and beside its first and last one.
 _GAP: Final = 3
 _EDGES: Final = 2
+# Width of a terminal on which every table fits [characters].
+_UNLIMITED: Final = 10_000
 #: Maximum number of schemes that fit side by side on a phone.
 _COLUMNS_ON_PHONE: Final = 4
 
@@ -158,6 +161,14 @@ def terminal_table(table: Table, width: int) -> RenderableType:
             laid_out.add_section()
         laid_out.add_row(*map(plain, texts_of_row))
     return laid_out
+
+
+def natural_widths(part: RenderableType, console: Console) -> Measurement:
+    """Return the least and the natural width of a part of a terminal, however narrow the terminal is."""
+    from rich.measure import Measurement
+
+    unlimited = console.options.update(width=_UNLIMITED)
+    return Measurement.get(console, unlimited, part)
 
 
 def _widths(

@@ -7,13 +7,16 @@ from typing import Any, Final
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
 from rich.markup import escape
-from rich.measure import Measurement
 from rich.table import Table
 
 from stripesim.scenarios.answers.run.words import cell_name
 from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.scenarios.show.figures.captions import STEP_LOOKS
-from stripesim.scenarios.show.tables import TerminalPart, listed_rows
+from stripesim.scenarios.show.tables import (
+    TerminalPart,
+    listed_rows,
+    natural_widths,
+)
 from stripesim.sim.observe.critical_path import (
     COST_KEYS,
     cost_key,
@@ -24,8 +27,6 @@ from stripesim.sim.observe.critical_path import (
 #: Largest number of cells to print. Of a larger grid, only one block size is shown.
 ROWS_MAX: Final = 24
 _USUAL_SIZE_BYTES: Final = 4096
-#: Width of a console on which every table fits [characters].
-_UNLIMITED: Final = 10_000
 _NOTE: Final = (
     "% of the mean latency of the sampled requests, along their critical paths: first line service, second "
     "line waiting. * = largest part; log = the store's log and its thread; distri. = private network, "
@@ -64,8 +65,7 @@ def _cost_table(
         waiting = [_share(row, step, waiting=True) for step in steps]
         lines.append(["  waiting", "", *waiting])
     table = _table_of(title, headings, lines)
-    unlimited = console.options.update(width=_UNLIMITED)
-    if Measurement.get(console, unlimited, table).minimum <= console.width:
+    if natural_widths(table, console).minimum <= console.width:
         return table
     return listed_rows(headings, lines, title=title, note=_NOTE)
 
