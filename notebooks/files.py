@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from stripesim.models.documents import json_text
+from stripesim.models.problems import file_reason
 from stripesim.notebooks.teach import Lesson
 
 #: Time limit for a cell [s].
@@ -158,7 +159,7 @@ def main(arguments: list[str]) -> None:
                     print(f"wrote {path}")
             except OSError as error:
                 raise SystemExit(
-                    f"{folder}: got {error.strerror}, wanted a folder to write to"
+                    f"{folder}: got {file_reason(error)}, wanted a folder to write to"
                 ) from None
         case ["mark", name, *seeds] if seeds and name in by_name:
             _mark(by_name[name], seeds)

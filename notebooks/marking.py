@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from stripesim._version import __version__
-from stripesim.models.problems import AnswerError, Problem
+from stripesim.models.problems import AnswerError, Problem, file_reason
 from stripesim.notebooks.files import lessons, name_of, solve
 from stripesim.notebooks.page_lessons import PageLesson, page_lessons
 from stripesim.notebooks.teach import Lesson, Question, plain, signature
-from stripesim.scenarios.clusters.report_schema import escaped
-from stripesim.scenarios.schema.toml import shorten
+from stripesim.scenarios.schema.toml import escaped, shorten
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.tables import Table
+from stripesim.sim.observe.progress import OnStep, silent
 
 #: Part of the points for a right answer after a hint.
 HINT_SHARE = 0.5
@@ -43,7 +43,7 @@ def answer_of_marking(
     paths: Sequence[str | Path],
     *,
     key: str = "",
-    progress: Callable[[str], object] = lambda words: None,
+    progress: OnStep = silent,
 ) -> Answer:
     """Grade files that students handed in.
 
@@ -187,7 +187,7 @@ def _document(path: Path) -> tuple[Any, str]:
             # Bounded, because a file may have any size, or none at all.
             content = file.read(_FILE_BYTES_MAX + 1)
     except OSError as error:
-        return None, error.strerror or str(error)
+        return None, file_reason(error)
     if len(content) > _FILE_BYTES_MAX:
         return None, f"more than {_FILE_BYTES_MAX:,} bytes"
     try:

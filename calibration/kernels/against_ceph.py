@@ -18,7 +18,7 @@ from stripesim.calibration.kernels.store import CEPH_TABLE
 from stripesim.calibration.kernels.timing import row_of
 from stripesim.models.coding.parse import parse_scheme
 from stripesim.models.kernel.cost import KernelModel
-from stripesim.models.problems import KernelError, Problem, first_problem
+from stripesim.models.problems import KernelError, Problem, file_reason, first_problem
 
 _LINE = re.compile(
     r"(?P<seconds>\d+\.\d+)\s+(?P<kb>\d+)\s+(?P<plugin>\S+)\s+(?P<k>\d+)\s+(?P<m>\d+)\s+"
@@ -106,7 +106,7 @@ def is_program(path: Path) -> bool:
         with path.open("rb") as file:
             head = file.read(4)
     except OSError as error:
-        raise KernelError(f"{path}: cannot read: {error.strerror}") from None
+        raise KernelError(f"{path}: cannot read: {file_reason(error)}") from None
     return os.access(path, os.X_OK) and (head == b"\x7fELF" or head.startswith(b"#!"))
 
 

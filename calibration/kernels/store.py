@@ -19,7 +19,7 @@ from stripesim.models.kernel.documents import (
     parse_table,
     table_to_json,
 )
-from stripesim.models.problems import KernelError
+from stripesim.models.problems import KernelError, file_reason
 
 #: Default table of pyeclib's kernels. It is the same everywhere, so that scenarios give the same results.
 DEFAULT_TABLE = "amd-epyc-family25-model17"
@@ -101,7 +101,7 @@ def save_table(table: KernelModel, directory: Path | None = None) -> Path:
         directory.mkdir(parents=True, exist_ok=True)
         path.write_text(table_to_json(table), encoding="utf-8")
     except OSError as error:
-        raise KernelError(f"{path}: cannot write: {error.strerror}") from None
+        raise KernelError(f"{path}: cannot write: {file_reason(error)}") from None
     return path
 
 

@@ -27,7 +27,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, get_origin
 
 from stripesim.models.coding.own_code import OwnCode, called, raised_at, whole_number
-from stripesim.models.problems import OwnCodeError
+from stripesim.models.problems import OwnCodeError, file_reason
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -89,9 +89,8 @@ def load_code_file(path: str | Path) -> list[str]:
         with file.open("rb") as opened:
             source = opened.read(_FILE_BYTES_MAX + 1)
     except (OSError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or error
         raise OwnCodeError(
-            f"{path}: got {reason}, wanted a Python file that can be read"
+            f"{path}: got {file_reason(error)}, wanted a Python file that can be read"
         ) from None
     if len(source) > _FILE_BYTES_MAX:
         raise OwnCodeError(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from stripesim.models.problems import MeasuredError, Problem
+from stripesim.models.problems import MeasuredError, Problem, file_reason
 from stripesim.scenarios.clusters.report_schema import (
     CephDf,
     CephReport,
@@ -135,7 +135,7 @@ def _text_of(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise MeasuredError(
-            f"{path}: got {error.strerror}, wanted a readable file"
+            f"{path}: got {file_reason(error)}, wanted a readable file"
         ) from None
     except UnicodeDecodeError:
         raise MeasuredError(

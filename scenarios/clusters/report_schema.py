@@ -22,6 +22,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from stripesim.models.problems import MeasuredError
+from stripesim.scenarios.schema.toml import escaped
 
 #: Ids become array indices, so the limit keeps a corrupt id from allocating gigabytes.
 OSDS_MAX: Final = 1_000_000
@@ -39,18 +40,6 @@ _TRIES_MAX: Final = 10_000
 _TEXT_MAX: Final = 300
 _LINES_MAX: Final = 20
 _VALUE_MAX: Final = 60
-
-
-def escaped(text: str) -> str:
-    r"""Replace characters that a terminal or a file would interpret by escape sequences.
-
-    >>> escaped("rbd\x1b[2J\u202e\n")
-    'rbd\\x1b[2J\\u202e\\n'
-    """
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-        for letter in text
-    )
 
 
 def printable(text: str) -> str:

@@ -33,7 +33,7 @@ from stripesim.scenarios.clusters.cluster import (
 from stripesim.scenarios.clusters.hardware import Derivation, Hardware, hardware_of
 from stripesim.scenarios.clusters.pool_crush import crush_of_pool
 from stripesim.scenarios.clusters.pool_workload import PoolLoad, load_of
-from stripesim.scenarios.clusters.report_schema import escaped, printable
+from stripesim.scenarios.clusters.report_schema import printable
 from stripesim.scenarios.clusters.usage import data_by_osd
 from stripesim.scenarios.schema.keys import (
     BACKFILLFULL_RATIO,
@@ -41,6 +41,7 @@ from stripesim.scenarios.schema.keys import (
     NEARFULL_RATIO,
 )
 from stripesim.scenarios.schema.scenario import load_scenario
+from stripesim.scenarios.schema.toml import escaped
 from stripesim.scenarios.show.files import write_files
 
 # Reports print ratios as 0.94999998807907104.

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from stripesim.models.documents import document_in
-from stripesim.models.problems import MeasuredError
+from stripesim.models.problems import MeasuredError, file_reason
 
 _NS_PER_US = 1000.0
 _FILES_MAX = 10_000
@@ -27,7 +27,7 @@ def import_fio(path: Path) -> list[dict[str, Any]]:
         rows = [row for job in jobs for row in _job(document, job)]
     except OSError as error:
         raise MeasuredError(
-            f"{path}: got {error.strerror}, wanted a readable file"
+            f"{path}: got {file_reason(error)}, wanted a readable file"
         ) from None
     except UnicodeDecodeError:
         raise MeasuredError(

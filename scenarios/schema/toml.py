@@ -187,6 +187,18 @@ def shorten(text: str, characters: int) -> str:
     return text if len(text) <= characters else text[: characters - 1] + "…"
 
 
+def escaped(text: str) -> str:
+    r"""Replace characters that a terminal or a file would interpret by escape sequences.
+
+    >>> escaped("rbd\x1b[2J\u202e\n")
+    'rbd\\x1b[2J\\u202e\\n'
+    """
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class KeyPlaces:
     """Locations of a document's keys: lines from `locate_keys`, and overrides (``--set``)."""

@@ -36,7 +36,9 @@ def write_json(target: str | None, document: Mapping[str, Any] | Iterable[str]) 
         with Path(target).open("w", encoding="utf-8") as file:
             file.writelines(parts)
     except OSError as error:
-        raise _unwritable(target, error.strerror or str(error)) from None
+        from stripesim.models.problems import file_reason
+
+        raise _unwritable(target, file_reason(error)) from None
     return False
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -190,6 +189,8 @@ def serve(
 
 def _check_port(port: int) -> None:
     """Raise a `ValueError` if this machine does not give a port, before the address is shown."""
+    import socket
+
     with socket.socket() as probe:
         # As the server does, which may follow one that has just ended.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -37,7 +37,7 @@ from stripesim.models.placement.crush.problems import (
     misfit,
 )
 from stripesim.models.placement.crush.shadow import add_shadow_buckets, shadow_name
-from stripesim.models.problems import ProblemsError
+from stripesim.models.problems import ProblemsError, file_reason
 
 _SET_OPS = {op.name.lower(): op for op in StepOp if op.name.startswith("SET_")}
 _ALGS = {alg.name.lower(): alg for alg in Alg}
@@ -81,7 +81,7 @@ def load_map(path: str | Path) -> CrushMap:
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ProblemsError(
-            f"{path}: got {error.strerror}, wanted a readable CRUSH map"
+            f"{path}: got {file_reason(error)}, wanted a readable CRUSH map"
         ) from None
     except UnicodeDecodeError:
         raise ProblemsError(
