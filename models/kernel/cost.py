@@ -45,7 +45,7 @@ class AffineKnee:
     def __post_init__(self) -> None:
         for name in ("fixed_ns", "per_byte_ns", "knee_bytes", "per_byte_beyond_ns"):
             value = getattr(self, name)
-            if not (isinstance(value, int | float) and value >= 0):
+            if not (isinstance(value, (int, float)) and value >= 0):
                 raise KernelError(
                     f"kernel cost: {name}: got {value!r}, wanted a number of 0 or more"
                 )

@@ -2,10 +2,11 @@
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, Final, get_type_hints
+from types import NoneType
+from typing import Any, Final
 
 from stripesim.models.documents import json_lines
 from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelModel
@@ -13,13 +14,23 @@ from stripesim.models.problems import KernelError, problems_at
 
 FORMAT = "stripesim-kernel-table-1"
 
-_FIELDS_OF_FIT: Final = tuple(field.name for field in fields(AffineKnee))
-_OPTIONAL_FITS: Final = ("copy", "net")
-#: Fields of a cost that are no fits, with their types.
-_PLAIN_FIELDS: Final = {
-    name: str if name == "op" else kind
-    for name, kind in get_type_hints(KernelCost).items()
-    if name not in ("total", *_OPTIONAL_FITS)
+#: JSON types of a number, since every value of a table is exactly of one of JSON's types.
+_NUMBER: Final = (int, float)
+#: Fields of a fit and of a cost, with the JSON types that each may have. A cost's fits are objects.
+_FIT: Final = {field.name: _NUMBER for field in fields(AffineKnee)}
+_COST: Final = {
+    "backend": (str,),
+    "scheme": (str,),
+    "op": (str,),
+    "erasures": (int,),
+    "total": (dict,),
+    "copy": (dict, NoneType),
+    "net": (dict, NoneType),
+    "size_min_bytes": (int,),
+    "size_max_bytes": (int,),
+    "points": (int,),
+    "residual_median": _NUMBER,
+    "residual_max": _NUMBER,
 }
 
 
@@ -56,10 +67,10 @@ def parse_table(text: str, *, where: str = "kernel table") -> KernelModel:
             got = type(document).__name__
         raise KernelError(f"{where}: format: got {got!r}, wanted {FORMAT!r}")
     try:
-        costs = tuple(_cost(raw) for raw in _typed(document, "costs", list))
-        return KernelModel(
-            _typed(document, "name", str), _typed(document, "provenance", dict), costs
+        name, provenance, costs = _values(
+            document, {"name": (str,), "provenance": (dict,), "costs": (list,)}
         )
+        return KernelModel(name, provenance, tuple(map(_cost, costs)))
     except KernelError as error:
         raise KernelError(*problems_at(where, error)) from None
 
@@ -99,28 +110,31 @@ def _finite(raw: dict[str, Any]) -> dict[str, Any]:
     return raw
 
 
-def _typed(raw: Any, key: str, kind: type) -> Any:
-    """Return a value of the expected type, accepting an int for a float."""
-    if not isinstance(raw, dict) or key not in raw:
-        raise KernelError(f"{key}: missing")
-    value = raw[key]
-    accepted = (int, float) if kind is float else (kind,)
-    if not isinstance(value, accepted) or isinstance(value, bool):
-        raise KernelError(f"{key}: got {value!r}, wanted {kind.__name__}")
-    return value
-
-
 def _cost(raw: Any) -> KernelCost:
-    """Build a cost from its JSON form, in which knees are optional."""
-    values = {name: _typed(raw, name, kind) for name, kind in _PLAIN_FIELDS.items()}
-    values["total"] = _affine(raw, "total")
-    for name in _OPTIONAL_FITS:
-        values[name] = None if raw.get(name) is None else _affine(raw, name)
-    return KernelCost(**values)
+    """Build a cost from its JSON form, in which two fits and all knees are optional."""
+    if isinstance(raw, dict):
+        raw = {"copy": None, "net": None, **raw}
+    values: Iterator[Any] = (
+        _fit(value) if type(value) is dict else value for value in _values(raw, _COST)
+    )
+    return KernelCost(*values)
 
 
-def _affine(raw: Any, name: str) -> AffineKnee:
-    part = _typed(raw, name, dict)
-    if part.get("knee_bytes") is None:
-        part = {**part, "knee_bytes": math.inf}
-    return AffineKnee(*(_typed(part, field, float) for field in _FIELDS_OF_FIT))
+def _fit(raw: dict[str, Any]) -> AffineKnee:
+    if raw.get("knee_bytes") is None:
+        raw = {**raw, "knee_bytes": math.inf}
+    return AffineKnee(*_values(raw, _FIT))
+
+
+def _values(raw: Any, kinds: Mapping[str, tuple[type, ...]]) -> list[Any]:
+    """Return the values of a JSON object's fields, of the types that each may have."""
+    values = []
+    for key, accepted in kinds.items():
+        if not isinstance(raw, dict) or key not in raw:
+            raise KernelError(f"{key}: missing")
+        value = raw[key]
+        if type(value) not in accepted:
+            wanted = accepted[-1 if accepted is _NUMBER else 0].__name__
+            raise KernelError(f"{key}: got {value!r}, wanted {wanted}")
+        values.append(value)
+    return values

@@ -46,6 +46,17 @@ def load_engine() -> None:
         run_task(make_task(small, cells(small)[0], swept={}))
 
 
+def compile_engine() -> None:
+    """Compile the engine if it came without machine code, since each worker would do so.
+
+    Otherwise each worker loads what it uses, which takes less time than a small task.
+    """
+    from stripesim.sim.engine.compiled.kernel import run_machine
+
+    if not run_machine.is_ready:
+        load_engine()
+
+
 def run_task(task: SweepTask) -> dict[str, Any]:
     """Run a task and return its row.
 

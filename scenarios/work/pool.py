@@ -164,9 +164,9 @@ class _Worker(Generic[T]):
 def _context() -> BaseContext:
     """Return what starts workers: this process, with the engine loaded, or the server."""
     if _has_one_thread():
-        from stripesim.scenarios.work.attempt import load_engine
+        from stripesim.scenarios.work.attempt import compile_engine
 
-        load_engine()
+        compile_engine()
         if _has_one_thread():
             return multiprocessing.get_context("fork")
     from multiprocessing import forkserver, resource_tracker

@@ -5,10 +5,13 @@ engine, so this module loads none.
 """
 
 import hashlib
+import itertools
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from glob import iglob
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -224,23 +227,19 @@ def code_sha256() -> str:
     digest = hashlib.sha256()
     for name, path in sorted(source_files().items()):
         digest.update(f"{name}\0".encode())
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
+        with open(path, "rb", buffering=0) as file:
+            digest.update(hashlib.sha256(file.read()).digest())
     return digest.hexdigest()
 
 
-def source_files() -> dict[str, Path]:
-    """Return the files that `code_sha256` covers, by their names within the package."""
+def source_files() -> dict[str, str]:
+    """Return the paths of the files that `code_sha256` covers, by their names within the package."""
     # The folder that holds scenarios/: the package, or the root of a checkout.
     root = Path(__file__).resolve().parents[2]
-    files: dict[str, Path] = {}
-    for pattern in _SOURCE:
-        package, _, below = pattern.partition("/")
-        folder = root / package
-        files |= {
-            f"{package}/{path.relative_to(folder).as_posix()}": path
-            for path in folder.glob(below)
-        }
-    return files
+    names = itertools.chain.from_iterable(
+        iglob(pattern, root_dir=root, recursive=True) for pattern in _SOURCE
+    )
+    return {name.replace(os.sep, "/"): os.path.join(root, name) for name in names}
 
 
 def files_sha256(scenario: Scenario) -> tuple[str, ...]:
@@ -252,7 +251,6 @@ def forget_models() -> None:
     """Clear cached parameter sets and kernel tables, which may have changed on disk."""
     _models.cache_clear()
     _models_sha256.cache_clear()
-    _kernel_texts.clear()
 
 
 class ModelsKey(NamedTuple):
@@ -309,19 +307,14 @@ def _models_sha256(key: ModelsKey) -> str:
         list(model.parameters(f"{name}.")) for name, model in models.described().items()
     ]
     text = canonical_json(parameters)
-    kernel = _kernel_text(models.kernel)
+    kernel = _kernel_text(models.kernel, key.scheme)
     return hashlib.sha256(f"{text}\n{kernel}".encode()).hexdigest()
 
 
-#: A kernel table and its text, by the identity of the table. Models share the tables that ship.
-_KERNEL_TEXTS_MAX: Final = 8
-_kernel_texts: dict[int, tuple[KernelModel, str]] = {}
+def _kernel_text(table: KernelModel, scheme: str) -> str:
+    """Return what tasks of a code use of a kernel table: its libraries in order, and the code's costs.
 
-
-def _kernel_text(table: KernelModel) -> str:
-    """Return all values of a kernel table. Writing them takes longer than to build the models."""
-    if id(table) not in _kernel_texts:
-        if len(_kernel_texts) == _KERNEL_TEXTS_MAX:
-            _kernel_texts.clear()
-        _kernel_texts[id(table)] = (table, repr(table))
-    return _kernel_texts[id(table)][1]
+    To write the costs of all codes takes longer than to build the models.
+    """
+    costs = [cost for cost in table.costs if cost.scheme == scheme]
+    return repr((table.name, table.provenance, table.backends, costs))
