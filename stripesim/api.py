@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from inspect import isfunction
+from inspect import isfunction, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from stripesim.arguments import checking_arguments
+from stripesim.arguments import checking_arguments, unknown_arguments
 from stripesim.models.coding import RedundancyScheme
 from stripesim.models.coding import parse_scheme as _parse_scheme
 from stripesim.models.problems import (
@@ -46,7 +46,7 @@ from stripesim.scenarios.show.answer import Answer, AnsweredList
 from stripesim.sim.ceph.clients.workload import Synthetic, SyntheticStream
 from stripesim.sim.ceph.cluster import Cluster
 from stripesim.sim.ceph.pool import Pool
-from stripesim.sim.run import Run
+from stripesim.sim.run import Run, RunSettings
 from stripesim.sim.run import simulate as _simulate
 
 if TYPE_CHECKING:
@@ -174,13 +174,23 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_LATE[name]), _NAMES_THERE.get(name, name))
     if isfunction(value):
-        value = checking_arguments(value)
+        value = checking_arguments(value, name=name)
     globals()[name] = value
     return value
 
 
 #: Names of the engines.
 Engine = Literal["compiled", "simpy"]
+
+#: Options of `simulate`.
+_SETTINGS = [
+    *(
+        name
+        for name, parameter in signature(_simulate).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    ),
+    *RunSettings.__dataclass_fields__,
+]
 
 #: What a script that uses worker processes needs.
 _GUARD = 'guard the main part of the script with if __name__ == "__main__":'
@@ -394,6 +404,7 @@ def study(
     return result
 
 
+@checking_arguments
 def studies() -> list[str]:
     """List the names of the shipped studies."""
     from stripesim.scenarios.studies.registry import STUDIES
@@ -508,6 +519,9 @@ def simulate(
     ValueError
         If a workload never ends: it has no number of requests, and ``until_ns`` is not set.
     """
+    problems = unknown_arguments("simulate", options, _SETTINGS)
+    if problems:
+        raise AnswerError(*problems)
     every = workload if isinstance(workload, list | tuple) else [workload]
     for load in every or [None]:
         if not hasattr(load, "queue_depth"):

@@ -4,6 +4,7 @@ The command line checks types of options, Python does not check those of argumen
 cite options such as ``--set`` or ``--lost-shard``. A caller from Python wrote ``sets`` or ``lost_shard``.
 """
 
+import difflib
 import inspect
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -61,17 +62,32 @@ _ACCEPTED: Final[dict[Any, tuple[tuple[type, ...], str]]] = {
 }
 
 
-def checking_arguments(function: Callable[P, R]) -> Callable[P, R]:
-    """Return a function that refuses arguments of wrong types, and whose errors cite arguments, not options.
+def checking_arguments(
+    function: Callable[P, R], *, name: str | None = None
+) -> Callable[P, R]:
+    """Return a function that refuses wrong arguments, and whose errors cite arguments, not options.
 
-    What a list or a mapping contains is not checked, and neither is an argument that takes text or an object.
+    Wrong are unknown, missing and repeated arguments and those of wrong types, as are texts and objects in a
+    list. What a mapping contains is not checked, and neither is an argument that takes text or an object.
+
+    Parameters
+    ----------
+    function
+        The function.
+    name
+        Its public name. None: its own.
     """
     signature = inspect.signature(function)
     parameters = signature.parameters
+    public_name = name or function.__name__
 
     @wraps(function)
     def citing(*args: Any, **keywords: Any) -> Any:
-        given = signature.bind(*args, **keywords).arguments
+        try:
+            given = signature.bind(*args, **keywords).arguments
+        except TypeError:
+            problems = _call_problems(public_name, function, args, keywords)
+            raise AnswerError(*problems) from None
         problems = list(_type_problems(function, parameters, given))
         if problems:
             raise AnswerError(*problems)
@@ -91,6 +107,61 @@ def checking_arguments(function: Callable[P, R]) -> Callable[P, R]:
     return citing
 
 
+def unknown_arguments(
+    function: str, given: Collection[str], known: Collection[str]
+) -> list[Problem]:
+    """Return a problem for each argument of a function that it does not have, with the one that is meant."""
+    problems = []
+    for name in given:
+        if name in known:
+            continue
+        near = difflib.get_close_matches(name, known, n=1)
+        if _NAMES.get(name) in known:
+            near = [_NAMES[name]]
+        wanted = ", ".join(near or known) or "none"
+        got = "an unknown argument"
+        problems.append(Problem(place=function, key=name, got=got, wanted=wanted))
+    return problems
+
+
+def _call_problems(
+    name: str,
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    keywords: Collection[str],
+) -> list[Problem]:
+    """Return the problems of a call whose arguments do not fit: unknown, too many, repeated or missing."""
+    parameters = inspect.signature(function).parameters
+    kinds = {parameter.kind for parameter in parameters.values()}
+    by_position = [
+        key
+        for key, parameter in parameters.items()
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+    ]
+    problems: list[Problem] = []
+    if inspect.Parameter.VAR_KEYWORD not in kinds:
+        problems += unknown_arguments(name, keywords, parameters)
+    if len(args) > len(by_position) and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        got = f"{len(args)} arguments without a name"
+        wanted = f"at most {len(by_position)}, and others as name=value"
+        problems.append(Problem(place=name, got=got, wanted=wanted))
+    placed = by_position[: len(args)]
+    for key in placed:
+        if key in keywords:
+            problem = Problem(place=name, key=key, got="two values", wanted="one")
+            problems.append(problem)
+    for key, parameter in parameters.items():
+        is_variadic = parameter.kind in (
+            parameter.VAR_POSITIONAL,
+            parameter.VAR_KEYWORD,
+        )
+        is_required = parameter.default is parameter.empty and not is_variadic
+        if is_required and key not in placed and key not in keywords:
+            wanted = "this argument, which has no default"
+            problems.append(Problem(place=name, key=key, got="nothing", wanted=wanted))
+    return problems
+
+
 def _type_problems(
     function: Callable[..., Any],
     parameters: Mapping[str, inspect.Parameter],
@@ -104,26 +175,50 @@ def _type_problems(
             continue
         is_variadic = parameter.kind is parameter.VAR_POSITIONAL
         for part in value if is_variadic else [value]:
-            if not any(_is_of(part, kind) for kind in types):
-                wanted = " or ".join(_words_of(types))
-                yield Problem(key=name, got=short_repr(part), wanted=wanted)
+            yield from _wrong_type(name, part, types)
+        if Sequence in types and _is_of(value, Sequence):
+            of_parts = _types_in_list(parameter.annotation, function)
+            # Functions check numbers and mappings with their ranges and keys.
+            if _are_checked(of_parts) and not of_parts & {int, float, Mapping}:
+                for index, part in enumerate(value):
+                    yield from _wrong_type(f"{name}[{index}]", part, of_parts)
+
+
+def _wrong_type(name: str, value: Any, types: set[Any]) -> Iterator[Problem]:
+    """Yield a problem if no type accepts a value."""
+    if not any(_is_of(value, kind) for kind in types):
+        wanted = " or ".join(_words_of(types))
+        yield Problem(key=name, got=short_repr(value), wanted=wanted)
 
 
 def _types_of(annotation: Any, function: Callable[..., Any]) -> set[Any]:
     """Return the types that an annotation allows: classes, without what lists and mappings contain."""
+    return {
+        part if get_origin(part) is Literal else get_origin(part) or part
+        for part in _parts_of(annotation, function)
+    }
+
+
+def _types_in_list(annotation: Any, function: Callable[..., Any]) -> set[Any]:
+    """Return the types that an annotation allows in its list."""
+    types: set[Any] = set()
+    for part in _parts_of(annotation, function):
+        if get_origin(part) is Sequence:
+            types |= _types_of(get_args(part)[0], function)
+    return types or {Any}
+
+
+def _parts_of(annotation: Any, function: Callable[..., Any]) -> Sequence[Any]:
+    """Return the parts of a union, or the annotation itself as the only one."""
     if isinstance(annotation, str):
         try:
             annotation = eval(annotation, function.__globals__)
         except NameError:
             # A name that type checkers alone import.
-            return {Any}
-    parts: Sequence[Any] = (annotation,)
+            return (Any,)
     if get_origin(annotation) in (Union, UnionType):
-        parts = get_args(annotation)
-    return {
-        part if get_origin(part) is Literal else get_origin(part) or part
-        for part in parts
-    }
+        return get_args(annotation)
+    return (annotation,)
 
 
 def _are_checked(types: set[Any]) -> bool:

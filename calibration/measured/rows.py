@@ -8,7 +8,7 @@ from typing import Any
 
 from stripesim.calibration.measured.tables import CsvRow, Source, read_rows
 from stripesim.models.coding import parse_scheme
-from stripesim.models.problems import MeasuredError, Problem, SchemeError
+from stripesim.models.problems import MeasuredError, Problem, SchemeError, file_reason
 
 #: Columns of a row that are claims, each with its unit.
 METRICS = {
@@ -143,7 +143,9 @@ def read_measured(
     try:
         document = tomllib.loads(source.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise MeasuredError(Problem(place=str(source), detail=str(error))) from None
+        wanted = "a TOML file with a table for each cluster"
+        problem = Problem(place=str(source), got=file_reason(error), wanted=wanted)
+        raise MeasuredError(problem) from None
     clusters = {
         name: table for name, table in document.items() if isinstance(table, dict)
     }

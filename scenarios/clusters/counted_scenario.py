@@ -24,6 +24,7 @@ from stripesim.scenarios.clusters.scenario import (
     PoolDescription,
     PoolHost,
     describe_pool,
+    mean_size_words,
     size_key,
 )
 from stripesim.scenarios.clusters.usage import stored_on
@@ -240,13 +241,18 @@ def _equal_hosts(
     }
     if domain == "rack":
         keys["racks"] = racks
+    mean = mean_size_words(hosts)
     if all(host.is_like(hosts[0]) for host in hosts) and count == len(hosts):
-        return keys, []
+        if not mean:
+            return keys, []
+        return keys, [f"each OSD has {bytes_text(size)}, {mean}"]
     fewest = min(len(host.osds) for host in hosts)
     most = max(len(host.osds) for host in hosts)
+    spread = f"{most}" if fewest == most else f"{fewest} to {most}"
     note = (
-        f"{len(hosts)} hosts with {fewest} to {most} OSDs are replaced by {count} equal hosts with {each} "
-        f"OSDs of {bytes_text(size)} and the same raw capacity. The largest failure domain may differ in size"
+        f"{len(hosts)} hosts with {spread} OSDs are replaced by {count} equal hosts with {each} "
+        f"OSDs of {bytes_text(size)}{mean and f' ({mean})'} and the same raw capacity. The largest failure "
+        "domain may differ in size"
     )
     return keys, [note]
 

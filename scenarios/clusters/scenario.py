@@ -42,6 +42,7 @@ from stripesim.scenarios.schema.keys import (
 )
 from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.scenarios.schema.toml import escaped
+from stripesim.scenarios.schema.units import bytes_text
 from stripesim.scenarios.show.files import write_files
 
 # Reports print ratios as 0.94999998807907104.
@@ -89,6 +90,15 @@ class PoolHost(NamedTuple):
         return abs(self.size_bytes - other.size_bytes) <= _ALIKE * max(
             self.size_bytes, other.size_bytes
         )
+
+
+def mean_size_words(hosts: Sequence[PoolHost]) -> str:
+    """Return the range of the OSDs' sizes, whose mean one size states, or nothing if all are alike."""
+    sizes = [osd.size_bytes for host in hosts for osd in host.osds]
+    smallest, largest = min(sizes), max(sizes)
+    if largest - smallest <= _ALIKE * largest:
+        return ""
+    return f"the mean of OSDs of {bytes_text(smallest)} to {bytes_text(largest)}"
 
 
 @dataclass(frozen=True)
@@ -329,15 +339,18 @@ def scenario_of(
     }
     osds = {device.id for device in crush.devices}
     keys |= _usage(cluster, pool, osds) | _exceptions(cluster, pool, osds)
-    groups = host_groups(_hosts_of_map(crush, cluster, described))
+    hosts = _hosts_of_map(crush, cluster, described)
+    groups = host_groups(hosts)
+    sizes: list[Derivation] = []
     if len(groups) > 1:
         keys["hosts"] = groups
+        sizes = _mixed_sizes(hosts)
     tables = {
         **described.head,
         "cluster": keys,
         **described.load.tables(described.image_bytes),
     }
-    derived = (*described.derivations, *described.load.table_derivations())
+    derived = (*described.derivations, *sizes, *described.load.table_derivations())
     return ImportedScenario(pool.placed.name, tables, derived, text)
 
 
@@ -440,6 +453,16 @@ def host_groups(hosts: Sequence[PoolHost]) -> list[dict[str, Any]]:
         else:
             groups.append([host])
     return [_group(members, usual_cores) for members in groups]
+
+
+def _mixed_sizes(hosts: Sequence[PoolHost]) -> list[Derivation]:
+    """Return what stands for the drives of hosts with drives of several sizes, which get one each."""
+    mixed = sum(bool(mean_size_words([host])) for host in hosts)
+    if not mixed:
+        return []
+    where = f"{mixed} of {len(hosts)} hosts have drives of several sizes"
+    value = "the mean of each host's drives"
+    return [Derivation("cluster.hosts.drive_bytes", where, value)]
 
 
 def _group(members: Sequence[PoolHost], usual_cores: int) -> dict[str, Any]:

@@ -102,11 +102,10 @@ def write_files(out_dir: str | Path, contents: Mapping[str, bytes]) -> list[Path
             written.replace(path)
     except OSError as error:
         got = file_reason(error)
-        raise AnswerError(
-            Problem(
-                place=str(out_dir), got=got, wanted="a folder results can be written to"
-            )
-        ) from None
+        if isinstance(error, FileExistsError | NotADirectoryError):
+            got = "a file"
+        wanted = "a folder results can be written to"
+        raise AnswerError(Problem(place=str(out_dir), got=got, wanted=wanted)) from None
     finally:
         for written in temporary.values():
             written.unlink(missing_ok=True)

@@ -13,7 +13,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.sim.ceph.clients.workload import Requests, SyntheticLoops, Workload
+from stripesim.sim.ceph.clients.workload import (
+    Requests,
+    SyntheticLoops,
+    Workload,
+    next_requests,
+)
 from stripesim.sim.ceph.kinds import (
     ObjectRequests,
     RequestPlan,
@@ -277,7 +282,7 @@ class RequestPlanner(PlanRecorder):
 
     def take(self, count: int) -> RequestChunk:
         """Plan the next requests."""
-        return self.plan(self._workload.take(count * self._every))
+        return self.plan(next_requests(self._workload, count * self._every))
 
     def plan(self, requests: Requests) -> RequestChunk:
         """Plan the given requests, which follow those already planned, or a sample of them."""

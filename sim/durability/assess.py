@@ -353,7 +353,9 @@ def unavailability(system: System) -> float | None:
     is binomial, with each shard away for the detection and half the rebuild. Bursts contribute their rate,
     times the time that struck units are down, times the mean part of groups that miss more than
     `missing_allowed`: shards on struck units and, if a burst strikes a single one, shards that are away by
-    themselves. Lost data counts as available. Stretch mode has rules of its own (`stretched_unavailability`).
+    themselves. All parts are those of the long run, which is more than a horizon that begins with all drives
+    has if repairs last for much of it. Lost data counts as available. Stretch mode has rules of its own
+    (`stretched_unavailability`).
     """
     if not system.lifetime.constant:
         return None
@@ -487,12 +489,24 @@ def assumptions(system: System, method: Method) -> list[str]:
             f"A drive has {system.sector_errors:.3g} latent sector errors on average. One in the data that "
             "the last rebuild reads is a loss."
         )
+    if _long_run_s(system) > system.horizon_s / 10:
+        lines.append(
+            "Unavailability is that of the long run, and higher than within the horizon, which begins with "
+            "all drives: a rebuild takes more than a tenth of it."
+        )
     code = system.code
     if code.tolerated < code.width - code.k and code.distances is None:
         lines.append(
             f"More than {code.tolerated} missing shards count as loss, although some of these sets decode."
         )
     return lines
+
+
+def _long_run_s(system: System) -> float:
+    """Return the time in which unavailability settles: that of a rebuild [s]. 0 if it is not known."""
+    if not system.lifetime.constant:
+        return 0.0
+    return system.repair.detection_s + system.transfer_s
 
 
 def _failure_assumption(system: System, *, burst_only: bool) -> str:

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral
+from reprlib import repr as short_repr
 from time import perf_counter
 from typing import Protocol, cast
 
 import numpy as np
 
-from stripesim.models.problems import ProblemsError
+from stripesim.models.problems import Problem, ProblemsError
 from stripesim.sim.engine import program as machine
 from stripesim.sim.engine.conditions import ALONE, IDLE, KEY_RANGES
 from stripesim.sim.engine.draws import FACTOR_POINTS
@@ -26,12 +27,14 @@ from stripesim.sim.engine.graph import (
 )
 from stripesim.sim.engine.program import (
     BY_CLIENT,
+    CHUNK,
     UNBOUND,
     Action,
     Director,
     Program,
     Report,
     RequestChunk,
+    RequestSource,
 )
 from stripesim.sim.engine.shares import MCLOCK, WPQ
 
@@ -474,6 +477,24 @@ class Planning(Protocol):
     """A run that measures its planning time separately."""
 
     planning_s: float
+
+
+def next_chunk(source: RequestSource, stream: int) -> RequestChunk:
+    """Return the next requests of a stream.
+
+    Raises
+    ------
+    ProblemsError
+        If the source returns anything but a chunk.
+    """
+    chunk: object = source.take(CHUNK)
+    if not isinstance(chunk, RequestChunk):
+        wanted = "a RequestChunk, an empty one at the end"
+        place = f"stream {stream}"
+        raise ProblemsError(
+            Problem(place=place, key="take", got=short_repr(chunk), wanted=wanted)
+        )
+    return chunk
 
 
 @contextmanager

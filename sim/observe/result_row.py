@@ -214,7 +214,7 @@ class ResultRow:
     limits: Annotated[
         str | None,
         "classes of resources that are at least 70 % busy, the busiest first, each with its mean and highest "
-        "utilisation (a list in JSON); in a hot spot only some members are",
+        "utilisation; empty if none is; a list in JSON of run; in a hot spot only some members are",
     ] = None
     steady_state_start_s: Annotated[
         float | None,

@@ -574,8 +574,12 @@ def test_a_question_comes_before_the_picture(browser, tmp_path):
     assert "Your guess of 3 is 2 times too low." in answer.text
     assert "Simulated: 6 shards. Because it does." in answer.text
     assert browser.switch_to.active_element == answer
-    # A link to a step opens the picture at once.
+    # A link to a step opens there, but asks all the same.
     browser.get("about:blank")
     browser.get(f"{path.as_uri()}#step=3")
+    assert not browser.find_element("id", "picture").is_displayed()
+    assert not browser.find_element("id", "answer").is_displayed()
+    browser.find_element("id", "give-up").click()
     assert browser.find_element("id", "picture").is_displayed()
+    assert browser.find_element("id", "what").text.startswith("3 of ")
     assert browser.get_log("browser") == []

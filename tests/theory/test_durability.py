@@ -12,8 +12,10 @@ from stripesim.sim.durability import splitting, turns
 from stripesim.sim.durability.assess import (
     applicable,
     assess,
+    assumptions,
     chain_doubt,
     recommended_method,
+    unavailability,
     unsuited,
     why_not,
 )
@@ -85,6 +87,36 @@ def grouped(
 
 
 # Chains.
+
+
+@pytest.mark.parametrize(
+    ("pace_bytes_per_s", "is_long"),
+    # A drive of 20 TB is rebuilt in 0.0063, 0.063 and 0.63 years.
+    [(1e8, False), (1e7, False), (1e6, True)],
+)
+def test_unavailability_of_the_long_run_is_that_of_a_year_unless_rebuilds_are_long(
+    pace_bytes_per_s, is_long
+):
+    # Given the chain of a pool by its matrix exponential, with one of RS(8,2)'s ten drives allowed to miss.
+    system = clustered(pace=pace_bytes_per_s)
+    rates = chain_of(system).rates
+    generator = np.zeros((4, 4))
+    generator[:3] = rates
+    generator -= np.diag(generator.sum(axis=1))
+    # When the time with two missing drives is averaged over the middles of 2,000 parts of a year
+    times_s = (np.arange(2000) + 0.5) / 2000 * YEAR_S
+    step = expm(generator * YEAR_S / 2000)
+    state = expm(generator * times_s[0])[0]
+    within_year = 0.0
+    for _ in times_s:
+        within_year += state[2] / len(times_s)
+        state = state @ step
+    # Then the long run exceeds it, by more than half if rebuilds are long.
+    ratio = unavailability(system) / within_year
+    assert ratio >= 1.0
+    assert (ratio > 1.5) == is_long
+    stated = any("the long run" in line for line in assumptions(system, "markov"))
+    assert stated == is_long
 
 
 @pytest.mark.parametrize("parallel", [True, False])

@@ -306,6 +306,18 @@ def test_an_error_cites_the_argument_of_the_call(call, start, sets):
         call(sets)
 
 
+class EndlessNothing:
+    """A workload whose requests are None."""
+
+    queue_depth = 1
+
+    def take(self, count):
+        return None
+
+
+SOURCE = EndlessNothing()
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -369,6 +381,26 @@ def test_an_error_cites_the_argument_of_the_call(call, start, sets):
             "zip: workload.queue_depth: got []",
         ),
         (lambda _: stripesim.save_figures({}, "x", width_inch=NAN), "width_inch: got"),
+        (
+            lambda s: stripesim.run(s, set={}),
+            "run: set: got an unknown argument, wanted sets",
+        ),
+        (
+            lambda s: stripesim.simulate(stripesim.pool(s), SOURCE, nosuch=1),
+            "simulate: nosuch: got an unknown argument, wanted foreground, ",
+        ),
+        (lambda _: stripesim.load_trace(file="t"), "load_trace: file: got an unknown"),
+        (lambda _: stripesim.studies(x=1), "studies: x: got an unknown argument, wa"),
+        (lambda _: stripesim.run(), "run: scenario: got nothing, wanted this"),
+        (lambda s: stripesim.run(s, {}), "run: got 2 arguments without a name, want"),
+        (lambda s: stripesim.run(s, scenario=s), "run: scenario: got two values, wan"),
+        (lambda _: stripesim.import_report("x", pools=[3]), "pools[0]: got 3, wanted"),
+        (lambda _: stripesim.draw_load([{}]), "curves[0]: got {}, wanted a LoadCurve"),
+        (lambda _: stripesim.draw_rehearsal({}), "document: got a mapping without ch"),
+        (
+            lambda s: stripesim.simulate(stripesim.pool(s), SOURCE),
+            "workload: take: got None, wanted Requests",
+        ),
     ],
 )
 def test_an_argument_of_a_wrong_type_or_value_is_named(call, message):

@@ -110,6 +110,10 @@ def test_fio_output_becomes_rows(tmp_path):
             fio_json().replace('"numjobs": "1"', '"numjobs": "x"'),
             ("a.json", "numjobs", "x"),
         ),
+        (fio_json().replace('{"job', '{"error": 5, "job'), ("a.json", "error 5")),
+        # One request in flight, by the options. Those at 3000/s of 0.33 ms are one, at 30,000/s ten.
+        (fio_json().replace("3000.0", "30000.0"), ("a.json", "10 in flight", "most")),
+        (fio_json().replace("3000.0", "NaN"), ("a.json", "no read requests")),
     ],
 )
 def test_unusable_fio_output_is_refused_with_its_file_and_option(tmp_path, text, facts):
@@ -117,6 +121,20 @@ def test_unusable_fio_output_is_refused_with_its_file_and_option(tmp_path, text,
         fio_runs(folder(tmp_path, a=text))
     for fact in facts:
         assert fact in str(error.value)
+
+
+def test_a_file_of_a_scheme_that_the_scenario_lacks_is_refused(tmp_path):
+    measured = folder(tmp_path, rs_4_2_randread=fio_json())
+    with pytest.raises(MeasuredError, match=r"begins with rs:4,2, wanted one of rep:3"):
+        fio_runs(measured)
+
+
+def test_a_folder_without_clusters_says_what_it_lacks(tmp_path):
+    (tmp_path / "times.csv").write_text("id\n")
+    with pytest.raises(
+        MeasuredError, match=r"clusters\.toml: got No such .*, wanted a"
+    ):
+        runs_of(tmp_path)
 
 
 def test_a_folder_without_measurements_or_with_two_scenarios_is_refused(tmp_path):

@@ -784,6 +784,12 @@ def test_a_row_that_fails_the_audit_is_withheld_with_status_3(run):
     assert any(row["refused"] in warning for warning in document["warnings"])
 
 
+def test_a_refused_row_has_no_limits_rather_than_an_empty_list_of_them(run):
+    _, out, _ = run("run", *SHORT, "--json", "-")
+    (refused_row,) = (row for row in json.loads(out)["rows"] if row["refused"])
+    assert (refused_row["limits"], refused_row["bottleneck"]) == (None, None)
+
+
 def test_unchecked_shows_a_refused_row_marked(run):
     status, out, err = run("run", *SHORT, "--unchecked", "--json", "-")
     assert status == 0

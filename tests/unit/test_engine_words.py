@@ -117,6 +117,14 @@ def pinning(keys: int, hold_ns: int) -> Template:
     return graph.finish(reply=graph.unpin(pin, after=[step], label="unpin"))
 
 
+@both
+def test_a_stream_that_returns_no_chunk_is_named(run: Run) -> None:
+    stream = arrivals((0, 0))
+    stream.take = lambda count: None
+    with pytest.raises(ProblemsError, match="stream 0: take: got None, wanted a Req"):
+        run(program([pinning(0, 1)], stream))
+
+
 # -------------------------------------------------------------------------------------- gates
 
 

@@ -226,6 +226,40 @@ def test_hosts_that_differ_become_equal_hosts_of_the_same_raw_capacity(tmp_path)
     assert held.raw_bytes == pytest.approx(28 * OSD_BYTES, rel=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("larger", "mean_bytes"),
+    [
+        # The first OSD of each host, all OSDs of the first host, and one OSD: 30, 28 and 25 in place of 24.
+        (range(0, 24, 4), OSD_BYTES * 30 / 24),
+        (range(4), OSD_BYTES * 28 / 24),
+        ([0], OSD_BYTES * 25 / 24),
+    ],
+)
+def test_a_mean_of_several_drive_sizes_is_called_a_mean(tmp_path, larger, mean_bytes):
+    document = report()
+    for osd in larger:
+        document["osd_metadata"][osd]["bluestore_bdev_size"] = str(2 * OSD_BYTES)
+    cluster = import_cluster([write_report(tmp_path, document)])
+    notes = plan_of(cluster, cluster.pools[0]).notes
+    (note,) = (line for line in notes if bytes_text(mean_bytes) in line)
+    assert "mean" in note
+    assert bytes_text(OSD_BYTES) in note
+    assert bytes_text(2 * OSD_BYTES) in note
+
+
+@pytest.mark.parametrize(("larger", "is_mixed"), [([0], True), (range(4), False)])
+def test_a_host_with_drives_of_several_sizes_says_that_it_has_their_mean(
+    tmp_path, larger, is_mixed
+):
+    document = report()
+    for osd in larger:
+        document["osd_metadata"][osd]["bluestore_bdev_size"] = str(2 * OSD_BYTES)
+    cluster = import_cluster([write_report(tmp_path, document)])
+    scenario = scenario_of(cluster, cluster.pools[0], "m.txt")
+    origins = [derivation.key for derivation in scenario.derivations]
+    assert ("cluster.hosts.drive_bytes" in origins) == is_mixed
+
+
 # Processors and parameter sets.
 
 

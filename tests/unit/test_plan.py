@@ -21,6 +21,7 @@ from stripesim.scenarios.answers.plan.figure import draw_plan, front_of
 from stripesim.scenarios.answers.plan.page import report_of_plan, rows_of
 from stripesim.scenarios.answers.plan.plan import MadePlan, make_plan
 from stripesim.scenarios.schema.scenario import parse_scenario
+from stripesim.scenarios.schema.tables import VARIED
 from stripesim.sim.durability.system import (
     YEAR_S,
     Burst,
@@ -573,6 +574,12 @@ def test_a_plan_compares_releases():
         "tentacle",
         "tentacle",
     ]
+
+
+@pytest.mark.parametrize("key", VARIED)
+def test_a_list_of_nothing_to_try_is_refused(key):
+    with pytest.raises(ScenarioError, match=rf"plan\.{key}: got \[\], wanted at least"):
+        parse_scenario(TEXT, sets=[f"plan.{key}=[]"])
 
 
 def test_too_many_candidates_are_refused():

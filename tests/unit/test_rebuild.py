@@ -7,6 +7,7 @@ from stripesim.models.coding import parse_scheme
 from stripesim.models.placement import OsdWeights
 from stripesim.models.problems import RefusedError
 from stripesim.scenarios.answers.run.execute import run_scenario
+from stripesim.scenarios.answers.run.words import sentences_of_run
 from stripesim.scenarios.cells.placement import up_sets
 from stripesim.scenarios.forms.rebuild import Rebuild, idle_rebuild, measured_rebuild
 from stripesim.scenarios.schema.scenario import load_scenario, parse_scenario
@@ -116,6 +117,16 @@ def test_a_repair_under_load_is_read_off_its_row():
     assert rebuild.bytes_per_s == pytest.approx(
         row["repair_lost_bytes"] / row["repair_s"]
     )
+
+
+def test_recovery_and_rebuild_are_two_times_with_words_of_their_own():
+    sets = ["workload.requests=200", 'schemes=["rep:3"]', "workload.image_bytes=1GiB"]
+    (row,) = run_scenario(load_scenario("repair", sets=sets)).rows.to_dicts()
+    # Of 256 objects some placement groups hold none. The others peer once more after their last object.
+    assert row["recovery_s"] > row["repair_s"]
+    said = " ".join(sentences_of_run([row]))
+    assert f"recovery {row['recovery_s']:.1f} s" in said
+    assert f"rebuild {row['repair_s']:.1f} s" in said
 
 
 def test_an_unfinished_repair_has_no_rate():

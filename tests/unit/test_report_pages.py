@@ -231,7 +231,7 @@ def test_the_page_names_the_quantities_of_a_plan(page):
             "private network [B/B]",
             "written to drives",
             "drive writes per day",
-            "repair of one OSD",
+            "rebuild of one OSD",
         ),
         *(
             "bottleneck",
@@ -422,7 +422,7 @@ def test_failures_are_reported_with_their_consequences():
     assert row["failure_to_clean_s"] is not None
     for term in (
         "failure until detection",
-        "the scenario’s faults, until all data is rebuilt",
+        "the scenario’s faults, until clean",
         "permanently lost",
     ):
         assert term in said, term

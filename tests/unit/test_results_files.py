@@ -143,6 +143,13 @@ def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["taken", "taken/below"])
+def test_a_file_in_place_of_the_folder_is_called_a_file(tmp_path, name):
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(AnswerError, match="got a file, wanted a folder"):
+        write_files(tmp_path / name, {"a.txt": b"new"})
+
+
 def test_a_partial_write_leaves_all_files_unchanged(tmp_path: Path) -> None:
     write_files(tmp_path, {"a.txt": b"old"})
     with pytest.raises(AnswerError, match="wanted a folder"):

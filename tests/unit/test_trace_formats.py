@@ -173,6 +173,17 @@ def test_a_truncated_gzip_keeps_the_intact_part_and_reports_the_break(
         read_trace(path, strict=True)
 
 
+def test_a_time_that_the_end_of_a_plain_file_cuts_is_no_request(tmp_path: Path) -> None:
+    path = tmp_path / "alibaba.csv"
+    lines = "".join(f"1,R,{i * 4096},4096,157780800000000{i}\n" for i in range(3))
+    # Cut by the line end alone, and by eight digits of the last time, which would be in January 1970.
+    for cut, requests, faults in ((1, 3, 0), (9, 2, 1)):
+        path.write_text(lines[:-cut])
+        trace = read_trace(path)
+        assert (len(trace), len(trace.faults.first)) == (requests, faults)
+        assert trace.requests["issue_ns"].max() == (requests - 1) * 1000
+
+
 def test_blocks_of_any_size_give_the_same_requests(tmp_path: Path) -> None:
     path = write(tmp_path, MSR * 50)
     for block_bytes in (1, 60, 1000, 1 << 20):

@@ -111,7 +111,7 @@ class DelimitedFormat:
         if self.preamble_end is not None:
             blocks = self._after_preamble(blocks, log)
         for block in blocks:
-            rows = self._sound_rows(block, zero, log)
+            rows = self._sound_rows(self._without_cut_line(block, log), zero, log)
             if not rows.height:
                 continue
             if zero is None:
@@ -135,6 +135,24 @@ class DelimitedFormat:
         if rows is not None and rows.select(good.fill_null(False).all()).item():
             return rows
         return sound_rows(self._parse_lines(block, log), good, log, self._explain)
+
+    def _without_cut_line(self, block: Block, log: FaultLog) -> Block:
+        """Leave out a last line without its end if its time, a whole number, was cut.
+
+        It then has fewer digits than the time above, and the request would be years before all others.
+        """
+        above, _, last = block.data.rpartition(b"\n")
+        if self.columns[-1] != self.time.column or not above or not last:
+            return block
+        separator = self.separator.encode()
+        before = above.rpartition(b"\n")[2].rpartition(separator)[2].strip()
+        time = last.rpartition(separator)[2].strip()
+        if not (before.isdigit() and time.isdigit() and len(time) < len(before)):
+            return block
+        line = block.first_line + above.count(b"\n") + 1
+        text = shown(last.decode("utf-8", "replace"))
+        log.add(line, f"{text} without a line end, cut in its time", "a complete line")
+        return Block(block.first_line, above + b"\n")
 
     def _is_heading(self, line: str) -> bool:
         return self.header is not None and self.header.match(line) is not None

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,8 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from stripesim.calibration.measured.rows import METRICS
 from stripesim.calibration.parameters.sets import ParameterSet
+from stripesim.models.coding import parse_scheme
 from stripesim.models.documents import document_in
-from stripesim.models.problems import MeasuredError, Problem, one_line
+from stripesim.models.problems import MeasuredError, Problem, SchemeError, one_line
 from stripesim.scenarios.answers.calibrate.rows import (
     CalibrationRow,
     Load,
@@ -47,6 +49,10 @@ _PERCENTILES: Final = {
 }
 
 
+#: Most requests in flight by rate and latency, over those of the load: fio counts them over the whole run.
+_IN_FLIGHT_MOST: Final = 1.2
+
+
 class _FioObject(BaseModel):
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
@@ -64,6 +70,7 @@ class _Direction(_FioObject):
 
 class _FioJob(_FioObject):
     jobname: str = ""
+    error: int = 0
     options: dict[str, Any] = Field(default_factory=dict, alias="job options")
     read: _Direction = Field(default_factory=_Direction)
     write: _Direction = Field(default_factory=_Direction)
@@ -225,18 +232,38 @@ def read_fio(path: Path) -> FioLoad:
         clients = len(jobs)
     directions = [getattr(job, op) for job in jobs]
     iops = sum(direction.iops for direction in directions)
-    if not iops > 0:
+    if not 0 < iops < inf:
         raise MeasuredError(
             Problem(place=str(path), key="jobs", got=f"no {op} requests", wanted="some")
         )
+    failed = [job.error for job in jobs if job.error]
+    if failed:
+        got, wanted = f"error {failed[0]}", "jobs that ended without one"
+        raise MeasuredError(
+            Problem(place=str(path), key="jobs", got=got, wanted=wanted)
+        )
+    queue_depth = _common(path, options, "iodepth", "1", int)
+    measured = {"iops": iops, **_latencies(directions, iops)}
+    _check_in_flight(path, measured, clients * queue_depth)
     return FioLoad(
         op=op,
         pattern=pattern,
         block_bytes=_common(path, options, "bs", "4k", _block_bytes),
         clients=clients,
-        queue_depth=_common(path, options, "iodepth", "1", int),
-        measured={"iops": iops, **_latencies(directions, iops)},
+        queue_depth=queue_depth,
+        measured=measured,
     )
+
+
+def _check_in_flight(path: Path, measured: Mapping[str, float], most: int) -> None:
+    """Refuse a rate and a latency that keep more requests in flight than the load has (Little's law)."""
+    latency_ms = measured.get("latency_mean_ms", 0.0)
+    in_flight = measured["iops"] * latency_ms / 1000
+    if 0 <= in_flight <= _IN_FLIGHT_MOST * most:
+        return
+    got = f"{measured['iops']:,.6g} requests/s of {latency_ms:.4g} ms, {in_flight:,.4g} in flight"
+    wanted = f"at most numjobs × iodepth, {most:,}"
+    raise MeasuredError(Problem(place=str(path), key="jobs", got=got, wanted=wanted))
 
 
 def _row(path: Path, schemes: Sequence[str]) -> CalibrationRow:
@@ -364,11 +391,32 @@ def _latencies(directions: Sequence[_Direction], iops: float) -> dict[str, float
 
 
 def scheme_of(path: Path, schemes: Sequence[str]) -> str:
-    """Return the scheme that a file name begins with, or the first one."""
+    """Return the scheme that a file name begins with, or the first one.
+
+    Raises
+    ------
+    MeasuredError
+        If the name begins with another scheme.
+    """
     slugs = {re.sub("[:,]", "-", scheme): scheme for scheme in schemes}
     fitting = [
         slug for slug in slugs if path.stem == slug or path.stem.startswith(f"{slug}-")
     ]
     if fitting:
         return slugs[max(fitting, key=len)]
+    family, *numbers = path.stem.split("-")
+    for count in range(len(numbers), 0, -1):
+        name = f"{family}:{','.join(numbers[:count])}"
+        if _is_scheme(name):
+            got = f"a file name that begins with {name}"
+            wanted = f"one of {' '.join(schemes)}, or another beginning"
+            raise MeasuredError(Problem(place=str(path), got=got, wanted=wanted))
     return schemes[0]
+
+
+def _is_scheme(text: str) -> bool:
+    try:
+        parse_scheme(text)
+    except SchemeError:
+        return False
+    return True

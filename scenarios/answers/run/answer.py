@@ -62,8 +62,8 @@ class ScenarioResult(Answer):
     stopped: bool = False
     #: True if the numbers of refused rows are shown all the same
     unchecked: bool = False
-    #: Resources near their limit, by row
-    limits: tuple[tuple[dict[str, Any], ...], ...] = ()
+    #: Resources near their limit, by row; None where the audit refuses it
+    limits: tuple[tuple[dict[str, Any], ...] | None, ...] = ()
     #: Gains of purchases, if advice was requested; see `stripesim.scenarios.answers.run.advise.Gain`
     advice: Rows = field(default_factory=list)
     #: Steps of purchases, if advice was requested; see

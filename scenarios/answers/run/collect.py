@@ -41,8 +41,8 @@ class Collected:
     uses: int = 0
     engine_wall_s: float = 0.0
     rows: Rows = field(default_factory=list)
-    #: Resources near their limit, by row
-    limits: tuple[tuple[dict[str, Any], ...], ...] = ()
+    #: Resources near their limit, by row; None where the audit refuses it
+    limits: tuple[tuple[dict[str, Any], ...] | None, ...] = ()
     refusals: tuple[str, ...] = ()
     resources: Rows = field(default_factory=list)
     processors: Rows = field(default_factory=list)
@@ -76,7 +76,7 @@ def collect_cell(
         uses=result.uses,
         engine_wall_s=result.row.engine_wall_s,
         rows=[row.as_dict(unchecked=options.unchecked) for row in own_rows],
-        limits=((),) * len(own_rows),
+        limits=(None,) * len(own_rows),
         refusals=tuple(text for text in refusals if text),
     )
     if result.refused is not None and not options.unchecked:

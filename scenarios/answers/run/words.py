@@ -1,4 +1,4 @@
-"""Describe in sentences what runs did: faults, repairs and recorded latencies."""
+"""Describe in sentences what runs did: faults, rebuilds and recorded latencies."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,11 +23,11 @@ def cell_name(row: Mapping[str, Any]) -> str:
 
 
 def sentences_of_run(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the sentences below the tables: faults, load, repairs and recorded latencies."""
+    """Return the sentences below the tables: faults, load, rebuilds and recorded latencies."""
     return [
         *(line for row in rows for line in fault_lines(row)),
         *load_sentences(rows),
-        *repair_lines(rows),
+        *rebuild_lines(rows),
         *recorded_lines(rows),
     ]
 
@@ -86,19 +86,19 @@ def _moved(row: Mapping[str, Any], prefix: str) -> str:
     )
 
 
-def repair_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Summarise the repair in each row, skipping rows without one."""
+def rebuild_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Summarise the rebuild of lost OSDs in each row, skipping rows without one."""
     lines = []
     for row in (row for row in rows if row.get("repair_objects") is not None):
         objects = row["repair_objects"]
         pending = row["repair_objects_pending"]
         lost = f"{row['repair_lost_bytes'] / 1e6:,.0f} MB"
         if row["repair_s"] is None:
-            outcome = f"repair of {lost} unfinished, {pending:,} of {objects + pending:,} objects remain"
+            outcome = f"rebuild of {lost} unfinished, {pending:,} of {objects + pending:,} objects remain"
         else:
             outcome = (
-                f"{objects:,} objects, {lost} rebuilt in {row['repair_s']:.1f} s; bytes per byte lost: "
-                f"{_moved(row, 'repair')}"
+                f"rebuild {row['repair_s']:.1f} s, until the last of {objects:,} lost objects ({lost}); per "
+                f"byte lost: {_moved(row, 'repair')}"
             )
         lines.append(f"{row['scheme']} {row['op']} {row['pattern']}: {outcome}")
     return lines

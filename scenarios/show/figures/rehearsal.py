@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.models.problems import AnswerError, Problem
 from stripesim.scenarios.schema.units import duration_text
 from stripesim.scenarios.show.figures.faults import (
     LATENCIES,
@@ -93,7 +94,17 @@ def draw_rehearsal(document: Mapping[str, Any]) -> dict[str, CaptionedFigure]:
     """Draw the figures of a rehearsal, by file stem: ``timeline``, ``trade-off`` and ``restart``.
 
     Beside other changes, the stem of a restart has its number (``restart-2``).
+
+    Raises
+    ------
+    AnswerError
+        If the document is none of a rehearsal.
     """
+    missing = {"changes", "timeline", "trade_off"} - document.keys()
+    if missing:
+        got = f"a mapping without {', '.join(sorted(missing))}"
+        wanted = "what stripesim.rehearse returns"
+        raise AnswerError(Problem(key="document", got=got, wanted=wanted))
     figures = {}
     changes = document["changes"]
     for number, change in enumerate(changes):

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from stripesim.sim.engine.checks import ChunkChecks, planning
+from stripesim.sim.engine.checks import ChunkChecks, next_chunk, planning
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.tables import ProgramTables
 from stripesim.sim.engine.compiled.world import Array, empty_world
-from stripesim.sim.engine.program import CHUNK, PENDING, Program, RequestChunk
+from stripesim.sim.engine.program import PENDING, Program, RequestChunk
 
 _SLOTS = 64
 _LOG = 4096
@@ -63,7 +63,7 @@ class RunState:
         index = int(self.world.clock["wanting"][0])
         stream = self.world.streams[index : index + 1]
         with planning(self):
-            chunk = self.program.streams[index].take(CHUNK)
+            chunk = next_chunk(self.program.streams[index], index)
         self.learn()
         stream["ended"] = len(chunk) == 0
         if not len(chunk):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from stripesim.sim.engine.checks import ChunkChecks, planning
+from stripesim.sim.engine.checks import ChunkChecks, next_chunk, planning
 from stripesim.sim.engine.program import (
-    CHUNK,
     SPAWNED_FROM,
     DirectedSource,
     Program,
@@ -95,7 +94,7 @@ class Stream(Log):
         if self.ended:
             return False
         with planning(self.engine):
-            chunk = self.source.take(CHUNK)
+            chunk = next_chunk(self.source, self.index)
         self.chunk = chunk
         self.chunk_issued = 0
         self.ended = len(chunk) == 0

@@ -34,7 +34,7 @@ _NOTABLE = 0.02
 
 
 def comparison(report: RunReport) -> Table:
-    """Compare the schemes: capacity, repair, then each kind of request."""
+    """Compare the schemes: capacity, rebuild, then each kind of request."""
     rows: list[Row] = [["Storage"], *_storage_rows(report)]
     for kind in report.kinds:
         rows.append([request_words(*kind, report.sizes_of(kind))])
@@ -69,7 +69,7 @@ def comparison_notes(report: RunReport) -> list[str]:
         (
             report.result.timelines,
             "Rates and latencies cover the whole run, including failures and recovery. "
-            "“Failures and repair as simulated” shows them by phase.",
+            "“Failures and recovery as simulated” shows them by phase.",
         ),
         (
             True,
@@ -108,15 +108,15 @@ def _storage_rows(report: RunReport) -> list[Row]:
     rows.append(
         ["shard losses survived", *(str(one.failures_tolerated) for one in held)]
     )
-    seconds = [report.repair_seconds(scheme) for scheme in report.schemes]
+    seconds = [report.rebuild_seconds(scheme) for scheme in report.schemes]
     if any(seconds):
-        name = "repair of one OSD, idle cluster"
+        name = "rebuild of one OSD, idle cluster"
         if report.scenario.repair:
-            name = "repair of one OSD, under load"
+            name = "rebuild of one OSD, under load"
         rows.append([name, *_longest(seconds)])
     if report.scenario.faults is not None:
         healed_s = [_healed_s(report, scheme) for scheme in report.schemes]
-        name = "the scenario’s faults, until all data is rebuilt"
+        name = "the scenario’s faults, until clean"
         rows.append([name, *_longest(healed_s)])
     return rows
 

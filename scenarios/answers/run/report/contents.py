@@ -1,4 +1,4 @@
-"""Collect the data of a run's report: rows, capacity and repair."""
+"""Collect the data of a run's report: rows, capacity and rebuilds."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,7 +34,7 @@ class RunReport:
     result: ScenarioResult
     drives: Drives
     capacities: dict[str, Capacity]  # by scheme
-    rebuilds: dict[str, Rebuild]  # by scheme: repair of one OSD on the idle cluster
+    rebuilds: dict[str, Rebuild]  # by scheme: rebuild of one OSD on the idle cluster
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -102,7 +102,7 @@ class RunReport:
             return None
         return osd_bytes * fill.nearfull_ratio
 
-    def repair_seconds(self, scheme: str) -> list[float]:
+    def rebuild_seconds(self, scheme: str) -> list[float]:
         """Return the times to rebuild such an OSD [s], under the load of a repair scenario or else idle."""
         held = self.rebuild_bytes
         if held is None:
@@ -121,7 +121,7 @@ def gather(
     engine: str = "compiled",
     progress: OnStep = silent,
 ) -> RunReport:
-    """Compute capacity and a repair for each scheme of a run."""
+    """Compute capacity and a rebuild for each scheme of a run."""
     models = build_models(scenario)
     drives = drives_of(scenario, models)
     capacities = {}
@@ -129,5 +129,5 @@ def gather(
     for scheme in scenario.schemes:
         capacities[scheme] = capacity_of(scenario, scheme, models, drives)
         rebuilds[scheme] = idle_rebuild(scenario, scheme, engine=engine).withheld()
-        progress(f"repair {scheme}")
+        progress(f"rebuild {scheme}")
     return RunReport(scenario, result, drives, capacities, rebuilds)

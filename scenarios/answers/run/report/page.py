@@ -87,7 +87,7 @@ def page_of_run(report: RunReport, curves: Sequence[LoadCurve] = ()) -> str:
             ("bottlenecks", "Bottleneck of each scheme"),
             *((one.anchor, one.heading) for one in extra),
             *([("figures", "Figures")] if figures else []),
-            ("capacity", "Capacity, repair and wear"),
+            ("capacity", "Capacity, rebuild and wear"),
             ("results", "All results"),
             ("scenario", "Scenario"),
             ("parameters", "Parameters"),
@@ -235,12 +235,12 @@ def _against(report: RunReport, scheme: str, first: str) -> list[str]:
             sentences.append(
                 f"{request_words(*kind)}: {rate} throughput{latency}{_over(report)}; {limited}."
             )
-    repair = report.repair_seconds(scheme)
-    repair_first = report.repair_seconds(first)
-    if repair and repair_first:
+    rebuild = report.rebuild_seconds(scheme)
+    rebuild_first = report.rebuild_seconds(first)
+    if rebuild and rebuild_first:
         sentences.append(
-            f"Repair: rebuilding a lost OSD takes about {duration_text(max(repair))} instead of "
-            f"{duration_text(max(repair_first))}, detection not included."
+            f"Rebuild: a lost OSD takes about {duration_text(max(rebuild))} instead of "
+            f"{duration_text(max(rebuild_first))}, detection not included."
         )
     return sentences
 

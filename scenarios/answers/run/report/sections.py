@@ -110,12 +110,12 @@ def _cost_cell(rows: list[dict[str, Any]], step: str) -> TableCell:
 _PHASES = (
     ("detection_s", "failure until detection", duration_text),
     ("down_out_s", "detection until out", duration_text),
-    ("checking_s", "failure until start of repair", duration_text),
-    ("recovery_s", "repair", duration_text),
-    ("failure_to_clean_s", "failure until all data is rebuilt", duration_text),
+    ("checking_s", "failure until start of recovery", duration_text),
+    ("recovery_s", "recovery, until clean", duration_text),
+    ("failure_to_clean_s", "failure until clean", duration_text),
     (
         "recovery_limited_by",
-        "repair limited by",
+        "recovery limited by",
         lambda value: resource_name(value or "–"),
     ),
     ("recovery_lost_bytes", "data on the failed OSDs", bytes_text),
@@ -166,7 +166,7 @@ def _faults(report: RunReport) -> Section | None:
                 )
             )
     return Section(
-        "Failures and repair as simulated",
+        "Failures and recovery as simulated",
         "faults",
         "Consequences of the scenario's failures under its load. A dash means that the run ended earlier.",
         tables,

@@ -1,4 +1,4 @@
-"""Build the tables of usable capacity and of repairs."""
+"""Build the tables of usable capacity and of rebuilds."""
 
 from stripesim.scenarios.answers.run.report.contents import Row, RunReport
 from stripesim.scenarios.forms.rebuild import Rebuild
@@ -9,8 +9,8 @@ from stripesim.scenarios.show.words import row_words
 
 
 def storage_tables(report: RunReport) -> list[Table]:
-    """Return the tables of usable capacity and simulated repairs."""
-    return [_capacity_table(report), _waterfall_table(report), _repair_table(report)]
+    """Return the tables of usable capacity and simulated rebuilds."""
+    return [_capacity_table(report), _waterfall_table(report), _rebuild_table(report)]
 
 
 def storage_notes(report: RunReport) -> list[str]:
@@ -21,7 +21,7 @@ def storage_notes(report: RunReport) -> list[str]:
     if drives.capacity is None:
         notes.append(
             f"The parameter set {report.scenario.cluster.drive} has no drive capacity. Set "
-            "cluster.drive_bytes in the scenario to see capacity in bytes, repair times of an OSD and drive "
+            "cluster.drive_bytes in the scenario to see capacity in bytes, rebuild times of an OSD and drive "
             "writes per day."
         )
     elif fill is not None:
@@ -40,7 +40,7 @@ def storage_notes(report: RunReport) -> list[str]:
     if fill is not None:
         filled = f" at {fill.nearfull_ratio:.0%}, where Ceph warns (the nearfull ratio)"
     notes.append(
-        "Repair: the simulator loses one OSD of this cluster and rebuilds a sample of its objects. The last "
+        "Rebuild: the simulator loses one OSD of this cluster and rebuilds a sample of its objects. The last "
         f"column extrapolates the rate to the data of an OSD{filled}. Brackets give the rate of a sample "
         "half "
         "as large, which shows how much it depends on the size of the sample. Time starts with the first "
@@ -79,7 +79,7 @@ def _waterfall_table(report: RunReport) -> Table:
     return Table("From raw to usable, with room to heal", columns, rows, form="stack")
 
 
-def _repair_table(report: RunReport) -> Table:
+def _rebuild_table(report: RunReport) -> Table:
     rows: list[Row] = []
     for scheme in report.schemes:
         rebuilds = [("idle cluster", report.rebuilds[scheme])]
@@ -92,7 +92,7 @@ def _repair_table(report: RunReport) -> Table:
             rows.append(
                 [
                     TableCell(scheme_label(scheme), under),
-                    *_repair_cells(report, rebuild),
+                    *_rebuild_cells(report, rebuild),
                 ]
             )
     osd_bytes = report.rebuild_bytes
@@ -107,10 +107,10 @@ def _repair_table(report: RunReport) -> Table:
         "network [B per lost B]",
         end,
     ]
-    return Table("Repair of one OSD", columns, rows, form="stack")
+    return Table("Rebuild of one OSD", columns, rows, form="stack")
 
 
-def _repair_cells(report: RunReport, rebuild: Rebuild) -> list[str | TableCell]:
+def _rebuild_cells(report: RunReport, rebuild: Rebuild) -> list[str | TableCell]:
     if rebuild.reason is not None:
         return [TableCell("–", rebuild.reason.partition(";")[0]), "–", "–", "–", "–"]
     sample = TableCell(bytes_text(rebuild.lost_bytes), f"{rebuild.objects:,} objects")

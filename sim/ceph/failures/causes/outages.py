@@ -176,6 +176,9 @@ class InitialLoss:
         plan = self._state.plan
         names = osd_names((*plan.lost_osds, *plan.missing_osds))
         self._state.note("failed", f"{names} (before the run)")
+        # None is clean before its own turn, so that a group without objects does not end the recovery.
+        for group in groups:
+            self._state.enter(group, State.DEGRADED)
         for group in groups:
             self._activation.activate(group)
             if group.needs_pg_temp:
