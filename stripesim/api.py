@@ -9,6 +9,7 @@ exports op graphs and engines for programs that simulate their own system.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from functools import partial
 from importlib import import_module
 from inspect import isfunction, signature
@@ -181,16 +182,6 @@ def __getattr__(name: str) -> Any:
 
 #: Names of the engines.
 Engine = Literal["compiled", "simpy"]
-
-#: Options of `simulate`.
-_SETTINGS = [
-    *(
-        name
-        for name, parameter in signature(_simulate).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    ),
-    *RunSettings.__dataclass_fields__,
-]
 
 #: What a script that uses worker processes needs.
 _GUARD = 'guard the main part of the script with if __name__ == "__main__":'
@@ -519,7 +510,10 @@ def simulate(
     ValueError
         If a workload never ends: it has no number of requests, and ``until_ns`` is not set.
     """
-    problems = unknown_arguments("simulate", options, _SETTINGS)
+    own = signature(_simulate).parameters.values()
+    known = [one.name for one in own if one.kind is one.KEYWORD_ONLY]
+    known += [field.name for field in fields(RunSettings)]
+    problems = unknown_arguments("simulate", options, known)
     if problems:
         raise AnswerError(*problems)
     every = workload if isinstance(workload, list | tuple) else [workload]

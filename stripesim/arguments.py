@@ -86,7 +86,7 @@ def checking_arguments(
         try:
             given = signature.bind(*args, **keywords).arguments
         except TypeError:
-            problems = _call_problems(public_name, function, args, keywords)
+            problems = _call_problems(public_name, parameters, args, keywords)
             raise AnswerError(*problems) from None
         problems = list(_type_problems(function, parameters, given))
         if problems:
@@ -126,12 +126,11 @@ def unknown_arguments(
 
 def _call_problems(
     name: str,
-    function: Callable[..., Any],
+    parameters: Mapping[str, inspect.Parameter],
     args: Sequence[Any],
     keywords: Collection[str],
 ) -> list[Problem]:
     """Return the problems of a call whose arguments do not fit: unknown, too many, repeated or missing."""
-    parameters = inspect.signature(function).parameters
     kinds = {parameter.kind for parameter in parameters.values()}
     by_position = [
         key

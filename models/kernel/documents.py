@@ -9,29 +9,22 @@ from types import NoneType
 from typing import Any, Final
 
 from stripesim.models.documents import json_lines
-from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelModel
+from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelModel, Op
 from stripesim.models.problems import KernelError, problems_at
 
 FORMAT = "stripesim-kernel-table-1"
 
-#: JSON types of a number, since every value of a table is exactly of one of JSON's types.
-_NUMBER: Final = (int, float)
-#: Fields of a fit and of a cost, with the JSON types that each may have. A cost's fits are objects.
-_FIT: Final = {field.name: _NUMBER for field in fields(AffineKnee)}
-_COST: Final = {
-    "backend": (str,),
-    "scheme": (str,),
-    "op": (str,),
-    "erasures": (int,),
-    "total": (dict,),
-    "copy": (dict, NoneType),
-    "net": (dict, NoneType),
-    "size_min_bytes": (int,),
-    "size_max_bytes": (int,),
-    "points": (int,),
-    "residual_median": _NUMBER,
-    "residual_max": _NUMBER,
+#: Types of fields of costs and fits → the JSON types that their values may have, the usual one first.
+_JSON_TYPES: Final[dict[Any, tuple[type, ...]]] = {
+    str: (str,),
+    Op: (str,),
+    int: (int,),
+    float: (float, int),
+    AffineKnee: (dict,),
+    AffineKnee | None: (dict, NoneType),
 }
+_FIT: Final = {field.name: _JSON_TYPES[field.type] for field in fields(AffineKnee)}
+_COST: Final = {field.name: _JSON_TYPES[field.type] for field in fields(KernelCost)}
 
 
 def table_to_json(table: KernelModel) -> str:
@@ -134,7 +127,7 @@ def _values(raw: Any, kinds: Mapping[str, tuple[type, ...]]) -> list[Any]:
             raise KernelError(f"{key}: missing")
         value = raw[key]
         if type(value) not in accepted:
-            wanted = accepted[-1 if accepted is _NUMBER else 0].__name__
+            wanted = accepted[0].__name__
             raise KernelError(f"{key}: got {value!r}, wanted {wanted}")
         values.append(value)
     return values

@@ -31,7 +31,7 @@ from stripesim.scenarios.schema.keys import (
     WorkloadSpec,
 )
 from stripesim.scenarios.schema.problems import KeyProblem, problem
-from stripesim.scenarios.schema.tables import GATEWAY_KEYS, VARIED, PlanSpec
+from stripesim.scenarios.schema.tables import GATEWAY_KEYS, PlanSpec
 from stripesim.scenarios.schema.toml import shorten
 from stripesim.scenarios.schema.types import S3_OPS
 from stripesim.scenarios.schema.units import format_size
@@ -380,10 +380,6 @@ def _plan(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     cluster = scenario.cluster
     if plan is None:
         return
-    for key in VARIED:
-        if key in plan.model_fields_set and not getattr(plan, key):
-            wanted = "at least one value to try, or no such key"
-            yield problem(f"plan.{key}", [], wanted)
     growth = "plan.growth_bytes_per_day"
     if plan.days_until_full is not None and plan.growth_bytes_per_day is None:
         yield problem("plan.days_until_full", f"no {growth}", "both keys", growth)

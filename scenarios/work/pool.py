@@ -4,10 +4,11 @@ It uses no library because pebble (5.2) shares one pipe and one lock among worke
 the wrong moment stops the sweep permanently, and in loky (3.7) one death fails all items. Here each worker
 has a pipe.
 
-Workers are forks of a process that has loaded the engine. They so start in some hundredths of a second, and
-a kernel that is not in the cache compiles once. A process with one thread forks itself. Others, such as those
-that have loaded Polars, would lose their threads in a fork: they start a server, which loads the engine and
-forks workers (``server.py``). So do all processes on systems that do not tell the number of threads.
+Workers are forks of a process that has loaded the engine's modules. They so start in some hundredths of a
+second, and a kernel without machine code compiles once. A process with one thread forks itself. Others, such
+as those that have loaded Polars, would lose their threads in a fork: they start a server, which loads the
+engine and forks workers (``server.py``). So do all processes on systems that do not tell the number of
+threads.
 """
 
 from __future__ import annotations
@@ -162,7 +163,7 @@ class _Worker(Generic[T]):
 
 
 def _context() -> BaseContext:
-    """Return what starts workers: this process, with the engine loaded, or the server."""
+    """Return what starts workers: this process, with the engine compiled, or the server."""
     if _has_one_thread():
         from stripesim.scenarios.work.attempt import compile_engine
 

@@ -5,7 +5,6 @@ engine, so this module loads none.
 """
 
 import hashlib
-import itertools
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -236,10 +235,11 @@ def source_files() -> dict[str, str]:
     """Return the paths of the files that `code_sha256` covers, by their names within the package."""
     # The folder that holds scenarios/: the package, or the root of a checkout.
     root = Path(__file__).resolve().parents[2]
-    names = itertools.chain.from_iterable(
-        iglob(pattern, root_dir=root, recursive=True) for pattern in _SOURCE
-    )
-    return {name.replace(os.sep, "/"): os.path.join(root, name) for name in names}
+    return {
+        name.replace(os.sep, "/"): os.path.join(root, name)
+        for pattern in _SOURCE
+        for name in iglob(pattern, root_dir=root, recursive=True)
+    }
 
 
 def files_sha256(scenario: Scenario) -> tuple[str, ...]:

@@ -13,12 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.sim.ceph.clients.workload import (
-    Requests,
-    SyntheticLoops,
-    Workload,
-    next_requests,
-)
+from stripesim.sim.ceph.clients.workload import Requests, SyntheticLoops, Workload
 from stripesim.sim.ceph.kinds import (
     ObjectRequests,
     RequestPlan,
@@ -29,6 +24,7 @@ from stripesim.sim.ceph.kinds.caches import ObjectSizes
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.paths import after_object_map
 from stripesim.sim.ceph.pool import Book, Pool
+from stripesim.sim.engine.checks import taken
 from stripesim.sim.engine.columns import Columns
 from stripesim.sim.engine.graph import IntArray, Template
 from stripesim.sim.engine.program import RequestChunk, RequestSource
@@ -282,7 +278,9 @@ class RequestPlanner(PlanRecorder):
 
     def take(self, count: int) -> RequestChunk:
         """Plan the next requests."""
-        return self.plan(next_requests(self._workload, count * self._every))
+        requests = self._workload.take(count * self._every)
+        wanted = "Requests, none of them at the end"
+        return self.plan(taken(requests, Requests, "workload", wanted))
 
     def plan(self, requests: Requests) -> RequestChunk:
         """Plan the given requests, which follow those already planned, or a sample of them."""

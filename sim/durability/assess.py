@@ -200,8 +200,7 @@ def chain_doubt(system: System) -> str | None:
     partners = system.code.width - 1
     if system.placement == "declustered":
         partners = system.drives - 1
-    rebuild_s = system.repair.detection_s + system.transfer_s
-    overlap = partners * system.lifetime.rate_per_s * rebuild_s
+    overlap = partners * system.lifetime.rate_per_s * system.rebuild_s
     if overlap <= OVERLAP_MAX:
         return None
     return (
@@ -489,7 +488,7 @@ def assumptions(system: System, method: Method) -> list[str]:
             f"A drive has {system.sector_errors:.3g} latent sector errors on average. One in the data that "
             "the last rebuild reads is a loss."
         )
-    if _long_run_s(system) > system.horizon_s / 10:
+    if system.lifetime.constant and system.rebuild_s > system.horizon_s / 10:
         lines.append(
             "Unavailability is that of the long run, and higher than within the horizon, which begins with "
             "all drives: a rebuild takes more than a tenth of it."
@@ -500,13 +499,6 @@ def assumptions(system: System, method: Method) -> list[str]:
             f"More than {code.tolerated} missing shards count as loss, although some of these sets decode."
         )
     return lines
-
-
-def _long_run_s(system: System) -> float:
-    """Return the time in which unavailability settles: that of a rebuild [s]. 0 if it is not known."""
-    if not system.lifetime.constant:
-        return 0.0
-    return system.repair.detection_s + system.transfer_s
 
 
 def _failure_assumption(system: System, *, burst_only: bool) -> str:
@@ -566,10 +558,9 @@ def _repair_assumptions(system: System, method: Method) -> list[str]:
         times = "exponential" if memoryless or not repair.fixed else "fixed"
         lines.append(f"Repair: {policy}, with {times} times.")
     if system.spares is None:
-        rebuild_h = (repair.detection_s + system.transfer_s) / 3600
         lines.append(
-            f"A drive is rebuilt in {rebuild_h:.4g} h, including {repair.detection_s:.4g} s of detection. "
-            "Spare space is always available."
+            f"A drive is rebuilt in {system.rebuild_s / 3600:.4g} h, including {repair.detection_s:.4g} s of "
+            "detection. Spare space is always available."
         )
     else:
         lines.append(

@@ -368,7 +368,7 @@ def bytes_given_loss(system: System, levels: Levels | None = None) -> float:
 def _pool_chain(system: System) -> Chain:
     code = system.code
     rate = system.lifetime.rate_per_s
-    mean_s = system.repair.detection_s + system.transfer_s
+    mean_s = system.rebuild_s
     parallel = system.repair.policy == "parallel"
     if code.distances is not None:
         return _pattern_chain(code, rate, 1 / mean_s, system.pools, parallel=parallel)
@@ -403,7 +403,7 @@ def levels_of(system: System) -> Levels:
     if system.placement == "declustered":
         return _stripe_levels(system)
     levels = range(1, system.code.tolerated + 1)
-    times_s = [system.repair.detection_s + system.transfer_s for _ in levels]
+    times_s = [system.rebuild_s] * len(levels)
     reach = [float(system.code.width - level) for level in levels]
     lethal = _sector_losses(system, [1.0] * (len(levels) + 1))
     return Levels(times_s, [float(system.drives), *reach], lethal)

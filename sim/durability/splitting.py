@@ -194,9 +194,8 @@ def prepare(system: System, *, biased: bool = True) -> Prepared:
 def _room(system: System, drives: int) -> int:
     """Return the number of concurrent failures to make room for at first."""
     struck = sum(drives_of(system, burst.unit) * burst.units for burst in system.bursts)
-    seconds = system.repair.detection_s + system.transfer_s
     slowed = 1 if system.repair.policy == "parallel" else 4
-    together = drives * system.lifetime.rate_per_s * seconds * slowed
+    together = drives * system.lifetime.rate_per_s * system.rebuild_s * slowed
     return int(min(drives, 16 + struck + 4 * together))
 
 

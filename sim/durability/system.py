@@ -378,6 +378,11 @@ class System:
         return self.drive_bytes * (self.code.repair_reads + 1) / bandwidth
 
     @property
+    def rebuild_s(self) -> float:
+        """Time from a failure until its drive is rebuilt, without other rebuilds [s]."""
+        return self.repair.detection_s + self.transfer_s
+
+    @property
     def client_bytes(self) -> float:
         """Client data in all placement groups, pools or stripes [B]."""
         if self.stored_bytes is not None:

@@ -6,11 +6,11 @@ from dataclasses import replace
 from numbers import Integral
 from reprlib import repr as short_repr
 from time import perf_counter
-from typing import Protocol, cast
+from typing import Protocol, TypeVar, cast
 
 import numpy as np
 
-from stripesim.models.problems import Problem, ProblemsError
+from stripesim.models.problems import AnswerError, Problem, ProblemsError
 from stripesim.sim.engine import program as machine
 from stripesim.sim.engine.conditions import ALONE, IDLE, KEY_RANGES
 from stripesim.sim.engine.draws import FACTOR_POINTS
@@ -37,6 +37,8 @@ from stripesim.sim.engine.program import (
     RequestSource,
 )
 from stripesim.sim.engine.shares import MCLOCK, WPQ
+
+R = TypeVar("R")
 
 
 def check_program(program: Program) -> None:
@@ -479,22 +481,24 @@ class Planning(Protocol):
     planning_s: float
 
 
-def next_chunk(source: RequestSource, stream: int) -> RequestChunk:
-    """Return the next requests of a stream.
+def taken(requests: object, kind: type[R], place: str, wanted: str) -> R:
+    """Return what `take` of a source has returned.
 
     Raises
     ------
-    ProblemsError
-        If the source returns anything but a chunk.
+    AnswerError
+        If it is not of the kind. The message names the source by `place`.
     """
-    chunk: object = source.take(CHUNK)
-    if not isinstance(chunk, RequestChunk):
-        wanted = "a RequestChunk, an empty one at the end"
-        place = f"stream {stream}"
-        raise ProblemsError(
-            Problem(place=place, key="take", got=short_repr(chunk), wanted=wanted)
-        )
-    return chunk
+    if not isinstance(requests, kind):
+        got = short_repr(requests)
+        raise AnswerError(Problem(place=place, key="take", got=got, wanted=wanted))
+    return requests
+
+
+def next_chunk(source: RequestSource, stream: int) -> RequestChunk:
+    """Return the next requests of a stream. Errors are those of `taken`."""
+    wanted = "a RequestChunk, an empty one at the end"
+    return taken(source.take(CHUNK), RequestChunk, f"stream {stream}", wanted)
 
 
 @contextmanager

@@ -141,8 +141,10 @@ class DelimitedFormat:
 
         It then has fewer digits than the time above, and the request would be years before all others.
         """
+        if block.data.endswith(b"\n") or self.columns[-1] != self.time.column:
+            return block
         above, _, last = block.data.rpartition(b"\n")
-        if self.columns[-1] != self.time.column or not above or not last:
+        if not above:
             return block
         separator = self.separator.encode()
         before = above.rpartition(b"\n")[2].rpartition(separator)[2].strip()

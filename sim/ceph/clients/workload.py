@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from reprlib import repr as short_repr
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.models.problems import AnswerError, Problem
 from stripesim.sim.engine.columns import Columns
 from stripesim.sim.engine.graph import IntArray
 
@@ -38,24 +36,6 @@ class Workload(Protocol):
 
     def take(self, count: int) -> Requests:
         """Return the next `count` requests, or the remaining ones if fewer are left."""
-
-
-def next_requests(workload: Workload, count: int) -> Requests:
-    """Return the next `count` requests of a workload, or the remaining ones if fewer are left.
-
-    Raises
-    ------
-    AnswerError
-        If the workload returns anything but requests.
-    """
-    requests: object = workload.take(count)
-    if not isinstance(requests, Requests):
-        wanted = "Requests, none of them at the end"
-        problem = Problem(
-            place="workload", key="take", got=short_repr(requests), wanted=wanted
-        )
-        raise AnswerError(problem)
-    return requests
 
 
 @dataclass(frozen=True, kw_only=True)
