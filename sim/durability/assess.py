@@ -488,7 +488,7 @@ def assumptions(system: System, method: Method) -> list[str]:
             f"A drive has {system.sector_errors:.3g} latent sector errors on average. One in the data that "
             "the last rebuild reads is a loss."
         )
-    if system.lifetime.constant and system.rebuild_s > system.horizon_s / 10:
+    if _settles_late(system):
         lines.append(
             "Unavailability is that of the long run, and higher than within the horizon, which begins with "
             "all drives: a rebuild takes more than a tenth of it."
@@ -499,6 +499,11 @@ def assumptions(system: System, method: Method) -> list[str]:
             f"More than {code.tolerated} missing shards count as loss, although some of these sets decode."
         )
     return lines
+
+
+def _settles_late(system: System) -> bool:
+    """Return True if unavailability is known and takes much of the horizon to reach that of the long run."""
+    return system.lifetime.constant and system.rebuild_s > system.horizon_s / 10
 
 
 def _failure_assumption(system: System, *, burst_only: bool) -> str:
