@@ -31,7 +31,7 @@ from stripesim.scenarios.schema.keys import (
     WorkloadSpec,
 )
 from stripesim.scenarios.schema.problems import KeyProblem, problem
-from stripesim.scenarios.schema.tables import GATEWAY_KEYS, PlanSpec
+from stripesim.scenarios.schema.tables import GATEWAY_KEYS, VARIED, PlanSpec
 from stripesim.scenarios.schema.toml import shorten
 from stripesim.scenarios.schema.types import S3_OPS
 from stripesim.scenarios.schema.units import format_size
@@ -380,6 +380,7 @@ def _plan(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     cluster = scenario.cluster
     if plan is None:
         return
+    yield from _nothing_to_try(plan)
     growth = "plan.growth_bytes_per_day"
     if plan.days_until_full is not None and plan.growth_bytes_per_day is None:
         yield problem("plan.days_until_full", f"no {growth}", "both keys", growth)
@@ -408,6 +409,17 @@ def _plan(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
         yield problem(
             key, "a list", "none, because cluster.hosts are groups", "cluster.hosts"
         )
+
+
+def _nothing_to_try(plan: PlanSpec) -> Iterator[KeyProblem]:
+    """Refuse lists that a file gives without a value.
+
+    The types allow them, since stored configurations hold an empty list for each key that is not varied.
+    """
+    for key in VARIED:
+        if key in plan.model_fields_set and not getattr(plan, key):
+            wanted = "at least one value to try, or no such key"
+            yield problem(f"plan.{key}", [], wanted)
 
 
 def _plan_of_load(scenario: ScenarioKeys, plan: PlanSpec) -> Iterator[KeyProblem]:

@@ -20,7 +20,6 @@ from stripesim.scenarios.schema.types import (
     SizeBytes,
     SpanS,
     TimeS,
-    Tried,
 )
 
 FaultKind = Literal["process", "power", "hang"]
@@ -405,37 +404,37 @@ class PricesSpec(ScenarioTable):
 class PlanSpec(ScenarioTable):
     """Keys to vary and requirements to meet. Keys have the names of those in the scenario."""
 
-    generation: Tried[GenerationName] = ()
+    generation: tuple[GenerationName, ...] = ()
     """Ceph releases to try."""
-    hosts: Tried[Count] = ()
+    hosts: tuple[Count, ...] = ()
     """Values of cluster.hosts to try."""
-    osds_per_host: Tried[Count] = ()
+    osds_per_host: tuple[Count, ...] = ()
     """Values of cluster.osds_per_host to try."""
-    drive: Tried[str] = ()
+    drive: tuple[str, ...] = ()
     """Values of cluster.drive to try."""
-    drive_bytes: Tried[SizeBytes] = ()
+    drive_bytes: tuple[SizeBytes, ...] = ()
     """Values of cluster.drive_bytes to try."""
-    public_gbit_per_s: Tried[GbitPerS] = ()
+    public_gbit_per_s: tuple[GbitPerS, ...] = ()
     """Values of cluster.public_gbit_per_s to try."""
-    private_gbit_per_s: Tried[GbitPerS] = ()
+    private_gbit_per_s: tuple[GbitPerS, ...] = ()
     """Values of cluster.private_gbit_per_s to try."""
-    cores_per_host: Tried[Count] = ()
+    cores_per_host: tuple[Count, ...] = ()
     """Values of cluster.cores_per_host to try."""
-    gateways: Tried[Count] = ()
+    gateways: tuple[Count, ...] = ()
     """Values of cluster.gateways.count to try, with workload.kind s3."""
-    gateway_cores: Tried[Count] = ()
+    gateway_cores: tuple[Count, ...] = ()
     """Values of cluster.gateways.cores to try, with workload.kind s3."""
-    pg_num: Tried[Count] = ()
+    pg_num: tuple[Count, ...] = ()
     """Values of cluster.pg_num to try."""
-    stripe_unit_bytes: Tried[SizeBytes] = ()
+    stripe_unit_bytes: tuple[SizeBytes, ...] = ()
     """Values of cluster.stripe_unit_bytes to try."""
-    mclock_profile: Tried[
-        Literal["high_client_ops", "balanced", "high_recovery_ops"]
+    mclock_profile: tuple[
+        Literal["high_client_ops", "balanced", "high_recovery_ops"], ...
     ] = ()
     """Values of cluster.mclock_profile to try, with op_queue mclock_scheduler."""
-    sites: Tried[Count] = ()
+    sites: tuple[Count, ...] = ()
     """Values of cluster.sites to try, all with the same cluster.site_rtt_ms."""
-    stretch: Tried[bool] = ()
+    stretch: tuple[bool, ...] = ()
     """Values of cluster.stretch to try: with and without stretch mode, which only rep:4 at two sites has."""
     site_loss: Literal["serves", "keeps"] | None = None
     """Requirement without any one site. serves: every placement group keeps min_size shards. keeps: k, so

@@ -7,10 +7,9 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
-from typing import Annotated, Any, Final, Literal, Self, TypeVar, get_args
+from typing import Annotated, Any, Final, Literal, Self, get_args
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -157,20 +156,6 @@ S3Op = Literal["put", "get", "head", "list", "delete"]
 S3_OPS: Final[tuple[S3Op, ...]] = get_args(S3Op)
 Op = Literal[BlockOp, S3Op]
 Pattern = Literal["seq", "rand"]
-
-
-T = TypeVar("T")
-
-
-def _some(values: tuple[T, ...]) -> tuple[T, ...]:
-    if not values:
-        wanted = "at least one value to try, or no such key"
-        raise PydanticCustomError("wanted", "{wanted}", {"wanted": wanted})
-    return values
-
-
-#: Values that a plan tries, at least one.
-Tried = Annotated[tuple[T, ...], AfterValidator(_some)]
 
 
 class ScenarioTable(BaseModel):
