@@ -161,14 +161,17 @@ def _unknown_key(path: KeyPath) -> KeyProblem:
 
 def _meant_keys(name: str, siblings: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Return known keys that an unknown key may stand for, the likeliest first."""
-    longer = [key for key in siblings if key[-1].startswith(f"{name}_")]
-    if longer:
-        return longer[:_SUGGESTIONS_MAX]
+    leaves = {key[-1]: key for key in siblings}
+    if f"{name}s" in leaves:
+        return [leaves[f"{name}s"]]
     # Of equal names, the first one with the shortest path stays.
     by_leaf: dict[str, tuple[str, ...]] = {}
     for key in sorted(_known_keys(), key=len):
         by_leaf.setdefault(key[-1], key)
-    leaves = {key[-1]: key for key in siblings}
+    longer = [key for key in siblings if _says_more(key[-1], name)]
+    if longer:
+        elsewhere = [by_leaf[name]] if name in by_leaf else []
+        return (longer + elsewhere)[:_SUGGESTIONS_MAX]
     # A typing error is likelier than another table, another table likelier than another word.
     for known, cutoff in (
         (leaves, 0.85),
@@ -180,6 +183,15 @@ def _meant_keys(name: str, siblings: list[tuple[str, ...]]) -> list[tuple[str, .
         if near:
             return [known[near[0]]]
     return []
+
+
+def _says_more(known: str, name: str) -> bool:
+    """Return True for a key with all words of a name, the same one first, and more.
+
+    So has `object_sizes_bytes` those of `object_bytes`.
+    """
+    words, known_words = name.split("_"), known.split("_")
+    return words[0] == known_words[0] and set(words) < set(known_words)
 
 
 def _suggestion(key: tuple[str, ...], table: tuple[str, ...]) -> str:

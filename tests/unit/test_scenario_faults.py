@@ -237,6 +237,11 @@ def test_limits_of_the_parser_give_no_traceback(text: str) -> None:
             "cluster.host=3",
             '--set: cluster.host: got unknown key "host" ... "hosts"',
         ),
+        ("workload.op=1", 'got unknown key "op", wanted "ops"'),
+        (
+            "workload.object_bytes=1",
+            'wanted "object_sizes_bytes" or "cluster.object_bytes"',
+        ),
         (
             "faults.events=[{osds=[1], at_s=5.0, qqqq=2.0}]",
             '--set: faults.events.qqqq: got unknown key "qqqq" ... at_s ... return_s',
