@@ -93,6 +93,15 @@ def test_a_sweep_of_one_point_says_that_it_has_no_figure(command, tmp_path) -> N
     assert (tmp_path / "two" / "sweep.png").exists()
 
 
+def test_a_sweep_of_objects_names_their_size_and_their_gateways(command, tmp_path):
+    given = ("sweep", "s3", "--set", "workload.requests=100", "--jobs", 1)
+    gateways = ("--over", "cluster.gateways.count=4,8", "--set", 'workload.ops=["put"]')
+    _, out, _ = command(*given, *gateways, "--out", tmp_path, "--report")
+    assert "object" in out
+    assert not {"block", "pattern"} & set(out.split())
+    assert '"name": "gateways"' in (tmp_path / "report.html").read_text()
+
+
 def test_each_op_and_pattern_has_a_panel() -> None:
     figures = draw_sweep(
         means(op=["read", "write"], pattern=["seq", "rand"], **{DEPTH: [4, 8]}), [DEPTH]

@@ -83,7 +83,10 @@ class SweepResult(Answer):
             "failed": self.failed,
             "warnings": [*self.warnings, *self.refusals],
         }
-        self.shown = [for_terminal(means_table(self.means, self.plan.keys))]
+        means = means_table(
+            self.means, self.plan.keys, of_objects=self.plan.is_of_objects
+        )
+        self.shown = [for_terminal(means)]
         self.alerts = list(self._alerts())
         self.notes = list(self._notes())
         self.files = self._files

@@ -58,6 +58,11 @@ class SweepPlan:
     # Options of the sweep, for the provenance.
     asked: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def is_of_objects(self) -> bool:
+        """True if all requests are for objects in buckets."""
+        return all(task.scenario.workload.is_s3 for task in self.tasks)
+
 
 @dataclass(frozen=True)
 class _Axis:

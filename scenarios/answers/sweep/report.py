@@ -85,7 +85,9 @@ def report_of_sweep(
     explorer = explorer_of(result.aggregated, plan.keys, result.failed)
     if explorer is not None:
         contents.insert(0, ("explorer", "Explore"))
-    means = means_table(result.means[:_TABLE_ROWS_MAX], plan.keys)
+    means = means_table(
+        result.means[:_TABLE_ROWS_MAX], plan.keys, of_objects=plan.is_of_objects
+    )
     about = plan.scenario.description or f"Swept: {keys}."
     introduction = " ".join(filter(None, (about, _host_failures(plan))))
     return render(

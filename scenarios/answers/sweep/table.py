@@ -16,7 +16,6 @@ NOTE: Final = (
     "MB = 10⁶ bytes; latency = mean; ± half of the 95 % interval over replications;"
     " ! no steady state"
 )
-_CELL: Final = ("scheme", "op", "pattern")
 _NUMBERS: Final = tuple(
     QUANTITIES[key]
     for key in (
@@ -28,7 +27,7 @@ _NUMBERS: Final = tuple(
 )
 
 
-def means_table(means: Rows, keys: Sequence[str]) -> Table:
+def means_table(means: Rows, keys: Sequence[str], *, of_objects: bool) -> Table:
     """Lay out the means of every point and cell.
 
     Parameters
@@ -37,10 +36,13 @@ def means_table(means: Rows, keys: Sequence[str]) -> Table:
         Means and intervals, as `stripesim.scenarios.answers.sweep.stats.aggregate` returns them.
     keys
         Swept keys.
+    of_objects
+        True for requests for objects in buckets, which are all random.
     """
-    names = [*keys, *_CELL]
+    names = [*keys, "scheme", "op", *(() if of_objects else ("pattern",))]
+    size = "object" if of_objects else "block"
     headings = [quantity.short_heading for quantity in _NUMBERS]
-    columns = [*names, "block", *headings, "bottleneck"]
+    columns = [*names, size, *headings, "bottleneck"]
     return Table(
         "Means of every point and cell",
         columns,
