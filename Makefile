@@ -22,9 +22,11 @@ help:
 	@echo "make dist   build a wheel with kernels for this platform, and a source distribution, in dist/ (minutes)"
 	@echo "make clean  remove .venv and what the commands made"
 
+# Bytecode comes on all cores, and without the tests of packages. Pip would compile all on one.
 $(STAMP): setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,lint]"
+	$(BIN)/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e ".[test,lint]"
+	@$(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib || true
 	@touch $@
 
 # Without a linker, PyPI's ziglang is one. Without that either, Numba compiles at the first run.

@@ -7,15 +7,16 @@ that use kernels, on the smallest inputs. Nothing is simulated: only the types o
 import multiprocessing
 import os
 import sys
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stripesim.models.jit import CompiledKernel, recorded_calls
-from stripesim.models.jit.prebuilt import FOLDER, WASM, is_current
+from stripesim.models.jit.prebuilt import FOLDER, WASM, is_current, name_of
 from stripesim.models.placement.crush.build import build_map
 from stripesim.models.placement.crush.text import parse_map
 from stripesim.models.problems import KernelError
@@ -73,10 +74,20 @@ class _NoBook:
 
 def example_calls() -> dict[CompiledKernel, tuple[Any, ...]]:
     """Return the arguments of a call of each kernel."""
+    calls: dict[CompiledKernel, tuple[Any, ...]] = {}
+    for example in _examples():
+        calls.update(_calls_of(example))
+    return calls
+
+
+def _examples() -> tuple[Callable[[], None], ...]:
+    """Return functions that call kernels. Kernels of one function share inner functions."""
+    return _run_engine, _map_placement_groups, _walk
+
+
+def _calls_of(example: Callable[[], None]) -> dict[CompiledKernel, tuple[Any, ...]]:
     with recorded_calls() as calls:
-        _run_engine()
-        _map_placement_groups()
-        _walk()
+        example()
     return dict(calls)
 
 
@@ -165,42 +176,49 @@ def build(folder: Path) -> None:
     KernelError
         If there is no linker, or a kernel cannot be compiled without Numba's runtime.
     """
-    from stripesim.models.jit.build import find_linker, link_native, link_wasm
-
-    find_linker()
-    # The engine comes first. It takes longest, so no core waits for it at the end.
-    numbers = range(len(example_calls()))
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(4, os.cpu_count() or 1), context) as workers:
-        made = list(workers.map(_compile, numbers))
-    link_native([one.kernel for one in made], [one.native for one in made], folder)
-    (folder / WASM).unlink(missing_ok=True)
-    for one in made:
-        if one.wasm is not None:
-            link_wasm(one.kernel, one.wasm, folder)
-
-
-class _Made(NamedTuple):
-    kernel: "Intermediate"
-    native: list[bytes]
-    wasm: bytes | None
-
-
-def _compile(number: int) -> _Made:
-    """Compile one of the kernels."""
     from stripesim.models.jit.build import (
         can_link_wasm,
-        intermediate_of,
-        native_objects,
+        find_linker,
+        link_native,
+        link_wasm,
+        native_object,
+        processors,
         wasm_object,
     )
 
-    kernel, arguments = list(example_calls().items())[number]
-    intermediate = intermediate_of(kernel, arguments)
-    wasm = None
-    if kernel is run_machine and can_link_wasm():
-        wasm = wasm_object(intermediate)
-    return _Made(intermediate._replace(text=""), native_objects(intermediate), wasm)
+    find_linker()
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(4, os.cpu_count() or 1), context) as workers:
+        # The engine takes longest and comes first.
+        parts = [
+            workers.submit(_intermediates, number) for number in range(len(_examples()))
+        ]
+        native: dict[str, list[Future[bytes]]] = {}
+        wasm: list[tuple[Intermediate, Future[bytes]]] = []
+        for part in as_completed(parts):
+            for kernel in part.result():
+                native[kernel.name] = [
+                    workers.submit(native_object, kernel, processor)
+                    for processor in processors()
+                ]
+                if kernel.name == name_of(run_machine.function) and can_link_wasm():
+                    wasm.append((kernel, workers.submit(wasm_object, kernel)))
+        kernels = [kernel for part in parts for kernel in part.result()]
+        objects = [
+            [made.result() for made in native[kernel.name]] for kernel in kernels
+        ]
+        link_native(kernels, objects, folder)
+        (folder / WASM).unlink(missing_ok=True)
+        for kernel, code in wasm:
+            link_wasm(kernel, code.result(), folder)
+
+
+def _intermediates(number: int) -> list["Intermediate"]:
+    """Compile the kernels of an example in one process, which compiles each of their inner functions once."""
+    from stripesim.models.jit.build import intermediate_of
+
+    calls = _calls_of(_examples()[number])
+    return [intermediate_of(kernel, arguments) for kernel, arguments in calls.items()]
 
 
 def main() -> int:

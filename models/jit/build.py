@@ -180,13 +180,10 @@ def processors() -> tuple[TargetProcessor, ...]:
     return _PROCESSORS.get(architecture, (TargetProcessor("generic"),))
 
 
-def native_objects(kernel: Intermediate) -> list[bytes]:
-    """Return the object files of a kernel for this kind of machine, one for each of `processors`."""
+def native_object(kernel: Intermediate, processor: TargetProcessor) -> bytes:
+    """Return the object file of a kernel for this kind of machine and one of its `processors`."""
     triple = llvm.get_process_triple()
-    return [
-        _object(kernel, kernel.text, triple, processor.name, "", "pic")
-        for processor in processors()
-    ]
+    return _object(kernel, kernel.text, triple, processor.name, "", "pic")
 
 
 def link_native(
@@ -199,7 +196,7 @@ def link_native(
     kernels
         The kernels.
     objects
-        The `native_objects` of each kernel.
+        The `native_object` of each kernel for each of `processors`.
     folder
         The folder to write to.
 

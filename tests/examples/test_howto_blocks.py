@@ -185,6 +185,7 @@ def test_every_command_of_the_pages_is_parsed_and_some_run() -> None:
     assert len(RUN_BLOCKS) >= 6
 
 
+@pytest.mark.usefixtures("quick_figures")
 @pytest.mark.parametrize(("page", "options", "block"), RUN_BLOCKS)
 def test_a_marked_block_runs(
     folder: Path,

@@ -105,6 +105,7 @@ def test_every_row_is_simulated_and_the_constants_are_few(result):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_figures")
 def test_figures_show_the_judged_values(result, tmp_path):
     names = {path.name for path in STUDY.save(result, tmp_path)}
     assert {

@@ -15,7 +15,7 @@ from support.commands import QUESTIONS, questions
 
 RECORDED = Path(__file__).with_name("commands.json")
 
-pytestmark = pytest.mark.usefixtures("quick_rebuilds")
+pytestmark = pytest.mark.usefixtures("quick_rebuilds", "quick_figures")
 
 
 def fields(value, name=""):

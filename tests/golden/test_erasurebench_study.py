@@ -251,6 +251,7 @@ def test_engines_give_the_same_times():
         assert listed[0] == listed[1]
 
 
+@pytest.mark.usefixtures("quick_figures")
 def test_figures_and_report_need_only_the_rows(result, tmp_path):
     drawn = {
         path.stem for path in STUDY.save(result, tmp_path) if path.suffix == ".svg"

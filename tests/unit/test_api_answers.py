@@ -196,6 +196,7 @@ def test_a_scenario_is_short_in_a_terminal(scenario):
     assert re.fullmatch(r"<Pool: .*>", repr(stripesim.pool(scenario)))
 
 
+@pytest.mark.usefixtures("quick_figures")
 def test_the_examples_of_the_reference_run(tmp_path, monkeypatch):
     page = (ROOT / "docs" / "generate" / "api.py").read_text("utf-8")
     examples = re.findall(r"^```python\n(.*?)^```", page, flags=re.M | re.S)

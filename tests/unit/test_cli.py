@@ -134,7 +134,7 @@ def test_a_width_needs_a_folder_and_a_unit(refused):
         assert states(line, "--width: got ... --out")
 
 
-@pytest.mark.usefixtures("quick_rebuilds")
+@pytest.mark.usefixtures("quick_rebuilds", "quick_figures")
 def test_a_report_is_written_next_to_the_results(run, tmp_path):
     status, out, err = run("run", "s.toml", "--out", "kept", "--report", "--json", "-")
     assert (status, err) == (0, "")
@@ -247,6 +247,7 @@ def test_a_run_without_one_completion_is_valid_json(run):
     assert row["requests"] == 0 and row["iops"] is None
 
 
+@pytest.mark.usefixtures("quick_figures")
 def test_results_land_in_the_folder(run, tmp_path):
     status, out, _ = run("run", "s.toml", "--out", tmp_path / "out", "--json", "-")
     assert status == 0 and json.loads(out)

@@ -401,6 +401,7 @@ COMBINATIONS = [
 ]
 
 
+@pytest.mark.usefixtures("quick_figures")
 @pytest.mark.parametrize(("scenario", "option"), COMBINATIONS)
 def test_every_scenario_is_explained_or_refused_by_key_under_any_option(
     scenario: str | None,

@@ -52,7 +52,7 @@ from stripesim.web.controls import (
     controls,
     left_out,
 )
-from stripesim.web.experiments import EXPERIMENTS, Settings, warm_up
+from stripesim.web.experiments import Settings, warm_up
 from stripesim.web.experiments import load_curve as load_points
 from stripesim.web.jobs import RUNNING_MAX, Job, JobBoard
 from stripesim.web.options import option_of, toml_of
@@ -1227,7 +1227,9 @@ def test_a_failure_with_objects_counts_the_groups_of_bucket_indexes():
     typed = {"rate_per_s": "50", "list": "10", "head": "10"}
     scenario = option_of(base, state_of(base, typed).values["a"]).scenario
     settings = Settings(failure="host", added_hosts=1, stored_bytes=1e9)
-    (line,) = EXPERIMENTS["failure"](scenario, settings, lambda: False)
+    (line,) = run_small_experiment(
+        "failure", scenario, settings, should_stop=lambda: False
+    )
     assert line["not_clean"][0] == 0
     assert max(line["not_clean"]) > 0.1
     assert min(line["not_clean"]) >= 0
