@@ -70,6 +70,8 @@ def kernel(
 ) -> None:
     """Time encode, decode and reconstruct on this machine, against memory bandwidth and Ceph."""
     to = output.destination(out, json_to)
+    if save:
+        _check_saving()
     from stripesim.scenarios.answers.kernel import answer_of_kernels, time_kernels
     from stripesim.scenarios.schema.units import size_bytes_at
 
@@ -89,3 +91,11 @@ def kernel(
         )
     answer = answer_of_kernels(timed, as_ceph=columns == "source", save=save)
     output.deliver(answer, to)
+
+
+def _check_saving() -> None:
+    """Reject a folder of stored costs that cannot be written, before any code is timed."""
+    from stripesim.calibration.kernels.store import user_table_dir
+    from stripesim.scenarios.show.files import check_folder
+
+    check_folder("--save", user_table_dir())
