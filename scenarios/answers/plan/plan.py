@@ -1,7 +1,7 @@
 """Recommend a cluster: closed forms prune the candidates, simulation decides between the others."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -43,7 +43,7 @@ from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.sim.ceph.planner import CompiledGraphs
-from stripesim.sim.durability.assess import assess, recommended_method
+from stripesim.sim.durability.assess import LONG_RUN, assess, recommended_method
 from stripesim.sim.observe.audit import collecting_refusals
 from stripesim.sim.observe.intervals import (
     NARROW_RUNS_MAX,
@@ -248,7 +248,11 @@ def _recommendation(
         "recommended": recommended,
         "reasons": _reasons(name, best, meeting, every),
         **_purchase_of(best, plan),
-        "assumptions": [*_assumptions(scenario, plan), *_equal_latencies(plan, every)],
+        "assumptions": [
+            *_assumptions(scenario, plan),
+            *_own_assumptions(every, documents, varied),
+            *_equal_latencies(plan, every),
+        ],
         "warnings": [*map(str, outside), *warnings, *refusals],
         "refusals": refusals,
     }
@@ -536,6 +540,8 @@ def _judge_nines(candidate: Candidate, plan: PlanSpec, rebuild: Rebuild) -> None
     if spec is not None and spec.bursts:
         # Without bursts, it is that of single drives alone.
         candidate.results["unavailability"] = row["unavailability"]
+        if LONG_RUN in row["assumptions"]:
+            candidate.assumptions.append(LONG_RUN)
     nines = None
     if row["nines"] is not None:
         nines = Interval(row["nines"], row["nines_low"], row["nines_high"])
@@ -692,6 +698,21 @@ def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:
             "image's data on it is rebuilt"
         )
     return assumptions
+
+
+def _own_assumptions(
+    every: Sequence[Candidate],
+    documents: Mapping[int, Mapping[str, Any]],
+    varied: Sequence[str],
+) -> Iterator[str]:
+    """Say for which candidates an assumption of few plans holds."""
+    names: dict[str, list[str]] = {}
+    for one in every:
+        for line in one.assumptions:
+            names.setdefault(line, []).append(line_name(documents[id(one)], varied))
+    for line, (first, *others) in names.items():
+        more = f" and {len(others)} more" if others else ""
+        yield f"{first}{more}: {line}"
 
 
 def _sync_words(scenario: Scenario, plan: PlanSpec) -> str:
