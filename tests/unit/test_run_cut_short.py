@@ -268,3 +268,17 @@ def test_a_terminal_that_lacks_letters_and_one_that_is_closed():
         check=False,
     )
     assert (closed.returncode, closed.stderr) == (0, b"")
+
+
+def test_a_home_that_may_not_be_written_adds_no_lines(tmp_path):
+    (tmp_path / "home").write_text("")
+    (tmp_path / "s.toml").write_text(TINY)
+    home = {"HOME": str(tmp_path / "home")}
+    unset = ("MPLCONFIGDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
+    kept = {key: value for key, value in os.environ.items() if key not in unset}
+
+    done = stripesim("run", "s.toml", "--out", "out", cwd=tmp_path, env=kept | home)
+
+    assert done.returncode == 0
+    assert b"atplotlib" not in done.stderr
+    assert (tmp_path / "out" / "headline.png").exists()
