@@ -105,6 +105,9 @@ def test_a_candidate_whose_interval_stays_wide_says_so_after_fifty_runs(monkeypa
     assert any(
         states(line, "plan.interval_percent (10) ... 50") for line in one["warnings"]
     )
+    # Seven hosts for six shards: the warning is about its intervals alone.
+    (row,) = rows_of(answer)
+    assert "no spare" not in row["verdict"]
 
 
 def test_warnings_are_about_the_load_at_the_rate_that_is_asked_for():

@@ -78,11 +78,17 @@ def _verdict_text(one: Mapping[str, Any], *, recommended: bool) -> str:
         verdict = "uncertain"
     else:
         verdict = f"fails: {', '.join(failing_keys(one))}"
-    if one["warnings"]:
+    if _may_lack_spare(one):
         verdict += f", no spare {one['capacity']['domain']}"
     if one["pareto"]:
         verdict += " (Pareto)"
     return verdict
+
+
+def _may_lack_spare(one: Mapping[str, Any]) -> bool:
+    """Return True for a candidate without a spare failure domain if the plan allows that."""
+    met = [each["key"] for each in one["verdicts"] if each["state"] == "met"]
+    return "spare_domains" in met and one["capacity"]["spare_domains"] < 1
 
 
 def failing_keys(one: Mapping[str, Any]) -> list[str]:
