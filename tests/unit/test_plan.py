@@ -97,8 +97,10 @@ def test_a_candidate_whose_interval_stays_wide_says_so_after_fifty_runs(monkeypa
 
     monkeypatch.setattr(planning, "_worst", alternating)
     sets = ["plan.hosts=[7]", "schemes=['rs:4,2']", "plan.interval_percent=10"]
-    answer = make_plan(parse_scenario(TEXT, sets=sets)).document
+    scenario = parse_scenario(TEXT, sets=sets)
+    answer = make_plan(scenario).document
 
+    assert "5 to 50 seeds from 1" in report_of_plan(scenario, answer)
     # The scenario has seed 1.
     assert sorted(seeds) == list(range(1, 51))
     (one,) = answer["candidates"]

@@ -8,6 +8,7 @@ from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.load.words import sentence_of
 from stripesim.scenarios.answers.plan.candidates import line_name
 from stripesim.scenarios.answers.plan.figure import candidate_name, draw_plan
+from stripesim.scenarios.answers.plan.plan import seeds_words
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import (
     bytes_text,
@@ -121,7 +122,8 @@ def report_of_plan(
             for bound in best["bounds"]
         ]
     failing = ["candidate", "unmet requirements"]
-    made = f"stripesim {source['stripesim']} · seed {source['seed']} · {source['replications']} replications"
+    seeds = f"{seeds_words(scenario.plan)} from {source['seed']}"
+    made = f"stripesim {source['stripesim']} · {seeds}"
     return render(
         "plan.html.j2",
         kind="Plan",

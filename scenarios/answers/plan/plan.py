@@ -677,7 +677,7 @@ def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:
         "usable_bytes_safe = raw × (1 − largest domain) × nearfull ratio / overhead / imbalance, how "
         "full the fullest OSD then is over the mean, with the groups placed again. Metadata and other "
         "pools are not included",
-        f"rates and latencies: mean over {_seeds_words(plan)} with a 95 % interval (Student's t), for "
+        f"rates and latencies: mean over {_narrow_words(plan)} with a 95 % interval (Student's t), for "
         "the slowest kind of request and the one with the highest latency",
         "rebuild_s: an idle cluster rebuilds a sample of objects, extrapolated to an OSD at the "
         f"nearfull ratio; {_sync_words(scenario, plan)}",
@@ -725,14 +725,18 @@ def _sync_words(scenario: Scenario, plan: PlanSpec) -> str:
     return recovery_sync_words(scenario)
 
 
-def _seeds_words(plan: PlanSpec) -> str:
-    """Return a note on how many seeds each candidate runs under."""
+def seeds_words(plan: PlanSpec) -> str:
+    """Return how many seeds each candidate runs under."""
     if plan.interval_percent is None:
         return f"{plan.replications} seeds"
-    return (
-        f"{_runs_min(plan)} to {NARROW_RUNS_MAX} seeds, until half the interval is at most "
-        f"{plan.interval_percent:g} % of the mean,"
-    )
+    return f"{_runs_min(plan)} to {NARROW_RUNS_MAX} seeds"
+
+
+def _narrow_words(plan: PlanSpec) -> str:
+    """Return a note on how many seeds each candidate runs under, and until when."""
+    if plan.interval_percent is None:
+        return seeds_words(plan)
+    return f"{seeds_words(plan)}, until half the interval is at most {plan.interval_percent:g} % of the mean,"
 
 
 def _equal_latencies(plan: PlanSpec, every: Sequence[Candidate]) -> Iterator[str]:
