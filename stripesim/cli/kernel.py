@@ -94,8 +94,13 @@ def kernel(
 
 
 def _check_saving() -> None:
-    """Reject a folder of stored costs that cannot be written, before any code is timed."""
-    from stripesim.calibration.kernels.store import user_table_dir
+    """Reject stored costs that cannot be read or written, before any code is timed."""
+    from stripesim.calibration.kernels.store import user_table_path
+    from stripesim.models.kernel.documents import load_table
     from stripesim.scenarios.show.files import check_folder
 
-    check_folder("--save", user_table_dir())
+    path = user_table_path()
+    check_folder("--save", path.parent)
+    if path.exists():
+        # The new costs join those that are there.
+        load_table(path)
