@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import logging
 import os
 import sys
 import warnings
@@ -24,6 +25,8 @@ def main() -> None:
         sys.exit(0)
     _check_environment()
     warnings.showwarning = _print_warning
+    # Matplotlib draws as well without a cache of fonts in a home folder that may not be written.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     collect_rarely()
     # Pydantic would read the metadata of all installed packages to find plugins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")

@@ -78,6 +78,11 @@ def user_table_dir() -> Path:
     return Path(base) / "stripesim" / "kernel_tables"
 
 
+def user_table_path() -> Path:
+    """Return the file of the costs of this machine's processor."""
+    return user_table_dir() / f"{table_name(cpu_description())}.json"
+
+
 def save_table(table: KernelModel, directory: Path | None = None) -> Path:
     """Save a table, keeping further costs of an existing file.
 
@@ -97,9 +102,12 @@ def save_table(table: KernelModel, directory: Path | None = None) -> Path:
     path = directory / f"{table.name}.json"
     if path.exists():
         table = merge_tables(table.name, [table, load_table(path)])
+    # Renamed when it is whole: runs read it at any moment, and an interruption leaves the file before.
+    draft = directory / f".{path.name}.{os.getpid()}.tmp"
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        path.write_text(table_to_json(table), encoding="utf-8")
+        draft.write_text(table_to_json(table), encoding="utf-8")
+        draft.replace(path)
     except OSError as error:
         raise KernelError(f"{path}: cannot write: {file_reason(error)}") from None
     return path

@@ -15,7 +15,7 @@ from stripesim.models.coding.own_files import (
     loaded_code_files,
     note_code_files,
 )
-from stripesim.models.coding.parse import parse_scheme
+from stripesim.models.coding.parse import is_scheme, parse_scheme
 from stripesim.models.coding.policy import PAGE_BYTES, WHOLE_STRIPES, EcPolicy, leaders
 from stripesim.models.coding.protocol import (
     ReadPlan,
@@ -54,6 +54,7 @@ __all__ = [
     "UnavailableError",
     "WritePlan",
     "class_file",
+    "is_scheme",
     "leaders",
     "load_code_file",
     "loaded_code_files",

@@ -78,6 +78,15 @@ def parse_scheme(text: str) -> RedundancyScheme:
         raise SchemeError(Problem(key="scheme", detail=detail, wanted=wanted)) from None
 
 
+def is_scheme(text: str) -> bool:
+    """Return True if `parse_scheme` accepts a text."""
+    try:
+        parse_scheme(text)
+    except SchemeError:
+        return False
+    return True
+
+
 def _family(name: str, text: str) -> tuple[str, Callable[..., RedundancyScheme]]:
     """Return the form and the constructor of a family."""
     if name in _FAMILIES:

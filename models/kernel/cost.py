@@ -200,9 +200,10 @@ class KernelModel:
         have = "schemes " + ", ".join(self.schemes(backend))
         if backend is not None and backend not in self.backends:
             have = "backends " + ", ".join(self.backends)
+        with_erasures = f" with {erasures} erasures" if erasures else ""
         raise KernelError(
-            f"kernel table {self.name}: no {op} of {scheme} with {erasures} erasures{of_backend}; "
-            f"it has {have}"
+            f"kernel table {self.name}: no {op} of {scheme}{with_erasures}{of_backend}; it has {have}; "
+            f"`stripesim kernel --scheme {scheme} --save` measures it here"
         )
 
     def decode_ns(

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from stripesim.models.documents import json_lines
 from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelModel, Op
-from stripesim.models.problems import KernelError, problems_at
+from stripesim.models.problems import KernelError, file_reason, problems_at
 
 FORMAT = "stripesim-kernel-table-1"
 
@@ -79,7 +79,7 @@ def load_table(path: Path) -> KernelModel:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise KernelError(f"{path}: cannot read: {error}") from None
+        raise KernelError(f"{path}: cannot read: {file_reason(error)}") from None
     return parse_table(text, where=str(path))
 
 

@@ -265,8 +265,7 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
         try:
             _check_scheme(scenario, scheme, models, down)
         except KernelError as error:
-            measure = f"`stripesim kernel --scheme {name} --save` measures it here"
-            problems.append(scenario.located("schemes", detail=f"{error}; {measure}"))
+            problems.append(scenario.located("schemes", detail=str(error)))
         except UnavailableError as error:
             wanted = "an OSD for each, or more failure domains for CRUSH to find one"
             problems.append(scenario.located("schemes", got=str(error), wanted=wanted))

@@ -1,12 +1,16 @@
-"""Write the files of answers: tables as Parquet and CSV, provenance as JSON, all atomically."""
+"""Write the files of answers: tables as Parquet and CSV, provenance as JSON, all atomically.
+
+`check_folder` and `check_file` say before any work starts whether its results can be written.
+"""
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Iterable, Mapping
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from stripesim.models.documents import json_text
 from stripesim.models.problems import AnswerError, Problem, file_reason, first_problem
@@ -14,6 +18,81 @@ from stripesim.scenarios.show.quantities import IDENTITY
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+#: What options wanted that got a folder without room for results.
+_RESULTS: Final = "a folder results can be written to"
+
+
+def check_folder(option: str, folder: Path) -> None:
+    """Reject a folder that no file can be written into. One that is missing is made later.
+
+    Raises
+    ------
+    AnswerError
+        If a file is in its place or in that of a folder above it, or this process may not write there.
+    """
+    reason = _reason_against_folder(folder)
+    if reason:
+        got = f"{folder} ({reason})"
+        raise AnswerError(Problem(place=option, got=got, wanted=_RESULTS))
+
+
+def check_file(
+    option: str, path: Path, wanted: str, *, is_replaced: bool = True
+) -> None:
+    """Reject a path to which no file can be written. Folders that are missing are made later.
+
+    Parameters
+    ----------
+    option
+        Option or argument that names the file.
+    path
+        The file.
+    wanted
+        What kind of file is wanted.
+    is_replaced
+        True for a file that is written beside the path and then renamed, as `write_files` does. It needs
+        the right to write into the folder, and would take the place of a device. False for one that is
+        written in place.
+
+    Raises
+    ------
+    AnswerError
+        If the file cannot be written.
+    """
+    reason = _reason_against_file(path, is_replaced=is_replaced)
+    if reason:
+        got = f"{path} ({reason})"
+        raise AnswerError(Problem(place=option, got=got, wanted=wanted))
+
+
+def _reason_against_file(path: Path, *, is_replaced: bool) -> str:
+    """Say why a file cannot be written, or nothing."""
+    if str(path) == "-":
+        return "standard output"
+    if path.is_dir():
+        return "a folder"
+    if os.path.exists(path):
+        if not is_replaced:
+            return "" if os.access(path, os.W_OK) else "a read-only file"
+        if not path.is_file():
+            return "a device or pipe"
+    return _reason_against_folder(path.parent)
+
+
+def _reason_against_folder(folder: Path) -> str:
+    """Say why no file can be written into a folder, or nothing."""
+    ways = (folder, *folder.parents)
+    # Unlike `Path.exists`, this finds links to nothing, and fails on no folder that may not be entered.
+    present = next(filter(os.path.lexists, ways), None)
+    if present is None:
+        return "the current folder is gone"
+    if not os.path.isdir(present):
+        return f"{present} is a file"
+    if not os.access(present, os.W_OK | os.X_OK):
+        return f"{present} is read-only"
+    return ""
 
 
 def result_files(
@@ -104,8 +183,9 @@ def write_files(out_dir: str | Path, contents: Mapping[str, bytes]) -> list[Path
         got = file_reason(error)
         if isinstance(error, FileExistsError | NotADirectoryError):
             got = "a file"
-        wanted = "a folder results can be written to"
-        raise AnswerError(Problem(place=str(out_dir), got=got, wanted=wanted)) from None
+        raise AnswerError(
+            Problem(place=str(out_dir), got=got, wanted=_RESULTS)
+        ) from None
     finally:
         for written in temporary.values():
             written.unlink(missing_ok=True)

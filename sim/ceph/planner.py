@@ -278,12 +278,12 @@ class RequestPlanner(PlanRecorder):
 
     def take(self, count: int) -> RequestChunk:
         """Plan the next requests."""
-        requests = self._workload.take(count * self._every)
-        wanted = "Requests, none of them at the end"
-        return self.plan(taken(requests, Requests, "workload", wanted))
+        return self.plan(self._workload.take(count * self._every))
 
     def plan(self, requests: Requests) -> RequestChunk:
-        """Plan the given requests, which follow those already planned, or a sample of them."""
+        """Plan the given requests of a workload, which follow those already planned, or a sample of them."""
+        wanted = "Requests, none of them at the end"
+        requests = taken(requests, Requests, "workload", wanted)
         parts, owners = _split(requests, self.pool.object_bytes)
         located = self._locate(parts)
         held = self._memory.ends_of(located)

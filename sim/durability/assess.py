@@ -52,6 +52,12 @@ INDEPENDENT: Final = (
     "number."
 )
 
+#: Unavailability of a system whose rebuilds take much of the horizon.
+LONG_RUN: Final = (
+    "Unavailability is that of the long run, and higher than within the horizon, which begins with all "
+    "drives: a rebuild takes more than a tenth of it."
+)
+
 #: Further failures during a rebuild, among the drives that share its stripes, above which a chain of single
 #: rebuilds is more than a tenth off [count].
 OVERLAP_MAX: Final = 0.1
@@ -489,10 +495,7 @@ def assumptions(system: System, method: Method) -> list[str]:
             "the last rebuild reads is a loss."
         )
     if _settles_late(system):
-        lines.append(
-            "Unavailability is that of the long run, and higher than within the horizon, which begins with "
-            "all drives: a rebuild takes more than a tenth of it."
-        )
+        lines.append(LONG_RUN)
     code = system.code
     if code.tolerated < code.width - code.k and code.distances is None:
         lines.append(

@@ -70,6 +70,8 @@ def kernel(
 ) -> None:
     """Time encode, decode and reconstruct on this machine, against memory bandwidth and Ceph."""
     to = output.destination(out, json_to)
+    if save:
+        _check_saving()
     from stripesim.scenarios.answers.kernel import answer_of_kernels, time_kernels
     from stripesim.scenarios.schema.units import size_bytes_at
 
@@ -89,3 +91,16 @@ def kernel(
         )
     answer = answer_of_kernels(timed, as_ceph=columns == "source", save=save)
     output.deliver(answer, to)
+
+
+def _check_saving() -> None:
+    """Reject stored costs that cannot be read or written, before any code is timed."""
+    from stripesim.calibration.kernels.store import user_table_path
+    from stripesim.models.kernel.documents import load_table
+    from stripesim.scenarios.show.files import check_folder
+
+    path = user_table_path()
+    check_folder("--save", path.parent)
+    if path.exists():
+        # The new costs join those that are there.
+        load_table(path)

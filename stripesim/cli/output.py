@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from stripesim.scenarios.show.answer import Answer
 
 
+#: What `--json` wants.
+_JSON_FILE: Final = "a file that can be written, or -"
+
+
 def write_json(target: str | None, document: Mapping[str, Any] | Iterable[str]) -> bool:
     """Write a document, or the parts of its text, if requested. Return True if it went to standard output."""
     if target is None:
@@ -36,9 +40,10 @@ def write_json(target: str | None, document: Mapping[str, Any] | Iterable[str]) 
         with Path(target).open("w", encoding="utf-8") as file:
             file.writelines(parts)
     except OSError as error:
-        from stripesim.models.problems import file_reason
+        from stripesim.models.problems import AnswerError, Problem, file_reason
 
-        raise _unwritable(target, file_reason(error)) from None
+        got = f"{target} ({file_reason(error)})"
+        raise AnswerError(Problem(place="--json", got=got, wanted=_JSON_FILE)) from None
     return False
 
 
@@ -46,22 +51,9 @@ def check_json(target: str | None) -> None:
     """Reject a file of a JSON document that cannot be written, before any work starts."""
     if target is None or target == "-":
         return
-    path = Path(target)
-    if path.is_dir():
-        raise _unwritable(target, "a folder")
-    file = _file_in_place_of_folder(path.parent)
-    if file is not None:
-        raise _unwritable(target, f"{file} is a file")
-    # Folders that are missing are made.
-    present = next(above for above in (path, *path.parents) if above.exists())
-    if not os.access(present, os.W_OK):
-        raise _unwritable(target, f"{present} is read-only")
+    from stripesim.scenarios.show import files
 
-
-def _unwritable(target: str, reason: str) -> ValueError:
-    return ValueError(
-        f"--json: got {target} ({reason}), wanted a file that can be written, or -"
-    )
+    files.check_file("--json", Path(target), _JSON_FILE, is_replaced=False)
 
 
 def console(width: int = 160) -> Console:
@@ -81,28 +73,21 @@ def check_out(out: Path | None, *, report: bool = False) -> Path | None:
         )
     if out is None:
         return None
-    file = _file_in_place_of_folder(out)
-    if file is not None:
-        raise ValueError(f"--out: {out}: got the file {file}, wanted a folder")
+    from stripesim.scenarios.show import files
+
+    files.check_folder("--out", out)
     if report:
         return out
     return None
 
 
-def _file_in_place_of_folder(folder: Path) -> Path | None:
-    """Return a file that keeps a folder or one above it from being made, or None."""
-    ways = (folder, *folder.parents)
-    return next((path for path in ways if path.exists() and not path.is_dir()), None)
-
-
 def check_file(option: str, path: Path | None, wanted: str) -> None:
-    """Reject a path that no file can have, before any work starts."""
+    """Reject a path to which no file can be written, before any work starts."""
     if path is None:
         return
-    if str(path) == "-":
-        raise ValueError(f"{option}: got -, wanted {wanted}")
-    if path.is_dir():
-        raise ValueError(f"{option}: got the folder {path}, wanted {wanted}")
+    from stripesim.scenarios.show import files
+
+    files.check_file(option, path, wanted)
 
 
 @dataclass(frozen=True)
@@ -130,8 +115,7 @@ def destination(
     Raises
     ------
     AnswerError
-        If the folder is a file, a report has no folder, the JSON document cannot be written, or a width is
-        wrong.
+        If the folder or the JSON document cannot be written, a report has no folder, or a width is wrong.
     """
     from stripesim.cli.options import width_inch
     from stripesim.models.problems import AnswerError, noted

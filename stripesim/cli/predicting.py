@@ -35,7 +35,6 @@ def predict(
     from stripesim.scenarios.schema.scenario import load_scenario
 
     if register is not None:
-        output.check_file("--register", register, "a file")
         registers.check_new(register)
     loaded = load_scenario(scenario, sets=options.with_codes(sets, code), seed=seed)
     with output.progress(loaded.name, len(cells(loaded))) as step:

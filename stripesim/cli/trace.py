@@ -100,14 +100,16 @@ def convert(
     json_to: JsonOption = None,
 ) -> None:
     """Convert a trace to columns (Parquet or CSV) or to blkparse text, in --out or the current folder."""
+    folder = Path() if out is None else out
+    output.check_out(folder)
+    # The conversion writes its files. What is left goes to the terminal or to --json.
+    delivered_to = output.destination(None, json_to)
     from stripesim.scenarios.answers.trace import answer_of_conversion
 
     trace = _load(file, form, columns, strict)
-    folder = Path() if out is None else out
     folder.mkdir(parents=True, exist_ok=True)
     answer = answer_of_conversion(trace, folder / f"{file.name.split('.')[0]}.{to}")
-    # The conversion has written its files. What is left goes to the terminal or to --json.
-    output.deliver(answer, output.destination(None, json_to))
+    output.deliver(answer, delivered_to)
 
 
 def _load(file: Path, form: str | None, columns: str | None, strict: bool) -> Any:

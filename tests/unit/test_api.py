@@ -382,6 +382,14 @@ SOURCE = EndlessNothing()
         ),
         (lambda _: stripesim.save_figures({}, "x", width_inch=NAN), "width_inch: got"),
         (
+            lambda _: stripesim.save_figures({"a": 3}, "x"),
+            "figures['a']: got 3, wanted a CaptionedFigure",
+        ),
+        (
+            lambda _: stripesim.save_figures({"../a": 3}, "x"),
+            "figures: got '../a', wanted a file name",
+        ),
+        (
             lambda s: stripesim.run(s, set={}),
             "run: set: got an unknown argument, wanted sets",
         ),

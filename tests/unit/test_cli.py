@@ -470,7 +470,7 @@ def test_reading_needs_no_kernel_costs(run):
         ),
         (["explain", "write", "--html", "-"], "--html: got -"),
         (["explain", "write", "--html", "."], "--html: got ... ."),
-        (["explain", "write", "--out", "s.toml"], "--out: s.toml"),
+        (["explain", "write", "--out", "s.toml"], "--out: got s.toml"),
         (["kernel", "--scheme", "rs:2,1", "--size", "1m"], "--size: got '1m'"),
         (
             ["study", "koh2017", "--set", "write.network_efficiency_fraction=0.9"],

@@ -10,7 +10,7 @@ import pytest
 
 from stripesim.models.coding import parse_scheme
 from stripesim.models.hdd import HddModel
-from stripesim.models.problems import ScenarioError
+from stripesim.models.problems import ProblemsError, ScenarioError
 from stripesim.scenarios.answers.explain.request import explain
 from stripesim.scenarios.answers.explain.text import heading
 from stripesim.scenarios.answers.load.curve_builder import CurveSettings
@@ -30,6 +30,7 @@ from stripesim.scenarios.forms.rebuild import idle_rebuild
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import parse_scenario
 from stripesim.sim.ceph.gateway.paths import S3Paths
+from stripesim.sim.ceph.gateway.planner import S3Planner
 from stripesim.sim.ceph.kinds import kind_of
 from stripesim.sim.engine.graph import COUNTER_INDEX
 from stripesim.sim.engine.graph_builder import GraphBuilder
@@ -507,6 +508,18 @@ def test_wrong_keys_of_a_load_on_buckets_are_named(text, says) -> None:
     with pytest.raises(ScenarioError) as caught:
         scenario(text)
     assert states(str(caught.value), says)
+
+
+def test_what_a_workload_of_objects_returns_is_checked(monkeypatch) -> None:
+    cell = built(scenario('ops = ["put"]'))
+    stream = cell.workload
+    planner = S3Planner(cell.pool, cell.pool.book(), stream)
+    monkeypatch.setattr(stream, "take", lambda _: None)
+
+    with pytest.raises(ProblemsError) as caught:
+        planner.take(1)
+
+    assert states(str(caught.value), "workload: take: got None ... S3Requests")
 
 
 def test_rebuilds_move_objects_of_the_size_of_those_in_buckets() -> None:

@@ -89,7 +89,7 @@ def test_missing_costs_are_reported_with_the_available_ones() -> None:
     t = table(cost())
     with pytest.raises(
         KernelError,
-        match="no encode of rs:8,3 with 0 erasures; it has schemes rs:6,3",
+        match="no encode of rs:8,3; it has schemes rs:6,3; `stripesim kernel --scheme rs:8,3",
     ):
         t.cost(op="encode", scheme="rs:8,3")
     with pytest.raises(KernelError, match="by b9; it has backends b1"):

@@ -1,5 +1,6 @@
 """Tables on disk: the shipped tables are complete, and measured ones are saved and found."""
 
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -230,6 +231,43 @@ def test_unknown_tables_and_unwritable_places(
     blocked.write_text("")
     with pytest.raises(KernelError, match="cannot write"):
         kernel_store.save_table(small_table("rs:2,1", 5.0), blocked / "below")
+
+
+def test_a_damaged_file_of_costs_is_refused_before_any_code_is_timed(
+    command: Callable[..., tuple[int, str, str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setattr(
+        "stripesim.scenarios.answers.kernel.time_kernels",
+        lambda *_, **__: pytest.fail("timed"),
+    )
+    path = kernel_store.user_table_path()
+    path.parent.mkdir(parents=True)
+    path.write_text('{"format"')
+
+    status, _, err = command("kernel", "--scheme", "rs:4,2", "--save")
+
+    assert status == 2
+    assert err.startswith(f"{path}:1: ")
+
+
+def test_an_interruption_leaves_the_costs_that_were_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = kernel_store.save_table(small_table("rs:2,1", 5.0), tmp_path)
+    before = path.read_text("utf-8")
+
+    def cut(self: Path, text: str, **_: object) -> None:
+        self.write_bytes(text[:50].encode())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_text", cut)
+    with pytest.raises(KeyboardInterrupt):
+        kernel_store.save_table(small_table("rs:3,1", 5.0), tmp_path)
+
+    assert path.read_text("utf-8") == before
 
 
 def test_cpu_is_described_and_named() -> None:

@@ -97,14 +97,19 @@ def test_a_candidate_whose_interval_stays_wide_says_so_after_fifty_runs(monkeypa
 
     monkeypatch.setattr(planning, "_worst", alternating)
     sets = ["plan.hosts=[7]", "schemes=['rs:4,2']", "plan.interval_percent=10"]
-    answer = make_plan(parse_scenario(TEXT, sets=sets)).document
+    scenario = parse_scenario(TEXT, sets=sets)
+    answer = make_plan(scenario).document
 
+    assert "5 to 50 seeds from 1" in report_of_plan(scenario, answer)
     # The scenario has seed 1.
     assert sorted(seeds) == list(range(1, 51))
     (one,) = answer["candidates"]
     assert any(
         states(line, "plan.interval_percent (10) ... 50") for line in one["warnings"]
     )
+    # Seven hosts for six shards: the warning is about its intervals alone.
+    (row,) = rows_of(answer)
+    assert "no spare" not in row["verdict"]
 
 
 def test_warnings_are_about_the_load_at_the_rate_that_is_asked_for():

@@ -255,6 +255,18 @@ def test_the_json_of_fio_is_compared_with_the_scheme_of_its_file_name(tmp_path):
     assert {row.quantity for row in result.rows} == {"iops", "latency_p99_ns"}
 
 
+@pytest.mark.parametrize(
+    ("name", "scheme"),
+    [("rs-6-3-randread", "rs:6,3"), ("lrc-ceph-4-2-3-randread", "lrc-ceph:4,2,3")],
+)
+def test_the_json_of_fio_with_another_scheme_in_its_name_is_refused(
+    tmp_path, name, scheme
+):
+    with pytest.raises(MeasuredError) as error:
+        scored(tmp_path, fio(), name=f"{name}.json")
+    assert states(str(error.value), f"{name}.json: got ... {scheme}, wanted one of")
+
+
 def test_fio_under_another_load_than_predicted_is_refused(tmp_path):
     with pytest.raises(MeasuredError) as error:
         scored(tmp_path, fio(queue_depth="32"), name="rep-3.json")

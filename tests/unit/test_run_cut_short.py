@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from stripesim.cli.output import check_out
+from stripesim.cli.output import check_json, check_out
+from stripesim.scenarios.answers.predict import register as registers
 from stripesim.scenarios.answers.run import execute
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import (
@@ -16,6 +18,7 @@ from stripesim.scenarios.cells.notes import (
 )
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import parse_scenario
+from support.messages import states
 
 TINY = """
 schemes = ["rep:3", "rep:2"]
@@ -65,9 +68,95 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     check_out(None)
     check_out(tmp_path / "new" / "folder")
-    for out in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(ValueError, match="got the file "):
-            check_out(out)
+    (tmp_path / "link").symlink_to("nowhere")
+    for out in ("file", "file/below", "link"):
+        with pytest.raises(ValueError, match="is a file"):
+            check_out(tmp_path / out)
+
+
+@pytest.fixture
+def read_only(tmp_path, monkeypatch):
+    """Make a folder with a file that this process may not write, whoever runs the test."""
+    folder = tmp_path / "locked"
+    folder.mkdir()
+    (folder / "old.json").write_text("")
+    (folder / "t.csv").write_text("")
+    access = os.access
+
+    def access_as_user(path, mode):
+        place = Path(path).absolute()
+        if mode & os.W_OK and folder in (place, *place.parents):
+            return False
+        return access(path, mode)
+
+    monkeypatch.setattr(os, "access", access_as_user)
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder / "data"))
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "run quickstart --out OUT",
+        "run quickstart --json OUT/new.json",
+        "run quickstart --json OUT/old.json",
+        "sweep quickstart --over cluster.hosts=4,6 --out OUT/new",
+        "load quickstart --out OUT",
+        "plan plan --out OUT/new/below --report",
+        "durability durability --out OUT",
+        "rehearse quickstart --out OUT",
+        "predict quickstart --register OUT/new.json",
+        "study koh2017 --out OUT",
+        "explain write --html OUT/new.html",
+        "import ceph-report nothere.json --out OUT/new.toml",
+        "kernel --scheme rs:4,2 --out OUT",
+        "kernel --scheme rs:4,2 --save",
+        "trace info t.csv --out OUT",
+        "trace convert t.csv",
+    ],
+)
+def test_an_output_that_may_not_be_written_is_refused_before_any_work(
+    command, read_only, words
+):
+    before = sorted(read_only.iterdir())
+
+    status, out, err = command(*words.replace("OUT", str(read_only)).split())
+
+    assert (status, out) == (2, "")
+    (line,) = err.splitlines()
+    assert line.partition(":")[0] in (*words.split(), "--out")
+    assert "read-only" in line
+    assert sorted(read_only.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["explain write --html", "import ceph-report nothere.json --out"],
+)
+def test_no_device_is_replaced_by_a_file(command, tmp_path, words):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    status, _, err = command(*words.split(), pipe)
+
+    assert status == 2
+    assert states(err, f"{words.split()[-1]}: got {pipe} ... wanted")
+    assert pipe.is_fifo()
+
+
+def test_a_document_may_go_to_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    check_json(str(tmp_path / "pipe"))
+
+
+def test_the_folder_of_a_new_register_is_made(tmp_path):
+    register = tmp_path / "new" / "r.json"
+
+    registers.check_new(register)
+    registers.write_register(register, {"form": registers.FORM})
+
+    assert registers.FORM in register.read_text("utf-8")
 
 
 @pytest.mark.parametrize(
@@ -179,3 +268,17 @@ def test_a_terminal_that_lacks_letters_and_one_that_is_closed():
         check=False,
     )
     assert (closed.returncode, closed.stderr) == (0, b"")
+
+
+def test_a_home_that_may_not_be_written_adds_no_lines(tmp_path):
+    (tmp_path / "home").write_text("")
+    (tmp_path / "s.toml").write_text(TINY)
+    home = {"HOME": str(tmp_path / "home")}
+    unset = ("MPLCONFIGDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
+    kept = {key: value for key, value in os.environ.items() if key not in unset}
+
+    done = stripesim("run", "s.toml", "--out", "out", cwd=tmp_path, env=kept | home)
+
+    assert done.returncode == 0
+    assert b"atplotlib" not in done.stderr
+    assert (tmp_path / "out" / "headline.png").exists()

@@ -98,6 +98,25 @@ def test_a_plan_recommends_a_pool_that_outlives_a_site_with_its_unavailability()
     assert 0 < best["unavailability"] < 0.01 * 3600 / YEAR_S
 
 
+@pytest.mark.parametrize(("days", "is_long"), [(365, False), (0.01, True)])
+def test_a_plan_says_where_unavailability_is_that_of_the_long_run(days, is_long):
+    # A rebuild of minutes takes more than a tenth of 15 minutes.
+    scenario = parse_scenario(
+        TEXT,
+        sets=[
+            'schemes=["rep:3"]',
+            "plan.sites=[3]",
+            f"durability.horizon_s={days * 86400}",
+            "durability.afr=0.01",
+            "durability.bursts=[{name='away', unit='site', per_year=1, lost_fraction=0, down_s=3600}]",
+        ],
+    )
+    document = make_plan(scenario).document
+    lines = [line for line in document["assumptions"] if "long run" in line]
+    assert bool(lines) == is_long
+    assert all("3 sites" in line for line in lines)
+
+
 def test_a_plan_varies_stretch_mode_where_it_can_be():
     scenario = parse_scenario(TEXT, sets=["plan.stretch=[false, true]"])
     assert scenario.plan is not None

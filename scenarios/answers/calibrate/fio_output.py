@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from stripesim.calibration.measured.rows import METRICS
 from stripesim.calibration.parameters.sets import ParameterSet
-from stripesim.models.coding import parse_scheme
+from stripesim.models.coding import is_scheme
 from stripesim.models.documents import document_in
-from stripesim.models.problems import MeasuredError, Problem, SchemeError, one_line
+from stripesim.models.problems import MeasuredError, Problem, one_line
 from stripesim.scenarios.answers.calibrate.rows import (
     CalibrationRow,
     Load,
@@ -404,19 +404,20 @@ def scheme_of(path: Path, schemes: Sequence[str]) -> str:
     ]
     if fitting:
         return slugs[max(fitting, key=len)]
-    family, *numbers = path.stem.split("-")
-    for count in range(len(numbers), 0, -1):
-        name = f"{family}:{','.join(numbers[:count])}"
-        if _is_scheme(name):
-            got = f"a file name that begins with {name}"
-            wanted = f"one of {' '.join(schemes)}, or another beginning"
-            raise MeasuredError(Problem(place=str(path), got=got, wanted=wanted))
+    other = _scheme_named(path.stem)
+    if other is not None:
+        got = f"a file name that begins with {other}"
+        wanted = f"one of {' '.join(schemes)}, or another beginning"
+        raise MeasuredError(Problem(place=str(path), got=got, wanted=wanted))
     return schemes[0]
 
 
-def _is_scheme(text: str) -> bool:
-    try:
-        parse_scheme(text)
-    except SchemeError:
-        return False
-    return True
+def _scheme_named(stem: str) -> str | None:
+    """Return the longest scheme that a file name begins with, such as lrc-ceph-4-2-3, or None."""
+    words = stem.split("-")
+    for end in range(len(words), 1, -1):
+        for start in range(1, end):
+            name = f"{'-'.join(words[:start])}:{','.join(words[start:end])}"
+            if is_scheme(name):
+                return name
+    return None

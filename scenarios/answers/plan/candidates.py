@@ -75,6 +75,7 @@ class Candidate(Documented):
     verdicts: list[Verdict] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     results: dict[str, Any] = field(default_factory=dict)
+    assumptions: list[str] = field(default_factory=list)  # of its own numbers
 
     in_document = (
         "scheme",

@@ -8,6 +8,7 @@ from stripesim.scenarios.answers.load.results import LoadCurve
 from stripesim.scenarios.answers.load.words import sentence_of
 from stripesim.scenarios.answers.plan.candidates import line_name
 from stripesim.scenarios.answers.plan.figure import candidate_name, draw_plan
+from stripesim.scenarios.answers.plan.plan import seeds_words
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import (
     bytes_text,
@@ -78,11 +79,17 @@ def _verdict_text(one: Mapping[str, Any], *, recommended: bool) -> str:
         verdict = "uncertain"
     else:
         verdict = f"fails: {', '.join(failing_keys(one))}"
-    if one["warnings"]:
+    if _may_lack_spare(one):
         verdict += f", no spare {one['capacity']['domain']}"
     if one["pareto"]:
         verdict += " (Pareto)"
     return verdict
+
+
+def _may_lack_spare(one: Mapping[str, Any]) -> bool:
+    """Return True for a candidate without a spare failure domain if the plan allows that."""
+    met = [each["key"] for each in one["verdicts"] if each["state"] == "met"]
+    return "spare_domains" in met and one["capacity"]["spare_domains"] < 1
 
 
 def failing_keys(one: Mapping[str, Any]) -> list[str]:
@@ -115,7 +122,8 @@ def report_of_plan(
             for bound in best["bounds"]
         ]
     failing = ["candidate", "unmet requirements"]
-    made = f"stripesim {source['stripesim']} · seed {source['seed']} · {source['replications']} replications"
+    seeds = f"{seeds_words(scenario.plan)} from {source['seed']}"
+    made = f"stripesim {source['stripesim']} · {seeds}"
     return render(
         "plan.html.j2",
         kind="Plan",

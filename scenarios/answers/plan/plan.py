@@ -1,7 +1,7 @@
 """Recommend a cluster: closed forms prune the candidates, simulation decides between the others."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -43,7 +43,7 @@ from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.sim.ceph.planner import CompiledGraphs
-from stripesim.sim.durability.assess import assess, recommended_method
+from stripesim.sim.durability.assess import LONG_RUN, assess, recommended_method
 from stripesim.sim.observe.audit import collecting_refusals
 from stripesim.sim.observe.intervals import (
     NARROW_RUNS_MAX,
@@ -248,7 +248,11 @@ def _recommendation(
         "recommended": recommended,
         "reasons": _reasons(name, best, meeting, every),
         **_purchase_of(best, plan),
-        "assumptions": [*_assumptions(scenario, plan), *_equal_latencies(plan, every)],
+        "assumptions": [
+            *_assumptions(scenario, plan),
+            *_own_assumptions(every, documents, varied),
+            *_equal_latencies(plan, every),
+        ],
         "warnings": [*map(str, outside), *warnings, *refusals],
         "refusals": refusals,
     }
@@ -536,6 +540,8 @@ def _judge_nines(candidate: Candidate, plan: PlanSpec, rebuild: Rebuild) -> None
     if spec is not None and spec.bursts:
         # Without bursts, it is that of single drives alone.
         candidate.results["unavailability"] = row["unavailability"]
+        if LONG_RUN in row["assumptions"]:
+            candidate.assumptions.append(LONG_RUN)
     nines = None
     if row["nines"] is not None:
         nines = Interval(row["nines"], row["nines_low"], row["nines_high"])
@@ -671,7 +677,7 @@ def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:
         "usable_bytes_safe = raw × (1 − largest domain) × nearfull ratio / overhead / imbalance, how "
         "full the fullest OSD then is over the mean, with the groups placed again. Metadata and other "
         "pools are not included",
-        f"rates and latencies: mean over {_seeds_words(plan)} with a 95 % interval (Student's t), for "
+        f"rates and latencies: mean over {_narrow_words(plan)} with a 95 % interval (Student's t), for "
         "the slowest kind of request and the one with the highest latency",
         "rebuild_s: an idle cluster rebuilds a sample of objects, extrapolated to an OSD at the "
         f"nearfull ratio; {_sync_words(scenario, plan)}",
@@ -694,6 +700,21 @@ def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:
     return assumptions
 
 
+def _own_assumptions(
+    every: Sequence[Candidate],
+    documents: Mapping[int, Mapping[str, Any]],
+    varied: Sequence[str],
+) -> Iterator[str]:
+    """Say for which candidates an assumption of few plans holds."""
+    names: dict[str, list[str]] = {}
+    for one in every:
+        for line in one.assumptions:
+            names.setdefault(line, []).append(line_name(documents[id(one)], varied))
+    for line, (first, *others) in names.items():
+        more = f" and {len(others)} more" if others else ""
+        yield f"{first}{more}: {line}"
+
+
 def _sync_words(scenario: Scenario, plan: PlanSpec) -> str:
     """Return a note on how long recovery waits for the log, by the candidates' drives."""
     if plan.drive:
@@ -704,14 +725,18 @@ def _sync_words(scenario: Scenario, plan: PlanSpec) -> str:
     return recovery_sync_words(scenario)
 
 
-def _seeds_words(plan: PlanSpec) -> str:
-    """Return a note on how many seeds each candidate runs under."""
+def seeds_words(plan: PlanSpec) -> str:
+    """Return how many seeds each candidate runs under."""
     if plan.interval_percent is None:
         return f"{plan.replications} seeds"
-    return (
-        f"{_runs_min(plan)} to {NARROW_RUNS_MAX} seeds, until half the interval is at most "
-        f"{plan.interval_percent:g} % of the mean,"
-    )
+    return f"{_runs_min(plan)} to {NARROW_RUNS_MAX} seeds"
+
+
+def _narrow_words(plan: PlanSpec) -> str:
+    """Return a note on how many seeds each candidate runs under, and until when."""
+    if plan.interval_percent is None:
+        return seeds_words(plan)
+    return f"{seeds_words(plan)}, until half the interval is at most {plan.interval_percent:g} % of the mean,"
 
 
 def _equal_latencies(plan: PlanSpec, every: Sequence[Candidate]) -> Iterator[str]:

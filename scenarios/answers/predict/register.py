@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ from stripesim.models.problems import AnswerError, Problem, file_reason
 from stripesim.scenarios.answers.run.answer import ScenarioResult
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.schema.scenario import Scenario
+from stripesim.scenarios.show.files import check_file
 from stripesim.scenarios.show.quantities import IDENTITY, QUANTITIES, name_of
 from stripesim.sim.observe.progress import OnStep, silent
 
@@ -35,6 +37,8 @@ from stripesim.sim.observe.progress import OnStep, silent
 FORM: Final = "stripesim-register-1"
 #: Field of the file that holds the hash of all others.
 SEAL: Final = "sha256"
+#: What `--register` wants.
+_NEW_FILE: Final = "a new file that can be written"
 #: Columns that identify a row.
 COORDINATES: Final = (*IDENTITY, "workload")
 
@@ -312,6 +316,7 @@ def write_register(path: Path, document: Mapping[str, Any]) -> None:
     """
     text = json_text(document)
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
@@ -321,21 +326,22 @@ def write_register(path: Path, document: Mapping[str, Any]) -> None:
             Problem(
                 place=f"--register: {path}",
                 got=file_reason(error),
-                wanted="a file that can be written",
+                wanted=_NEW_FILE,
             )
         ) from None
 
 
 def check_new(path: Path) -> None:
-    """Reject a register that exists, before any work starts.
+    """Reject a register that exists or cannot be written, before any work starts.
 
     Raises
     ------
     AnswerError
-        If the file exists.
+        If the file exists or cannot be written.
     """
-    if path.exists():
+    if os.path.lexists(path) and not path.is_dir():
         raise _exists(path)
+    check_file("--register", path, _NEW_FILE)
 
 
 def _exists(path: Path) -> AnswerError:

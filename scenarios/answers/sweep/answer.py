@@ -131,8 +131,8 @@ class SweepResult(Answer):
             yield f"refused: {self.refused} of {done} rows; --unchecked shows their numbers"
         if self.damaged:
             yield (
-                f"warning: skipped {self.damaged} damaged files of rows in {self.folder} "
-                "and simulated their cells again"
+                f"warning: damaged files of rows in {self.folder}: {self.damaged} set aside, and their cells "
+                "simulated again"
             )
         yield from self._unsteady()
         yield from map(_failure, self.failed)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
+from reprlib import repr as short_repr
 from types import MappingProxyType
 from typing import Any, Final, cast
 
@@ -56,7 +57,7 @@ def save_figures(
     Raises
     ------
     AnswerError
-        If the width is out of range, or the folder cannot be written to.
+        If the width is out of range, a stem or a figure is none, or the folder cannot be written to.
 
     Notes
     -----
@@ -67,6 +68,7 @@ def save_figures(
         raise AnswerError(
             Problem(key="width_inch", got=f"{width_inch:g}", wanted=wanted)
         )
+    _check_figures(figures)
     contents: dict[str, bytes] = {}
     for stem, drawn in figures.items():
         if width_inch is None:
@@ -79,6 +81,23 @@ def save_figures(
         captions = {stem: caption for stem, (_, caption) in figures.items()}
         contents[_CAPTIONS] = _captions(Path(out_dir) / _CAPTIONS, captions)
     return write_files(out_dir, contents)
+
+
+def _check_figures(figures: Mapping[Any, Any]) -> None:
+    """Reject stems that are no plain names of files, and values that are no figures."""
+    problems = []
+    for stem, drawn in figures.items():
+        if not isinstance(stem, str) or Path(stem).name != stem:
+            wanted = "a file name without its suffix"
+            problems.append(Problem(key="figures", got=short_repr(stem), wanted=wanted))
+        if not isinstance(drawn, CaptionedFigure):
+            got = short_repr(drawn)
+            wanted = (
+                "a CaptionedFigure, as draw_all and the other draw functions return"
+            )
+            problems.append(Problem(key=f"figures[{stem!r}]", got=got, wanted=wanted))
+    if problems:
+        raise AnswerError(*problems)
 
 
 def _captions(there: Path, captions: Mapping[str, str]) -> bytes:

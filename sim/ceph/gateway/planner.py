@@ -27,6 +27,7 @@ from stripesim.sim.ceph.planner import (
     PlanRecorder,
 )
 from stripesim.sim.ceph.pool import Book, Pool
+from stripesim.sim.engine.checks import taken
 from stripesim.sim.engine.columns import Columns
 from stripesim.sim.engine.conditions import KEY_RANGES
 from stripesim.sim.engine.graph import IntArray
@@ -102,9 +103,11 @@ class S3Planner(PlanRecorder):
         return self.plan(self._workload.take(count))
 
     def plan(self, requests: Requests) -> RequestChunk:
-        """Plan the given requests, which follow those already planned."""
-        assert isinstance(requests, S3Requests)
-        requests, owners = self._load.in_parts(requests)
+        """Plan the given requests of a workload, which follow those already planned."""
+        wanted = "S3Requests, none of them at the end"
+        requests, owners = self._load.in_parts(
+            taken(requests, S3Requests, "workload", wanted)
+        )
         assert requests.clients is not None
         slots = requests.offsets_bytes
         count = len(requests)
