@@ -2,7 +2,6 @@
 
 import atexit
 import gc
-import logging
 import os
 import sys
 import warnings
@@ -26,7 +25,9 @@ def main() -> None:
     _check_environment()
     warnings.showwarning = _print_warning
     # Matplotlib draws as well without a cache of fonts in a home folder that may not be written.
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    from logging import ERROR, getLogger
+
+    getLogger("matplotlib").setLevel(ERROR)
     collect_rarely()
     # Pydantic would read the metadata of all installed packages to find plugins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
