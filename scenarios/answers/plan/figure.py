@@ -431,7 +431,7 @@ def placement_figure(choices: Sequence[Mapping[str, Any]]) -> FigureSpec:
         grid=False,
     )
     return FigureSpec(
-        size=(7.5, 1.4 + 0.3 * len(names)),
+        size=(_SIZE_INCHES[0], 1.4 + _BAR_INCHES * len(names)),
         panels=[panel],
         caption=(
             "Usable client data with a failure domain gone, or at the full ratio where a pool cannot heal, "
