@@ -8,6 +8,7 @@ pages get their data from Jinja, which escapes it.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -160,7 +161,7 @@ def canonical_json(
 
 
 def document_in(output: str) -> Any:
-    """Return the JSON document in the output of a program, which may print messages before it.
+    """Return the JSON document in the output of a program, which may print lines of messages before it.
 
     Raises
     ------
@@ -169,10 +170,10 @@ def document_in(output: str) -> Any:
     RecursionError
         If it is nested too deeply.
     """
-    start = output.find("{")
-    if start < 0:
+    begins = re.search(r"^[ \t]*{", output, re.MULTILINE)
+    if begins is None:
         raise ValueError("no JSON object" if output.strip() else "an empty file")
-    return json.loads(output[start:])
+    return json.loads(output[begins.start() :])
 
 
 def toml_value(value: Any) -> str:

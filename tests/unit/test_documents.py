@@ -94,6 +94,10 @@ def test_a_number_that_is_not_finite_has_no_place_in_a_list():
 
 def test_messages_before_a_document_are_skipped():
     assert document_in('fio: note\n{"jobs": []}') == {"jobs": []}
+    with pytest.raises(ValueError, match="no JSON object"):
+        document_in(
+            '# TYPE ceph_osd_op_w counter\nceph_osd_op_w{ceph_daemon="osd.0"} 12\n'
+        )
 
 
 def test_toml_text_is_read_back_without_none_and_empty_lists():
