@@ -8,6 +8,7 @@ pages get their data from Jinja, which escapes it.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import fields, is_dataclass
@@ -158,6 +159,19 @@ def canonical_json(
         ensure_ascii=is_ascii,
         default=_plain,
     )
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that other processes may read or write meanwhile: they see all of a text or nothing.
+
+    An interruption leaves the file as it was. Errors are those of the system (`OSError`).
+    """
+    draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def document_in(output: str) -> Any:

@@ -24,10 +24,6 @@ def main() -> None:
         sys.exit(0)
     _check_environment()
     warnings.showwarning = _print_warning
-    # Matplotlib draws as well without a cache of fonts in a home folder that may not be written.
-    from logging import ERROR, getLogger
-
-    getLogger("matplotlib").setLevel(ERROR)
     collect_rarely()
     # Pydantic would read the metadata of all installed packages to find plugins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from stripesim.calibration.kernels.codec import library_versions
+from stripesim.models.documents import write_whole
 from stripesim.models.kernel.cost import KernelModel
 from stripesim.models.kernel.documents import (
     load_table,
@@ -102,12 +103,9 @@ def save_table(table: KernelModel, directory: Path | None = None) -> Path:
     path = directory / f"{table.name}.json"
     if path.exists():
         table = merge_tables(table.name, [table, load_table(path)])
-    # Renamed when it is whole: runs read it at any moment, and an interruption leaves the file before.
-    draft = directory / f".{path.name}.{os.getpid()}.tmp"
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        draft.write_text(table_to_json(table), encoding="utf-8")
-        draft.replace(path)
+        write_whole(path, table_to_json(table))
     except OSError as error:
         raise KernelError(f"{path}: cannot write: {file_reason(error)}") from None
     return path

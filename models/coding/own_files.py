@@ -15,7 +15,6 @@ import inspect
 import linecache
 import os
 import re
-import secrets
 import sys
 import tempfile
 import textwrap
@@ -27,6 +26,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, get_origin
 
 from stripesim.models.coding.own_code import OwnCode, called, raised_at, whole_number
+from stripesim.models.documents import write_whole
 from stripesim.models.problems import OwnCodeError, file_reason
 
 if TYPE_CHECKING:
@@ -290,10 +290,7 @@ def class_file(described: type) -> Path:
     sha256 = hashlib.sha256(source.encode()).hexdigest()
     path = class_folder() / f"{described.__name__}-{sha256[:16]}.py"
     if not path.is_file() or path.read_text("utf-8") != source:
-        # Another process may write the same file.
-        draft = path.with_suffix(f".{secrets.token_hex(4)}")
-        draft.write_text(source, encoding="utf-8")
-        draft.replace(path)
+        write_whole(path, source)
     return path
 
 

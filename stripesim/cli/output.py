@@ -90,6 +90,13 @@ def check_file(option: str, path: Path | None, wanted: str) -> None:
     files.check_file(option, path, wanted)
 
 
+def _quieten_matplotlib() -> None:
+    """Keep Matplotlib from warning of a home folder that may not be written: it draws without a cache."""
+    from logging import ERROR, getLogger
+
+    getLogger("matplotlib").setLevel(ERROR)
+
+
 @dataclass(frozen=True)
 class Destination:
     """Where an answer goes besides the terminal, checked before any work starts."""
@@ -133,6 +140,8 @@ def destination(
         raise AnswerError(*problems)
     if report_folder is not None:
         page = report_folder / REPORT
+    if out or page:
+        _quieten_matplotlib()
     return Destination(out, page, paper_width_inch, json_to)
 
 

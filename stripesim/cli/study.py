@@ -94,10 +94,6 @@ def _command(name: str, description: StudyDescription) -> Callable[..., None]:
     """Return the function of a study's command; Typer reads the options from its signature."""
 
     def run(**options: Any) -> None:
-        from stripesim.scenarios.answers.predict import register as registers
-        from stripesim.scenarios.studies.registry import study_named
-
-        study = study_named(name)
         out = options.pop("out")
         to = output.destination(
             out,
@@ -105,6 +101,10 @@ def _command(name: str, description: StudyDescription) -> Callable[..., None]:
             report=out is not None,
             width=options.pop("width"),
         )
+        from stripesim.scenarios.answers.predict import register as registers
+        from stripesim.scenarios.studies.registry import study_named
+
+        study = study_named(name)
         everything = options.pop("everything")
         unchecked = options.pop("unchecked")
         register = options.get("register")
