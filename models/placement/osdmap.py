@@ -16,6 +16,8 @@ from stripesim.models.placement.crush.rjenkins import Word, hash_byte_rows, hash
 from stripesim.models.problems import ProblemsError
 
 _INDEX_DIGITS = 16
+# Both hexadecimal digits of each byte, as one number of two bytes each.
+_HEX_DIGITS = np.frombuffer(bytes(range(256)).hex().encode(), dtype=np.uint16)
 # Names to hash at a time [count]. Each takes some hundred bytes meanwhile.
 _NAMES = 1 << 14
 _PG_NUM_MAX = 1 << 30
@@ -90,9 +92,8 @@ def _hashes_of_names(prefix: str, numbers: npt.NDArray[Any]) -> npt.NDArray[np.i
     stem = np.frombuffer(f"{prefix}.".encode(), dtype=np.uint8)
     rows = np.empty((numbers.size, stem.size + _INDEX_DIGITS), dtype=np.uint8)
     rows[:, : stem.size] = stem
-    shifts = np.arange(4 * (_INDEX_DIGITS - 1), -1, -4, dtype=np.uint64)
-    digits = (numbers.astype(np.uint64)[:, None] >> shifts) & np.uint64(15)
-    rows[:, stem.size :] = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)[digits]
+    index_bytes = numbers.astype(">u8").view(np.uint8).reshape(-1, _INDEX_DIGITS // 2)
+    rows[:, stem.size :] = _HEX_DIGITS.take(index_bytes).view(np.uint8)
     return hash_byte_rows(rows)
 
 

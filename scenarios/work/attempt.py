@@ -10,6 +10,7 @@ from stripesim.models.documents import without_numpy
 from stripesim.models.problems import first_problem
 from stripesim.scenarios.cells.build import throttle_within_reach
 from stripesim.scenarios.cells.models import build_models
+from stripesim.scenarios.cells.notes import row_warnings
 from stripesim.scenarios.cells.run import row_of, run_cell
 from stripesim.scenarios.forms.capacity import warnings_of
 from stripesim.scenarios.schema.keys import (
@@ -81,6 +82,7 @@ def run_task(task: SweepTask) -> dict[str, Any]:
         result.requested.completed_ns,
         end_ns=result.engine_run.end_ns,
     )
+    slow = row_warnings(task.scenario, task.cell, result)
     row = {
         # The store keeps the numbers of refused rows, marked. The tables withhold them.
         **row_of(task.scenario, task.cell, result).as_dict(unchecked=True),
@@ -89,7 +91,7 @@ def run_task(task: SweepTask) -> dict[str, Any]:
         "completions_sha256": result.sha256,
         "steady": reason is None,
         "unsteady_reason": reason,
-        "warnings": warnings or None,
+        "warnings": [*warnings, *slow] or None,
     }
     return {name: without_numpy(value) for name, value in row.items()}
 

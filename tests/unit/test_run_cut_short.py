@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from stripesim import api
 from stripesim.cli.output import check_json, check_out
 from stripesim.scenarios.answers.predict import register as registers
 from stripesim.scenarios.answers.run import execute
@@ -232,6 +233,63 @@ def test_only_small_writes_explain_a_burst_by_deferred_writes(op, size, defers):
 
     assert ("deferred writes" in line) == defers
     assert "120 requests/s" in line
+
+
+PAST_SATURATION = {
+    "schemes": ["rep:3"],
+    "cluster.hosts": 4,
+    "cluster.osds_per_host": 2,
+    "workload.ops": ["write"],
+    "workload.clients": 4,
+    "workload.queue_depth": 16,
+    "workload.requests": 2560,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "warned"),
+    [
+        ({}, True),
+        # Of 64 in flight, 300 requests each.
+        ({"workload.requests": 19200}, False),
+        ({"workload.queue_depth": 2}, False),
+        ({"workload.requests": None, "workload.duration_s": 0.02}, True),
+    ],
+    ids=["short", "long", "below saturation", "bounded"],
+)
+def test_a_short_run_past_saturation_warns_of_its_quantiles(changes, warned):
+    sets = {**PAST_SATURATION, **changes}
+
+    result = api.run("quickstart", sets=sets, costs=False, unchecked=True)
+
+    of_length = [line for line in result.warnings if "settles slowly" in line]
+    assert len(of_length) == warned
+    if warned:
+        (line,) = of_length
+        assert line.startswith("rep:3 write rand 4096: most requests wait for the")
+        compared = "workload.requests = 19200"
+        if "workload.duration_s" in changes:
+            compared = "a longer workload.duration_s"
+        assert line.endswith(compared)
+        assert result.document["warnings"] == result.warnings
+
+
+def test_one_warning_names_all_rows_whose_quantiles_may_change():
+    sets = {
+        **PAST_SATURATION,
+        "schemes": ["rep:3", "rep:2"],
+        "workload.block_sizes_bytes": ["4k", "8k"],
+    }
+    result = api.run("quickstart", sets=sets, costs=False, unchecked=True)
+    (line,) = (line for line in result.warnings if "settles slowly" in line)
+    assert line.startswith(
+        "rep:3 write rand 4096, rep:3 write rand 8192, rep:2 write rand 4096 and 1 more: "
+    )
+
+    # A sweep says it once for all its rows.
+    swept = api.sweep("quickstart", sets=sets, over={"workload.clients": [4, 5]})
+    (line,) = (line for line in swept.warnings if "settles slowly" in line)
+    assert line.startswith("rows past saturation: most requests wait for the busiest")
 
 
 def stripesim(*words, **options):

@@ -62,27 +62,21 @@ def hash_byte_rows(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
     >>> hex(hash_byte_rows(np.frombuffer(b"a", dtype=np.uint8)[None, :])[0])
     '0x29eec818'
     """
-    columns = rows.T.astype(np.int64)
-    length_bytes = len(columns)
-    a = b = np.full(rows.shape[0], _GOLDEN_RATIO, dtype=np.int64)
+    count, length_bytes = rows.shape
+    blocks = length_bytes // _BLOCK_BYTES
+    padded = np.zeros((count, (blocks + 1) * _BLOCK_BYTES), dtype=np.uint8)
+    # The lowest byte of the last word is reserved for the length, so what would be there starts behind it.
+    last = padded.shape[1] - 4
+    padded[:, : min(last, length_bytes)] = rows[:, :last]
+    padded[:, last + 1 : length_bytes + 1] = rows[:, last:]
+    words = padded.view("<u4").astype(np.int64).T
+    a = b = np.full(count, _GOLDEN_RATIO, dtype=np.int64)
     c = np.zeros_like(a)
-    start = 0
-    while length_bytes - start >= _BLOCK_BYTES:
-        a = (a + _words(columns[start : start + 4])) & _MASK
-        b = (b + _words(columns[start + 4 : start + 8])) & _MASK
-        c = (c + _words(columns[start + 8 : start + 12])) & _MASK
-        a, b, c = _mix(a, b, c)
-        start += _BLOCK_BYTES
-    # The lowest byte of the last word is reserved for the length, so the tail starts one byte higher.
-    a = (a + _words(columns[start : start + 4])) & _MASK
-    b = (b + _words(columns[start + 4 : start + 8])) & _MASK
-    c = (c + length_bytes + (_words(columns[start + 8 :]) << 8)) & _MASK
-    return _mix(a, b, c)[2]
-
-
-def _words(columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Combine up to four rows of bytes, least significant first, into one row of words."""
-    words = np.zeros(columns.shape[1], dtype=np.int64)
-    for place, column in enumerate(columns):
-        words |= column << 8 * place
-    return words
+    for block in range(blocks):
+        first, second, third = words[3 * block : 3 * block + 3]
+        a, b, c = _mix((a + first) & _MASK, (b + second) & _MASK, (c + third) & _MASK)
+    first, second, third = words[3 * blocks :]
+    c = (c + length_bytes) & _MASK
+    mixed = _mix((a + first) & _MASK, (b + second) & _MASK, (c + third) & _MASK)
+    hashes: npt.NDArray[np.int64] = mixed[2]
+    return hashes

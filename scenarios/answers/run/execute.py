@@ -18,6 +18,7 @@ from stripesim.scenarios.answers.run.collect import (
 from stripesim.scenarios.cells.failures import limits_of
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import (
+    length_warnings,
     made_from,
     outside_of,
 )
@@ -110,6 +111,7 @@ def run_scenario(
             *warnings,
             *dict.fromkeys(collected.unfinished),
             *collected.bursts,
+            *length_warnings(scenario, collected.slow_queues),
         ),
         stopped=stopped,
         limits=collected.limits,
