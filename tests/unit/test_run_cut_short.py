@@ -14,6 +14,7 @@ from stripesim.scenarios.answers.run import execute
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import (
     burst_warnings,
+    length_warnings,
     network_warnings,
     pristine_warnings,
 )
@@ -253,9 +254,8 @@ PAST_SATURATION = {
         # Of 64 in flight, 300 requests each.
         ({"workload.requests": 19200}, False),
         ({"workload.queue_depth": 2}, False),
-        ({"workload.requests": None, "workload.duration_s": 0.02}, True),
     ],
-    ids=["short", "long", "below saturation", "bounded"],
+    ids=["short", "long", "below saturation"],
 )
 def test_a_short_run_past_saturation_warns_of_its_quantiles(changes, warned):
     sets = {**PAST_SATURATION, **changes}
@@ -267,29 +267,37 @@ def test_a_short_run_past_saturation_warns_of_its_quantiles(changes, warned):
     if warned:
         (line,) = of_length
         assert line.startswith("rep:3 write rand 4096: most requests wait for the")
-        compared = "workload.requests = 19200"
-        if "workload.duration_s" in changes:
-            compared = "a longer workload.duration_s"
-        assert line.endswith(compared)
+        assert line.endswith("compare workload.requests = 19200")
         assert result.document["warnings"] == result.warnings
 
 
 def test_one_warning_names_all_rows_whose_quantiles_may_change():
     sets = {
         **PAST_SATURATION,
-        "schemes": ["rep:3", "rep:2"],
-        "workload.block_sizes_bytes": ["4k", "8k"],
+        "workload.clients": 8,
+        "workload.requests": 5120,
+        "workload.block_sizes_bytes": ["4k", "8k", "16k", "32k"],
     }
     result = api.run("quickstart", sets=sets, costs=False, unchecked=True)
     (line,) = (line for line in result.warnings if "settles slowly" in line)
     assert line.startswith(
-        "rep:3 write rand 4096, rep:3 write rand 8192, rep:2 write rand 4096 and 1 more: "
+        "rep:3 write rand 4096, rep:3 write rand 8192, rep:3 write rand 16384 and 1 more: "
     )
 
-    # A sweep says it once for all its rows.
-    swept = api.sweep("quickstart", sets=sets, over={"workload.clients": [4, 5]})
-    (line,) = (line for line in swept.warnings if "settles slowly" in line)
-    assert line.startswith("rows past saturation: most requests wait for the busiest")
+    # A sweep says it once for all rows that wait for the same.
+    del sets["workload.clients"]
+    swept = api.sweep("quickstart", sets=sets, over={"workload.clients": [7, 8]})
+    of_kv = [line for line in swept.warnings if "busiest kv, whose queue" in line]
+    assert len(of_kv) == 1
+    assert of_kv[0].startswith("rows past saturation: most requests wait for the")
+
+
+def test_a_bounded_run_is_compared_with_one_of_another_duration():
+    bounded = TINY.replace("requests = 50", "duration_s = 0.01")
+
+    (line,) = length_warnings(parse_scenario(bounded), [("rep:3 write", "kv")])
+
+    assert line.endswith("compare a longer workload.duration_s")
 
 
 def stripesim(*words, **options):
