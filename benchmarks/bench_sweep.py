@@ -17,6 +17,7 @@ them, and prints the memory of the scheduler as the sweep goes on.
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 import os
@@ -386,7 +387,15 @@ def memory_mib(pid: int) -> float:
 
 
 if __name__ == "__main__":
-    if "--long" in sys.argv[1:]:
-        long_sweep(int(sys.argv[sys.argv.index("--long") + 1]))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--small", action="store_true", help="run 40 cells of 200")
+    parser.add_argument(
+        "--long", type=int, metavar="CELLS", help="run one sweep and kill a worker"
+    )
+    options = parser.parse_args()
+    if options.long is not None:
+        long_sweep(options.long)
     else:
-        main("--small" in sys.argv[1:])
+        main(options.small)
