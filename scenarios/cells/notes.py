@@ -339,9 +339,12 @@ def length_warnings(
 
 
 def row_warnings(scenario: Scenario, cell: Cell, result: Run) -> list[str]:
-    """Warn of quantiles that may depend on the length of a run. All that wait for one class have one text."""
+    """Warn of quantiles that may depend on the length of a run. All that wait for one class have one text.
+
+    The audit says more of a run that it refuses.
+    """
     slow = slow_queue(scenario, cell, result)
-    if slow is None:
+    if slow is None or result.refused is not None:
         return []
     return [f"rows past saturation: {_settling(slow[1])}"]
 
