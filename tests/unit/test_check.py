@@ -6,6 +6,7 @@ import math
 import pytest
 
 from stripesim.models.problems import MeasuredError
+from stripesim.scenarios.answers.check.answer import assumptions_of
 from stripesim.scenarios.answers.check.causes import CAUSES, limits_clients
 from stripesim.scenarios.answers.check.check import check, distance, read_measurement
 from stripesim.scenarios.answers.check.rados_bench import (
@@ -185,6 +186,17 @@ def test_the_expected_number_is_expected(files):
     assert result.verdict == "as expected"
     assert result.leading.where == "inside"
     assert result.leading.predicted.predicted == pytest.approx(row.iops)
+
+
+@pytest.mark.parametrize(("depth", "is_slow"), [(4, False), (64, True)])
+def test_the_length_of_a_saturated_run_is_an_assumption(files, depth, is_slow):
+    sets = [f"workload.queue_depth={depth}", f"workload.requests={80 * depth}"]
+    result = check(*files("m.csv", "scheme,iops\nrep:3,30000\n"), sets=sets)
+    lines = [line for line in assumptions_of(result) if "settles slowly" in line]
+    assert len(lines) == is_slow
+    assert (result.slow_class is not None) == is_slow
+    if is_slow:
+        assert f"the busiest {result.slow_class} settles" in lines[0]
 
 
 @pytest.mark.parametrize("factor", [8.0, 2.5])

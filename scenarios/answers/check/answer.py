@@ -151,6 +151,11 @@ def assumptions_of(check: LoadCheck) -> list[str]:
         f"the load is {load}: {workload.clients} clients with {workload.queue_depth} in flight each, image "
         f"{workload.image}"
     )
+    if check.slow_class is not None:
+        lines.append(
+            "the simulated run is long enough for its p50 and p99, although the queue at the busiest "
+            f"{check.slow_class} settles slowly"
+        )
     if not limits_clients(subject):
         lines.append(
             f"mClock of {subject.generation} does not limit clients that have the cluster to themselves"
