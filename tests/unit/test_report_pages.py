@@ -245,6 +245,28 @@ def test_the_page_names_the_quantities_of_a_plan(page):
         assert term in said, term
 
 
+def test_a_warning_is_not_said_to_be_outside_the_calibrated_range() -> None:
+    # Given a cluster like a calibrated one, without a spare host.
+    scenario = parse_scenario(
+        'schemes = ["rep:3"]',
+        sets=[
+            "cluster.hosts=3",
+            "workload.requests=200",
+            'workload.ops=["read"]',
+            "workload.image_bytes=1GiB",
+        ],
+    )
+    result = run_scenario(scenario)
+    (warning,) = (line for line in result.warnings if "no spare host" in line)
+    page = report_of_run(scenario, result)
+
+    start = page.index("⚠ Warnings</h2>")
+    assert start < page.index("no spare host", start) < page.index("</section>", start)
+    beyond = page[: page.index("⚠ Warnings</h2>")]
+    assert warning not in beyond
+    assert ("Outside the calibrated range" in beyond) == bool(result.outside)
+
+
 def test_numbers_on_the_page_are_those_of_the_rows(result, page):
     from stripesim.scenarios.schema.units import number_text
 

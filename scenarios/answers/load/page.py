@@ -7,7 +7,7 @@ from typing import Any
 
 from stripesim.scenarios.answers.load.figure import draw_load
 from stripesim.scenarios.answers.load.results import LoadCurve
-from stripesim.scenarios.answers.load.words import notes_of, table_of
+from stripesim.scenarios.answers.load.words import notes_of, outside_of_load, table_of
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.show.page.provenance import provenance_text
 from stripesim.scenarios.show.page.render import Section, figure_blocks, render
@@ -32,6 +32,7 @@ def report_of_load(
     """Return the self-contained HTML page of load curves."""
     source = document["provenance"]
     section = load_section(curves, document["notes"])
+    outside = list(map(str, outside_of_load(scenario)))
     return render(
         "load.html.j2",
         kind="Load curve",
@@ -39,7 +40,8 @@ def report_of_load(
         introduction=scenario.description or "Latency over throughput.",
         meta=[origin_words(source)],
         sentences=document["sentences"],
-        warnings=document["warnings"],
+        outside=outside,
+        warnings=[line for line in document["warnings"] if line not in outside],
         inside="All keys of this scenario are within the range that its parameter set was calibrated or "
         "checked on.",
         section=section,

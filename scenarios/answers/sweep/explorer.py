@@ -159,6 +159,7 @@ def explorer_page(
         meta=[],
         explorer=explorer,
         explorer_heading="Explore",
+        outside=[],
         warnings=[],
         inside="All cells are within the range that their parameter sets were calibrated or checked on.",
     )

@@ -100,7 +100,8 @@ def report_of_sweep(
             f"stripesim {source['stripesim']} · {moment_text(source['time'])} · seed {source['seed']} · "
             f"replications of each cell: {source['replications']}",
         ],
-        warnings=[*result.warnings, *result.refusals],
+        outside=result.outside,
+        warnings=[*result.of_rows, *result.falls, *result.refusals],
         inside="All points are within the range that their parameter sets were calibrated or checked on.",
         contents=contents,
         explorer=explorer,

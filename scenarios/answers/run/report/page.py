@@ -59,10 +59,10 @@ def page_of_run(report: RunReport, curves: Sequence[LoadCurve] = ()) -> str:
     scenario = report.scenario
     result = report.result
     extra = sections(report)
-    warnings = [*result.warnings, *result.refusals]
+    outside = list(map(str, result.outside))
     if curves:
         extra.insert(0, load_section(curves, client_notes(scenario)))
-        warnings += map(str, outside_of_load(scenario))
+        outside += map(str, outside_of_load(scenario))
     figures = figure_blocks(
         {**draw_panels(result.rows), **draw_latencies(result.latencies)}
     )
@@ -76,7 +76,8 @@ def page_of_run(report: RunReport, curves: Sequence[LoadCurve] = ()) -> str:
         meta=[_cluster_words(report), _load_words(scenario), origin_words(source)],
         findings=findings(report),
         sentences=[*load_sentences(report.rows), *map(sentence_of, curves)],
-        warnings=list(dict.fromkeys(warnings)),
+        outside=list(dict.fromkeys(outside)),
+        warnings=[*result.holes, *result.refusals],
         inside=(
             f"All keys of this scenario are within the range that the parameter set "
             f"{scenario.cluster.parameters} "
