@@ -351,9 +351,9 @@ def row_warnings(scenario: Scenario, cell: Cell, result: Run) -> list[str]:
 
 def _settling(kinds: str) -> str:
     return (
-        f"most requests wait for the busiest {kinds}, whose queue settles slowly. The rate holds, but p50 "
-        "and p99 may depend on the length of a run of less than "
-        f"{SETTLED_ROUNDS} requests for each one in flight"
+        f"most requests wait for the busiest {kinds}, whose queue settles slowly. Below "
+        f"{SETTLED_ROUNDS} requests for each one in flight, the rate hardly depends on the length of a run, "
+        "but p50 and p99 may"
     )
 
 
