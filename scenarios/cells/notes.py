@@ -278,10 +278,6 @@ def _arrival_warnings(scenario: Scenario) -> list[str]:
     return arrival_warnings(scenario)
 
 
-def _name(cell: Cell) -> str:
-    return " ".join(str(part) for part in cell if part is not None)
-
-
 def burst_warnings(
     cell: Cell, saturates: Mapping[str, Any] | None, models: Models
 ) -> list[str]:
@@ -295,16 +291,16 @@ def burst_warnings(
     if _may_defer(cell, models.deferral):
         cause = "stores deferred writes that the disks had not yet made"
     return [
-        f"{_name(cell)}: {rate} requests/s are a burst: {cause}. "
+        f"{cell.label}: {rate} requests/s are a burst: {cause}. "
         f"{saturates['resource']} sustain {number_text(saturates['iops'])} requests/s, as a longer run shows"
     ]
 
 
-def slow_queue(scenario: Scenario, cell: Cell, result: Run) -> tuple[str, str] | None:
-    """Return the name of a cell whose p50 and p99 depend on its length, and the class that it waits for.
+def slow_class(scenario: Scenario, result: Run) -> str | None:
+    """Return the class of resources that a run waits for, if its p50 and p99 depend on its length.
 
-    None for other cells. A closed loop past saturation ends up with most requests at the busiest resource of
-    a class, and that queue takes hundreds of times the requests in flight to settle.
+    None for other runs. A closed loop past saturation ends up with most requests at the busiest resource of a
+    class, and that queue takes hundreds of times the requests in flight to settle.
     """
     in_flight = scenario.in_flight_count
     if in_flight is None or scenario.changes_during_run:
@@ -315,15 +311,18 @@ def slow_queue(scenario: Scenario, cell: Cell, result: Run) -> tuple[str, str] |
         is_full = use.utilisation >= _FULL
         is_uneven = use.mean_utilisation <= use.utilisation - _UNEVEN
         if is_full and is_uneven and use.latency_share >= _SHARE_OF_LATENCY:
-            return _name(cell), use.kind
+            return use.kind
     return None
 
 
 def length_warnings(
-    scenario: Scenario, slow_queues: Sequence[tuple[str, str]]
+    scenario: Scenario, slow_cells: Sequence[tuple[str, str]]
 ) -> list[str]:
-    """Warn of quantiles that may depend on the length of a run, in one sentence for all `slow_queues`."""
-    names = [name for name, _ in slow_queues]
+    """Warn of quantiles that may depend on the length of a run, in one sentence for all cells.
+
+    `slow_cells` are labels of cells, each with its `slow_class`.
+    """
+    names = [name for name, _ in slow_cells]
     in_flight = scenario.in_flight_count
     if not names or in_flight is None:
         return []
@@ -332,21 +331,21 @@ def length_warnings(
     advice = "a longer workload.duration_s"
     if scenario.workload.requests is not None:
         advice = f"workload.requests = {SETTLED_ROUNDS * in_flight}"
-    kinds = " or ".join(dict.fromkeys(kind for _, kind in slow_queues))
+    kinds = " or ".join(dict.fromkeys(kind for _, kind in slow_cells))
     return [
         f"{', '.join(names[:_NAMED_MAX])}{more}: {_settling(kinds)}: compare {advice}"
     ]
 
 
-def row_warnings(scenario: Scenario, cell: Cell, result: Run) -> list[str]:
+def row_warnings(scenario: Scenario, result: Run) -> list[str]:
     """Warn of quantiles that may depend on the length of a run. All that wait for one class have one text.
 
     The audit says more of a run that it refuses.
     """
-    slow = slow_queue(scenario, cell, result)
+    slow = slow_class(scenario, result)
     if slow is None or result.refused is not None:
         return []
-    return [f"rows past saturation: {_settling(slow[1])}"]
+    return [f"rows past saturation: {_settling(slow)}"]
 
 
 def _settling(kinds: str) -> str:

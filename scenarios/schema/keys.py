@@ -703,6 +703,11 @@ class Cell(NamedTuple):
     pattern: Literal["seq", "rand", "trace", "mixed"]
     block_size_bytes: int | None
 
+    @property
+    def label(self) -> str:
+        """The parts that the cell has, for messages, such as ``rep:3 write rand 4096``."""
+        return " ".join(str(part) for part in self if part is not None)
+
 
 class ScenarioKeys(ScenarioTable):
     """The keys of a scenario, each of them valid: a cluster, a workload, and the schemes to compare.

@@ -82,7 +82,6 @@ def run_task(task: SweepTask) -> dict[str, Any]:
         result.requested.completed_ns,
         end_ns=result.engine_run.end_ns,
     )
-    slow = row_warnings(task.scenario, task.cell, result)
     row = {
         # The store keeps the numbers of refused rows, marked. The tables withhold them.
         **row_of(task.scenario, task.cell, result).as_dict(unchecked=True),
@@ -91,7 +90,7 @@ def run_task(task: SweepTask) -> dict[str, Any]:
         "completions_sha256": result.sha256,
         "steady": reason is None,
         "unsteady_reason": reason,
-        "warnings": [*warnings, *slow] or None,
+        "warnings": [*warnings, *row_warnings(task.scenario, result)] or None,
     }
     return {name: without_numpy(value) for name, value in row.items()}
 

@@ -69,9 +69,8 @@ class SweepTask:
     @property
     def label(self) -> str:
         """Return a short description of the task, for messages."""
-        parts = [str(part) for part in self.cell if part is not None]
-        parts += [f"{key}={value}" for key, value in self.swept.items()]
-        return " ".join([*parts, f"replication {self.replication}"])
+        swept = [f"{key}={value}" for key, value in self.swept.items()]
+        return " ".join([self.cell.label, *swept, f"replication {self.replication}"])
 
 
 class EndedTask(NamedTuple):

@@ -63,20 +63,16 @@ def hash_byte_rows(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
     '0x29eec818'
     """
     count, length_bytes = rows.shape
-    blocks = length_bytes // _BLOCK_BYTES
-    padded = np.zeros((count, (blocks + 1) * _BLOCK_BYTES), dtype=np.uint8)
+    blocks = length_bytes // _BLOCK_BYTES + 1
+    padded = np.zeros((count, blocks * _BLOCK_BYTES), dtype=np.uint8)
     # The lowest byte of the last word is reserved for the length, so what would be there starts behind it.
     last = padded.shape[1] - 4
     padded[:, : min(last, length_bytes)] = rows[:, :last]
     padded[:, last + 1 : length_bytes + 1] = rows[:, last:]
     words = padded.view("<u4").astype(np.int64).T
+    words[-1] += length_bytes
     a = b = np.full(count, _GOLDEN_RATIO, dtype=np.int64)
     c = np.zeros_like(a)
-    for block in range(blocks):
-        first, second, third = words[3 * block : 3 * block + 3]
+    for first, second, third in words.reshape(blocks, 3, count):
         a, b, c = _mix((a + first) & _MASK, (b + second) & _MASK, (c + third) & _MASK)
-    first, second, third = words[3 * blocks :]
-    c = (c + length_bytes) & _MASK
-    mixed = _mix((a + first) & _MASK, (b + second) & _MASK, (c + third) & _MASK)
-    hashes: npt.NDArray[np.int64] = mixed[2]
-    return hashes
+    return c

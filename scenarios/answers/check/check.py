@@ -29,7 +29,7 @@ from stripesim.scenarios.answers.predict.register import (
 )
 from stripesim.scenarios.cells.measured import ROUNDS, request_count
 from stripesim.scenarios.cells.models import build_models
-from stripesim.scenarios.cells.notes import slow_queue
+from stripesim.scenarios.cells.notes import slow_class
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import Cell, cells
 from stripesim.scenarios.schema.loader import Override, Overrides
@@ -211,7 +211,6 @@ def check(
         if quantity in predicted
     )
     search = _CauseSearch(measurement, engine, row, progress)
-    slow = slow_queue(subject, measurement.cell, result)
     return LoadCheck(
         measurement=measurement,
         row=row,
@@ -219,7 +218,7 @@ def check(
         values=values,
         explanations=tuple(search.explanations()),
         calibrated=calibrated,
-        slow_class=None if slow is None else slow[1],
+        slow_class=slow_class(subject, result),
     )
 
 

@@ -10,7 +10,7 @@ from stripesim.scenarios.answers.run.costs import cell_costs
 from stripesim.scenarios.cells.bound import Bound, measured_bounds
 from stripesim.scenarios.cells.failures import recovery_warnings
 from stripesim.scenarios.cells.models import sorting
-from stripesim.scenarios.cells.notes import burst_warnings, slow_queue
+from stripesim.scenarios.cells.notes import burst_warnings, slow_class
 from stripesim.scenarios.cells.run import load_rows_of, row_of
 from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.scenario import Scenario
@@ -51,8 +51,8 @@ class Collected:
     #: Warnings of recoveries that the run ends before
     unfinished: tuple[str, ...] = ()
     bursts: tuple[str, ...] = ()
-    #: Cells whose quantiles may depend on their length, with the resource that they wait for
-    slow_queues: tuple[tuple[str, str], ...] = ()
+    #: Cells whose quantiles may depend on their length, with the class that they wait for
+    slow_cells: tuple[tuple[str, str], ...] = ()
 
     def __add__(self, other: Collected) -> Collected:
         """Return the contributions of the cells of both."""
@@ -96,7 +96,7 @@ def collect_cell(
     processors = {**name, **result.processors}
     if options.first_full:
         processors["saturates_first"] = saturates
-    slow = slow_queue(scenario, cell, result)
+    slow = slow_class(scenario, result)
     return replace(
         collected,
         limits=(result.limits,) * len(own_rows),
@@ -106,7 +106,7 @@ def collect_cell(
         timelines=[{**name, **one} for one in (result.timeline,) if one is not None],
         unfinished=tuple(recovery_warnings(scenario, cell.scheme, result.row)),
         bursts=tuple(burst_warnings(cell, saturates, models)),
-        slow_queues=() if slow is None else (slow,),
+        slow_cells=() if slow is None else ((cell.label, slow),),
     )
 
 

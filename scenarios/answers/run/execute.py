@@ -83,7 +83,7 @@ def run_scenario(
     try:
         for cell, measured in run_cells(scenario, engine, models, unchecked=True):
             collected += collect_cell(scenario, cell, measured, models, options)
-            progress(" ".join(str(part) for part in cell if part is not None))
+            progress(cell.label)
     except KeyboardInterrupt:
         # Keep the cells that are complete, if there are any.
         if not collected.rows:
@@ -111,7 +111,7 @@ def run_scenario(
             *warnings,
             *dict.fromkeys(collected.unfinished),
             *collected.bursts,
-            *length_warnings(scenario, collected.slow_queues),
+            *length_warnings(scenario, collected.slow_cells),
         ),
         stopped=stopped,
         limits=collected.limits,
