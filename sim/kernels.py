@@ -101,13 +101,10 @@ def empty_program() -> Program:
 def _run_engine() -> None:
     world = layout.empty_world(empty_program(), log_rows=1)
     marks = np.zeros(1, dtype=np.uint8)
-    times_ns = np.zeros(1, dtype=np.int64)
-    cells = np.zeros(1, dtype=np.int32)
+    entries = np.zeros(1, dtype=layout.ENTRY)
     run_machine(world)
-    actions.cut_off(
-        world, marks, marks, times_ns, cells, np.zeros(1, dtype=layout.LOST)
-    )
-    actions.void_services(world, times_ns, cells)
+    actions.cut_off(world, marks, marks, entries, np.zeros(1, dtype=layout.LOST))
+    actions.void_services(world, entries)
     actions.wake(world, marks)
     actions.free_server(world, 0)
     plans = np.zeros((1, 3), dtype=np.int64)

@@ -60,14 +60,15 @@ def _without(world: World, marked: Array, cell: int) -> int:
 
 @inlined
 def _leave_services(
-    world: World, marked: Array, times_ns: Array, cells: Array, lost: Array
+    world: World, marked: Array, entries: Array, lost: Array
 ) -> int:
     """Rebuild the calendar without marked slots, and return the number of lost services."""
     clock = world.clock[0]
     clock.calendar_end = layout.ROOT
     count = 0
-    for position in range(len(cells)):
-        cell = int(cells[position])
+    for position in range(len(entries)):
+        time_ns = entries[position].time_ns
+        cell = int(entries[position].cell)
         server = _server(world, cell)
         if server != NOTHING and world.resources[at(server)].discipline == BATCH:
             # The first remaining member leads the batch.
@@ -75,9 +76,9 @@ def _leave_services(
         elif marked[at(cell >> clock.cell_bits)]:
             cell = NOTHING
         if cell != NOTHING:
-            push(world, times_ns[position], cell)
+            push(world, time_ns, cell)
         elif server != NOTHING:
-            lost[count].end_ns = times_ns[position]
+            lost[count].end_ns = time_ns
             lost[count].resource = server
             count += 1
     return count
@@ -164,12 +165,7 @@ def _drop_pins(world: World, slot: int, which: int) -> None:
 
 @cached
 def cut_off(
-    world: World,
-    marked: Array,
-    touched: Array,
-    times_ns: Array,
-    cells: Array,
-    lost: Array,
+    world: World, marked: Array, touched: Array, entries: Array, lost: Array
 ) -> int:
     """Drop the requests of marked slots everywhere.
 
@@ -181,8 +177,8 @@ def cut_off(
         1 for each slot to drop, shape (slots,).
     touched
         Set to 1 for each resource whose queue has to be served, shape (resources,).
-    times_ns, cells
-        Copy of the calendar.
+    entries
+        Copy of the calendar's entries.
     lost
         Receives the services that only occupy their servers from now, shape (entries of the calendar,).
 
@@ -192,7 +188,7 @@ def cut_off(
         Number of lost services.
     """
     clock = world.clock[0]
-    count = _leave_services(world, marked, times_ns, cells, lost)
+    count = _leave_services(world, marked, entries, lost)
     for number in range(len(world.resources)):
         resource = world.resources[at(number)]
         gate = resource.discipline == GATE and resource.first != NOTHING
@@ -211,16 +207,17 @@ def cut_off(
 
 
 @cached
-def void_services(world: World, times_ns: Array, cells: Array) -> None:
-    """Rebuild the calendar without the services of stopped servers."""
+def void_services(world: World, entries: Array) -> None:
+    """Rebuild the calendar from a copy of its entries, without the services of stopped servers."""
     world.clock[0].calendar_end = layout.ROOT
-    for position in range(len(cells)):
-        server = _server(world, cells[position])
+    for position in range(len(entries)):
+        cell = entries[position].cell
+        server = _server(world, cell)
         if (
             server == NOTHING
             or not world.resources[at(server)].stopped & layout.STOPPED
         ):
-            push(world, times_ns[position], cells[position])
+            push(world, entries[position].time_ns, cell)
     for number in range(len(world.shares)):
         if world.resources[at(world.shares[at(number)].resource)].stopped:
             set_look(world, number, NEVER_NS)

@@ -1,6 +1,9 @@
-"""The calendar of the compiled engine: a heap with four children per node. Part of the inner loop."""
+"""The calendar of the compiled engine: a heap with four children per node. Part of the inner loop.
 
-from stripesim.sim.engine.compiled.opcodes import at, inlined, wide
+Each node is a time and a cell. Four siblings share a cache line.
+"""
+
+from stripesim.sim.engine.compiled.opcodes import at, inlined, outlined
 from stripesim.sim.engine.compiled.world import NEVER_NS, ROOT, World
 
 
@@ -13,47 +16,56 @@ def precedes(world: World, cell: int, other: int) -> bool:
     return bool(number < other_number or (number == other_number and cell < other))
 
 
+@outlined
+def _earliest(world: World, child: int, end: int) -> int:
+    """Return the earliest of up to four siblings, the first of which is `child`."""
+    best = child
+    for rival in range(child + 1, min(child + 4, end)):
+        time_ns = world.calendar[at(rival)].time_ns
+        least_ns = world.calendar[at(best)].time_ns
+        if time_ns < least_ns or (
+            time_ns == least_ns
+            and precedes(
+                world, world.calendar[at(rival)].cell, world.calendar[at(best)].cell
+            )
+        ):
+            best = rival
+    return best
+
+
 @inlined
 def sift_down(world: World, time_ns: int, cell: int) -> None:
     """Insert an entry at the root and sift it down."""
-    times_ns = world.times_ns
-    cells = world.cells
+    calendar = world.calendar
     end = world.clock[0].calendar_end
     node = ROOT
     while True:
         child = 4 * node - 8
         if child >= end:
             break
-        # Unused nodes of the last group hold NEVER_NS.
-        t0 = times_ns[at(child)]
-        t1 = times_ns[at(child + 1)]
-        t2 = times_ns[at(child + 2)]
-        t3 = times_ns[at(child + 3)]
+        # Unused nodes of the last group are later than all events, and differ.
+        t0 = calendar[at(child)].time_ns
+        t1 = calendar[at(child + 1)].time_ns
+        t2 = calendar[at(child + 2)].time_ns
+        t3 = calendar[at(child + 3)].time_ns
         left = t1 if t1 < t0 else t0
         right = t3 if t3 < t2 else t2
         least = right if right < left else left
         if least > time_ns:
             break
-        at_0 = t0 == least
-        at_1 = t1 == least
-        at_2 = t2 == least
-        at_3 = t3 == least
-        if int(at_0) + int(at_1) + int(at_2) + int(at_3) == 1:
-            best = child + at_1 + 2 * at_2 + 3 * at_3
-        else:
-            best = child + (0 if at_0 else 1 if at_1 else 2)
-            for rival in range(best + 1, min(child + 4, end)):
-                if times_ns[at(rival)] == least and precedes(
-                    world, wide(cells[at(rival)]), wide(cells[at(best)])
-                ):
-                    best = rival
-        if least == time_ns and precedes(world, cell, wide(cells[at(best)])):
+        # Sums and masks instead of branches, which no processor predicts.
+        of_left = int(t1 < t0)
+        to_right = 2 + int(t3 < t2) - of_left
+        best = child + of_left + (to_right & -int(right < left))
+        if (t0 == t1) | (t2 == t3) | (left == right):
+            best = _earliest(world, child, end)
+        if least == time_ns and precedes(world, cell, calendar[at(best)].cell):
             break
-        times_ns[at(node)] = least
-        cells[at(node)] = cells[at(best)]
+        calendar[at(node)].time_ns = least
+        calendar[at(node)].cell = calendar[at(best)].cell
         node = best
-    times_ns[at(node)] = time_ns
-    cells[at(node)] = cell
+    calendar[at(node)].time_ns = time_ns
+    calendar[at(node)].cell = cell
 
 
 @inlined
@@ -65,26 +77,31 @@ def push(world: World, time_ns: int, cell: int) -> None:
         clock.calendar_hole = 0
         sift_down(world, time_ns, cell)
         return
-    times_ns = world.times_ns
-    cells = world.cells
+    calendar = world.calendar
     node = clock.calendar_end
     clock.calendar_end = node + 1
     if node & 3 == 0:
-        times_ns[at(node + 1)] = times_ns[at(node + 2)] = times_ns[at(node + 3)] = (
-            NEVER_NS
-        )
+        for unused in range(node + 1, node + 4):
+            _clear(world, unused)
     while node > ROOT:
         parent = (node + 8) >> 2
-        above_ns = times_ns[at(parent)]
+        above_ns = calendar[at(parent)].time_ns
         if above_ns < time_ns or (
-            above_ns == time_ns and not precedes(world, cell, wide(cells[at(parent)]))
+            above_ns == time_ns
+            and not precedes(world, cell, calendar[at(parent)].cell)
         ):
             break
-        times_ns[at(node)] = above_ns
-        cells[at(node)] = cells[at(parent)]
+        calendar[at(node)].time_ns = above_ns
+        calendar[at(node)].cell = calendar[at(parent)].cell
         node = parent
-    times_ns[at(node)] = time_ns
-    cells[at(node)] = cell
+    calendar[at(node)].time_ns = time_ns
+    calendar[at(node)].cell = cell
+
+
+@inlined
+def _clear(world: World, node: int) -> None:
+    """Mark a node as unused, by another time than its unused neighbours."""
+    world.calendar[at(node)].time_ns = NEVER_NS - (node & 1)
 
 
 @inlined
@@ -94,8 +111,8 @@ def close_hole(world: World) -> None:
     clock.calendar_hole = 0
     end = clock.calendar_end - 1
     clock.calendar_end = end
-    time_ns = world.times_ns[at(end)]
-    cell = wide(world.cells[at(end)])
-    world.times_ns[at(end)] = NEVER_NS
+    time_ns = world.calendar[at(end)].time_ns
+    cell = world.calendar[at(end)].cell
+    _clear(world, end)
     if end > ROOT:
         sift_down(world, time_ns, cell)

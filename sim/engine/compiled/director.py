@@ -179,7 +179,7 @@ class DirectedRun:
         world.resources["stopped"][pools] &= ~layout.FLUSHING
         touched[pools] = 1
         world.resources["free"][servers] = 0
-        self._actions.void_services(world, *self._calendar())
+        self._actions.void_services(world, self._calendar())
         self._lost = [lost for lost in self._lost if not servers[lost[1]]]
         heapify(self._lost)
 
@@ -199,10 +199,11 @@ class DirectedRun:
         if slowdown != machine.SLOWDOWN_UNIT:
             world.resources["stretched"][servers] |= layout.SLOWED
 
-    def _calendar(self) -> tuple[Array, Array]:
+    def _calendar(self) -> Array:
+        """Return a copy of the calendar's entries."""
         world = self.state.world
-        entries = slice(layout.ROOT, int(world.clock["calendar_end"][0]))
-        return world.times_ns[entries].copy(), world.cells[entries].copy()
+        end = int(world.clock["calendar_end"][0])
+        return world.calendar[layout.ROOT : end].copy()
 
     def _in_flight(self) -> Array:
         """Return the occupied slots."""
@@ -280,9 +281,9 @@ class DirectedRun:
         world = self.state.world
         marked = np.zeros(len(world.requests), dtype=np.uint8)
         marked[slots] = 1
-        times_ns, cells = self._calendar()
-        lost = np.zeros(len(cells), dtype=layout.LOST)
-        count = self._actions.cut_off(world, marked, touched, times_ns, cells, lost)
+        entries = self._calendar()
+        lost = np.zeros(len(entries), dtype=layout.LOST)
+        count = self._actions.cut_off(world, marked, touched, entries, lost)
         for service in lost[:count].tolist():
             heappush(self._lost, service)
 

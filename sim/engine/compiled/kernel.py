@@ -97,13 +97,11 @@ from stripesim.sim.engine.program import BATCH
 
 
 @inlined
-def _end_of_service(world: World, cell: int) -> None:
+def _end_of_service(world: World, request: Any, step: Any, cell: int) -> None:
     """Free the server of a calendar entry that is a use."""
-    step = step_of(world, cell)
     if step.word != USE:
         return
     clock = world.clock[0]
-    request = request_of(world, cell)
     clock.uses += 1
     if step.special & layout.ONCE:
         account_service(world, request, cell)
@@ -260,7 +258,7 @@ def _pass_on(world: World, cell: int) -> None:
 
 
 @inlined
-def _complete(world: World, cell: int) -> int:
+def _complete(world: World, request: Any, step: Any, cell: int) -> int:
     """Complete a step and begin the steps that it makes ready.
 
     If its stream cannot issue yet, nothing changes, and the missing resource is returned.
@@ -268,8 +266,6 @@ def _complete(world: World, cell: int) -> int:
     clock = world.clock[0]
     slot = cell >> clock.cell_bits
     number_of_step = number_of(world, cell)
-    request = world.requests[at(slot)]
-    step = step_of(world, cell)
     index = room = parts = 0
     if step.is_reply:
         index = int(request.stream)
@@ -415,7 +411,8 @@ def run_machine(world: World) -> int:
     if missing != GO_ON:
         return missing
     while True:
-        if clock.ready_from != clock.ready_to:
+        is_due = clock.ready_from == clock.ready_to
+        if not is_due:
             cell = wide(world.ready[at(clock.ready_from & (len(world.ready) - 1))])
             clock.ready_from += 1
             if cell < 0:
@@ -429,7 +426,7 @@ def run_machine(world: World) -> int:
             if clock.calendar_hole:
                 close_hole(world)
             step_ns = (
-                world.times_ns[at(layout.ROOT)]
+                world.calendar[at(layout.ROOT)].time_ns
                 if clock.calendar_end > layout.ROOT
                 else NEVER_NS
             )
@@ -455,10 +452,13 @@ def run_machine(world: World) -> int:
                     return missing
                 continue
             clock.calendar_hole = 1
-            cell = wide(world.cells[at(layout.ROOT)])
-            _end_of_service(world, cell)
+            cell = world.calendar[at(layout.ROOT)].cell
         # The first step of the ready list, or of the calendar if the list was empty.
-        missing = _complete(world, cell)
+        request = request_of(world, cell)
+        step = world.steps[at(request.first_step + number_of(world, cell))]
+        if is_due:
+            _end_of_service(world, request, step, cell)
+        missing = _complete(world, request, step, cell)
         if missing != GO_ON:
             # Back to the head of the list, for the next call.
             clock.ready_from -= 1

@@ -18,13 +18,10 @@ from stripesim.sim.engine.compiled.opcodes import (
 )
 from stripesim.sim.engine.compiled.world import NOTHING, World
 from stripesim.sim.engine.draws import (
-    CELL_KNOT,
-    CELL_LATER_RISE,
-    CELL_LOW,
-    CELL_RISE,
     FACTOR_BITS,
     FACTOR_HALF,
     FACTOR_ONE,
+    FACTOR_POINTS,
 )
 from stripesim.sim.engine.program import SLOWDOWN_UNIT
 
@@ -57,14 +54,12 @@ def service_ns(world: World, cell: int) -> int:
 @inlined
 def drawn_factor(world: World, spread: int, word: Any) -> int:
     """Return the random factor of a 64-bit draw, as `draws.drawn_factor`."""
-    row = at(np.int64(word >> np.uint64(56)))
+    number = spread * FACTOR_POINTS + np.int64(word >> np.uint64(56))
+    factors = world.factor_cells[at(number)]
     position = np.int64(word >> np.uint64(36)) & (FACTOR_ONE - 1)
-    cells = world.factor_cells
-    early = min(position, cells[spread, row, CELL_KNOT])
-    climbed = early * cells[spread, row, CELL_RISE]
-    climbed += (position - early) * cells[spread, row, CELL_LATER_RISE]
-    low = cells[spread, row, CELL_LOW]
-    return int(low + ((climbed + FACTOR_HALF) >> FACTOR_BITS))
+    early = min(position, factors.knot)
+    climbed = early * factors.rise + (position - early) * factors.later_rise
+    return int(factors.low + ((climbed + FACTOR_HALF) >> FACTOR_BITS))
 
 
 @outlined

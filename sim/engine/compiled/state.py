@@ -224,11 +224,10 @@ class RunState:
         end, ready_from, ready_to = (
             int(clock[name]) for name in ("calendar_end", "ready_from", "ready_to")
         )
-        times_ns = layout.zeros((cells + layout.ROOT + 4,), np.dtype(np.int64))
-        calendar = layout.zeros((cells + layout.ROOT + 4,), np.dtype(np.int32))
-        filled = min(len(world.times_ns), (end + 3) & ~3)
-        times_ns[:filled] = world.times_ns[:filled]
-        calendar[:end] = moved(world.cells[:end])
+        calendar = layout.zeros((cells + layout.ROOT + 4,), layout.ENTRY)
+        filled = min(len(world.calendar), (end + 3) & ~3)
+        calendar[:filled] = world.calendar[:filled]
+        calendar["cell"][:end] = moved(world.calendar["cell"][:end])
         ready = layout.zeros((cells,), np.dtype(np.int32))
         waiting = np.arange(ready_from, ready_to) & (len(world.ready) - 1)
         ready[: len(waiting)] = moved(world.ready[waiting])
@@ -254,8 +253,7 @@ class RunState:
             joined_ns=relaid(world.joined_ns) if len(world.shares) else world.joined_ns,
             since_ns=relaid(world.since_ns) if self._has_slices else world.since_ns,
             ready=ready,
-            times_ns=times_ns,
-            cells=calendar,
+            calendar=calendar,
             ends_ns=np.pad(
                 world.ends_ns,
                 ((0, 0), (0, (1 << bits) - world.ends_ns.shape[1])),

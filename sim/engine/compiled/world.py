@@ -79,6 +79,7 @@ TESTED = 64
 
 # Index of the calendar's root. With 3, the four children of a node share a cache line.
 ROOT = 3
+_CACHE_LINE_BYTES = 64
 
 Array = np.ndarray[Any, Any]
 
@@ -138,6 +139,9 @@ REQUEST = _record(
     "i8 number", "u8 draw", "i4 entry row client_row first_step stream steps_left"
 )
 TEMPLATE = _record("i4 first_step steps")
+ENTRY = _record("i8 time_ns cell")
+# A cell of a distribution of random factors. Its fields are the columns of `draws.factor_cells`.
+FACTOR_CELL = _record("i8 low knot rise later_rise")
 # `look_ns`: when to check the oldest unfinished request for a timeout. `newest`: number of the first part
 # of the request issued last. `issued`, `at` and `planned` count parts, `outstanding` counts requests.
 STREAM = _record(
@@ -183,7 +187,8 @@ class World(NamedTuple):
     bindings
         Resource of each role, row after row of ``clock.roles`` entries.
     factor_cells
-        Distributions of random factors, from `draws.factor_cells`.
+        Cells of all distributions of random factors, from `draws.factor_cells`, shape
+        (distributions * FACTOR_POINTS,).
     resources
         The resources.
     requests
@@ -196,7 +201,7 @@ class World(NamedTuple):
         Next cell in the queue where a cell waits, shape (cells,).
     ready
         The ready list, a ring of shape (cells,).
-    times_ns, cells
+    calendar
         The calendar, a heap with four children per node.
     held
         1 for each placement group whose requests wait, shape (groups,).
@@ -277,8 +282,7 @@ class World(NamedTuple):
     pending: Array
     links: Array
     ready: Array
-    times_ns: Array
-    cells: Array
+    calendar: Array
     held: Array
     streams: Array
     plan: Array
@@ -334,15 +338,14 @@ def empty_world(program: Program, log_rows: int) -> World:
         amounts=np.zeros((0, len(COUNTERS)), dtype=np.int64),
         templates=np.zeros(0, dtype=TEMPLATE),
         bindings=np.zeros(0, dtype=np.int32),
-        factor_cells=factor_cells(program.factor_tables),
+        factor_cells=factor_cells(program.factor_tables).view(FACTOR_CELL).ravel(),
         resources=np.zeros(0, dtype=RESOURCE),
         requests=np.zeros(0, dtype=REQUEST),
         free_slots=np.zeros(0, dtype=np.int32),
         pending=np.zeros(0, dtype=np.int16),
         links=np.zeros(0, dtype=np.int32),
         ready=np.zeros(0, dtype=np.int32),
-        times_ns=np.zeros(ROOT + 1, dtype=np.int64),
-        cells=np.zeros(ROOT + 1, dtype=np.int32),
+        calendar=np.zeros(ROOT + 1, dtype=ENTRY),
         held=np.zeros(program.groups, dtype=np.int8),
         streams=streams,
         plan=np.zeros((len(program.streams), 0, 5), dtype=np.int64),
@@ -409,16 +412,15 @@ def _clock(program: Program) -> Array:
 
 
 def zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Return zeros of this shape, in huge pages if they are large.
+    """Return zeros of this shape from the beginning of a cache line on, in huge pages if they are large.
 
     A processor then finds more of them in its cache of addresses. NumPy asks for huge pages from 4 MiB on,
     and Linux gives them from one of their boundaries on.
     """
     size = prod(shape) * dtype.itemsize
-    if size < _HUGE_PAGE_BYTES:
-        return np.zeros(shape, dtype)
-    memory = np.zeros(size + _HUGE_PAGE_BYTES, np.uint8)
-    start = -memory.ctypes.data % _HUGE_PAGE_BYTES
+    boundary = _HUGE_PAGE_BYTES if size >= _HUGE_PAGE_BYTES else _CACHE_LINE_BYTES
+    memory = np.zeros(size + boundary, np.uint8)
+    start = -memory.ctypes.data % boundary
     return memory[start : start + size].view(dtype).reshape(shape)
 
 
