@@ -59,9 +59,7 @@ def _without(world: World, marked: Array, cell: int) -> int:
 
 
 @inlined
-def _leave_services(
-    world: World, marked: Array, entries: Array, lost: Array
-) -> int:
+def _leave_services(world: World, marked: Array, entries: Array, lost: Array) -> int:
     """Rebuild the calendar without marked slots, and return the number of lost services."""
     clock = world.clock[0]
     clock.calendar_end = layout.ROOT

@@ -87,8 +87,7 @@ def push(world: World, time_ns: int, cell: int) -> None:
         parent = (node + 8) >> 2
         above_ns = calendar[at(parent)].time_ns
         if above_ns < time_ns or (
-            above_ns == time_ns
-            and not precedes(world, cell, calendar[at(parent)].cell)
+            above_ns == time_ns and not precedes(world, cell, calendar[at(parent)].cell)
         ):
             break
         calendar[at(node)].time_ns = above_ns
