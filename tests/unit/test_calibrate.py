@@ -113,6 +113,11 @@ def test_fio_output_becomes_rows(tmp_path):
         (fio_json().replace('{"job', '{"error": 5, "job'), ("a.json", "error 5")),
         # One request in flight, by the options. Those at 3000/s of 0.33 ms are one, at 30,000/s ten.
         (fio_json().replace("3000.0", "30000.0"), ("a.json", "10 in flight", "most")),
+        # A synchronous ioengine keeps one request in flight, whatever its iodepth.
+        (
+            fio_json().replace('"iodepth": "1"', '"iodepth": "64"'),
+            ("a.json", "1 in flight", "64", "ioengine"),
+        ),
         (fio_json().replace("3000.0", "NaN"), ("a.json", "no read requests")),
     ],
 )

@@ -225,6 +225,69 @@ def test_missing_values_are_reported_in_one_line(tmp_path, changes, clusters, me
 
 
 @pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        # 16 in flight at 20,000 requests/s take 0.8 ms each.
+        ({"latency_mean_ms": "0.0008"}, "latency_mean_ms: got '0.0008' ... 0.8 ms"),
+        ({"latency_mean_ms": "800"}, "latency_mean_ms: got '800' ... 0.8 ms"),
+        # 20,000 requests/s of 4,096 B are 81.92 MB/s.
+        ({"iops": "81.92", "mb_s": "20000"}, "mb_s: got '20000', wanted ... 0.3355"),
+        ({"iops": "81.92", "latency_mean_ms": "0.8"}, "latency_mean_ms: got '0.8'"),
+        ({"iops": "-20000"}, "iops: got '-20000', wanted a number above 0"),
+        ({"iops": "0"}, "iops: got '0', wanted a number above 0"),
+        ({"iops": "20.000,5"}, "iops: got '20.000,5', wanted a number above 0"),
+        ({"latency_p99_us": "3000"}, "times.csv:1: got column latency_p99_us ... ms"),
+    ],
+)
+def test_numbers_in_another_unit_are_refused(tmp_path, numbers, message):
+    load_of_row = {"op": "write", "block_bytes": "4096", "clients": "4"}
+    right = {"iops": "20000", "mb_s": "", "latency_mean_ms": "", "latency_p99_ms": ""}
+    row = load_of_row | {"queue_depth_total": "16"} | right
+
+    (accepted,), _ = load(folder(tmp_path, row | {"latency_mean_ms": "0.8"}))
+    with pytest.raises(MeasuredError) as error:
+        load(folder(tmp_path, row | numbers))
+
+    assert accepted.measured == {"iops": 20_000, "latency_mean_ms": 0.8}
+    assert states(str(error.value), message)
+    assert "\n" not in str(error.value)
+
+
+def test_requests_of_a_load_that_is_not_a_closed_loop_may_be_few(tmp_path):
+    blank = {"clients": "", "queue_depth_total": "", "latency_p99_ms": ""}
+    limited = {"vms": "8", "vm_queue_depth": "32", "vm_iops_limit": "500"}
+
+    (row,), _ = load(
+        folder(tmp_path, blank | limited | {"iops": "4000", "latency_mean_ms": "0.5"})
+    )
+
+    assert row.measured == {"iops": 4000, "latency_mean_ms": 0.5}
+
+
+def test_each_row_has_an_id_of_its_own(tmp_path):
+    data = folder(tmp_path, {})
+    table = data / "times.csv"
+    header, row = table.read_text("utf-8").splitlines()
+    table.write_text("\n".join([header, row, row]), "utf-8")
+
+    with pytest.raises(MeasuredError) as error:
+        load(data)
+
+    assert states(str(error.value), "times.csv:3: id: got 'new-001', wanted ... line 2")
+
+
+@pytest.mark.parametrize("text", ["", "\n", "\ufeff"])
+def test_an_empty_table_says_so(tmp_path, text):
+    data = folder(tmp_path, {})
+    (data / "times.csv").write_text(text, "utf-8")
+
+    with pytest.raises(MeasuredError) as error:
+        load(data)
+
+    assert states(str(error.value), "times.csv:1: got an empty file, wanted the names")
+
+
+@pytest.mark.parametrize(
     ("total", "clients", "found"),
     [
         ("24", "16", (12, 2)),

@@ -12,7 +12,11 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from stripesim.calibration.measured.rows import METRICS
+from stripesim.calibration.measured.rows import (
+    IN_FLIGHT_LEAST,
+    IN_FLIGHT_MOST,
+    METRICS,
+)
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import is_scheme
 from stripesim.models.documents import document_in
@@ -47,10 +51,6 @@ _PERCENTILES: Final = {
     "latency_p95_ms": "95.000000",
     "latency_p99_ms": "99.000000",
 }
-
-
-#: Most requests in flight by rate and latency, over those of the load: fio counts them over the whole run.
-_IN_FLIGHT_MOST: Final = 1.2
 
 
 class _FioObject(BaseModel):
@@ -256,13 +256,20 @@ def read_fio(path: Path) -> FioLoad:
 
 
 def _check_in_flight(path: Path, measured: Mapping[str, float], most: int) -> None:
-    """Refuse a rate and a latency that keep more requests in flight than the load has (Little's law)."""
-    latency_ms = measured.get("latency_mean_ms", 0.0)
+    """Refuse a rate and a latency that do not keep the requests of the load in flight (Little's law)."""
+    latency_ms = measured.get("latency_mean_ms")
+    if latency_ms is None:
+        return
     in_flight = measured["iops"] * latency_ms / 1000
-    if 0 <= in_flight <= _IN_FLIGHT_MOST * most:
+    if IN_FLIGHT_LEAST * most <= in_flight <= IN_FLIGHT_MOST * most:
         return
     got = f"{measured['iops']:,.6g} requests/s of {latency_ms:.4g} ms, {in_flight:,.4g} in flight"
     wanted = f"at most numjobs × iodepth, {most:,}"
+    if in_flight < most:
+        wanted = (
+            f"numjobs × iodepth, {most:,}, without pauses (rate_iops, thinktime) and with an ioengine that "
+            "works asynchronously, such as rbd"
+        )
     raise MeasuredError(Problem(place=str(path), key="jobs", got=got, wanted=wanted))
 
 
