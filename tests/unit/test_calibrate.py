@@ -2,6 +2,9 @@
 
 import json
 import shutil
+import subprocess
+import sys
+import time
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +20,7 @@ from stripesim.scenarios.answers.calibrate.answer import (
 from stripesim.scenarios.answers.calibrate.calibrate import (
     _accept_fitted,
     _judged,
+    _simulate_run,
     calibrate,
     runs_of,
 )
@@ -32,7 +36,13 @@ from stripesim.scenarios.answers.calibrate.parameter_file import (
     scenario_text,
 )
 from stripesim.scenarios.answers.calibrate.rows import SimulatedRow, check_rows
-from stripesim.scenarios.cells.measured import ROUNDS
+from stripesim.scenarios.cells.measured import (
+    ROUNDS,
+    ROUNDS_MIN,
+    ROUNDS_PAST_SATURATION,
+    request_count,
+    requests_max,
+)
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.sim.observe.audit import collecting_refusals
@@ -285,7 +295,11 @@ def test_the_contract_of_the_json(calibrated):
     document = document_of(calibrated)
     assert set(document["fitted"][0]) == {"name", "value", "low", "high", "unit"}
     wanted = {"id", "role", "published", "before", "after", "refused"}
-    assert set(document["rows"][0]) == wanted | {"utilisation", "left_out"}
+    assert set(document["rows"][0]) == wanted | {
+        "utilisation",
+        "left_out",
+        "slow_class",
+    }
     assert {"kind", "band", "basis", "median_error_percent"} <= set(
         document["errors"][0]
     )
@@ -435,3 +449,102 @@ def test_a_table_of_several_clusters_is_refused(tmp_path):
         shutil.copy(data / name, tmp_path)
     with pytest.raises(MeasuredError, match="wanted rows of one cluster"):
         runs_of(tmp_path)
+
+
+class RecordedRun:
+    """A run that records its rounds, with one row at a utilisation."""
+
+    def __init__(self, utilisation, slow_class=None):
+        self.row = SimulatedRow({"iops": 1.0}, None, utilisation, slow_class)
+        self.rounds = []
+
+    def simulate(self, change, *, rounds):
+        self.rounds.append(rounds)
+        return {"row": self.row}
+
+
+@pytest.mark.parametrize(
+    ("utilisation", "asked", "simulated"),
+    [
+        (0.79, ROUNDS, [ROUNDS]),
+        (0.81, ROUNDS, [ROUNDS, ROUNDS_PAST_SATURATION]),
+        # Only the ratios of steps of a fit count.
+        (0.81, ROUNDS_MIN, [ROUNDS_MIN]),
+    ],
+)
+def test_runs_near_saturation_are_long_enough_for_their_percentiles(
+    utilisation, asked, simulated
+):
+    run = RecordedRun(utilisation)
+
+    _simulate_run(run, values={}, source="test", rounds=asked)
+
+    assert run.rounds == simulated
+
+
+def test_runs_past_saturation_have_up_to_a_million_requests(tmp_path):
+    # Given 512 and 4,096 in flight
+    measured = folder(
+        tmp_path,
+        deep=fio_json(iodepth=64, numjobs=64, iops=1e5),
+        near=fio_json(iodepth=64, numjobs=8, iops=1e5),
+    )
+    deep, near = (run.row for run in fio_runs(measured))
+
+    def count(row, rounds):
+        in_flight = row.clients * row.queue_depth
+        return request_count(in_flight, rounds, requests_max(rounds))
+
+    # Then 40 rounds are 20,480 and 163,840 requests. Of 1,000 rounds, 512,000 are as many, and of 4.1 million
+    # one million are left.
+    assert [count(near, 40), count(deep, 40)] == [20_480, 163_840]
+    assert [count(near, 1_000), count(deep, 1_000)] == [512_000, 1_000_000]
+    # A code of 12 shards has a quarter of them, since a request of it is four times the work.
+    assert requests_max(1_000, width=12) == 250_000
+
+
+def test_percentiles_of_runs_that_are_too_short_are_named(calibrated):
+    # Given a row whose run ends before the queue of its busiest thread is steady
+    measured = {"iops": 100.0, "latency_p99_ms": 8.0}
+    row = replace(calibrated.rows[0], id="deep", role="held-out", measured=measured)
+    simulated = SimulatedRow(measured, None, 1.0, slow_class="kv")
+    # When it is judged
+    values = _judged(
+        [row], {"deep": simulated}, {"deep": simulated}, {}, unchecked=False
+    )
+    answer = answer_of_calibration(replace(calibrated, values=tuple(values)))
+    # Then a warning names its percentile, and not its rate
+    (line,) = answer.warnings
+    assert line.startswith("deep:latency_p99_ms: most requests wait for the busiest kv")
+    assert [row["slow_class"] for row in answer["rows"]] == [None, "kv"]
+
+
+KILLED = """
+import os, time
+from stripesim.scenarios.answers.calibrate.calibrate import worker_pool
+if __name__ == "__main__":
+    with worker_pool(1) as pool:
+        print(pool.submit(os.getpid).result(), flush=True)
+        time.sleep(60)
+"""
+
+
+def is_running(process):
+    """Return False if a process has ended, also if no one waits for it."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text("utf-8").split()[2] != "Z"
+    except OSError:
+        return False
+
+
+def test_workers_end_with_a_calibration_that_is_killed(tmp_path):
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED)
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE) as parent:
+        worker = int(parent.stdout.readline())
+        assert is_running(worker)
+        parent.kill()
+    deadline_s = time.monotonic() + 30
+    while is_running(worker) and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    assert not is_running(worker)

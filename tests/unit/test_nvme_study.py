@@ -3,6 +3,7 @@
 import csv
 import shutil
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +27,7 @@ from stripesim.scenarios.studies.nvme.runs import tasks_for
 from stripesim.scenarios.studies.registry import study_named
 from support.messages import states
 
+ROOT = Path(__file__).resolve().parents[2]
 NEW_CLUSTER = """
 [new]
 nodes = 2
@@ -451,3 +453,18 @@ def test_some_hosts_represent_many_at_the_same_load_per_host(tmp_path):
     # So is a cluster that no part of 16 hosts represents.
     row = load(folder(tmp_path, {**many, "scheme": "rep:3", "nodes": "30"}))[0][0]
     assert part_of(row, rounds=ROUNDS_MIN).nodes == 30
+
+
+def test_the_measurements_that_the_documentation_shows_are_read(tmp_path):
+    page = (ROOT / "docs/nvme.md").read_text("utf-8")
+    for language, name in (("toml", "clusters.toml"), ("csv", "times.csv")):
+        _, _, rest = page.partition(f"```{language}\n")
+        (tmp_path / name).write_text(rest.partition("```")[0], "utf-8")
+
+    rows, clusters = load(tmp_path)
+
+    assert [row.scheme for row in rows] == ["rep:3", "rep:3", "rs:2,2"]
+    hardware = hardware_of(rows[0], clusters, "clusters.toml")
+    assert (hardware.threads_per_node, hardware.networks) == (64, 1)
+    # Little's law: 512 in flight of 8.5 ms are 60,000 requests/s.
+    assert rows[1].measured["iops"] == pytest.approx(512 / 8.5e-3, rel=0.01)

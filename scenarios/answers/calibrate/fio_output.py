@@ -31,8 +31,10 @@ from stripesim.scenarios.cells.measured import (
     ModelChange,
     is_step,
     request_count,
+    requests_max,
 )
 from stripesim.scenarios.cells.models import build_models, device_set
+from stripesim.scenarios.cells.notes import slow_class
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import Scenario, load_scenario
@@ -134,7 +136,8 @@ class FioRun:
     def simulate(self, change: ModelChange, *, rounds: int) -> dict[str, SimulatedRow]:
         """Simulate the run with changed models and return its row, keyed by row id."""
         in_flight = self.row.clients * self.row.queue_depth
-        scenario = self._with_requests(request_count(in_flight, rounds))
+        requests = request_count(in_flight, rounds, requests_max(rounds))
+        scenario = self._with_requests(requests)
         models = change(build_models(scenario))
         (cell, *_) = cells(scenario)
         result = run_cell(
@@ -147,7 +150,10 @@ class FioRun:
             "latency_mean_ms": row["latency_mean_ns"] / 1e6,
             "latency_p99_ms": row["latency_p99_ns"] / 1e6,
         }
-        return {self.row.id: SimulatedRow(metrics, result.refused, result.utilisation)}
+        simulated = SimulatedRow(
+            metrics, result.refused, result.utilisation, slow_class(scenario, result)
+        )
+        return {self.row.id: simulated}
 
     def under(self, load: Load) -> FioRun:
         """Return a run on the same cluster under another load."""
