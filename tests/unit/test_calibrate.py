@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from stripesim.calibration.parameters import sets
 from stripesim.models.problems import MeasuredError, RefusedError
 from stripesim.scenarios.answers.calibrate import EXAMPLE
 from stripesim.scenarios.answers.calibrate.answer import (
@@ -36,6 +37,8 @@ from stripesim.scenarios.answers.calibrate.parameter_file import (
     scenario_text,
 )
 from stripesim.scenarios.answers.calibrate.rows import SimulatedRow, check_rows
+from stripesim.scenarios.answers.predict.register import is_calibrated
+from stripesim.scenarios.answers.run.execute import parameters_of
 from stripesim.scenarios.cells.measured import (
     ROUNDS,
     ROUNDS_MIN,
@@ -427,6 +430,21 @@ def test_the_written_set_gives_the_fitted_models(calibrated, tmp_path):
         after.public_nic.latency_ns, rel=1e-5
     )
     assert models.client.submit_ns == pytest.approx(after.client.submit_ns, rel=1e-5)
+
+
+def test_only_a_set_that_a_calibration_wrote_is_calibrated(calibrated, tmp_path):
+    # Given the set of a calibration, and a copy of one that ships, as users make it
+    shipped = Path(sets.__file__).with_name("nvme.toml").read_text("utf-8")
+    texts = {"fitted": parameter_text(calibrated), "copied": shipped}
+    found = {}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.toml").write_text(text, "utf-8")
+        own = SCENARIO.replace('"nvme"', f'"./{name}.toml"')
+        (tmp_path / "s.toml").write_text(own, "utf-8")
+        models = build_models(load_scenario(tmp_path / "s.toml"))
+        found[name] = is_calibrated(parameters_of(models))
+    # Then predictions with the copy have the wide intervals of clusters that no fit has seen.
+    assert found == {"fitted": True, "copied": False}
 
 
 def test_parts_of_one_cluster_are_calibrated_together(tmp_path):

@@ -24,6 +24,7 @@ from stripesim.scenarios.answers.calibrate.accuracy import (
 from stripesim.scenarios.answers.calibrate.factors import (
     Factor,
     factors_for,
+    source_text,
     spreads_for,
     starts,
     unchanged,
@@ -296,7 +297,7 @@ def runs_of(folder: Path) -> list[CalibrationRun]:
 
 def _source(folder: Path, rows: Sequence[CalibrationRow]) -> str:
     fitted = [row.id for row in rows if row.role == "calibration"]
-    return f"fitted to {len(fitted)} rows of replication in {folder.name}: {', '.join(fitted)}"
+    return source_text(folder.name, fitted)
 
 
 class _Simulator:
