@@ -470,10 +470,11 @@ def test_a_table_of_several_clusters_is_refused(tmp_path):
 
 
 class RecordedRun:
-    """A run that records its rounds, with one row at a utilisation."""
+    """A run of one row that records its rounds."""
 
-    def __init__(self, utilisation, slow_class=None):
-        self.row = SimulatedRow({"iops": 1.0}, None, utilisation, slow_class)
+    def __init__(self, row, utilisation):
+        self.rows = (row,)
+        self.row = SimulatedRow({"iops": 1.0}, None, utilisation)
         self.rounds = []
 
     def simulate(self, change, *, rounds):
@@ -482,18 +483,22 @@ class RecordedRun:
 
 
 @pytest.mark.parametrize(
-    ("utilisation", "asked", "simulated"),
+    ("utilisation", "queue_depth", "asked", "simulated"),
     [
-        (0.79, ROUNDS, [ROUNDS]),
-        (0.81, ROUNDS, [ROUNDS, ROUNDS_PAST_SATURATION]),
+        (0.79, 64, ROUNDS, [ROUNDS]),
+        (0.81, 64, ROUNDS, [ROUNDS, ROUNDS_PAST_SATURATION]),
+        # 300 rounds of 8 * 416 = 3,328 in flight are 998,400 requests, and of 8 * 417 more than a million.
+        (0.81, 416, ROUNDS, [ROUNDS, ROUNDS_PAST_SATURATION]),
+        (0.81, 417, ROUNDS, [ROUNDS]),
         # Only the ratios of steps of a fit count.
-        (0.81, ROUNDS_MIN, [ROUNDS_MIN]),
+        (0.81, 64, ROUNDS_MIN, [ROUNDS_MIN]),
     ],
 )
 def test_runs_near_saturation_are_long_enough_for_their_percentiles(
-    utilisation, asked, simulated
+    calibrated, utilisation, queue_depth, asked, simulated
 ):
-    run = RecordedRun(utilisation)
+    row = replace(calibrated.rows[0], clients=8, queue_depth=queue_depth)
+    run = RecordedRun(row, utilisation)
 
     _simulate_run(run, values={}, source="test", rounds=asked)
 

@@ -147,7 +147,7 @@ def _unsettled(calibration: Calibration) -> Iterator[str]:
     kinds = dict.fromkeys(value.slow_class for value in values if value.slow_class)
     yield (
         f"{rows}: {settling_text(kinds)}. A calibration simulates at most {REQUESTS_PAST_SATURATION:,} "
-        "requests of replicas: trust its rates, and compare p99 with fewer requests in flight"
+        "requests: trust its rates, and compare p99 with fewer requests in flight"
     )
 
 

@@ -40,11 +40,13 @@ from stripesim.scenarios.answers.calibrate.rows import (
     table_runs,
 )
 from stripesim.scenarios.cells.measured import (
+    REQUESTS_PAST_SATURATION,
     ROUNDS,
     ROUNDS_MIN,
     ROUNDS_PAST_SATURATION,
     is_step,
 )
+from stripesim.scenarios.cells.notes import SETTLED_ROUNDS
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.work.pool import end_with_parent, workers_wanted
 from stripesim.sim.ceph.cluster import Models
@@ -210,7 +212,8 @@ def calibrate(
 
     Runs before and after the fit have `ROUNDS` times the requests in flight. Near saturation, where the queue
     of the busiest resource of a class settles slowly, they have `ROUNDS_PAST_SATURATION` times as many, up to
-    a bound. A percentile of a run that this bound cuts short is named in a warning.
+    `REQUESTS_PAST_SATURATION`. With so many in flight that this bound is below `SETTLED_ROUNDS`, they stay
+    short, and a warning names the percentiles.
     """
     runs = runs_of(folder)
     rows = [row for run in runs for row in run.rows]
@@ -350,9 +353,15 @@ def _simulate_run(
 
     simulated = run.simulate(change, rounds=rounds)
     utilisation = max(row.utilisation for row in simulated.values())
-    if is_step(rounds) or utilisation < _SATURATED:
+    if is_step(rounds) or utilisation < _SATURATED or not _may_settle(run.rows[0]):
         return simulated
     return run.simulate(change, rounds=ROUNDS_PAST_SATURATION)
+
+
+def _may_settle(row: CalibrationRow) -> bool:
+    """Return True if a run within the bound of requests is long enough for the queues of a row."""
+    in_flight = row.clients * row.queue_depth
+    return in_flight * SETTLED_ROUNDS <= REQUESTS_PAST_SATURATION
 
 
 def _accept_fitted(
