@@ -132,6 +132,12 @@ def test_fio_output_becomes_rows(tmp_path):
             ("a.json", "1 in flight", "64", "ioengine"),
         ),
         (fio_json().replace("3000.0", "NaN"), ("a.json", "no read requests")),
+        (
+            fio_json().replace('"iodepth": "1"', '"iodepth": "deep"'),
+            ("a.json: iodepth: got deep", "above 0"),
+        ),
+        (fio_json().replace('"bs":', '"bssplit":'), ("a.json: bssplit: got 4k", "one")),
+        (fio_json(p99_ns=-5.0), ("a.json: jobs.0.read.clat_ns.percentile", "greater")),
     ],
 )
 def test_unusable_fio_output_is_refused_with_its_file_and_option(tmp_path, text, facts):
@@ -139,6 +145,16 @@ def test_unusable_fio_output_is_refused_with_its_file_and_option(tmp_path, text,
         fio_runs(folder(tmp_path, a=text))
     for fact in facts:
         assert fact in str(error.value)
+
+
+def test_fio_output_may_begin_with_a_byte_order_mark_and_is_utf_8(tmp_path):
+    measured = folder(tmp_path, a=f"\ufeff{fio_json()}")
+    (run,) = fio_runs(measured)
+    assert run.row.measured["iops"] == 3000.0
+    # PowerShell 5 writes UTF-16.
+    (measured / "a.json").write_text(fio_json(), "utf-16")
+    with pytest.raises(MeasuredError, match=r"a\.json: got a text that is not UTF-8"):
+        fio_runs(measured)
 
 
 def test_a_file_of_a_scheme_that_the_scenario_lacks_is_refused(tmp_path):

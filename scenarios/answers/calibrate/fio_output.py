@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -60,8 +60,8 @@ class _FioObject(BaseModel):
 
 
 class _Latency(_FioObject):
-    mean: float = 0.0
-    percentile: dict[str, float] = Field(default_factory=dict)
+    mean: float = Field(default=0.0, ge=0)
+    percentile: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
 
 
 class _Direction(_FioObject):
@@ -232,6 +232,7 @@ def read_fio(path: Path) -> FioLoad:
     jobs = output.jobs
     options = [{**output.options, **job.options} for job in jobs]
     op, pattern = _load_of(path, options)
+    _check_one_size(path, options)
     clients = sum(_whole(path, each, "numjobs", 1) for each in options)
     if len(jobs) > 1 and any("numjobs" in each for each in options):
         # Without group_reporting each clone of a job has an entry.
@@ -248,7 +249,7 @@ def read_fio(path: Path) -> FioLoad:
         raise MeasuredError(
             Problem(place=str(path), key="jobs", got=got, wanted=wanted)
         )
-    queue_depth = _common(path, options, "iodepth", "1", int)
+    queue_depth = _common(path, options, "iodepth", "1", _count)
     measured = {"iops": iops, **_latencies(directions, iops)}
     _check_in_flight(path, measured, clients * queue_depth)
     return FioLoad(
@@ -308,7 +309,16 @@ def read_output(path: Path, wanted: str) -> dict[str, Any]:
         If there is none. The message states what is `wanted`.
     """
     try:
-        document: dict[str, Any] = document_in(path.read_text("utf-8"))
+        # PowerShell puts a byte order mark before what it redirects.
+        document: dict[str, Any] = document_in(path.read_text("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise MeasuredError(
+            Problem(
+                place=str(path),
+                got="a text that is not UTF-8",
+                wanted=f"{wanted}, in UTF-8",
+            )
+        ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise MeasuredError(
             Problem(place=str(path), got=one_line(error), wanted=wanted)
@@ -373,6 +383,23 @@ def _common(
         ) from None
 
 
+def _check_one_size(path: Path, options: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse a load with requests of several sizes."""
+    for key in ("bsrange", "bssplit"):
+        for each in options:
+            if key in each:
+                wanted = "bs: requests of one size"
+                raise MeasuredError(
+                    Problem(place=str(path), key=key, got=str(each[key]), wanted=wanted)
+                )
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[1-9]\d{0,6}", text):
+        raise ValueError(f"got {text}, wanted a number above 0")
+    return int(text)
+
+
 def _block_bytes(text: str) -> int:
     """Parse fio's block size, with units that are powers of 1024. Use the first of several sizes."""
     match = re.fullmatch(r"(\d{1,12})([kKmMgG]?)(?:i?[bB])?(?:,.*)?", text)
@@ -382,12 +409,12 @@ def _block_bytes(text: str) -> int:
 
 
 def _whole(path: Path, options: Mapping[str, Any], key: str, default: int) -> int:
-    value = str(options.get(key, default))
-    if not re.fullmatch(r"[1-9]\d{0,6}", value):
+    try:
+        return _count(str(options.get(key, default)))
+    except ValueError as error:
         raise MeasuredError(
-            Problem(place=str(path), key=key, got=str(value), wanted="a number above 0")
-        )
-    return int(value)
+            Problem(place=str(path), key=key, detail=one_line(error))
+        ) from None
 
 
 def _latencies(directions: Sequence[_Direction], iops: float) -> dict[str, float]:
