@@ -2,11 +2,16 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from stripesim.calibration.measured.tables import CsvRow, Source, read_rows
+from stripesim.calibration.measured.tables import (
+    CsvRow,
+    Source,
+    misnamed_metrics,
+    read_rows,
+)
 from stripesim.models.coding import parse_scheme
 from stripesim.models.problems import MeasuredError, Problem, SchemeError, file_reason
 
@@ -17,6 +22,14 @@ METRICS = {
     "latency_mean_ms": "ms",
     "latency_p99_ms": "ms",
 }
+# Further metrics that a table may have. They are compared with nothing.
+_NOT_COMPARED = ("latency_p50_ms", "latency_p95_ms")
+#: Requests in flight by rate and mean latency (Little's law), over those of a closed loop. Tools average both
+#: over slightly different times, and round.
+IN_FLIGHT_LEAST = 0.5
+IN_FLIGHT_MOST = 1.2
+# Largest relative difference of a rate of bytes from that of requests.
+_BYTES_TOLERANCE = 0.1
 ROLES = ("calibration", "held-out", "not-derivable")
 EC_GENERATIONS = ("classic", "partial-read", "fast-ec", "direct")
 #: Requests that a client of a saturating load has in flight where the source does not say.
@@ -150,13 +163,26 @@ def read_measured(
         name: table for name, table in document.items() if isinstance(table, dict)
     }
     problems: list[Problem] = []
-    rows = tuple(
-        _row(row, clusters)
-        for row in read_rows(folder / "times.csv", _COLUMNS, problems)
-    )
+    lines = read_rows(folder / "times.csv", _COLUMNS, problems)
+    if lines:
+        known = (*METRICS, *_NOT_COMPARED)
+        problems += misnamed_metrics(lines[0], known, ", ".join(METRICS))
+    rows = tuple(_row(line, clusters) for line in lines)
+    _check_ids(lines)
     if problems:
         raise MeasuredError(*problems)
     return rows, clusters
+
+
+def _check_ids(lines: Iterable[CsvRow]) -> None:
+    """Refuse an id that an earlier line has: results are kept by id."""
+    first_lines: dict[str, int] = {}
+    for line in lines:
+        first = first_lines.setdefault(line.words("id"), line.line)
+        if line.words("id") and first != line.line:
+            line.refuse(
+                "id", f"another one than line {first}, also for a repeat of its load"
+            )
 
 
 def _row(row: CsvRow, clusters: Mapping[str, Any]) -> MeasuredRow:
@@ -169,7 +195,45 @@ def _row(row: CsvRow, clusters: Mapping[str, Any]) -> MeasuredRow:
         del row.problems[before:]
     elif len(row.problems) == before and _width(measured) > measured.osds:
         row.refuse("scheme", f"at most {measured.osds} shards, one for each OSD")
+    elif len(row.problems) == before:
+        _check_units(row, measured)
     return measured
+
+
+def _check_units(row: CsvRow, measured: MeasuredRow) -> None:
+    """Refuse numbers of one row that contradict each other, as those in another unit do."""
+    numbers = measured.measured
+    rate_per_s = numbers.get("iops")
+    if "mb_s" in numbers:
+        of_bytes_per_s = numbers["mb_s"] * 1e6 / measured.block_bytes
+        rate_per_s = rate_per_s or of_bytes_per_s
+        if abs(of_bytes_per_s / rate_per_s - 1) > _BYTES_TOLERANCE:
+            mb_per_s = rate_per_s * measured.block_bytes / 1e6
+            row.refuse(
+                "mb_s",
+                f"about {mb_per_s:.4g}: {rate_per_s:,.6g} requests/s of {measured.block_bytes:,} B",
+            )
+    latency_ms = numbers.get("latency_mean_ms")
+    if rate_per_s is None or latency_ms is None or not _states_in_flight(row):
+        return
+    most = measured.clients * measured.queue_depth
+    # Of a part of a mixed load, the other part has the rest in flight.
+    least = 0.0 if measured.part else IN_FLIGHT_LEAST
+    if least * most <= rate_per_s * latency_ms / 1e3 <= IN_FLIGHT_MOST * most:
+        return
+    mean_ms = most / rate_per_s * 1e3
+    row.refuse(
+        "latency_mean_ms",
+        f"{least * mean_ms:.3g} to {IN_FLIGHT_MOST * mean_ms:.3g}: {most:,} in flight at "
+        f"{rate_per_s:,.6g} requests/s take {mean_ms:.3g} ms each (Little's law)",
+    )
+
+
+def _states_in_flight(row: CsvRow) -> bool:
+    """Return True if a row states the requests that it keeps in flight."""
+    if row.words("vm_iops_limit"):
+        return False
+    return bool(row.words("queue_depth_total") or row.words("vm_queue_depth"))
 
 
 def _width(row: MeasuredRow) -> int:
@@ -183,7 +247,7 @@ def _read_row(
     generation, fast_ec, direct = _release(row)
     clients, queue_depth = _load_of(row)
     texts = {name: row.words(name) for name in METRICS if row.words(name)}
-    measured = {name: row.number(name) for name in texts}
+    measured = {name: row.positive(name) for name in texts}
     scheme = _scheme(row, counted)
     read_fraction = _read_fraction(row, op)
     hardware = _hardware_name(row, clusters)

@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources.abc import Traversable
@@ -12,6 +13,14 @@ from typing import Final
 from stripesim.models.problems import Problem, file_reason
 
 Source = Path | Traversable
+
+#: Names of columns that mean a metric, in a form that may not be read: without its unit, with another one or
+#: one in brackets (``p99 [ms]``), in capitals, or a latency that says neither mean nor percentile.
+_METRIC_COLUMN: Final = re.compile(
+    r"(iops|throughput|mi?b[/_]s|(latency[ _]*)?(mean|p50|p95|p99)|latency)([ _]*(ns|us|µs|ms|s))?"
+    r"\s*([\[(].*)?",
+    re.IGNORECASE,
+)
 
 #: What spreadsheets of other languages put between fields.
 _OTHER_SEPARATORS: Final[Mapping[str, str]] = {";": "semicolons", "\t": "tabs"}
@@ -110,11 +119,10 @@ def read_rows(
     reader = csv.DictReader(io.StringIO(text))
     header = [name.strip() for name in reader.fieldnames or ()]
     reader.fieldnames = header
-    if text.strip():
-        wrong = list(_header_problems(f"{source.name}:1", header))
-        if wrong:
-            problems += wrong
-            return []
+    wrong = list(_header_problems(f"{source.name}:1", header))
+    if wrong:
+        problems += wrong
+        return []
     absent = [column for column in columns if column not in header]
     if absent:
         problems.append(
@@ -141,10 +149,25 @@ def read_rows(
     return rows
 
 
+def misnamed_metrics(
+    row: CsvRow, known: Iterable[str], wanted: str
+) -> Iterator[Problem]:
+    """Yield the columns of a table that seem to hold a metric and would be left out, such as ``p99 [ms]``."""
+    names = set(known)
+    for column in row.cells:
+        if column not in names and _METRIC_COLUMN.fullmatch(column):
+            yield Problem(
+                place=f"{row.file}:1",
+                got=f"column {column}",
+                wanted=f"a name of a metric: {wanted}",
+            )
+
+
 def _header_problems(where: str, header: list[str]) -> Iterator[Problem]:
     """Yield what keeps a first line from being the names of columns."""
     if not any(header):
-        yield Problem(place=where, got="an empty line", wanted="the names of columns")
+        got = "an empty line" if header else "an empty file"
+        yield Problem(place=where, got=got, wanted="the names of columns")
     for separator, name in _OTHER_SEPARATORS.items():
         # Names of columns may hold these characters, but then other fields are next to them.
         if len(header) == 1 and separator in header[0]:

@@ -200,6 +200,11 @@ def _sentences(document: Mapping[str, Any], what: str) -> list[str]:
     ]
     if document["equal"]:
         return [f"reproduced: the {what} are equal ({document[what]:,})", *lines]
+    if versions["stored"] != versions["again"]:
+        lines.append(
+            "another version may give other numbers: compare with the one that stored them "
+            f"(pip install stripesim=={versions['stored']})"
+        )
     return [f"not reproduced: the {what} differ", *lines, *document["differing"]]
 
 

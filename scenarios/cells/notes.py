@@ -331,9 +331,9 @@ def length_warnings(
     advice = "a longer workload.duration_s"
     if scenario.workload.requests is not None:
         advice = f"workload.requests = {SETTLED_ROUNDS * in_flight}"
-    kinds = " or ".join(dict.fromkeys(kind for _, kind in slow_cells))
+    kinds = dict.fromkeys(kind for _, kind in slow_cells)
     return [
-        f"{', '.join(names[:_NAMED_MAX])}{more}: {_settling(kinds)}: compare {advice}"
+        f"{', '.join(names[:_NAMED_MAX])}{more}: {settling_text(kinds)}: compare {advice}"
     ]
 
 
@@ -345,12 +345,13 @@ def row_warnings(scenario: Scenario, result: Run) -> list[str]:
     slow = slow_class(scenario, result)
     if slow is None or result.refused is not None:
         return []
-    return [f"rows past saturation: {_settling(slow)}"]
+    return [f"rows past saturation: {settling_text([slow])}"]
 
 
-def _settling(kinds: str) -> str:
+def settling_text(kinds: Iterable[str]) -> str:
+    """Say that queues of these classes of resources settle slowly, and what that means for a short run."""
     return (
-        f"most requests wait for the busiest {kinds}, whose queue settles slowly. Below "
+        f"most requests wait for the busiest {' or '.join(kinds)}, whose queue settles slowly. Below "
         f"{SETTLED_ROUNDS} requests for each one in flight, the rate hardly depends on the length of a run, "
         "but p50 and p99 may"
     )

@@ -97,7 +97,7 @@ def _work(
     os.environ.clear()
     os.environ.update(environment)
     limit_threads()
-    threading.Thread(target=_follow_parent, daemon=True).start()
+    end_with_parent()
     do: Callable[[Any], Any] = pickle.loads(pickled)
     with contextlib.suppress(EOFError, ConnectionError):
         pipe.send(None)
@@ -105,8 +105,12 @@ def _work(
             pipe.send(do(pipe.recv()))
 
 
+def end_with_parent() -> None:
+    """End this process when its parent is killed, even during a long item."""
+    threading.Thread(target=_follow_parent, daemon=True).start()
+
+
 def _follow_parent() -> None:
-    """Exit when the parent is killed, even during a long item."""
     from multiprocessing import connection
 
     parent = multiprocessing.parent_process()

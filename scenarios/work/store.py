@@ -39,6 +39,8 @@ class PartStore:
         self._folder = out_dir / "parts"
         self.rows: dict[str, dict[str, Any]] = {}
         self.damaged = 0
+        #: True if the folder had rows before, if only of another version
+        self.had_rows = False
         # Files that are not merged yet.
         self._files_count = 0
         try:
@@ -96,7 +98,8 @@ class PartStore:
             ) from None
         files = self._files()
         # A folder may hold rows of an earlier version, in other files.
-        if not resume and any(self._folder.glob("[!.]*")):
+        self.had_rows = any(self._folder.glob("[!.]*"))
+        if self.had_rows and not resume:
             raise AnswerError(
                 Problem(
                     place="--out",

@@ -2,12 +2,16 @@
 
 import json
 import shutil
+import subprocess
+import sys
+import time
 import tomllib
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from stripesim.calibration.parameters import sets
 from stripesim.models.problems import MeasuredError, RefusedError
 from stripesim.scenarios.answers.calibrate import EXAMPLE
 from stripesim.scenarios.answers.calibrate.answer import (
@@ -17,6 +21,7 @@ from stripesim.scenarios.answers.calibrate.answer import (
 from stripesim.scenarios.answers.calibrate.calibrate import (
     _accept_fitted,
     _judged,
+    _simulate_run,
     calibrate,
     runs_of,
 )
@@ -32,7 +37,15 @@ from stripesim.scenarios.answers.calibrate.parameter_file import (
     scenario_text,
 )
 from stripesim.scenarios.answers.calibrate.rows import SimulatedRow, check_rows
-from stripesim.scenarios.cells.measured import ROUNDS
+from stripesim.scenarios.answers.predict.register import is_calibrated
+from stripesim.scenarios.answers.run.execute import parameters_of
+from stripesim.scenarios.cells.measured import (
+    ROUNDS,
+    ROUNDS_MIN,
+    ROUNDS_PAST_SATURATION,
+    request_count,
+    requests_max,
+)
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.schema.scenario import load_scenario
 from stripesim.sim.observe.audit import collecting_refusals
@@ -113,7 +126,18 @@ def test_fio_output_becomes_rows(tmp_path):
         (fio_json().replace('{"job', '{"error": 5, "job'), ("a.json", "error 5")),
         # One request in flight, by the options. Those at 3000/s of 0.33 ms are one, at 30,000/s ten.
         (fio_json().replace("3000.0", "30000.0"), ("a.json", "10 in flight", "most")),
+        # A synchronous ioengine keeps one request in flight, whatever its iodepth.
+        (
+            fio_json().replace('"iodepth": "1"', '"iodepth": "64"'),
+            ("a.json", "1 in flight", "64", "ioengine"),
+        ),
         (fio_json().replace("3000.0", "NaN"), ("a.json", "no read requests")),
+        (
+            fio_json().replace('"iodepth": "1"', '"iodepth": "deep"'),
+            ("a.json: iodepth: got deep", "above 0"),
+        ),
+        (fio_json().replace('"bs":', '"bssplit":'), ("a.json: bssplit: got 4k", "one")),
+        (fio_json(p99_ns=-5.0), ("a.json: jobs.0.read.clat_ns.percentile", "greater")),
     ],
 )
 def test_unusable_fio_output_is_refused_with_its_file_and_option(tmp_path, text, facts):
@@ -121,6 +145,16 @@ def test_unusable_fio_output_is_refused_with_its_file_and_option(tmp_path, text,
         fio_runs(folder(tmp_path, a=text))
     for fact in facts:
         assert fact in str(error.value)
+
+
+def test_fio_output_may_begin_with_a_byte_order_mark_and_is_utf_8(tmp_path):
+    measured = folder(tmp_path, a=f"\ufeff{fio_json()}")
+    (run,) = fio_runs(measured)
+    assert run.row.measured["iops"] == 3000.0
+    # PowerShell 5 writes UTF-16.
+    (measured / "a.json").write_text(fio_json(), "utf-16")
+    with pytest.raises(MeasuredError, match=r"a\.json: got a text that is not UTF-8"):
+        fio_runs(measured)
 
 
 def test_a_file_of_a_scheme_that_the_scenario_lacks_is_refused(tmp_path):
@@ -280,7 +314,11 @@ def test_the_contract_of_the_json(calibrated):
     document = document_of(calibrated)
     assert set(document["fitted"][0]) == {"name", "value", "low", "high", "unit"}
     wanted = {"id", "role", "published", "before", "after", "refused"}
-    assert set(document["rows"][0]) == wanted | {"utilisation", "left_out"}
+    assert set(document["rows"][0]) == wanted | {
+        "utilisation",
+        "left_out",
+        "slow_class",
+    }
     assert {"kind", "band", "basis", "median_error_percent"} <= set(
         document["errors"][0]
     )
@@ -410,6 +448,21 @@ def test_the_written_set_gives_the_fitted_models(calibrated, tmp_path):
     assert models.client.submit_ns == pytest.approx(after.client.submit_ns, rel=1e-5)
 
 
+def test_only_a_set_that_a_calibration_wrote_is_calibrated(calibrated, tmp_path):
+    # Given the set of a calibration, and a copy of one that ships, as users make it
+    shipped = Path(sets.__file__).with_name("nvme.toml").read_text("utf-8")
+    texts = {"fitted": parameter_text(calibrated), "copied": shipped}
+    found = {}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.toml").write_text(text, "utf-8")
+        own = SCENARIO.replace('"nvme"', f'"./{name}.toml"')
+        (tmp_path / "s.toml").write_text(own, "utf-8")
+        models = build_models(load_scenario(tmp_path / "s.toml"))
+        found[name] = is_calibrated(parameters_of(models))
+    # Then predictions with the copy have the wide intervals of clusters that no fit has seen.
+    assert found == {"fitted": True, "copied": False}
+
+
 def test_parts_of_one_cluster_are_calibrated_together(tmp_path):
     # Given rows on four and on three hosts of the same hardware
     for path in EXAMPLE.iterdir():
@@ -430,3 +483,107 @@ def test_a_table_of_several_clusters_is_refused(tmp_path):
         shutil.copy(data / name, tmp_path)
     with pytest.raises(MeasuredError, match="wanted rows of one cluster"):
         runs_of(tmp_path)
+
+
+class RecordedRun:
+    """A run of one row that records its rounds."""
+
+    def __init__(self, row, utilisation):
+        self.rows = (row,)
+        self.row = SimulatedRow({"iops": 1.0}, None, utilisation)
+        self.rounds = []
+
+    def simulate(self, change, *, rounds):
+        self.rounds.append(rounds)
+        return {"row": self.row}
+
+
+@pytest.mark.parametrize(
+    ("utilisation", "queue_depth", "asked", "simulated"),
+    [
+        (0.79, 64, ROUNDS, [ROUNDS]),
+        (0.81, 64, ROUNDS, [ROUNDS, ROUNDS_PAST_SATURATION]),
+        # 300 rounds of 8 * 416 = 3,328 in flight are 998,400 requests, and of 8 * 417 more than a million.
+        (0.81, 416, ROUNDS, [ROUNDS, ROUNDS_PAST_SATURATION]),
+        (0.81, 417, ROUNDS, [ROUNDS]),
+        # Only the ratios of steps of a fit count.
+        (0.81, 64, ROUNDS_MIN, [ROUNDS_MIN]),
+    ],
+)
+def test_runs_near_saturation_are_long_enough_for_their_percentiles(
+    calibrated, utilisation, queue_depth, asked, simulated
+):
+    row = replace(calibrated.rows[0], clients=8, queue_depth=queue_depth)
+    run = RecordedRun(row, utilisation)
+
+    _simulate_run(run, values={}, source="test", rounds=asked)
+
+    assert run.rounds == simulated
+
+
+def test_runs_past_saturation_have_up_to_a_million_requests(tmp_path):
+    # Given 512 and 4,096 in flight
+    measured = folder(
+        tmp_path,
+        deep=fio_json(iodepth=64, numjobs=64, iops=1e5),
+        near=fio_json(iodepth=64, numjobs=8, iops=1e5),
+    )
+    deep, near = (run.row for run in fio_runs(measured))
+
+    def count(row, rounds):
+        in_flight = row.clients * row.queue_depth
+        return request_count(in_flight, rounds, requests_max(rounds))
+
+    # Then 40 rounds are 20,480 and 163,840 requests. Of 1,000 rounds, 512,000 are as many, and of 4.1 million
+    # one million are left.
+    assert [count(near, 40), count(deep, 40)] == [20_480, 163_840]
+    assert [count(near, 1_000), count(deep, 1_000)] == [512_000, 1_000_000]
+    # A code of 12 shards has a quarter of them, since a request of it is four times the work.
+    assert requests_max(1_000, width=12) == 250_000
+
+
+def test_percentiles_of_runs_that_are_too_short_are_named(calibrated):
+    # Given a row whose run ends before the queue of its busiest thread is steady
+    measured = {"iops": 100.0, "latency_p99_ms": 8.0}
+    row = replace(calibrated.rows[0], id="deep", role="held-out", measured=measured)
+    simulated = SimulatedRow(measured, None, 1.0, slow_class="kv")
+    # When it is judged
+    values = _judged(
+        [row], {"deep": simulated}, {"deep": simulated}, {}, unchecked=False
+    )
+    answer = answer_of_calibration(replace(calibrated, values=tuple(values)))
+    # Then a warning names its percentile, and not its rate
+    (line,) = answer.warnings
+    assert line.startswith("deep:latency_p99_ms: most requests wait for the busiest kv")
+    assert [row["slow_class"] for row in answer["rows"]] == [None, "kv"]
+
+
+KILLED = """
+import os, time
+from stripesim.scenarios.answers.calibrate.calibrate import worker_pool
+if __name__ == "__main__":
+    with worker_pool(1) as pool:
+        print(pool.submit(os.getpid).result(), flush=True)
+        time.sleep(60)
+"""
+
+
+def is_running(process):
+    """Return False if a process has ended, also if no one waits for it."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text("utf-8").split()[2] != "Z"
+    except OSError:
+        return False
+
+
+def test_workers_end_with_a_calibration_that_is_killed(tmp_path):
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED)
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE) as parent:
+        worker = int(parent.stdout.readline())
+        assert is_running(worker)
+        parent.kill()
+    deadline_s = time.monotonic() + 30
+    while is_running(worker) and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    assert not is_running(worker)

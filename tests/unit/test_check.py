@@ -153,17 +153,20 @@ def test_the_load_of_a_file_replaces_the_scenarios(files):
 
 
 @pytest.mark.parametrize(
-    ("text", "got"),
+    ("text", "message"),
     [
-        ("", "got no value"),
-        ("scheme,iops\n", "got no value"),
-        ("scheme,metric,value,unit\nrep:3,p95,3,ms\n", "got latency_p95_ns"),
+        ("", "m.csv:1: got an empty file, wanted the names of columns"),
+        ("scheme,iops\n", "m.csv: got no value ... iops"),
+        (
+            "scheme,metric,value,unit\nrep:3,p95,3,ms\n",
+            "m.csv: got latency_p95_ns ... iops",
+        ),
     ],
 )
-def test_a_table_without_a_value_that_decides_is_refused(files, text, got):
+def test_a_table_without_a_value_that_decides_is_refused(files, text, message):
     with pytest.raises(MeasuredError) as error:
         read_measurement(*files("m.csv", text))
-    assert states(str(error.value), f"m.csv: {got} ... iops")
+    assert states(str(error.value), message)
 
 
 def test_a_table_is_of_one_row_of_the_scenario(files):

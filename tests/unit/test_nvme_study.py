@@ -3,6 +3,7 @@
 import csv
 import shutil
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +27,7 @@ from stripesim.scenarios.studies.nvme.runs import tasks_for
 from stripesim.scenarios.studies.registry import study_named
 from support.messages import states
 
+ROOT = Path(__file__).resolve().parents[2]
 NEW_CLUSTER = """
 [new]
 nodes = 2
@@ -225,6 +227,69 @@ def test_missing_values_are_reported_in_one_line(tmp_path, changes, clusters, me
 
 
 @pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        # 16 in flight at 20,000 requests/s take 0.8 ms each.
+        ({"latency_mean_ms": "0.0008"}, "latency_mean_ms: got '0.0008' ... 0.8 ms"),
+        ({"latency_mean_ms": "800"}, "latency_mean_ms: got '800' ... 0.8 ms"),
+        # 20,000 requests/s of 4,096 B are 81.92 MB/s.
+        ({"iops": "81.92", "mb_s": "20000"}, "mb_s: got '20000', wanted ... 0.3355"),
+        ({"iops": "81.92", "latency_mean_ms": "0.8"}, "latency_mean_ms: got '0.8'"),
+        ({"iops": "-20000"}, "iops: got '-20000', wanted a number above 0"),
+        ({"iops": "0"}, "iops: got '0', wanted a number above 0"),
+        ({"iops": "20.000,5"}, "iops: got '20.000,5', wanted a number above 0"),
+        ({"latency_p99_us": "3000"}, "times.csv:1: got column latency_p99_us ... ms"),
+    ],
+)
+def test_numbers_in_another_unit_are_refused(tmp_path, numbers, message):
+    load_of_row = {"op": "write", "block_bytes": "4096", "clients": "4"}
+    right = {"iops": "20000", "mb_s": "", "latency_mean_ms": "", "latency_p99_ms": ""}
+    row = load_of_row | {"queue_depth_total": "16"} | right
+
+    (accepted,), _ = load(folder(tmp_path, row | {"latency_mean_ms": "0.8"}))
+    with pytest.raises(MeasuredError) as error:
+        load(folder(tmp_path, row | numbers))
+
+    assert accepted.measured == {"iops": 20_000, "latency_mean_ms": 0.8}
+    assert states(str(error.value), message)
+    assert "\n" not in str(error.value)
+
+
+def test_requests_of_a_load_that_is_not_a_closed_loop_may_be_few(tmp_path):
+    blank = {"clients": "", "queue_depth_total": "", "latency_p99_ms": ""}
+    limited = {"vms": "8", "vm_queue_depth": "32", "vm_iops_limit": "500"}
+
+    (row,), _ = load(
+        folder(tmp_path, blank | limited | {"iops": "4000", "latency_mean_ms": "0.5"})
+    )
+
+    assert row.measured == {"iops": 4000, "latency_mean_ms": 0.5}
+
+
+def test_each_row_has_an_id_of_its_own(tmp_path):
+    data = folder(tmp_path, {})
+    table = data / "times.csv"
+    header, row = table.read_text("utf-8").splitlines()
+    table.write_text("\n".join([header, row, row]), "utf-8")
+
+    with pytest.raises(MeasuredError) as error:
+        load(data)
+
+    assert states(str(error.value), "times.csv:3: id: got 'new-001', wanted ... line 2")
+
+
+@pytest.mark.parametrize("text", ["", "\n", "\ufeff"])
+def test_an_empty_table_says_so(tmp_path, text):
+    data = folder(tmp_path, {})
+    (data / "times.csv").write_text(text, "utf-8")
+
+    with pytest.raises(MeasuredError) as error:
+        load(data)
+
+    assert states(str(error.value), "times.csv:1: got an empty file, wanted the names")
+
+
+@pytest.mark.parametrize(
     ("total", "clients", "found"),
     [
         ("24", "16", (12, 2)),
@@ -388,3 +453,18 @@ def test_some_hosts_represent_many_at_the_same_load_per_host(tmp_path):
     # So is a cluster that no part of 16 hosts represents.
     row = load(folder(tmp_path, {**many, "scheme": "rep:3", "nodes": "30"}))[0][0]
     assert part_of(row, rounds=ROUNDS_MIN).nodes == 30
+
+
+def test_the_measurements_that_the_documentation_shows_are_read(tmp_path):
+    page = (ROOT / "docs/nvme.md").read_text("utf-8")
+    for language, name in (("toml", "clusters.toml"), ("csv", "times.csv")):
+        _, _, rest = page.partition(f"```{language}\n")
+        (tmp_path / name).write_text(rest.partition("```")[0], "utf-8")
+
+    rows, clusters = load(tmp_path)
+
+    assert [row.scheme for row in rows] == ["rep:3", "rep:3", "rs:2,2"]
+    hardware = hardware_of(rows[0], clusters, "clusters.toml")
+    assert (hardware.threads_per_node, hardware.networks) == (64, 1)
+    # Little's law: 512 in flight of 8.5 ms are 60,000 requests/s.
+    assert rows[1].measured["iops"] == pytest.approx(512 / 8.5e-3, rel=0.01)

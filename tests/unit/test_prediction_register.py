@@ -242,10 +242,14 @@ def test_the_json_of_a_run_is_compared_row_by_row(tmp_path):
 
 
 def fio(queue_depth="4"):
-    """Return fio's output of two jobs of random reads."""
+    """Return fio's output of two jobs of random reads, each with four in flight."""
     options = {"rw": "randread", "bs": "4k", "iodepth": queue_depth, "numjobs": "2"}
     latency = {"mean": 1e6, "percentile": {"50.000000": 9e5, "99.000000": 4e6}}
-    read = {"iops": 1000.0, "lat_ns": latency, "clat_ns": latency}
+    read = {
+        "iops": 2 * int(queue_depth) * 1000.0,
+        "lat_ns": latency,
+        "clat_ns": latency,
+    }
     return json.dumps({"jobs": [{"job options": options, "read": read}]})
 
 

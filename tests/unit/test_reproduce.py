@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from stripesim._version import __version__
 from stripesim.scenarios.answers.rehearse import samples
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
@@ -120,6 +121,15 @@ def test_a_changed_number_is_found(
     status, printed, _ = command("cite", out, "--verify")
     assert status == 1
     assert "row 0: iops: stored 12345, again " in printed
+    assert "pip install" not in printed
+    # Given rows of another version, which is not wrong because it differs
+    provenance = out / "provenance.json"
+    text = provenance.read_text("utf-8")
+    older = text.replace(f'"stripesim": "{__version__}"', '"stripesim": "0.3.0"')
+    provenance.write_text(older, "utf-8")
+    # Then the answer names the version to compare with
+    _, printed, _ = command("cite", out, "--verify")
+    assert "pip install stripesim==0.3.0" in printed
 
 
 DURABILITY = """

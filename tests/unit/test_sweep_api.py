@@ -66,6 +66,22 @@ def test_a_sweep_continues_in_its_folder(tiny: Any, tmp_path: Path) -> None:
     kept = more.rows.head(2)
     assert kept["engine_wall_s"].to_list() == first.rows["engine_wall_s"].to_list()
     assert more.rows[DEPTH].to_list() == [1, 2, 4]
+    assert more.alerts == []
+
+
+def test_a_sweep_that_continues_one_of_another_version_says_so(
+    tiny: Any, tmp_path: Path
+) -> None:
+    # Given rows of a version that stored them in other files
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "merged-256.abc.parquet").touch()
+    # When the sweep is resumed
+    result = stripesim.sweep(tiny, {DEPTH: [1]}, jobs=1, out=tmp_path, resume=True)
+    # Then it simulates all, and does not pretend to have continued.
+    assert result.provenance["sweep"]["kept"] == 0
+    (line,) = result.alerts
+    assert "no row stored" in line
+    assert stripesim.__version__ in line
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,8 @@ class JudgedValue:
     utilisation: float = 0.0  #: Of the busiest resource after calibration, 0 to 1
     #: What the other fitted rows predict for a fitted one. None for others, and for metrics not fitted.
     left_out: float | None = None
+    #: Class of resources whose queue is too slow for a percentile of the run after calibration, or None
+    slow_class: str | None = None
 
     def is_within(self, simulated: float | None) -> bool:
         """Return True if a simulated value is known, and within `TOLERANCE` of the measured one."""

@@ -17,6 +17,8 @@ from stripesim.scenarios.answers.calibrate.parameter_file import (
     parameter_text,
     scenario_text,
 )
+from stripesim.scenarios.cells.measured import REQUESTS_PAST_SATURATION
+from stripesim.scenarios.cells.notes import settling_text
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.show.answer import Answer
 from stripesim.scenarios.show.tables import Table
@@ -73,6 +75,7 @@ def document_of(calibration: Calibration) -> dict[str, Any]:
                 "refused": value.refused,
                 "utilisation": value.utilisation,
                 "left_out": value.left_out,
+                "slow_class": value.slow_class,
             }
             for value in calibration.values
         ],
@@ -118,18 +121,34 @@ def _told(factor: FittedFactor) -> str:
 
 
 def _warnings(calibration: Calibration) -> list[str]:
-    """Name the rows that no factor explains, or nothing."""
+    """Name the rows that no factor explains, and those whose percentiles depend on the length of a run."""
+    return [*_unexplained(calibration), *_unsettled(calibration)]
+
+
+def _unexplained(calibration: Calibration) -> Iterator[str]:
     wrong = calibration.unexplained()
     if not wrong:
-        return []
+        return
     rows = ", ".join(
         f"{value.id} ({_number(value.after)} after the fit, {_number(value.measured)} measured)"
         for value in wrong
     )
-    return [
+    yield (
         f"no factors explain {rows}: look for another cause, such as other drives, another load beside it or "
         "a limit, before you trust this parameter set (`stripesim check` names some)"
-    ]
+    )
+
+
+def _unsettled(calibration: Calibration) -> Iterator[str]:
+    values = calibration.unsettled()
+    if not values:
+        return
+    rows = ", ".join(value.id for value in values)
+    kinds = dict.fromkeys(value.slow_class for value in values if value.slow_class)
+    yield (
+        f"{rows}: {settling_text(kinds)}. A calibration simulates at most {REQUESTS_PAST_SATURATION:,} "
+        "requests: trust its rates, and compare p99 with fewer requests in flight"
+    )
 
 
 def _values(calibration: Calibration) -> Table:

@@ -24,6 +24,7 @@ from stripesim.scenarios.answers.calibrate.accuracy import (
 from stripesim.scenarios.answers.calibrate.factors import (
     Factor,
     factors_for,
+    source_text,
     spreads_for,
     starts,
     unchanged,
@@ -38,9 +39,16 @@ from stripesim.scenarios.answers.calibrate.rows import (
     check_rows,
     table_runs,
 )
-from stripesim.scenarios.cells.measured import ROUNDS, ROUNDS_MIN
+from stripesim.scenarios.cells.measured import (
+    REQUESTS_PAST_SATURATION,
+    ROUNDS,
+    ROUNDS_MIN,
+    ROUNDS_PAST_SATURATION,
+    is_step,
+)
+from stripesim.scenarios.cells.notes import SETTLED_ROUNDS
 from stripesim.scenarios.schema.scenario import Scenario
-from stripesim.scenarios.work.pool import workers_wanted
+from stripesim.scenarios.work.pool import end_with_parent, workers_wanted
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.audit import collecting_refusals, refuse
 from stripesim.sim.observe.progress import OnStep, silent
@@ -57,6 +65,9 @@ _RANGE: Final = 20.0
 _END_SHARE: Final = 0.99
 # A factor counts as known if the rows reduce its spread below this share of the assumed spread.
 _KNOWN_SHARE: Final = 0.9
+# Utilisation of the busiest resource from which a long run is made longer. After 40 rounds, the resource that
+# most requests will wait for may still be far from full.
+_SATURATED: Final = 0.8
 # Ratio of the two values of a factor that determine a sensitivity.
 _STEP: Final = 1.1
 #: Candidate loads for a further measurement.
@@ -148,6 +159,10 @@ class Calibration:
             and abs(log(value.after / value.measured)) > log(UNEXPLAINED)
         ]
 
+    def unsettled(self) -> list[JudgedValue]:
+        """List the values of runs that are too short for their percentiles."""
+        return [value for value in self.values if value.slow_class is not None]
+
     def held_out(self) -> int:
         """Count the held-out values."""
         return sum(value.role == "held-out" for value in self.values)
@@ -194,6 +209,11 @@ def calibrate(
     busiest resource is less than half used, and otherwise its rate. Each counts with the loss ``soft_l1``,
     quadratic for small and linear for large values, so one row that contradicts the others does not decide.
     A factor that no row informs stays at its start. Rows with the role held-out take no part.
+
+    Runs before and after the fit have `ROUNDS` times the requests in flight. Near saturation, where the queue
+    of the busiest resource of a class settles slowly, they have `ROUNDS_PAST_SATURATION` times as many, up to
+    `REQUESTS_PAST_SATURATION`. With so many in flight that this bound is below `SETTLED_ROUNDS`, they stay
+    short, and a warning names the percentiles.
     """
     runs = runs_of(folder)
     rows = [row for run in runs for row in run.rows]
@@ -207,9 +227,7 @@ def calibrate(
     shipped = unchanged(models, factors)
     source = _source(folder, rows)
     spreads = spreads_for(models, factors)
-    # Spawn fresh interpreters: forking a process with threads may hang.
-    workers = workers_wanted(jobs)
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with worker_pool(jobs) as pool:
         derived = 1 + len(factors)
         parts = {
             "runs before": len(runs),
@@ -247,6 +265,16 @@ def calibrate(
     )
 
 
+def worker_pool(jobs: int | None) -> ProcessPoolExecutor:
+    """Return a pool of `jobs` processes, by default one per core, which end with this one."""
+    # Spawn fresh interpreters: forking a process with threads may hang.
+    return ProcessPoolExecutor(
+        workers_wanted(jobs),
+        mp_context=get_context("spawn"),
+        initializer=end_with_parent,
+    )
+
+
 def runs_of(folder: Path) -> list[CalibrationRun]:
     """Read the measured runs of a folder in either format."""
     if not folder.is_dir():
@@ -272,7 +300,7 @@ def runs_of(folder: Path) -> list[CalibrationRun]:
 
 def _source(folder: Path, rows: Sequence[CalibrationRow]) -> str:
     fitted = [row.id for row in rows if row.role == "calibration"]
-    return f"fitted to {len(fitted)} rows of replication in {folder.name}: {', '.join(fitted)}"
+    return source_text(folder.name, fitted)
 
 
 class _Simulator:
@@ -318,9 +346,22 @@ class _Simulator:
 def _simulate_run(
     run: CalibrationRun, *, values: Mapping[str, float], source: str, rounds: int
 ) -> dict[str, SimulatedRow]:
-    return run.simulate(
-        lambda models: with_factors(models, values, source), rounds=rounds
-    )
+    """Simulate a run, and again for longer if it is near or past saturation, where its length matters."""
+
+    def change(models: Models) -> Models:
+        return with_factors(models, values, source)
+
+    simulated = run.simulate(change, rounds=rounds)
+    utilisation = max(row.utilisation for row in simulated.values())
+    if is_step(rounds) or utilisation < _SATURATED or not _may_settle(run.rows[0]):
+        return simulated
+    return run.simulate(change, rounds=ROUNDS_PAST_SATURATION)
+
+
+def _may_settle(row: CalibrationRow) -> bool:
+    """Return True if a run within the bound of requests is long enough for the queues of a row."""
+    in_flight = row.clients * row.queue_depth
+    return in_flight * SETTLED_ROUNDS <= REQUESTS_PAST_SATURATION
 
 
 def _accept_fitted(
@@ -444,6 +485,7 @@ def _judged(
                     refused=refused,
                     utilisation=after[row.id].utilisation,
                     left_out=alone,
+                    slow_class=after[row.id].slow_class if "_p" in metric else None,
                 )
             )
     return judged

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -16,6 +17,8 @@ AnyModel = TypeVar("AnyModel", bound=MeasuredModel)
 
 # Spread of a drive without a data sheet.
 _UNKNOWN_DRIVE_SPREAD: Final = 1.0
+# The beginning of every `source_text`.
+_OF_CALIBRATION: Final = re.compile(r"fitted to \d+ rows of replication in ")
 # Suffixes of service times in models of drives and disks.
 _TIMES: Final = ("_ns", "_ns_per_byte")
 
@@ -159,6 +162,16 @@ def with_factors(models: Models, values: Mapping[str, float], source: str) -> Mo
         private_nic=_changed(models.private_nic, latency_ns, source),
         client=_scaled(models.client, values["client"], ("_ns",), source),
     )
+
+
+def source_text(folder: str, rows: Sequence[str]) -> str:
+    """Return the source of numbers that are fitted to rows of a folder."""
+    return f"fitted to {len(rows)} rows of replication in {folder}: {', '.join(rows)}"
+
+
+def is_of_calibration(source: str) -> bool:
+    """Return True if a source is one that `source_text` returns."""
+    return _OF_CALIBRATION.match(source) is not None
 
 
 def _wakes_in_sync() -> float:

@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from stripesim.calibration.measured.rows import METRICS
+from stripesim.calibration.measured.rows import (
+    IN_FLIGHT_LEAST,
+    IN_FLIGHT_MOST,
+    METRICS,
+)
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import is_scheme
 from stripesim.models.documents import document_in
@@ -27,8 +31,10 @@ from stripesim.scenarios.cells.measured import (
     ModelChange,
     is_step,
     request_count,
+    requests_max,
 )
 from stripesim.scenarios.cells.models import build_models, device_set
+from stripesim.scenarios.cells.notes import slow_class
 from stripesim.scenarios.cells.run import run_cell
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.scenario import Scenario, load_scenario
@@ -49,17 +55,13 @@ _PERCENTILES: Final = {
 }
 
 
-#: Most requests in flight by rate and latency, over those of the load: fio counts them over the whole run.
-_IN_FLIGHT_MOST: Final = 1.2
-
-
 class _FioObject(BaseModel):
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
 
 class _Latency(_FioObject):
-    mean: float = 0.0
-    percentile: dict[str, float] = Field(default_factory=dict)
+    mean: float = Field(default=0.0, ge=0)
+    percentile: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
 
 
 class _Direction(_FioObject):
@@ -134,7 +136,8 @@ class FioRun:
     def simulate(self, change: ModelChange, *, rounds: int) -> dict[str, SimulatedRow]:
         """Simulate the run with changed models and return its row, keyed by row id."""
         in_flight = self.row.clients * self.row.queue_depth
-        scenario = self._with_requests(request_count(in_flight, rounds))
+        requests = request_count(in_flight, rounds, requests_max(rounds))
+        scenario = self._with_requests(requests)
         models = change(build_models(scenario))
         (cell, *_) = cells(scenario)
         result = run_cell(
@@ -147,7 +150,10 @@ class FioRun:
             "latency_mean_ms": row["latency_mean_ns"] / 1e6,
             "latency_p99_ms": row["latency_p99_ns"] / 1e6,
         }
-        return {self.row.id: SimulatedRow(metrics, result.refused, result.utilisation)}
+        simulated = SimulatedRow(
+            metrics, result.refused, result.utilisation, slow_class(scenario, result)
+        )
+        return {self.row.id: simulated}
 
     def under(self, load: Load) -> FioRun:
         """Return a run on the same cluster under another load."""
@@ -226,6 +232,7 @@ def read_fio(path: Path) -> FioLoad:
     jobs = output.jobs
     options = [{**output.options, **job.options} for job in jobs]
     op, pattern = _load_of(path, options)
+    _check_one_size(path, options)
     clients = sum(_whole(path, each, "numjobs", 1) for each in options)
     if len(jobs) > 1 and any("numjobs" in each for each in options):
         # Without group_reporting each clone of a job has an entry.
@@ -242,7 +249,7 @@ def read_fio(path: Path) -> FioLoad:
         raise MeasuredError(
             Problem(place=str(path), key="jobs", got=got, wanted=wanted)
         )
-    queue_depth = _common(path, options, "iodepth", "1", int)
+    queue_depth = _common(path, options, "iodepth", "1", _count)
     measured = {"iops": iops, **_latencies(directions, iops)}
     _check_in_flight(path, measured, clients * queue_depth)
     return FioLoad(
@@ -256,13 +263,20 @@ def read_fio(path: Path) -> FioLoad:
 
 
 def _check_in_flight(path: Path, measured: Mapping[str, float], most: int) -> None:
-    """Refuse a rate and a latency that keep more requests in flight than the load has (Little's law)."""
-    latency_ms = measured.get("latency_mean_ms", 0.0)
+    """Refuse a rate and a latency that do not keep the requests of the load in flight (Little's law)."""
+    latency_ms = measured.get("latency_mean_ms")
+    if latency_ms is None:
+        return
     in_flight = measured["iops"] * latency_ms / 1000
-    if 0 <= in_flight <= _IN_FLIGHT_MOST * most:
+    if IN_FLIGHT_LEAST * most <= in_flight <= IN_FLIGHT_MOST * most:
         return
     got = f"{measured['iops']:,.6g} requests/s of {latency_ms:.4g} ms, {in_flight:,.4g} in flight"
     wanted = f"at most numjobs × iodepth, {most:,}"
+    if in_flight < most:
+        wanted = (
+            f"numjobs × iodepth, {most:,}, without pauses (rate_iops, thinktime) and with an ioengine that "
+            "works asynchronously, such as rbd"
+        )
     raise MeasuredError(Problem(place=str(path), key="jobs", got=got, wanted=wanted))
 
 
@@ -295,7 +309,16 @@ def read_output(path: Path, wanted: str) -> dict[str, Any]:
         If there is none. The message states what is `wanted`.
     """
     try:
-        document: dict[str, Any] = document_in(path.read_text("utf-8"))
+        # PowerShell puts a byte order mark before what it redirects.
+        document: dict[str, Any] = document_in(path.read_text("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise MeasuredError(
+            Problem(
+                place=str(path),
+                got="a text that is not UTF-8",
+                wanted=f"{wanted}, in UTF-8",
+            )
+        ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise MeasuredError(
             Problem(place=str(path), got=one_line(error), wanted=wanted)
@@ -360,6 +383,23 @@ def _common(
         ) from None
 
 
+def _check_one_size(path: Path, options: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse a load with requests of several sizes."""
+    for key in ("bsrange", "bssplit"):
+        for each in options:
+            if key in each:
+                wanted = "bs: requests of one size"
+                raise MeasuredError(
+                    Problem(place=str(path), key=key, got=str(each[key]), wanted=wanted)
+                )
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[1-9]\d{0,6}", text):
+        raise ValueError(f"got {text}, wanted a number above 0")
+    return int(text)
+
+
 def _block_bytes(text: str) -> int:
     """Parse fio's block size, with units that are powers of 1024. Use the first of several sizes."""
     match = re.fullmatch(r"(\d{1,12})([kKmMgG]?)(?:i?[bB])?(?:,.*)?", text)
@@ -369,12 +409,12 @@ def _block_bytes(text: str) -> int:
 
 
 def _whole(path: Path, options: Mapping[str, Any], key: str, default: int) -> int:
-    value = str(options.get(key, default))
-    if not re.fullmatch(r"[1-9]\d{0,6}", value):
+    try:
+        return _count(str(options.get(key, default)))
+    except ValueError as error:
         raise MeasuredError(
-            Problem(place=str(path), key=key, got=str(value), wanted="a number above 0")
-        )
-    return int(value)
+            Problem(place=str(path), key=key, detail=one_line(error))
+        ) from None
 
 
 def _latencies(directions: Sequence[_Direction], iops: float) -> dict[str, float]:

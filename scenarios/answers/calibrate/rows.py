@@ -130,6 +130,8 @@ class SimulatedRow(NamedTuple):
     metrics: Mapping[str, float]
     refused: str | None
     utilisation: float = 0.0  #: Of the busiest resource, 0 to 1
+    #: Class of resources whose queue is too slow for the percentiles of the run, or None
+    slow_class: str | None = None
 
 
 class CalibrationRun(Protocol):
@@ -197,6 +199,7 @@ class TableRun:
                 {metric: float(row[metric]) for metric in METRICS},
                 row["refused"],
                 row["utilisation"],
+                row["slow_class"],
             )
             for row in simulated
         }

@@ -27,6 +27,7 @@ from stripesim.scenarios.answers.predict.register import (
     is_calibrated,
     predicted_values,
 )
+from stripesim.scenarios.answers.run.execute import parameters_of
 from stripesim.scenarios.cells.measured import ROUNDS, request_count
 from stripesim.scenarios.cells.models import build_models
 from stripesim.scenarios.cells.notes import slow_class
@@ -197,10 +198,11 @@ def check(
     """
     measurement = read_measurement(scenario, measured, sets=sets, seed=seed)
     subject = measurement.scenario
-    result = run_cell(subject, measurement.cell, engine, build_models(subject))
+    models = build_models(subject)
+    result = run_cell(subject, measurement.cell, engine, models)
     progress("as the scenario says", 1 + sum(len(one.slower) for one in CAUSES))
     row = {**measurement.cell._asdict(), **result.row.as_dict()}
-    calibrated = is_calibrated(subject.cluster.parameters)
+    calibrated = is_calibrated(parameters_of(models))
     predicted = {
         value.quantity: value
         for value in predicted_values(row, result.utilisation, calibrated=calibrated)

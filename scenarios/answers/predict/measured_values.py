@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from stripesim.calibration.ledger.model_errors import KINDS
-from stripesim.calibration.measured.tables import CsvRow, read_rows
+from stripesim.calibration.measured.tables import CsvRow, misnamed_metrics, read_rows
 from stripesim.models.problems import MeasuredError, Problem
 from stripesim.scenarios.answers.calibrate.fio_output import (
     FioLoad,
@@ -49,13 +49,6 @@ _NAMED: Final[Mapping[str, tuple[str, str]]] = {
 METRICS_TEXT: Final = (
     "iops, mb_s, latency_mean_ms, latency_p50_ms, latency_p95_ms, latency_p99_ms "
     "(or _ns, _us, _s), or mean, p50, p95, p99 with a column unit"
-)
-#: Names of columns that mean a metric, in a form that would be left out: without its unit, with one in
-#: brackets (``p99 [ms]``), in capitals, or a latency that says neither mean nor percentile.
-_METRIC_COLUMN: Final = re.compile(
-    r"(iops|throughput|mi?b[/_]s|(latency[ _]*)?(mean|p50|p95|p99)|latency)([ _]*(ns|us|µs|ms|s))?"
-    r"\s*([\[(].*)?",
-    re.IGNORECASE,
 )
 #: Columns that say which row a line is of, and the coordinate that each states.
 _COLUMNS: Final[Mapping[str, str]] = {
@@ -186,8 +179,9 @@ def _read_table(path: Path) -> list[MeasuredValue]:
     problems: list[Problem] = []
     values: list[MeasuredValue] = []
     rows = read_rows(path, (), problems)
-    if rows:
-        problems += _misnamed_columns(path, rows[0])
+    if rows and "metric" not in rows[0].cells:
+        wanted = f"{METRICS_TEXT} in a column metric"
+        problems += misnamed_metrics(rows[0], (*_NAMED, "iops"), wanted)
     for row in rows:
         before = len(problems)
         values += _values_of_line(row)
@@ -196,19 +190,6 @@ def _read_table(path: Path) -> list[MeasuredValue]:
     if problems:
         raise MeasuredError(*problems)
     return values
-
-
-def _misnamed_columns(path: Path, row: CsvRow) -> Iterator[Problem]:
-    """Yield the columns that seem to hold a metric and would be left out, such as ``p99 [ms]``."""
-    if "metric" in row.cells:
-        return
-    for column in row.cells:
-        if column not in (*_NAMED, "iops") and _METRIC_COLUMN.fullmatch(column):
-            yield Problem(
-                place=f"{path.name}:1",
-                got=f"column {column}",
-                wanted=f"a name of a metric: {METRICS_TEXT} in a column metric",
-            )
 
 
 def _values_of_line(row: CsvRow) -> Iterator[MeasuredValue]:

@@ -18,7 +18,6 @@ from stripesim.calibration.ledger.model_errors import (
     band_of,
     error_band,
 )
-from stripesim.calibration.parameters import sets
 from stripesim.models.documents import (
     Documented,
     canonical_json,
@@ -26,6 +25,7 @@ from stripesim.models.documents import (
     json_value,
 )
 from stripesim.models.problems import AnswerError, Problem, file_reason
+from stripesim.scenarios.answers.calibrate.factors import is_of_calibration
 from stripesim.scenarios.answers.run.answer import ScenarioResult
 from stripesim.scenarios.answers.run.execute import run_scenario
 from stripesim.scenarios.schema.scenario import Scenario
@@ -212,7 +212,7 @@ def predict_from(result: ScenarioResult) -> ScenarioPrediction:
 
 def _predicted_rows(result: ScenarioResult) -> Iterator[PredictedRow]:
     names: dict[str, int] = {}
-    calibrated = is_calibrated(result.provenance["parameters"])
+    calibrated = is_calibrated(result.parameters)
     for row in result.records:
         coordinates = {key: row[key] for key in COORDINATES if row.get(key) is not None}
         name = name_of(coordinates)
@@ -246,9 +246,9 @@ def _utilisation_of(
     return max(used, default=None)
 
 
-def is_calibrated(parameters: str) -> bool:
-    """Return True for a set that `stripesim calibrate` wrote, False for shipped ones."""
-    return parameters not in sets.names()
+def is_calibrated(parameters: Iterable[Mapping[str, Any]]) -> bool:
+    """Return True for parameters that `stripesim calibrate` fitted, False for a shipped set or its copy."""
+    return any(is_of_calibration(one["source"]) for one in parameters)
 
 
 def predicted_values(

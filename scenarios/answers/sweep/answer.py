@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from stripesim._version import __version__
 from stripesim.models.documents import json_text
 from stripesim.scenarios.answers.sweep.ended import INTERRUPTED
 from stripesim.scenarios.answers.sweep.plan import SweepPlan
@@ -44,6 +45,7 @@ class SweepResult(Answer):
     #: Tasks that failed: coordinates and ``reason``
     failed: list[dict[str, Any]]
     damaged: int  #: Damaged files of rows on disk; their tasks ran again
+    kept_none: bool  #: True if all rows on disk are of other cells or versions
     stopped: str | None  #: Reason why the sweep ended early
     provenance: dict[str, Any]
     #: Steps of a swept key that add hardware or requests in flight, and at which the rate falls
@@ -133,6 +135,11 @@ class SweepResult(Answer):
             yield (
                 f"warning: damaged files of rows in {self.folder}: {self.damaged} set aside, and their cells "
                 "simulated again"
+            )
+        if self.kept_none:
+            yield (
+                f"warning: no row stored in {self.folder} was used: all are of other cells, or of another "
+                f"version than stripesim {__version__}"
             )
         yield from self._unsteady()
         yield from map(_failure, self.failed)

@@ -92,6 +92,7 @@ def result_of(
         means=means,
         failed=list(map(_failure_row, failed)),
         damaged=0 if store is None else store.damaged,
+        kept_none=store is not None and store.had_rows and kept == 0,
         stopped=done.stopped,
         provenance=_provenance(plan, counts),
         outside=outside_of_all(task.scenario for task in plan.tasks),
