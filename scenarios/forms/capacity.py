@@ -229,7 +229,7 @@ def usable_bytes(
     ratio
         Fill of the fullest OSD [0 to 1], such as Ceph's full ratio.
     overhead
-        Bytes stored per client byte.
+        Bytes stored per client byte, with padding.
     imbalance
         How full the fullest OSD is, over the mean of all. See `imbalance_of`.
 
@@ -364,8 +364,6 @@ def capacity_of(
     pool = build_pool(scenario, scheme, models)
     stored = stored_per_client_byte(scenario, pool)
     overhead = scheme.storage_overhead
-    # Images consist of full objects. The sizes of objects in buckets decide how much padding takes.
-    taken = stored if scenario.workload.is_s3 else overhead
     healing = _healing(scenario, scheme)
     of_osds = healing.of_osds
     by_osd = drives.sizes(pool.cluster.osd_hosts)
@@ -379,11 +377,11 @@ def capacity_of(
     usable_full = usable_safe = None
     steps: tuple[CapacityStep, ...] = ()
     if raw is not None and fill is not None:
-        usable_full = usable_bytes(raw, fill.full_ratio, taken, imbalance)
+        usable_full = usable_bytes(raw, fill.full_ratio, stored, imbalance)
         if after is not None:
             left_bytes = raw - after.lost_bytes
             usable_safe = usable_bytes(
-                left_bytes, fill.nearfull_ratio, taken, after.imbalance
+                left_bytes, fill.nearfull_ratio, stored, after.imbalance
             )
             steps = waterfall(
                 raw,

@@ -362,7 +362,7 @@ def _with_intervals(
 
     Little's law ties the two in a closed loop, so without an interval of throughput there is none of latency.
     """
-    spans_ns, starts = batches_of(times, start_ns)
+    spans_ns, starts = batches_of(times, latencies, start_ns)
     if not len(starts):
         return row
     throughput = _ends(

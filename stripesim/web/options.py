@@ -380,15 +380,15 @@ def _capacity_numbers(capacity: Capacity, drives: Drives) -> list[Number]:
     overhead = f"{capacity.overhead:.4g}"
     raw_why = f"{capacity.osds} OSDs × {bytes_text(drives.osd_bytes)}"
     imbalance = f"{capacity.imbalance:.3f}, how full the fullest OSD is over the mean"
-    full_why = f"raw × {full_ratio:g} / {overhead} / {imbalance}"
+    stored = capacity.stored_per_client_byte
+    full_why = f"raw × {full_ratio:g} / {stored:.4g} / {imbalance}"
     safe_why = " → ".join(
         f"{step.name} {bytes_text(step.left_bytes)} ({step.why})"
-        for step in capacity.steps[:6]
+        for step in capacity.steps
     )
     raw = capacity.raw_bytes
     full = capacity.usable_bytes_full
     safe = capacity.usable_bytes_safe
-    stored = capacity.stored_per_client_byte
     return [
         Number(
             "raw", "Raw capacity", raw, bytes_text(raw), raw_why, "the form", _EXACT

@@ -145,13 +145,22 @@ def test_the_safe_capacity_is_that_of_the_placement_after_the_loss():
     assert held.spare_domains == 1
 
 
-def test_the_steps_end_at_the_usable_capacity(scenario, models):
-    held = capacity_of(scenario, "rep:3", models, drives())
+@pytest.mark.parametrize("scheme", ["rep:3", "rs:6,3"])
+def test_the_steps_end_at_the_usable_capacity(scenario, models, scheme):
+    held = capacity_of(scenario, scheme, models, drives())
     left = {step.name: step.left_bytes for step in held.steps}
     assert left["imbalance"] * held.imbalance_after_loss == pytest.approx(
         left["nearfull"]
     )
-    assert left["overhead"] == pytest.approx(held.usable_bytes_safe)
+    assert held.steps[-1].left_bytes == pytest.approx(held.usable_bytes_safe)
+
+
+def test_an_image_of_padded_objects_fits_less_often():
+    # Given stripes of 6 × 1 MiB, into which an object of 4 MiB does not fit evenly: it takes nine units.
+    asked = cluster('schemes=["rs:6,3"]', 'cluster.stripe_unit_bytes="1MiB"')
+    held = capacity_of(asked, "rs:6,3", build_models(asked), drives())
+    even_bytes = held.raw_bytes * 0.9 / (9 / 4)
+    assert held.usable_bytes_full * held.imbalance == pytest.approx(even_bytes)
 
 
 def test_an_unknown_drive_leaves_shares_alone(scenario, models):

@@ -225,7 +225,9 @@ def test_an_open_loop_far_below_saturation_gives_its_rate(models, make_pool):
 
 
 def test_columns_are_consistent(models, make_pool):
-    result = simulate(make_pool(models, "rs:4,2", groups=16), load(read=0.5))
+    result = simulate(
+        make_pool(models, "rs:4,2", groups=16), load(read=0.5, queue_depth=4)
+    )
     row = result.row
     assert row.throughput_bytes_per_s == pytest.approx(row.iops * 4 * KIB)
     assert row.throughput_ci_low <= row.throughput_bytes_per_s <= row.throughput_ci_high
