@@ -7,7 +7,7 @@ from stripesim.models.coding import ShardExtent
 from stripesim.models.object_store.store import StoreIo
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.context import PathContext, by_shard, total_bytes
-from stripesim.sim.ceph.paths.stage import Stage
+from stripesim.sim.ceph.paths.stage import CpuWork, Stage
 from stripesim.sim.ceph.paths.store import (
     commit,
     gather,
@@ -227,11 +227,9 @@ def _round(stage: Stage, lost: frozenset[int], size_bytes: int, after: int) -> i
         one_ns = models.rebuild_ns(context.scheme.name, stripe_bytes, plan.erasures)
         coding_ns = plan.decode_stripes * one_ns
     step = stage.primary_cpu(
-        work_ns,
+        CpuWork(work_ns, coding_ns=coding_ns, encode_bytes=plan.decode_data_bytes),
         [step],
         "decode and push",
-        coding_ns=coding_ns,
-        encode_bytes=plan.decode_data_bytes,
     )
     known = [_push(stage, shard, payload, step) for shard, payload in writes.items()]
     return stage.graph.join(known, label="all pushed")
