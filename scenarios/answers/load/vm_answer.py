@@ -20,6 +20,7 @@ from stripesim.scenarios.cells.notes import (
 from stripesim.scenarios.forms.capacity import warnings_of
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import (
+    counted_text,
     duration_text,
     interval_half_text,
     number_text,
@@ -111,9 +112,7 @@ def vm_sentence(found: VmsWithin) -> str:
         (first, *_) = found.points
         p99 = duration_text(first.latency_p99_ns.mean * 1e-9)
         return f"{title}: not even 1 virtual machine keeps p99 ≤ {bound}: {p99}"
-    machines = (
-        "1 virtual machine" if found.vms == 1 else f"{found.vms:,} virtual machines"
-    )
+    machines = counted_text(found.vms, "virtual machine")
     if found.low is not None and found.high is not None and found.low < found.high:
         machines += f" (95 %: {found.low:,} to {found.high:,})"
     if found.bound_iops is not None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from stripesim.models.cpu import busy_cores
 from stripesim.scenarios.answers.run.advise import gain_text, notable
 from stripesim.scenarios.answers.run.words import cell_name
+from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.units import bytes_text, number_text, size_text
 from stripesim.scenarios.show.tables import Table
 
@@ -127,7 +128,6 @@ def processor_parts(
 
 
 def _processor_table(cell: Mapping[str, Any]) -> Table:
-    keys = ("scheme", "op", "pattern", "block_size_bytes")
     rows = [
         [
             thread["thread"],
@@ -147,7 +147,7 @@ def _processor_table(cell: Mapping[str, Any]) -> Table:
         "Use of processors",
         ("threads", "per OSD", "CPU [µs/request]", "in use", "busiest"),
         rows,
-        note=" ".join(str(cell[key]) for key in keys if cell.get(key)),
+        note=" ".join(str(cell[key]) for key in Cell._fields if cell.get(key)),
     )
 
 

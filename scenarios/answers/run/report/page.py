@@ -21,6 +21,7 @@ from stripesim.scenarios.schema.keys import WorkloadSpec
 from stripesim.scenarios.schema.scenario import Scenario
 from stripesim.scenarios.schema.units import (
     bytes_text,
+    counted_text,
     duration_text,
     number_text,
     size_text,
@@ -114,7 +115,7 @@ def _cluster_words(report: RunReport) -> str:
     """Describe the cluster in one line."""
     cluster = report.scenario.cluster
     drives = report.drives
-    drive_words = f"{drives.per_osd} drive{'' if drives.per_osd == 1 else 's'}"
+    drive_words = counted_text(drives.per_osd, "drive")
     if drives.capacity is not None:
         drive_words += f" of {bytes_text(drives.capacity.drive_bytes)}"
     hosts = f"{cluster.hosts} hosts with {cluster.osds_per_host} OSDs each"
@@ -215,7 +216,7 @@ def _against(report: RunReport, scheme: str, first: str) -> list[str]:
         held = f" ({bytes_text(usable)} instead of {bytes_text(usable_theirs)})"
         room = usable / usable_theirs
     most = mine.failures_tolerated
-    survives = f"the loss of any {most} shard{'' if most == 1 else 's'}"
+    survives = f"the loss of any {counted_text(most, 'shard')}"
     compared = "as before"
     if most != theirs.failures_tolerated:
         compared = f"instead of {theirs.failures_tolerated}"
