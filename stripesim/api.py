@@ -621,8 +621,8 @@ def import_report(
     from stripesim.scenarios.clusters.summary import answer
 
     cluster = import_cluster([Path(file) for file in files])
-    chosen = failures_of if failures else None
-    return answer_of_cluster(*answer(cluster, pools, failures=chosen))
+    failure_answer = failures_of if failures else None
+    return answer_of_cluster(*answer(cluster, pools, failures=failure_answer))
 
 
 @checking_arguments

@@ -70,17 +70,17 @@ class Matcher:
     def feed(self, events: Iterable[Event]) -> None:
         """Process events in file order: actions Q, D, C, R and X with at least one sector each."""
         for line, action, time_ns, device, is_write, sector, sectors in events:
-            place = (device, is_write, sector)
+            extent = (device, is_write, sector)
             if action == "Q":
-                self._queue(line, time_ns, place, sectors)
+                self._queue(line, time_ns, extent, sectors)
             elif action == "D":
-                self._dispatch(time_ns, place, sectors)
+                self._dispatch(time_ns, extent, sectors)
             elif action == "C":
-                self._complete(time_ns, place, sectors)
+                self._complete(time_ns, extent, sectors)
             elif action == "R":
-                self._requeue(place, sectors)
+                self._requeue(extent, sectors)
             else:
-                self._split(place, sectors)
+                self._split(extent, sectors)
 
     def take(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return the requests and commands that have finished since the last call."""

@@ -277,16 +277,16 @@ def _steps(row: Row, full: float) -> list[tuple[str, float | None, str]]:
 
 def use_text(row: Row) -> str:
     """Name the source of the bytes in use, and databases that Ceph counts as used."""
-    words = BASIS_TEXT[row["used_basis"]]
+    sentence = BASIS_TEXT[row["used_basis"]]
     databases = row["used_bytes"] - row["used_data_bytes"]
     if databases > 0:
-        words += (
+        sentence += (
             f"; {bytes_text(databases)} of it are databases"
             " on separate devices, which raw excludes"
         )
     if row["reported_available_bytes"] is not None:
-        words += f"; {bytes_text(row['reported_available_bytes'])} free"
-    return words
+        sentence += f"; {bytes_text(row['reported_available_bytes'])} free"
+    return sentence
 
 
 def _pools(document: Row) -> Section:

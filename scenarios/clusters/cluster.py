@@ -495,12 +495,12 @@ def _ratio_warnings(dump: OsdMapDump) -> list[str]:
     ratios = [getattr(dump, name) or default for name, default in _RATIOS.items()]
     if ratios == sorted(ratios, reverse=True):
         return []
-    words = ", ".join(
+    ratios_text = ", ".join(
         f"{name} {ratio:.4g}" for name, ratio in zip(_RATIOS, ratios, strict=True)
     )
     return [
-        f"osdmap: {words}: out of order (OSD_OUT_OF_ORDER_FULL): capacities at a higher ratio than the one "
-        "above it cannot be used"
+        f"osdmap: {ratios_text}: out of order (OSD_OUT_OF_ORDER_FULL): capacities at a higher ratio than the "
+        "one above it cannot be used"
     ]
 
 

@@ -134,11 +134,11 @@ def _cluster(
         shards_max = DURABLE_PG_SHARDS_MAX
     if cluster.crush_map is None and osds > osds_max:
         keys = ("cluster.hosts", "cluster.osds_per_host")
-        key, other = keys if cluster.host_count >= each else reversed(keys)
+        key, other_key = keys if cluster.host_count >= each else reversed(keys)
         got = f"{osds:,} OSDs"
         if isinstance(cluster.hosts, int):
             got = f"{cluster.hosts} hosts × {each} OSDs = {got}"
-        yield problem(key, got, f"at most {osds_max:,} OSDs", other)
+        yield problem(key, got, f"at most {osds_max:,} OSDs", other_key)
     for index, added in added_osds(scenario).items():
         before = osds
         osds += added

@@ -234,12 +234,12 @@ def _several(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     repeated = set(_repeated_positions(names))
     duration_s = scenario.duration_s
     for index, load in enumerate(scenario.loads if scenario.workloads else ()):
-        place = f"workloads.{index}"
+        load_key = f"workloads.{index}"
         if index in repeated:
-            yield problem(f"{place}.name", names[index], "a unique name")
+            yield problem(f"{load_key}.name", names[index], "a unique name")
         if load.kind == "trace":
             wanted = 'closed or open: only "[workload]" can replay a trace'
-            yield problem(f"{place}.kind", "trace", wanted)
+            yield problem(f"{load_key}.kind", "trace", wanted)
         for key in (
             "patterns",
             "block_sizes_bytes",
@@ -248,13 +248,13 @@ def _several(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
             count = len(getattr(load, key))
             if count != 1:
                 yield problem(
-                    f"{place}.{key}",
+                    f"{load_key}.{key}",
                     f"{count} values",
                     "one, because several workloads run concurrently",
                 )
         if load.duration_s is not None and load.duration_s != duration_s:
             wanted = f"{duration_s}, as for the other workloads"
-            yield problem(f"{place}.duration_s", load.duration_s, wanted)
+            yield problem(f"{load_key}.duration_s", load.duration_s, wanted)
 
 
 def _trace(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
@@ -300,11 +300,11 @@ def _fill_ratios(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     if nearfull <= full:
         return
     key = "cluster.nearfull_ratio"
-    other = "cluster.full_ratio"
+    full_key = "cluster.full_ratio"
     if scenario.cluster.nearfull_ratio is None:
-        yield problem(other, full, f"at least {key} ({nearfull:g})", key)
+        yield problem(full_key, full, f"at least {key} ({nearfull:g})", key)
     else:
-        yield problem(key, nearfull, f"at most {other} ({full:g})", other)
+        yield problem(key, nearfull, f"at most {full_key} ({full:g})", full_key)
 
 
 def _osd_cores(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
@@ -340,8 +340,8 @@ def host_cores_needed(scenario: ScenarioKeys) -> list[float]:
     each = cluster.cores_per_osd or cluster.cpu_limit_per_osd
     if each is None:
         return [0] * len(cluster.host_groups)
-    others = _others_on_hosts(scenario)
-    return [each * (group.osds or 0) + others for group in cluster.host_groups]
+    other_cores = _others_on_hosts(scenario)
+    return [each * (group.osds or 0) + other_cores for group in cluster.host_groups]
 
 
 def _others_on_hosts(scenario: ScenarioKeys) -> bool:
@@ -491,8 +491,8 @@ def _groups(scenario: ScenarioKeys) -> Iterator[KeyProblem]:
     for key in ("rack", "site"):
         named = [getattr(group, key) is not None for group in cluster.hosts]
         if any(named) and not all(named):
-            place = f"cluster.hosts.{named.index(False)}"
-            yield problem(place, f"no {key}", f"a {key} in every group, or in none")
+            group_key = f"cluster.hosts.{named.index(False)}"
+            yield problem(group_key, f"no {key}", f"a {key} in every group, or in none")
 
 
 def _sites(scenario: ScenarioKeys) -> Iterator[KeyProblem]:

@@ -73,9 +73,9 @@ def parse_toml(text: str, label: str = "") -> dict[str, Any]:
 
 def _problem(label: str, excess: Excess) -> ScenarioError:
     line, got, most = excess
-    place = f"{label}:{line}" if label else f"line {line}"
+    location = f"{label}:{line}" if label else f"line {line}"
     return ScenarioError(
-        Problem(place=place, key="syntax", got=got, wanted=f"at most {most:,}")
+        Problem(place=location, key="syntax", got=got, wanted=f"at most {most:,}")
     )
 
 

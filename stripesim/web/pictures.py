@@ -562,10 +562,10 @@ def failure_timeline(job: Job) -> Picture:
     lines = {
         side: job.of("failure", side)[-1] for side in names if job.of("failure", side)
     }
-    what = f"{_FAILING[job.settings.failure]} fails"
+    failing = f"{_FAILING[job.settings.failure]} fails"
     problems = _problems(names, job, "failure")
     if not lines:
-        return _without_drawing("failure", f"When {what}", problems)
+        return _without_drawing("failure", f"When {failing}", problems)
     latency, groups = failure_panels(lines)
     parts = [
         panel_svg(latency, _LATENCY_BOX),
@@ -579,9 +579,9 @@ def failure_timeline(job: Job) -> Picture:
     rate = short(next(iter(lines.values()))["rate_per_s"])
     return Picture(
         key="failure",
-        title=f"When {what}",
+        title=f"When {failing}",
         answer=answer,
-        svg=drawing("failure", f"Timeline when {what}", 262, *parts),
+        svg=drawing("failure", f"Timeline when {failing}", 262, *parts),
         columns=("option", "time [s]", "p99 of clients [ms]"),
         rows=[
             (names[side], number_text(time_s), number_text(value, 1e-6))

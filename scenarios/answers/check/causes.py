@@ -133,9 +133,9 @@ def _most_per_osd(scenario: Scenario) -> float:
 
 
 def _cores_text(scenario: Scenario, factor: float) -> str:
-    key, words = _cores_key(scenario)
+    key, unit_text = _cores_key(scenario)
     stated = getattr(scenario.cluster, key)
-    return f"{_cores(scenario, factor):g} instead of {stated:g} {words}"
+    return f"{_cores(scenario, factor):g} instead of {stated:g} {unit_text}"
 
 
 def _factors(name: str) -> Callable[[Scenario, float], Changed]:

@@ -402,8 +402,8 @@ def _stored(
             of_drive = f" of its {bytes_text(osd_bytes)}"
         if osd_bytes and drive_bytes > osd_bytes:
             of_drive = f" (more than the {bytes_text(osd_bytes)} of {cluster.drive})"
-        words = f"{bytes_text(drive_bytes)}{of_drive}, {source}"
-        return _Stored(drive_bytes, client_bytes, words)
+        source_text = f"{bytes_text(drive_bytes)}{of_drive}, {source}"
+        return _Stored(drive_bytes, client_bytes, source_text)
 
     if spec.drive_bytes:
         return held(float(spec.drive_bytes), "as durability.drive_bytes states")

@@ -211,8 +211,8 @@ def _timeline(
         )
     models = build_models(one_request)
     check_schemes(one_request, models)
-    place = place_s3_request if is_s3 else place_request
-    request = place(question, one_request, models)
+    place_on_cluster = place_s3_request if is_s3 else place_request
+    request = place_on_cluster(question, one_request, models)
     try:
         timeline = _record(request, request.pool.cluster.models, with_parameters)
     except StepsError as error:

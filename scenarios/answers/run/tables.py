@@ -180,10 +180,10 @@ def _busy_words(cell: Mapping[str, Any], iops: float) -> str:
         busy_cores(alone * share, host["osd_cores"], cell["paired_slowdown_fraction"])
         for share, host in zip(shares, cell["hosts"], strict=True)
     )
-    words = f"{iops:,.0f} requests/s keep {busy:.1f} cores busy"
+    sentence = f"{iops:,.0f} requests/s keep {busy:.1f} cores busy"
     if busy > alone * (1 + _SHARED_NOTED):
-        words += f" ({alone:.1f} if no two hardware threads shared a core)"
-    return words + full
+        sentence += f" ({alone:.1f} if no two hardware threads shared a core)"
+    return sentence + full
 
 
 def capacity_table(capacities: Sequence[Mapping[str, Any]]) -> Table:

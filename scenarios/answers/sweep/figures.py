@@ -137,11 +137,11 @@ def _lines(shown: pl.DataFrame, keys: Sequence[str]) -> _Lines:
         left_out += [scheme_label(name) for name in schemes[_SCHEMES_MAX:]]
         schemes = schemes[:_SCHEMES_MAX]
     further = _further_keys(shown, keys)
-    others = shown.select(further).unique(maintain_order=True).to_dicts() or [{}]
-    if len(others) > len(LINES):
-        left_out += [_values_text(one) for one in others[1:]]
-        others = others[:1]
-    return _Lines(schemes, others, left_out)
+    combinations = shown.select(further).unique(maintain_order=True).to_dicts() or [{}]
+    if len(combinations) > len(LINES):
+        left_out += [_values_text(one) for one in combinations[1:]]
+        combinations = combinations[:1]
+    return _Lines(schemes, combinations, left_out)
 
 
 def _further_keys(shown: pl.DataFrame, keys: Sequence[str]) -> list[str]:

@@ -162,8 +162,8 @@ def plan_sweep(
     """
     faults: list[Problem | str] = []
     grid = _grid(over, faults)
-    other = _other_axes(zipped, points, faults)
-    axes = [*grid, *other]
+    further_axes = _other_axes(zipped, points, faults)
+    axes = [*grid, *further_axes]
     if isinstance(sets, Mapping):
         sets = [Override(str(key), value) for key, value in sets.items()]
     faults += _clashes(axes, sets)
@@ -186,7 +186,7 @@ def plan_sweep(
     _refuse_repeats(tasks, option, keys)
     asked = {
         "over": _asked(over, grid),
-        "zip": _asked(zipped, other[:1]),
+        "zip": _asked(zipped, further_axes[:1]),
         "list": _asked_points(points),
         "set": [_set_text(item) for item in sets],
     }

@@ -130,8 +130,8 @@ def key_words(key: str) -> str:
     name = key.rpartition(".")[2]
     for end, unit in _UNITS.items():
         if name.endswith(end):
-            words = name.removesuffix(end).replace("_", " ")
-            return f"{words} [{unit}]" if unit else words
+            quantity_name = name.removesuffix(end).replace("_", " ")
+            return f"{quantity_name} [{unit}]" if unit else quantity_name
     return name.replace("_", " ")
 
 

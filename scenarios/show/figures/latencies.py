@@ -100,5 +100,5 @@ def _caption(title: str, distributions: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _percentile(distribution: Mapping[str, Any], fraction: float) -> str:
-    place = distribution["fractions"].index(fraction)
-    return number_text(distribution["latency_ns"][place], 1e-6)
+    position = distribution["fractions"].index(fraction)
+    return number_text(distribution["latency_ns"][position], 1e-6)

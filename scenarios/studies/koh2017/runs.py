@@ -161,9 +161,9 @@ def _simulate(
         source = partial(CreationSource, pause_ns=pause_ns, fill=fill)
 
     def run(inputs: CellInputs, compiled: CompiledGraphs | None) -> Run:
-        given = vars(inputs) | further
+        arguments = vars(inputs) | further
         return simulate(
-            **given,
+            **arguments,
             seed=scenario.seed,
             engine=task.engine,
             foreground=source,

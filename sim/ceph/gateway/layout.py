@@ -113,13 +113,13 @@ class ObjectGroups:
     @cached_property
     def _parts(self) -> list[list[int]]:
         """Groups of the requests that need each placement group."""
-        places = self._places
-        slots = np.arange(places.slots, dtype=np.int64)
+        pg_places = self._places
+        slots = np.arange(pg_places.slots, dtype=np.int64)
         pairs = []
         for number, footprint in enumerate(self._footprints):
             parts = self._of_footprint(number)
-            data = places.groups[:, : footprint.objects]
-            index = places.groups_count + places.index_groups(slots)
+            data = pg_places.groups[:, : footprint.objects]
+            index = pg_places.groups_count + pg_places.index_groups(slots)
             needed = np.concatenate([data, index[:, : footprint.index_objects]], axis=1)
             shape = (*needed.shape, self._gateways)
             each = np.broadcast_to(needed[:, :, None], shape)

@@ -507,22 +507,22 @@ class _Gateway:
         """Run a thread of the gateway on a core."""
         graph = self.graph
         role = self._roles.gateway(thread_part)
-        what = f"gateway: {label}"
+        work_label = f"gateway: {label}"
         thread = graph.acquire(
-            role, after=after, label=f"thread for {what}", phase=Phase.CLIENT
+            role, after=after, label=f"thread for {work_label}", phase=Phase.CLIENT
         )
         step = graph.use(
             self._roles.gateway(service.CPU),
             work_ns,
             after=[thread],
-            label=what,
+            label=work_label,
             phase=Phase.CLIENT,
             gateway_ns=round(work_ns),
             cpu_ns=round(work_ns) if self._on_osd_hosts else 0,
         )
         if self._slice_ns:
             graph.on_thread(step, thread)
-        graph.release(role, after=[step], label=f"thread back from {what}")
+        graph.release(role, after=[step], label=f"thread back from {work_label}")
         return step
 
     def _carry(
