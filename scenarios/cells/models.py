@@ -95,14 +95,14 @@ def _extra_reads(policy: str) -> int:
     return SHARDS_MAX if policy == "fastest:k" else int(count)
 
 
-def _gateway(scenario: Scenario, chosen: ParameterSet) -> GatewayModel | None:
+def _gateway(scenario: Scenario, parameters: ParameterSet) -> GatewayModel | None:
     """Return the costs of gateways of a parameter set, or None for a load without gateways."""
     if not scenario.workload.is_s3:
         return None
-    if chosen.table("gateway") is None:
+    if parameters.table("gateway") is None:
         got = f'"{scenario.cluster.parameters}", which has no costs of gateways'
         raise scenario.problem("cluster.parameters", got, '"nvme", with kind s3')
-    return chosen.model(GatewayModel, "gateway")
+    return parameters.model(GatewayModel, "gateway")
 
 
 def _device_kind(drive: DeviceModel) -> Device:
@@ -140,9 +140,9 @@ def op_queue(scenario: Scenario, drive: DeviceModel, queues: int) -> OpQueue | N
     return None
 
 
-def _store(chosen: ParameterSet, release: Generation) -> ObjectStoreModel:
+def _store(parameters: ParameterSet, release: Generation) -> ObjectStoreModel:
     """Return the set's store, with what a sync of the release writes unless the set says it."""
-    store = chosen.model(ObjectStoreModel, "store")
+    store = parameters.model(ObjectStoreModel, "store")
     return store if store.sync_log_bytes else release.with_log(store)
 
 

@@ -213,7 +213,7 @@ class _MethodSteps:
         self._round_left = 0
         self._progress(words, self._total)
 
-    def within(self, what: str) -> OnStep:
+    def within(self, method: str) -> OnStep:
         """Return the progress of a method, whose rounds add their steps when they begin."""
 
         def told(words: str, total: int | None = None) -> None:
@@ -221,7 +221,7 @@ class _MethodSteps:
                 self._round_left = total or 1
                 self._total += self._round_left
             self._round_left -= 1
-            self._progress(f"{what}: {words}", self._total)
+            self._progress(f"{method}: {words}", self._total)
 
         return told
 

@@ -318,15 +318,15 @@ def _not_back(
 
 
 def _wrong_numbers(
-    event: int, what: str, numbers: Iterable[int], count: int
+    event: int, noun: str, numbers: Iterable[int], count: int
 ) -> Iterator[FaultProblem]:
     for number in numbers:
         if not 0 <= number < count:
             yield FaultProblem(
                 event,
-                f"{what} {number}",
+                f"{noun} {number}",
                 f"one from 0 to {count - 1}",
-                key=f"{what.lower()}s",
+                key=f"{noun.lower()}s",
             )
 
 

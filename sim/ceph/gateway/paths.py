@@ -526,12 +526,12 @@ class _Gateway:
         return step
 
     def _carry(
-        self, size_bytes: int, after: Iterable[int], what: str, ends: tuple[int, int]
+        self, size_bytes: int, after: Iterable[int], name: str, ends: tuple[int, int]
     ) -> tuple[int, int]:
         """Carry bytes from interface to interface, in pieces that overlap."""
         graph = self.graph
         nic = self._nic
-        message = cut_message(nic, size_bytes, what, NO_SHARD)
+        message = cut_message(nic, size_bytes, name, NO_SHARD)
         left = graph.join(after)
         arrived = left
         for piece in message.pieces:
@@ -540,7 +540,7 @@ class _Gateway:
             left = use(
                 ends[0],
                 after=[left],
-                label=f"gateway: {what} sent{piece.label}",
+                label=f"gateway: {name} sent{piece.label}",
                 public_net_bytes=nic.traffic_bytes(piece.size_bytes),
                 messages=piece.completes,
             )
@@ -553,6 +553,6 @@ class _Gateway:
             )
             before = [wire] if arrived == left else [wire, arrived]
             arrived = use(
-                ends[1], after=before, label=f"gateway: {what} received{piece.label}"
+                ends[1], after=before, label=f"gateway: {name} received{piece.label}"
             )
         return left, arrived

@@ -287,32 +287,32 @@ def _answer(
     pieces: list[int],
     payload_bytes: int,
     after: int,
-    what: str,
+    name: str,
 ) -> int:
     """Read several pieces at a shard and send one reply to the primary."""
     cpu = stage.models.cpu
     messages = stage.models.messages
     if shard == stage.context.primary:
-        return _read_runs(stage, shard, work_ns, pieces, after, what)
+        return _read_runs(stage, shard, work_ns, pieces, after, name)
     step = stage.out(
-        shard, messages.sub_read_request_bytes, after, what, phase=Phase.READ_BACK
+        shard, messages.sub_read_request_bytes, after, name, phase=Phase.READ_BACK
     )
-    step = _read_runs(stage, shard, cpu.sub_op_prepare_ns + work_ns, pieces, step, what)
+    step = _read_runs(stage, shard, cpu.sub_op_prepare_ns + work_ns, pieces, step, name)
     size_bytes = messages.sub_read_reply_header_bytes + payload_bytes
     return stage.sub_reply(
-        shard, size_bytes, step, f"{what} reply", phase=Phase.READ_BACK
+        shard, size_bytes, step, f"{name} reply", phase=Phase.READ_BACK
     )
 
 
 def _read_runs(
-    stage: Stage, shard: int, cpu_ns: float, pieces: list[int], after: int, what: str
+    stage: Stage, shard: int, cpu_ns: float, pieces: list[int], after: int, name: str
 ) -> int:
     """Read several pieces of one shard serially on one thread."""
     osd = roles.osd_of(shard)
-    step = stage.worker(osd, [after], what, shard)
-    step = stage.on_core(osd, cpu_ns, [step], what, shard=shard)
+    step = stage.worker(osd, [after], name, shard)
+    step = stage.on_core(osd, cpu_ns, [step], name, shard=shard)
     step = ssd_chain(stage, shard, pieces, lookup(stage, shard, step))
-    return stage.worker_back(osd, step, what, shard)
+    return stage.worker_back(osd, step, name, shard)
 
 
 def _device_runs(extents: list[ShardExtent], unit_bytes: int) -> list[int]:

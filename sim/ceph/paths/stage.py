@@ -247,49 +247,49 @@ class Stage:
     # The private network. Messages between shards on one host cost only messenger work.
 
     def out(
-        self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase
+        self, shard: int, size_bytes: int, after: int, name: str, *, phase: Phase
     ) -> int:
         """Send a message from the primary to a shard and return its arrival.
 
         `phase` applies to the steps on the wire.
         """
         nic = self.models.private_nic
-        message = cut_message(nic, size_bytes, what, shard)
+        message = cut_message(nic, size_bytes, name, shard)
         sent = self._sends(roles.PRIMARY, message, after)
         arrived = self._private(_OUT, message, sent, phase)
         step = self._receives(roles.osd_of(shard), message, arrived, nic)
-        self._acknowledge(roles.PRIMARY, step, what, shard)
+        self._acknowledge(roles.PRIMARY, step, name, shard)
         return step
 
     def back(
-        self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase
+        self, shard: int, size_bytes: int, after: int, name: str, *, phase: Phase
     ) -> int:
         """Send a message from a shard to the primary and return its arrival."""
         sender = roles.osd_of(shard)
         nic = self.models.private_nic
-        message = cut_message(nic, size_bytes, what, shard)
+        message = cut_message(nic, size_bytes, name, shard)
         sent = self._sends(sender, message, after)
         arrived = self._private(_BACK, message, sent, phase)
         step = self._receives(roles.PRIMARY, message, arrived, nic)
-        self._acknowledge(sender, step, what, shard)
+        self._acknowledge(sender, step, name, shard)
         return step
 
-    def _acknowledge(self, sender: Osd, after: int, what: str, shard: int) -> None:
+    def _acknowledge(self, sender: Osd, after: int, name: str, shard: int) -> None:
         """Process the acknowledgement at the sender's messenger. No step waits for it.
 
         The receiver's work includes sending it, and message sizes include its bytes.
         """
         nic = self.models.private_nic
         for _ in range(self.models.threads.peer_acks_count):
-            acknowledged = cut_message(nic, 0, f"{what} acknowledged", shard)
+            acknowledged = cut_message(nic, 0, f"{name} acknowledged", shard)
             self._sends(sender, acknowledged, after)
 
     def sub_reply(
-        self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase
+        self, shard: int, size_bytes: int, after: int, name: str, *, phase: Phase
     ) -> int:
         """Send a shard's reply to the primary and return the step that has processed it."""
-        step = self.back(shard, size_bytes, after, what, phase=phase)
-        return self.primary_cpu(self.models.cpu.sub_reply_ns, [step], what, shard=shard)
+        step = self.back(shard, size_bytes, after, name, phase=phase)
+        return self.primary_cpu(self.models.cpu.sub_reply_ns, [step], name, shard=shard)
 
     # Messages. While one piece of a message is received, the next is on the wire or still being sent.
 
@@ -319,7 +319,7 @@ class Stage:
         graph = self.graph
         tx, wire, rx = ends
         far = self._between_sites(net, message.shard)
-        what = message.what
+        name = message.name
         shard = message.shard
         arrived = []
         for piece, after in zip(message.pieces, sent, strict=True):
@@ -331,7 +331,7 @@ class Stage:
                 tx,
                 held_ns,
                 after=[after],
-                label=f"{what} sent{piece.label}",
+                label=f"{name} sent{piece.label}",
                 phase=phase,
                 shard=shard,
                 **counted,
@@ -357,7 +357,7 @@ class Stage:
                 rx,
                 held_ns,
                 after=[step],
-                label=f"{what} received{piece.label}",
+                label=f"{name} received{piece.label}",
                 phase=phase,
                 shard=shard,
             )
@@ -435,7 +435,7 @@ class Stage:
         return self.graph.acquire(
             osd.messenger,
             after=after,
-            label=f"thread for messenger, {message.what}",
+            label=f"thread for messenger, {message.name}",
             phase=osd.phase,
             shard=message.shard,
         )
@@ -445,7 +445,7 @@ class Stage:
         return self.graph.release(
             osd.messenger,
             after=[after],
-            label=f"thread back from messenger, {message.what}",
+            label=f"thread back from messenger, {message.name}",
             shard=message.shard,
         )
 
@@ -467,7 +467,7 @@ class Stage:
             osd,
             CpuWork(work_ns, counter="messenger_ns"),
             after,
-            f"messenger, {message.what}{piece.label}",
+            f"messenger, {message.name}{piece.label}",
             phase=osd.phase,
             shard=message.shard,
             thread=thread,

@@ -214,7 +214,7 @@ def local_read(
     cpu_ns: float,
     device_bytes: int,
     after: int,
-    what: str,
+    name: str,
     in_group: bool = False,
 ) -> tuple[int, int]:
     """Serve a store read on a shard and return the steps that send its reply and release its thread."""
@@ -230,7 +230,7 @@ def local_read(
         roles.osd_of(shard),
         cpu_ns + stage.models.cpu.store_ns_per_byte * device_bytes,
         [after],
-        what,
+        name,
         in_group=in_group,
         shard=shard,
         then=read,
@@ -242,7 +242,7 @@ def gather(
     stage: Stage,
     sources: Mapping[int, tuple[int, int]],
     after: int,
-    what: str = "sub-read",
+    name: str = "sub-read",
 ) -> int:
     """Read from several shards and bring the data to the primary.
 
@@ -250,30 +250,30 @@ def gather(
     by cached data and padding. The stage of `after` includes the cost of creating the sub-reads.
     """
     arrivals = [
-        fetch(stage, shard, data_bytes, device_bytes, after, what)
+        fetch(stage, shard, data_bytes, device_bytes, after, name)
         for shard, (data_bytes, device_bytes) in sources.items()
     ]
     return stage.graph.join(arrivals, label="all data here")
 
 
 def fetch(
-    stage: Stage, shard: int, data_bytes: int, device_bytes: int, after: int, what: str
+    stage: Stage, shard: int, data_bytes: int, device_bytes: int, after: int, name: str
 ) -> int:
     """Read from one shard and bring the data to the primary."""
     cpu = stage.models.cpu
     messages = stage.models.messages
     if shard == stage.context.primary:
         answered, _ = local_read(
-            stage, shard, cpu.store_read_ns, device_bytes, after, what
+            stage, shard, cpu.store_read_ns, device_bytes, after, name
         )
         return answered
     request_bytes = messages.sub_read_request_bytes
-    step = stage.out(shard, request_bytes, after, what, phase=Phase.READ_BACK)
+    step = stage.out(shard, request_bytes, after, name, phase=Phase.READ_BACK)
     work_ns = cpu.sub_op_prepare_ns + cpu.store_read_ns
-    step, _ = local_read(stage, shard, work_ns, device_bytes, step, what)
+    step, _ = local_read(stage, shard, work_ns, device_bytes, step, name)
     size_bytes = messages.sub_read_reply_header_bytes + data_bytes
     return stage.sub_reply(
-        shard, size_bytes, step, f"{what} reply", phase=Phase.READ_BACK
+        shard, size_bytes, step, f"{name} reply", phase=Phase.READ_BACK
     )
 
 
@@ -454,14 +454,14 @@ def _preparation(stage: Stage, io: StoreIo, *, received_ns: float = 0) -> CpuWor
 
 
 def transaction(
-    stage: Stage, shard: int, io: StoreIo, payload_bytes: int, after: int, what: str
+    stage: Stage, shard: int, io: StoreIo, payload_bytes: int, after: int, name: str
 ) -> int:
     """Add one member's part of a write and return the step that notifies the primary of its commit."""
     local = shard == stage.context.primary
     step = after
     received_ns = 0.0
     if not local:
-        step = stage.out(shard, payload_bytes, step, what, phase=Phase.DISTRIBUTION)
+        step = stage.out(shard, payload_bytes, step, name, phase=Phase.DISTRIBUTION)
         received_ns = stage.models.cpu.sub_op_prepare_ns
     work = _preparation(stage, io, received_ns=received_ns)
     _, step = stage.work(roles.osd_of(shard), work, [step], "transaction", shard=shard)
@@ -470,7 +470,7 @@ def transaction(
         return committed
     size_bytes = stage.models.messages.sub_reply_bytes
     return stage.sub_reply(
-        shard, size_bytes, committed, f"{what} reply", phase=Phase.DISTRIBUTION
+        shard, size_bytes, committed, f"{name} reply", phase=Phase.DISTRIBUTION
     )
 
 
