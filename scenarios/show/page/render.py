@@ -201,6 +201,11 @@ def _clip_by_viewport(root: ElementTree.Element) -> None:
             )
             view.append(child)
             parent[index] = view
+    _remove_unused_clips(root)
+
+
+def _remove_unused_clips(root: ElementTree.Element) -> None:
+    """Remove the clip paths that no element refers to."""
     used = {
         reference
         for e in root.iter()
