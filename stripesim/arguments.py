@@ -231,7 +231,7 @@ def _are_checked(types: set[Any]) -> bool:
 
 
 def _words_of(types: set[Any]) -> list[str]:
-    """Say what types accept, in the order of `_ACCEPTED`."""
+    """Describe the values that types accept, in the order of `_ACCEPTED`."""
     accepted = [text for kind, (_, text) in _ACCEPTED.items() if kind in types]
     for kind in sorted(types - _ACCEPTED.keys(), key=str):
         names = ", ".join(map(str, get_args(kind)))

@@ -474,7 +474,7 @@ def _crush_weights(crush: CrushMap) -> dict[int, float]:
 
 
 def _left_out_of_pool(row: PoolRow) -> list[str]:
-    """Warn of what a pool does and no simulation of it does."""
+    """Warn of features of a pool that simulations leave out."""
     warnings = []
     where = f"pool {row.pool_name}"
     if row.tier_of >= 0:

@@ -80,7 +80,7 @@ def _problem(label: str, excess: Excess) -> ScenarioError:
 
 
 def _excesses(text: str) -> Iterator[Excess]:
-    """Yield what exceeds a bound. A check takes long for documents that fail an earlier one."""
+    """Yield each excess over a bound. A check takes long for documents that fail an earlier one."""
     if len(text) > TEXT_MAX:
         yield 1, f"{len(text):,} characters", TEXT_MAX
     skeleton = _OPAQUE.sub(_line_breaks, text)

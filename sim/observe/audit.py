@@ -1,4 +1,4 @@
-"""Audit the numbers of a run: physical laws that every result row obeys, whatever was simulated.
+"""Audit the numbers of a run by physical laws that every result row obeys.
 
 `CHECKS` is the catalogue, which the documentation prints. `audit_row` and `audit_run` apply it to the numbers
 that `stripesim.sim.observe.audit_numbers` takes from a run. They know no scheme and no engine.

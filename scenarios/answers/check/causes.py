@@ -24,7 +24,7 @@ _BLOCK_BYTES: Final = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Cause:
-    """Something that is unlike what the scenario says.
+    """A possible difference between the real cluster and the scenario.
 
     Attributes
     ----------

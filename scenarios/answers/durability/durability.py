@@ -216,14 +216,14 @@ class _MethodSteps:
     def within(self, method: str) -> OnStep:
         """Return the progress of a method, whose rounds add their steps when they begin."""
 
-        def told(words: str, total: int | None = None) -> None:
+        def report(words: str, total: int | None = None) -> None:
             if not self._round_left:
                 self._round_left = total or 1
                 self._total += self._round_left
             self._round_left -= 1
             self._progress(f"{method}: {words}", self._total)
 
-        return told
+        return report
 
 
 def _suited(system: System) -> list[Method]:

@@ -359,7 +359,7 @@ def _days_until_full(safe_bytes: float | None, plan: PlanSpec) -> float | None:
 
 
 def _judge_rate_bound(candidate: Candidate, plan: PlanSpec) -> None:
-    """Rule out a candidate that cannot sustain the rate, whatever a simulation says."""
+    """Rule out a candidate whose bound is below the required rate."""
     bound = candidate.bound
     if plan.rate_per_s is None or bound is None or bound.iops >= plan.rate_per_s:
         return
@@ -369,7 +369,7 @@ def _judge_rate_bound(candidate: Candidate, plan: PlanSpec) -> None:
 
 
 def _judge_site_loss(candidate: Candidate, plan: PlanSpec) -> None:
-    """Judge what is left of placement groups without any one site, if the plan has a requirement for it."""
+    """Judge the shards left without any one site, if the plan has a requirement for it."""
     scenario = candidate.scenario
     if plan.site_loss is None or scenario is None:
         return
@@ -427,7 +427,7 @@ def _judge_spare_domains(candidate: Candidate, plan: PlanSpec) -> None:
 
 
 def _next_domain_words(candidate: Candidate) -> str:
-    """Return a sentence on what one more failure domain costs."""
+    """Return a sentence on the cost of one more failure domain."""
     held = candidate.capacity
     scenario = candidate.scenario
     assert held is not None

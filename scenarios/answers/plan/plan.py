@@ -705,7 +705,7 @@ def _own_assumptions(
     documents: Mapping[int, Mapping[str, Any]],
     varied: Sequence[str],
 ) -> Iterator[str]:
-    """Say of each assumption about the numbers of some candidates which these are."""
+    """Name the candidates that each assumption about some of them concerns."""
     names: dict[str, list[str]] = {}
     for one in every:
         for line in one.assumptions:

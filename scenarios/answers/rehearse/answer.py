@@ -48,7 +48,7 @@ def answer_of_rehearsal(scenario: Scenario, document: Mapping[str, Any]) -> Answ
         return report_of_rehearsal(scenario.name, scenario.description, document)
 
     outside = outside_of(scenario)
-    told = {f"outside the calibrated range: {problem}" for problem in outside}
+    outside_lines = {f"outside the calibrated range: {problem}" for problem in outside}
     return Answer(
         document=document,
         shown=[
@@ -61,7 +61,7 @@ def answer_of_rehearsal(scenario: Scenario, document: Mapping[str, Any]) -> Answ
         ],
         outside=outside,
         # One line tells of all values outside the range, as with other commands.
-        warnings=[line for line in document["warnings"] if line not in told],
+        warnings=[line for line in document["warnings"] if line not in outside_lines],
         refusals=document["refusals"],
         saved_as="rehearsal.json",
         figures=figures,
@@ -70,7 +70,7 @@ def answer_of_rehearsal(scenario: Scenario, document: Mapping[str, Any]) -> Answ
 
 
 def _durations(document: Mapping[str, Any]) -> Iterator[Table]:
-    """Yield what the durations consist of, where that is known."""
+    """Yield the parts of the durations, where they are known."""
     rows = table_of_durations(document)
     if rows:
         yield Table.of("What the time consists of", rows, words=(1,))

@@ -498,7 +498,7 @@ def _warnings(
     sample: Sample,
     whole: _Whole,
 ) -> list[str]:
-    """Return warnings about changes that do not end, and about what is not known of them."""
+    """Return warnings about changes that do not end, and about their unknown values."""
     warnings = []
     for name, each in zip(named, movements, strict=True):
         if each.unplaced_groups_count:
@@ -653,7 +653,7 @@ def _left_out_warnings(scenario: Scenario) -> list[str]:
 
 
 def _provenance(scenario: Scenario) -> dict[str, Any]:
-    """Return what the result was made from."""
+    """Return the provenance of the result."""
     return made_from(
         scenario,
         scheme=scenario.schemes[0],
@@ -663,7 +663,7 @@ def _provenance(scenario: Scenario) -> dict[str, Any]:
 
 
 def _assumptions(scenario: Scenario) -> list[str]:
-    """List what the times of recovery rest on."""
+    """List the assumptions behind the times of recovery."""
     sync_text = recovery_sync_words(scenario)
     return [f"{sync_text[0].upper()}{sync_text[1:]}."]
 

@@ -124,7 +124,7 @@ def explorer_of(
 
 @dataclass(frozen=True)
 class _Map:
-    """Where the cells of a sweep are."""
+    """Positions of the cells of a sweep in its grid."""
 
     schemes: tuple[str, ...]
     axes: tuple[ExplorerAxis, ...]

@@ -1,4 +1,4 @@
-"""Where S3 requests go in a run whose placement groups change: heads, tails, and shards of bucket indexes.
+"""Route S3 requests in a run whose placement groups change: heads, tails, and shards of bucket indexes.
 
 A request needs several placement groups. It waits while one of them does not serve, and is issued again from
 its start if one of them is interrupted.
@@ -29,7 +29,7 @@ _KEYS_OF_PUSH_MAX = 8096
 
 
 class Footprint(NamedTuple):
-    """Which of the placement groups of its place a request needs."""
+    """Placement groups of its place that a request needs."""
 
     objects: int  #: Head and tails [count]
     index_objects: int  #: Index shards [count]
@@ -37,7 +37,7 @@ class Footprint(NamedTuple):
 
 
 def footprint_of(paths: S3Paths, op: S3Op, size: int) -> Footprint:
-    """Return what a request of a size [B] needs."""
+    """Return the footprint of a request of a size [B]."""
     return Footprint(
         paths.objects_count(op, size), paths.index_objects_count(op), op in WRITING_OPS
     )
